@@ -11,8 +11,8 @@ from ethosu_sdk.results.trials import Distance, Measured, Outcome
 WORTH = 0.01  # of the time or cycles: less is not worth a change
 _WORTH_MORE = 0.001  # of it, for one change more beside those that save more
 _WORTH_SIZE = 0.10  # of SRAM or flash
-_CLOSE_DB = 1.0  # that the distance from floating point may lose, as calibration may lose or win it
-_BROKEN_DB = 20.0  # `debug` says of a layer below it that it breaks
+CLOSE_DB = 1.0  # that the distance from floating point may lose, as calibration may lose or win it
+BROKEN_DB = 20.0  # `debug` says of a layer below it that it breaks
 _CLOSER_DB = 6.0  # one bit
 # In the order in which trials are listed.
 _PLACES: dict[TrialState, int] = {
@@ -68,9 +68,9 @@ def outputs_state(exact: Distance | None, outcome: Outcome) -> OutputsState:
     if exact is None or now is None:
         return "unknown"
     lost = exact.sqnr_db - now.sqnr_db
-    if lost <= _CLOSE_DB or math.isnan(lost):  # both without noise
+    if lost <= CLOSE_DB or math.isnan(lost):  # both without noise
         return "close" if outcome.candidate.keeps_results else "lossy"
-    return "broken" if now.sqnr_db < _BROKEN_DB else "lossy"
+    return "broken" if now.sqnr_db < BROKEN_DB else "lossy"
 
 
 def state(before: Measured, exact: Distance | None, outcome: Outcome) -> TrialState:

@@ -1,5 +1,6 @@
 """What a report shows of trials and of operators on the CPU, by a record whose figures are written out."""
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -7,11 +8,14 @@ from typing import Any
 from msgspec.structs import replace
 
 from ethosu_sdk.readers.advise import tried_tables
+from ethosu_sdk.readers.advise.cpu_calls import Placed
 from ethosu_sdk.readers.advise.facts import Facts
 from ethosu_sdk.readers.report.inputs import ADVICE, Inputs
 from ethosu_sdk.readers.report.views import advice, on_the_cpu, summary, tried
 from ethosu_sdk.records import kinds
-from ethosu_sdk.records.advice import Advice, Trial
+from ethosu_sdk.records.advice import Advice, Figure, Outputs, Trial
+from ethosu_sdk.records.parts.time_line import TimePart
+from ethosu_sdk.records.run import Reference, ReferenceOutput
 from ethosu_sdk.results.run_facts import RunFacts
 from tests.places import ROOT
 from tests.unit.commands.test_report_headline import SLOW, slow_time
@@ -50,9 +54,9 @@ def test_the_best_is_first_with_what_it_got() -> None:
         "total cycles, modelled",
         "SRAM, bytes",
         "flash, bytes",
-        "outputs",
+        "outputs, SQNR to float",
     ]
-    assert shown["before"] == ["", "47,071,108", "198,704", "54,480", ""]
+    assert shown["before"] == ["", "47,071,108", "198,704", "54,480", "50.5 dB"]
     best = shown["rows"][0]
     assert best["cells"] == ["-98.6 %", "672,205", "264,208", "42,112", "close, 50.4 dB"]
     assert (best["helps"], best["result"]) == (True, "better")
@@ -77,11 +81,46 @@ def test_what_does_not_help_is_listed_with_its_reason() -> None:
     assert tried.best(replace(record.tried, trials=(failed, wide))) is None
 
 
+def test_the_heading_says_what_a_change_brought_and_what_it_costs() -> None:
+    """198,704 bytes to 149,028 are a quarter less."""
+    record = _advice()
+    assert record.tried is not None
+    sram = Figure(metric="SRAM", unit="bytes", before=198_704, after=149_028)
+    smaller = _trial(name="a", state="smaller", gain=-0.079, figures=(sram,))
+    assert tried_tables.title(smaller, record.tried) == "a: SRAM -25.0%, cycles +7.9%"
+    outputs = Outputs(state="close", text="", sqnr_before_db=35.35, sqnr_after_db=43.44)
+    closer = _trial(name="b", state="closer", gain=-0.368, outputs=outputs)
+    timed = replace(record.tried, judged_by="time of an inference")
+    assert tried_tables.title(closer, timed).startswith("b: SQNR 43.4 dB instead of 35.")
+    assert tried_tables.title(closer, timed).endswith(" dB, time +36.8%")
+
+
+def test_outputs_far_from_the_model_are_no_quiet_figure() -> None:
+    """15.3 dB is below the 20 dB at which a layer breaks; 57.4 dB is not."""
+    inputs = _inputs(None)
+
+    def shown(ratio_db: float) -> tuple[str, str]:
+        row = ReferenceOutput(index=1, elements=16, equal=7, max_abs_error=0.046, sqnr_db=ratio_db)
+        run = replace(inputs.run, reference=Reference(file="a.npz", outputs=(row,)))
+        given = dataclasses.replace(inputs, run=run)
+        (card,) = [card for card in summary.cards(given) if card["name"] == "accuracy"]
+        return card["status"], summary.limits(given)
+
+    status, text = shown(15.26)
+    assert status == "warn"
+    assert text.endswith(
+        "Output 1 differs from the model in PyTorch in 9 of 16 elements, with an SQNR of 15.3 dB."
+    )
+    status, text = shown(57.4)
+    assert (status, "differs" in text) == ("", False)
+
+
 def test_the_best_change_is_among_the_first_figures() -> None:
     record = _advice()
     (card,) = [card for card in summary.cards(_inputs(record)) if "best change" in card["name"]]
     assert card["text"] == "-98.6 %"
     assert card["note"].startswith("total cycles 47,071,108 → 672,205 cycles: bilinear resizing")
+    assert card["note"].endswith("SRAM 198,704 → 264,208 bytes (+33.0 %)")
     assert all("best change" not in card["name"] for card in summary.cards(_inputs(None)))
 
 
@@ -92,7 +131,8 @@ def test_a_program_that_is_too_large_says_so_first() -> None:
     inputs = _inputs(replace(record, tried=fit), "the scratch does not fit SRAM")
     assert summary.limits(inputs).startswith("The scratch does not fit SRAM. ")
     cards = summary.cards(inputs)
-    assert (cards[1]["text"], cards[1]["status"]) == ("too small", "fail")
+    assert (cards[0]["text"], cards[0]["status"]) == ("too small", "fail")
+    assert (cards[1]["name"], cards[1]["status"]) == ("verdict", "")
     assert (cards[-1]["text"], cards[-1]["note"][:35]) == ("it fits", "SRAM 198,704 → 264,208 bytes: bilin")
 
 
@@ -122,6 +162,10 @@ def test_operators_on_the_cpu_have_their_cost_and_what_replaces_them() -> None:
     assert (row["border"], row["border_time"]) == (7_627_363, "19.1 ms")
     assert row["constraint"].startswith("ethos-u55 takes nearest resizing alone")
     assert row["replacement"].startswith("to twice the size: nearest resizing")
+    part = TimePart(operator=7, what="kernel", on="CPU", name=calls[0].name, start_s=0.0, duration_s=0.0682)
+    placed = (Placed(calls[0], (7,)),)
+    (own,) = on_the_cpu.timed(placed, replace(time, parts=(part,)))["rows"]
+    assert (own["time"], own["cost"], own["border_time"]) == ("68.2 ms", 21_689_706, "")
     counted = on_the_cpu.of([replace(calls[0], cycles=None)], None)
     assert (counted["what"], counted["rows"][0]["cost"]) == ("instructions, counted", 12_548_508)
     assert on_the_cpu.of([replace(calls[0], cycles=None, instructions=None)], None)["what"] == ""

@@ -15,8 +15,8 @@
       background: "transparent",
       font: "system-ui, sans-serif",
       view: { stroke: colour("--line") },
-      axis: { ...text, domainColor: colour("--line"), gridColor: colour("--line"), tickColor: colour("--line") },
-      legend: { ...text, columns: 3, symbolBaseFillColor: colour("--text") },
+      axis: { ...text, labelSeparation: 8, domainColor: colour("--line"), gridColor: colour("--line"), tickColor: colour("--line") },
+      legend: { ...text, columns: window.innerWidth < 640 ? 2 : 3, symbolBaseFillColor: colour("--text") },
       title: { color: colour("--text") },
       text: { color: colour("--text") },
       rule: { color: colour("--text") },
@@ -87,6 +87,14 @@
     const rows = node.querySelector("desc").textContent.trim().split("\n").map((line) => line.split("\t"));
     for (const event of ["focus", "mouseenter"]) node.addEventListener(event, () => show(node, rows));
     for (const event of ["blur", "mouseleave"]) node.addEventListener(event, () => { tip.hidden = true; });
+  }
+
+  // A graph that is wider than the page begins at its first box.
+  for (const graph of document.querySelectorAll(".graph")) {
+    const first = graph.querySelector(".node");
+    if (!first || graph.scrollWidth <= graph.clientWidth) continue;
+    const box = first.getBoundingClientRect();
+    graph.scrollLeft += box.left + box.width / 2 - graph.getBoundingClientRect().left - graph.clientWidth / 2;
   }
 
   async function draw() {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ethosu_sdk.readers.advise.constraints import constraint
 from ethosu_sdk.readers.advise.facts import Facts
@@ -32,8 +33,20 @@ class _Line:
     border_cycles: float | None = None
 
 
+class Placed(NamedTuple):
+    """A line with the instructions of the program that it stands for."""
+
+    call: CpuCall
+    instructions: tuple[int, ...]
+
+
 def lines(facts: Facts) -> tuple[CpuCall, ...]:
     """A line for each CPU operator and place, what costs most first."""
+    return tuple(row.call for row in placed(facts))
+
+
+def placed(facts: Facts) -> tuple[Placed, ...]:
+    """The same lines, each with its instructions."""
     found: dict[tuple[str, str, bool], _Line] = {}
     starts = {row.index: row.cpu_cycles for row in facts.profile.delegates}
     groups = _groups(with_sites(facts))
@@ -53,8 +66,10 @@ def lines(facts: Facts) -> tuple[CpuCall, ...]:
             line.rows.append(row)
             if row in computing and border and has_npu:
                 line.border_cycles = (line.border_cycles or 0) + border / len(computing)
-    parts = [_line(facts, row) for row in found.values()]
-    return tuple(sorted(parts, key=_cost, reverse=True))
+    parts = [
+        Placed(_line(facts, row), tuple(entry.instruction for entry in row.rows)) for row in found.values()
+    ]
+    return tuple(sorted(parts, key=lambda row: _cost(row.call), reverse=True))
 
 
 def _groups(rows: Iterable[Operation]) -> list[tuple[str, tuple[Operation, ...]]]:

@@ -143,4 +143,4 @@ def _words(exact: Distance | None, outcome: Outcome) -> str:
 
 
 def _db(distance: Distance) -> str:
-    return f"{distance.sqnr_db:.1f} dB"
+    return f"{round(distance.sqnr_db, 2):.1f} dB"  # as the record has it

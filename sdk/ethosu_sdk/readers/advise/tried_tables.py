@@ -8,8 +8,15 @@ from rich.console import RenderableType
 from rich.table import Table
 
 from ethosu_sdk.console.terminal import escape
-from ethosu_sdk.records.advice import CpuCall, Figure, Item, Trial, Tried
+from ethosu_sdk.records.advice import CpuCall, Figure, Item, Judge, Trial, Tried
 
+_BY_OTHERS = ("smaller", "closer")
+_COSTS: dict[Judge, str] = {
+    "fit": "cycles",
+    "time of an inference": "time",
+    "NPU and CPU cycles": "cycles",
+    "NPU cycles": "NPU cycles",
+}
 _HELPS = ("better", "smaller", "closer")
 STATES = {
     "better": "better",
@@ -53,7 +60,24 @@ def title(row: Trial, tried: Tried) -> str:
     gain = "" if row.gain is None else f" {-row.gain:+.1%}"
     if tried.judged_by == "fit" and row.fits:
         return f"{row.name}: it fits,{gain} cycles" if gain else f"{row.name}: it fits"
+    if row.state in _BY_OTHERS:
+        cost = "" if row.gain is None else f", {_COSTS[tried.judged_by]}{gain}"
+        return f"{row.name}: {_brought(row)}{cost}"
     return f"{row.name}: {STATES[row.state]}{gain}"
+
+
+def _brought(row: Trial) -> str:
+    """What a change brought that saves no time: bytes, or decibels."""
+    outputs = row.outputs
+    if row.state == "closer" and outputs is not None and outputs.sqnr_after_db is not None:
+        before = "" if outputs.sqnr_before_db is None else f" instead of {outputs.sqnr_before_db:.1f} dB"
+        return f"SQNR {outputs.sqnr_after_db:.1f} dB{before}"
+    saved = [
+        f"{figure.metric} {figure.after / figure.before - 1:+.1%}"
+        for figure in row.figures
+        if figure.metric in ("SRAM", "flash") and figure.before and figure.after < figure.before
+    ]
+    return ", ".join(saved) if saved else STATES[row.state]
 
 
 def pairs(row: Trial) -> Iterator[tuple[str, str]]:

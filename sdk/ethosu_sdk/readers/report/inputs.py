@@ -40,7 +40,8 @@ class Inputs:
     """A run with the records of its program, and the program itself where it lies in the folder. `facts` are what
     only a step can tell of it.
 
-    `records` has them by kind. `missing` says why something that a report shows is not there.
+    `records` has them by kind. `missing` says why something that a report shows is not there. `stale` are files of
+    the folder that are of another program.
     """
 
     label: str
@@ -51,6 +52,7 @@ class Inputs:
     manifest: Manifest | None
     facts: RunFacts
     missing: Mapping[str, str] = field(default_factory=dict)
+    stale: Sequence[str] = ()
 
     @property
     def profile(self) -> Profile | None:
@@ -108,8 +110,9 @@ def _read(folder: Path, label: str, facts: RunFacts, advice: Sequence[Advice]) -
         raise InputError(f"{folder} holds no {kinds.RUN.file}: {what}", _GIVE)
     found: dict[str, Shown] = {}
     missing: dict[str, str] = {}
+    stale: list[str] = []
     for path in present(folder, _KINDS):
-        _add(path, found, missing)
+        _add(path, found, missing, stale)
     run = found[RUN]
     assert isinstance(run, Run)
     for record in advice:
@@ -117,11 +120,11 @@ def _read(folder: Path, label: str, facts: RunFacts, advice: Sequence[Advice]) -
             found[ADVICE] = record
             missing.pop(ADVICE, None)
     _complete(facts, found, missing)
-    program = _program(folder, run, missing)
-    return Inputs(label, folder, run, found, program, bundle.read(folder), facts, missing)
+    program = _program(folder, run, missing, stale)
+    return Inputs(label, folder, run, found, program, bundle.read(folder), facts, missing, tuple(stale))
 
 
-def _add(path: Path, found: dict[str, Shown], missing: dict[str, str]) -> None:
+def _add(path: Path, found: dict[str, Shown], missing: dict[str, str], stale: list[str]) -> None:
     record = read_record(path)
     if not found and not isinstance(record, Run):
         raise InputError(f"{path} is not a record of a run", _GIVE)
@@ -132,6 +135,7 @@ def _add(path: Path, found: dict[str, Shown], missing: dict[str, str]) -> None:
         return
     if found and record.model.sha256 != found[RUN].model.sha256:
         missing[kind] = f"{path.name} is about another program"
+        stale.append(path.name)
         return
     if isinstance(record, Profile) and not is_of_run(record, path.with_name(kinds.RUN.file)):
         return
@@ -149,7 +153,8 @@ def _complete(facts: RunFacts, found: dict[str, Shown], missing: dict[str, str])
         missing.setdefault(COMPILE, "there is no record of `compile` in the folder")
     if DEBUG not in found:
         missing.setdefault(
-            DEBUG, f"there is no {kinds.DEBUG.file} in the folder: `ethosu-sdk debug MODEL -o` it makes one"
+            DEBUG,
+            f"there is no {kinds.DEBUG.file} in the folder: `ethosu-sdk debug MODEL -o RUN_DIR` makes one",
         )
     advised = found.get(ADVICE)
     if not isinstance(advised, Advice) or advised.tried is None:
@@ -160,9 +165,12 @@ def _complete(facts: RunFacts, found: dict[str, Shown], missing: dict[str, str])
         )
 
 
-def _program(folder: Path, run: Run, missing: dict[str, str]) -> pte.Pte | None:
+def _program(folder: Path, run: Run, missing: dict[str, str], stale: list[str]) -> pte.Pte | None:
     path = folder / Path(run.model.file).name
-    if not path.is_file() or hashing.sha256_file(path) != run.model.sha256:
+    is_there = path.is_file()
+    if not is_there or hashing.sha256_file(path) != run.model.sha256:
         missing["program"] = f"the program of the run is not in the folder: {path.name}"
+        if is_there:
+            stale.append(path.name)
         return None
     return pte.read(path)

@@ -17,7 +17,7 @@ from ethosu_sdk.vela_blocks import REGION_FAST_SCRATCH, REGION_SCRATCH
 _TITLE = "What lies where in the arena"
 _USE_TITLE = "Use of the arena"
 _REGIONS = {REGION_SCRATCH: "arena", REGION_FAST_SCRATCH: "fast scratch"}
-_AXIS = "operator, in the order in which they run"
+_AXIS = "step: operators in the order in which they run"
 _SCALE, _TICKS = altair.Scale(nice=False, zero=True), altair.Axis(format="d", tickMinStep=1)
 _HEIGHT = 320
 _FITS = (  # a name, in a rectangle: 6 pixels for a letter, 11 for a line
@@ -40,6 +40,11 @@ class _Steps:
         ordered = sorted((row for row in rows if row.offset is not None), key=lambda row: row.offset or 0)
         known = len(ordered) == found.operations
         self._rows: dict[int, Operation] = dict(enumerate(ordered)) if known else {}
+        self._first: dict[
+            tuple[Any, ...], int
+        ] = {}  # the number of each operator: that of its first operation
+        for row in self._rows.values():
+            self._first.setdefault(fold.key(row), row.index)
         self._steps: list[int] = []
         before: tuple[Any, ...] | None = None
         for number in range(found.operations):
@@ -58,7 +63,9 @@ class _Steps:
     def name(self, number: int) -> str:
         """The operation as the profile names it."""
         row = self.row(number)
-        return f"operation {number}" if row is None else short(f"{row.index} {fold.name(row)}")
+        if row is None:
+            return f"operation {number}"
+        return short(f"{self._first[fold.key(row)]} {fold.name(row)}")
 
     def most(self, values: Sequence[int]) -> list[int]:
         """The largest of the values of each step's operations."""
@@ -287,6 +294,6 @@ def _lines() -> Any:
         )
     )
     whole = altair.Chart(named("size")).mark_rule(strokeDash=[4, 4]).encode(y="bytes:Q")
-    said = altair.Chart(named("size")).mark_text(align="right", dx=-5, dy=10, fontSize=11, tooltip=None)
+    said = altair.Chart(named("size")).mark_text(align="right", dx=-5, dy=-7, fontSize=11, tooltip=None)
     said = said.encode(x=altair.value("width"), y="bytes:Q", text="what:N")
     return (lines + whole + said).properties(width="container", height=200)

@@ -15,6 +15,10 @@ from ethosu_sdk.results import source_place
 _MOST = 40
 _TITLE = "Cycles of the NPU by operator"
 _BAR_PIXELS, _GAP_PIXELS = 9, 5
+_ONE = (
+    " The model counts the start-up of every NPU operation. Vela has one estimate for those that it scheduled "
+    "together, which is far less where many small ones make an operator, as in a transpose."
+)
 _SOURCES = ("modelled", "estimated", "measured")
 
 
@@ -36,6 +40,7 @@ def of(profile: Profile | None, name: str) -> Plot:
     text = (
         f"Operators on the NPU, {which}, in the order in which they run, with cycles {' and '.join(sources)}. One of "
         "them may be several NPU operations, such as slices or a DMA transfer of its weights; the table lists each."
+        f"{_ONE if 'estimated' in sources and 'modelled' in sources else ''}"
     )
     return drawn(name, _TITLE, text, _chart(sources, len(ordered)), rows=rows)
 

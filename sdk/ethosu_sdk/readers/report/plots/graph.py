@@ -117,7 +117,7 @@ def _box(node: Node, row: str, place: _Point, totals: Figures) -> dict[str, Any]
         "x": round(place[0], 1),
         "y": round(place[1], 1),
         "row": row,
-        "name": plain_text.cut(node.name, _MOST_LETTERS),
+        "name": plain_text.cut(_numbered(node), _MOST_LETTERS),
         "text": " · ".join(
             filter(None, ("" if node.kind == "module" else _end(module), *_costs(figures, share)))
         ),
@@ -125,6 +125,11 @@ def _box(node: Node, row: str, place: _Point, totals: Figures) -> dict[str, Any]
         "on": entry.runs_on.lower() if entry is not None and node.kind != "module" else "module",
         "tip": [(name, text) for name, text in _tip(node, module, figures, share) if text],
     }
+
+
+def _numbered(node: Node) -> str:
+    """The operator with its number in the table of operations."""
+    return node.name if node.kind == "module" or node.entry is None else f"{node.entry.index} {node.name}"
 
 
 def _end(module: str) -> str:

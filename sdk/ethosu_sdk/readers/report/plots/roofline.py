@@ -28,7 +28,8 @@ def of(profile: Profile | None, name: str) -> Plot:
     text = (
         f"Each point is an operation with MACs ({len(rows):,}), against the bytes of the memory that it keeps busy "
         f"for longest. A line is what that memory's bandwidth and the {ideal} MACs per cycle of the NPU allow. "
-        "Cycles and bytes are modelled."
+        "Cycles and bytes are modelled. An operation that runs beside another one counts for as long as its MAC unit "
+        "or that memory works."
     )
     return drawn(
         name,
@@ -64,11 +65,11 @@ def _points(
 ) -> Iterator[dict[str, Any]]:
     for entry in operations:
         own = {name: size for name, size in moved(entry).items() if size and name in widths}
-        # An operation that runs beside the one before adds fewer cycles than its MAC unit works.
-        cycles = max(entry.modelled_cycles, entry.busy.mac)
-        if not entry.macs or not own or not cycles:
+        if not entry.macs or not own:
             continue
         busiest = max(own, key=lambda name: own[name] / widths[name])
+        # An operation that runs beside the one before adds fewer cycles than its MAC unit or that memory works.
+        cycles = max(entry.modelled_cycles, entry.busy.mac, own[busiest] / widths[busiest])
         intensity = entry.macs / own[busiest]
         yield {
             "operation": short(f"{entry.index} {fold.name(entry)}"),

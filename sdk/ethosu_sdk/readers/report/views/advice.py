@@ -28,9 +28,10 @@ def of(inputs: Inputs) -> dict[str, Any]:
     found, reason = _facts(inputs)
     time = headline(inputs.profile) if inputs.profile is not None else None
     calls = record.cpu if record is not None else None
+    placed: Sequence[cpu_calls.Placed] = ()
     if found is not None:
         verdict = judge(found)
-        calls = cpu_calls.lines(found) if found.compilation is not None else calls
+        placed = cpu_calls.placed(found) if found.compilation is not None else ()
     elif record is not None:
         verdict, reason = Verdict(record.advice, record.silent), ""
     else:
@@ -45,7 +46,7 @@ def of(inputs: Inputs) -> dict[str, Any]:
             for row in verdict.advice
             if not tried_tables.was_tried(row, done)
         ],
-        "cpu": on_the_cpu.of(calls, time) if calls else None,
+        "cpu": on_the_cpu.timed(placed, time) if placed else on_the_cpu.of(calls, time) if calls else None,
         "silent": [(row.rule, row.reason) for row in verdict.silent],
     }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,7 @@ from ethosu_sdk.readers.report.views.operation_tree import Node, Scale
 from ethosu_sdk.records.compile import Compilation
 from ethosu_sdk.records.profile import Operation, Profile
 from ethosu_sdk.results import source_place
+from ethosu_sdk.tables import figures
 
 
 @dataclass(frozen=True)
@@ -127,9 +129,21 @@ def _values(node: Node, ideal: float) -> dict[str, Any]:
     found["utilisation"] = macs / (spent * ideal) if macs and spent and ideal else None
     found["index"] = node.place if node.kind != "overhead" else None
     found["name"] = node.name
-    paces = {row.bound_by for row in node.parts if row.bound_by and row.kind != "dma"}
-    found["bound"] = paces.pop() if len(paces) == 1 else ""
+    found["bound"] = _pace(node.parts)
     return found
+
+
+def _pace(parts: Sequence[Operation]) -> str:
+    """What sets the pace; of several NPU operations with different ones, that of most cycles, with its share."""
+    cycles: defaultdict[str, int] = defaultdict(int)
+    for row in parts:
+        if row.bound_by and row.kind != "dma":
+            cycles[row.bound_by] += row.calls * row.modelled_cycles
+    if not cycles:
+        return ""
+    most = max(cycles, key=lambda name: cycles[name])
+    whole = sum(cycles.values())
+    return most if len(cycles) == 1 or not whole else f"{most} {figures.percent(cycles[most] / whole)}"
 
 
 def _note(node: Node, parent: str) -> str:

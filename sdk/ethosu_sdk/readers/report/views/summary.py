@@ -10,8 +10,9 @@ from ethosu_sdk.readers.report.inputs import Inputs
 from ethosu_sdk.readers.report.views import accuracy, fold, tried
 from ethosu_sdk.records.common import Use
 from ethosu_sdk.records.parts.time_line import TimeLine, headline
-from ethosu_sdk.records.profile import Profile, Totals
+from ethosu_sdk.records.profile import Profile
 from ethosu_sdk.records.run import Run
+from ethosu_sdk.results import trial_verdict
 from ethosu_sdk.tables import figures, systems, times
 
 _SRAM, _FULL = "SRAM", 0.9
@@ -63,7 +64,30 @@ def limits(inputs: Inputs) -> str:
     """What limits the inference, in a sentence or two."""
     no_room = inputs.facts.no_room
     first = f"{no_room[:1].upper()}{no_room[1:]}. " if no_room else ""
-    return f"{first}{_pace(inputs)}"
+    return f"{first}{_pace(inputs)}{_far_off(inputs)}"
+
+
+def _far_off(inputs: Inputs) -> str:
+    """That an output is far from the model's; empty where none is."""
+    reference = inputs.run.reference
+    return "".join(
+        f" Output {row.index} differs from {accuracy.reference(inputs)} in {row.elements - row.equal:,} of "
+        f"{row.elements:,} elements, with an SQNR of {row.sqnr_db:.1f} dB."
+        for row in (reference.outputs if reference is not None else ())
+        if row.sqnr_db is not None and row.sqnr_db < trial_verdict.BROKEN_DB
+    )
+
+
+def stale(inputs: Inputs) -> str:
+    """Which files of the folder are of another program than the run, and what helps; empty where none is."""
+    if not inputs.stale:
+        return ""
+    names = ", ".join(inputs.stale)
+    return (
+        f"The folder holds files of two programs: {names} {'is' if len(inputs.stale) == 1 else 'are'} not of the "
+        "program that the run executed. What needs them is left out. "
+        f"`ethosu-sdk run {inputs.run.model.file} -o RUN_DIR` runs the program that lies there now."
+    )
 
 
 def _pace(inputs: Inputs) -> str:
@@ -134,9 +158,13 @@ def _busiest(time: TimeLine) -> str:
 def cards(inputs: Inputs) -> list[dict[str, str]]:
     """The few figures that are read first: name, text and a note each."""
     run, time = inputs.run, time_of(inputs)
-    found = [{"name": "verdict", "text": run.verdict.status, "note": _checks(run)}]
-    if no_room := inputs.facts.no_room:
-        found.append({"name": "memory of its board", "text": "too small", "note": no_room, "status": "fail"})
+    no_room, verdict = inputs.facts.no_room, run.verdict.status
+    status = "" if no_room and verdict == "pass" else verdict  # what does not fit is not good, though it ran
+    found = [{"name": "verdict", "text": verdict, "note": _checks(run), "status": status}]
+    if no_room:
+        found.insert(
+            0, {"name": "memory of its board", "text": "too small", "note": no_room, "status": "fail"}
+        )
     if time is not None:
         total = time.total
         band = f"{total.source}, on {time.place}"
@@ -152,17 +180,18 @@ def cards(inputs: Inputs) -> list[dict[str, str]]:
         cycles = run.npu.cycles
         note = f"the NPU alone; {_note(inputs, cycles.source)}"
         found.append({"name": "NPU cycles", "text": f"{cycles.value:,}", "note": note})
-    return [*found, *_limiting_memories(run), *_accuracy(inputs), *_best_change(inputs)]
+    return [*found, *_limiting_memories(run, time), *_accuracy(inputs), *_best_change(inputs)]
 
 
-def _limiting_memories(run: Run) -> Iterator[dict[str, str]]:
-    """The SRAM, and the fullest memory where that is fuller and hardly has room."""
+def _limiting_memories(run: Run, time: TimeLine | None) -> Iterator[dict[str, str]]:
+    """The SRAM of the simulated board, and the fullest memory where that is fuller and hardly has room."""
     rows = sorted(_regions(run), key=lambda row: row.used_bytes / row.size_bytes)
     sram = [row for row in rows if row.name == _SRAM] or rows[-1:]
     fullest = [row for row in rows[-1:] if row not in sram and row.used_bytes > _FULL * row.size_bytes]
+    place = f" of {run.board.capitalize()}" if time is not None and time.place != run.board else ""
     for row in (*sram, *fullest):
         share = figures.percent(row.used_bytes / row.size_bytes)
-        yield {"name": f"{row.name} used", "text": share, "note": _used(row)}
+        yield {"name": f"{row.name} used", "text": share, "note": f"{_used(row)}{place}"}
 
 
 def _accuracy(inputs: Inputs) -> Iterator[dict[str, str]]:
@@ -176,10 +205,13 @@ def _accuracy(inputs: Inputs) -> Iterator[dict[str, str]]:
     is_equal = equal == elements
     text = "equal" if is_equal or worst.sqnr_db is None else f"{worst.sqnr_db:.1f} dB"
     what = "" if is_equal else "SQNR "
+    is_far = not is_equal and worst.sqnr_db is not None and worst.sqnr_db < trial_verdict.BROKEN_DB
+    limit = f"; below {trial_verdict.BROKEN_DB:g} dB, `debug` says that a layer breaks" if is_far else ""
     yield {
+        "status": "warn" if is_far else "",
         "name": "accuracy",
         "text": text,
-        "note": f"{what}beside {accuracy.reference(inputs)}; {equal:,} of {elements:,} elements equal",
+        "note": f"{what}beside {accuracy.reference(inputs)}; {equal:,} of {elements:,} elements equal{limit}",
     }
 
 
@@ -200,7 +232,7 @@ def _note(inputs: Inputs, source: str) -> str:
 def rows(inputs: Inputs) -> list[Row]:
     """All figures of the summary, by name."""
     run, profile = inputs.run, inputs.profile
-    of_profile = [] if profile is None else [*_speed(profile), *_work(profile.totals)]
+    of_profile = [] if profile is None else [*_speed(profile), *_work(profile)]
     timed = profile if profile is not None and profile.time is not None else run
     return [*_what(run), *_time(timed), *_cycles(run), *of_profile, *_memory(run)]
 
@@ -253,7 +285,8 @@ def _speed(profile: Profile) -> Iterator[Row]:
         yield Row(f"time of the NPU ({row.source})", text, row.inference_s)
 
 
-def _work(totals: Totals) -> Iterator[Row]:
+def _work(profile: Profile) -> Iterator[Row]:
+    totals = profile.totals
     yield Row("NPU operations", f"{totals.npu.operations:,}", totals.npu.operations)
     yield Row("MACs", f"{totals.npu.macs:,}", totals.npu.macs)
     ideal = totals.npu.macs_per_cycle.ideal
@@ -266,7 +299,8 @@ def _work(totals: Totals) -> Iterator[Row]:
         yield Row("CPU instructions", f"{counted.value:,} ({counted.source})", counted.value)
     cycles = totals.cpu.cycles
     if cycles is not None:
-        yield Row("CPU cycles", f"{cycles.value:,} ({cycles.source})", cycles.value)
+        waits = "" if profile.time is None or profile.time.waits is None else ", without waits for memory"
+        yield Row("CPU cycles", f"{cycles.value:,} ({cycles.source}{waits})", cycles.value)
 
 
 def _memory(run: Run) -> Iterator[Row]:
@@ -292,4 +326,5 @@ def _checks(run: Run) -> str:
     checks = run.verdict.checks
     passed = sum(row.status == "pass" for row in checks)
     names = [row.name if row.status == "pass" else f"{row.name} ({row.status})" for row in checks]
-    return f"{passed} of {len(checks)} checks passed{': ' if names else ''}{'; '.join(names)}"
+    unjudged = "" if any("outputs" in row.name for row in checks) else "; the outputs are not judged"
+    return f"{passed} of {len(checks)} checks passed{': ' if names else ''}{'; '.join(names)}{unjudged}"

@@ -8,6 +8,7 @@ from typing import Any
 from ethosu_sdk.readers.advise import tried_tables
 from ethosu_sdk.readers.report.views import advice_rows
 from ethosu_sdk.records.advice import Figure, Judge, MetricName, SimulatorName, Trial, Tried
+from ethosu_sdk.results import trial_verdict
 from ethosu_sdk.tables import times
 
 _JUDGED: dict[Judge, MetricName] = {
@@ -17,6 +18,13 @@ _JUDGED: dict[Judge, MetricName] = {
     "NPU cycles": "NPU cycles",
 }
 _SIMULATORS: dict[SimulatorName, str] = {"qemu": "QEMU", "host": "the host simulator", "fvp": "Arm's FVP"}
+_OUTPUTS = "outputs, SQNR to float"
+_WORDS = (
+    "SQNR to float is the signal-to-noise ratio of the outputs beside those of the floating-point model. "
+    "Outputs are equal where no element differs from those of the program as it is, close where at most "
+    f"{trial_verdict.CLOSE_DB:g} dB is lost, lossy where more is lost or the change computes something else "
+    f"by design, and broken where more is lost and less than {trial_verdict.BROKEN_DB:g} dB are left."
+)
 _BYTES: Sequence[MetricName] = ("SRAM", "flash")
 
 
@@ -26,7 +34,8 @@ def of(tried: Tried) -> dict[str, Any]:
     return {
         "head": f"Each change was compiled and run on {_SIMULATORS[tried.simulator]}, and is judged by "
         f"{tried_tables.JUDGES[tried.judged_by]}. The best one is first.",
-        "columns": ["difference", _title(columns[0]), *(f"{name}, bytes" for name in columns[1:]), "outputs"],
+        "columns": ["difference", _title(columns[0]), *(f"{name}, bytes" for name in columns[1:]), _OUTPUTS],
+        "words": _WORDS,
         "before": _before(tried, columns),
         "rows": [_row(row, tried, columns) for row in tried.trials],
         "left": tried.left,
@@ -51,8 +60,16 @@ def best(tried: Tried) -> dict[str, str] | None:
     found = next((figure for figure in row.figures if figure.metric == metric), None)
     values = "" if found is None else f"{_step(found)}: "
     outputs = f"; outputs {row.outputs.state}" if row.outputs is not None else ""
-    note = f"{values}{row.change}{outputs}"
+    note = f"{values}{row.change}{outputs}{_more_sram(row) if metric != 'SRAM' else ''}"
     return {"name": "best change that was tried", "text": text, "note": note, "part": "advice"}
+
+
+def _more_sram(row: Trial) -> str:
+    """What a change costs in SRAM, where it costs any."""
+    found = next((figure for figure in row.figures if figure.metric == "SRAM"), None)
+    if found is None or not found.before or found.after <= found.before:
+        return ""
+    return f"; {_step(found)} ({found.after / found.before - 1:+.1%})".replace("%)", " %)")
 
 
 def _step(row: Figure) -> str:
@@ -77,7 +94,9 @@ def _before(tried: Tried, columns: Sequence[MetricName]) -> list[str]:
         for figure in row.figures
         if figure.before is not None
     }
-    return ["", *(_value(name, known.get(name)) for name in columns), ""]
+    own = next((row.outputs.sqnr_before_db for row in tried.trials if row.outputs is not None), None)
+    ratio = "" if own is None else f"{own:.1f} dB"
+    return ["", *(_value(name, known.get(name)) for name in columns), ratio]
 
 
 def _row(row: Trial, tried: Tried, columns: Sequence[MetricName]) -> dict[str, Any]:
