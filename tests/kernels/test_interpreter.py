@@ -278,7 +278,7 @@ _SINGLE_NAMES = """
     acosf acoshf asinf asinhf atan2f atanf atanhf cosf coshf erff expf expm1f fmodf log10f log1pf
     log2f logf nearbyintf powf sinf sinhf sqrtf tanf tanhf ceilf floorf truncf
 """
-_DOUBLE_CALLS = {"ceil", "exp", "floor", "fmod", "log", "nearbyint", "sqrt", "trunc"}
+_DOUBLE_CALLS = {"__ctzdi2", "ceil", "exp", "floor", "fmod", "ldexp", "log", "nearbyint", "sqrt", "trunc"}
 _LIBRARY_CALLS = _MEMORY_CALLS | {*_SINGLE_NAMES.split()} | _DOUBLE_CALLS
 
 

@@ -60,8 +60,9 @@ def _table(entries: tuple[ZooEntry, ...]) -> Table:
 
 
 def _inputs(entry: ZooEntry) -> str:
-    """The shapes of the inputs, with their types where these are not the usual one."""
-    return ", ".join(
-        ("" if item.dtype == _USUAL_DTYPE else f"{item.dtype} ") + "x".join(map(str, item.shape))
-        for item in entry.inputs
-    )
+    """The shapes of the inputs, with the type before the first that has not the type of the one before it."""
+    before, texts = _USUAL_DTYPE, []
+    for item in entry.inputs:
+        texts.append(("" if item.dtype == before else f"{item.dtype} ") + "x".join(map(str, item.shape)))
+        before = item.dtype
+    return ", ".join(texts)

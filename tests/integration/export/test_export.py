@@ -19,7 +19,7 @@ SOFTMAX = GOLDEN_PTE / "softmax.pte"
 POOLS = {
     "scratch": "scratch, config::scratch_bytes}",
     "fast_scratch": "fast_scratch, config::fast_scratch_bytes}",
-    "method_pool": "{method_pool, config::method_pool_bytes}",
+    "method_pool": "{method_pool + pool_at, method.pool_bytes}",
 }
 
 Record = dict[str, Any]
