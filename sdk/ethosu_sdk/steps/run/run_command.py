@@ -13,6 +13,7 @@ from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.errors import UsageError, VerdictError
 from ethosu_sdk.evidence import verdict
 from ethosu_sdk.files import json_text, locks
+from ethosu_sdk.npu.timing.system_config import SystemConfig
 from ethosu_sdk.records import Record, kinds
 from ethosu_sdk.results import bundle, locations, reading as results
 from ethosu_sdk.simulators import choose_events
@@ -100,10 +101,12 @@ def check_board(model: str, options: RunOptions, compile_options: CompileOptions
         runners.choose(options, npu)
 
 
-def check_measuring(program: pte.Pte, priced: Priced | None, options: RunOptions) -> None:
-    """UsageError for PMU events or a timing of memories that the NPU of `program` does not have."""
-    memory_timing.choose(program.target(), priced, options.memory_timing)
-    choose_events(program.npu(), options.events)
+def measuring(
+    program: pte.Pte, priced: Priced | None, options: RunOptions
+) -> tuple[SystemConfig | None, tuple[int, ...]]:
+    """The timing of the memories and the PMU events. UsageError for what the NPU of `program` does not have."""
+    memories = memory_timing.choose(program.target(), priced, options.memory_timing)
+    return memories, choose_events(program.npu(), options.events)
 
 
 def program_file(model: str, options: CompileOptions, out_dir: Path | None, reporter: Reporter) -> Path:
@@ -128,8 +131,7 @@ def resolve(
     memory.check_program(plan)
     hazards.refuse_lost_tables([plan])
     runner, choice = runners.choose(options, npu)
-    memories = memory_timing.choose(program.target(), priced, options.memory_timing)
-    events = choose_events(npu, options.events)
+    memories, events = measuring(program, priced, options)
     wanted = feeds.parse(options.feed)
     if not wanted and options.steps is not None:
         wanted = declared.feeds(path, program, plan)
