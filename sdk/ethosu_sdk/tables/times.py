@@ -29,6 +29,12 @@ def line(time: TimeLine) -> str:
     )
 
 
+def rate(time: TimeLine) -> Iterator[str]:
+    """How many inferences a second the time allows, where it takes time. A token of a language model is one."""
+    if time.total.duration_s:
+        yield f"{1 / time.total.duration_s:,.1f} inferences/s"
+
+
 def largest_on_cpu(time: TimeLine) -> str:
     """What takes the CPU longest, without the runtime's part around a kernel: ``avg_pool2d kernel 0.514 ms``."""
     name = short(time.largest.name) + (" kernel" if _kernels(time) else "")
@@ -57,6 +63,7 @@ def rows(record: Run | Profile) -> Iterator[tuple[str, str]]:
         return
     if headline(record) is not None:
         yield "inference", line(time)
+        yield from (("", f"{words}, one after the other") for words in rate(time))
     elif record.priced is not None:
         yield "at those clocks", f"{line(time)}, {record.priced.caveat}"
     clocks = [("CPU", time.clocks.cpu), ("NPU", time.clocks.npu)]

@@ -129,6 +129,21 @@ def test_where_everything_comes_from(run: Run) -> None:
     assert all(source == conv for _, _, source in rows)  # the transposes around it are its own
 
 
+def test_a_reason_names_its_operator_without_the_schema(run: Run) -> None:
+    done = run("""\
+        import torch
+        class Net(torch.nn.Module):
+            def forward(self, x):
+                return (x > 0).float() + 0.5 * x
+        example_inputs = torch.linspace(-1, 1, 8).view(1, 8)
+    """)
+    (cast,) = [row for row in done.record["cpu_operators"] if "_to_dim_order_copy" in row["name"]]
+    assert [site["reason"] for site in cast["sites"]] == [
+        "Output dtype torch.float32 is not supported in dim_order_ops._to_dim_order_copy.default for input dtype "
+        "torch.bool. Supported output types: torch.int8, torch.int16, torch.int32, torch.bool"
+    ]
+
+
 def test_without_delegation_the_user_is_the_reason(run: Run) -> None:
     done = run(NET, delegate=False, quantize="none")
     reasons = {site["reason"] for row in done.record["cpu_operators"] for site in row["sites"]}

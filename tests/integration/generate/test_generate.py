@@ -89,12 +89,31 @@ def test_the_board_and_the_host_choose_the_tokens_of_the_quantised_model(
             time = record["time"]
             assert (time["prefill"]["steps"], time["decode"]["steps"]) == (3, COUNT - 1)
             assert time["step"]["npu_s"] < time["step"]["duration_s"]
+            _shown(folder, f"{1 / time['step']['duration_s']:.1f} tokens/s")
         else:
             assert "time" not in record
     assert states["qemu"] == states["host"]
     # Caches that did not change, or that all hold the same, would be equal too.
     assert len({tuple(row) for row in states["host"]}) == 3 + COUNT - 1
     assert len(set(states["host"][-1])) == {"llama_1m": 8, "llama_15m": 12}[NAME]
+
+
+def _shown(folder: Path, rate: str) -> None:
+    """Readers show the tokens a second, and a report only those of its own run."""
+    summary = sdk("summary", "out/generate.json", cwd=folder)
+    assert summary.code == 0, summary.err
+    assert f"{COUNT - 1} steps" in summary.out
+    assert summary.out.count(rate) == 2  # prefill and decode
+    path = folder / "report.html"
+    assert sdk("report", "out", "-o", path, cwd=folder, timeout_s=300).code == 0
+    text = path.read_text(encoding="utf-8")
+    assert f'<p class="name">decode</p><p class="text">{rate}</p>' in text
+    assert rate.replace("tokens", "inferences") in text
+    profile = sdk("profile", "out", "--json", cwd=folder)
+    assert rate.replace("tokens", "inferences") in profile.err, profile.err
+    assert sdk("run", f"out/{NAME}.pte", "-o", "out", "--simulator", "host", cwd=folder).code == 0
+    assert sdk("report", "out", "-o", path, cwd=folder, timeout_s=300).code == 0
+    assert "tokens/s" not in path.read_text(encoding="utf-8")
 
 
 def test_text_in_and_out_seeds_ends_and_perplexity(

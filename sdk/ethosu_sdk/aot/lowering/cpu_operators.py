@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -25,6 +26,8 @@ _CONVERSIONS = (
 _CONVERTS = "conversion between float and quantised values"
 _TRANSPOSE = "cortex_m::transpose"
 _LAYOUT = "change of layout: the Cortex-M backend has the channels of images last"
+# The partitioner prints an operator of the edge dialect with its whole schema.
+_PRINTED = re.compile(r"<EdgeOpOverload: ([\w.:]+)>: schema = .*?\) -> (?:\(.*?\)|\S+)")
 _UNTOLD = "ExecuTorch's partitioner left it out and gives no reason"
 
 
@@ -63,7 +66,7 @@ def _reason(name: str, meta: Mapping[str, Any], without: str) -> str:
         return without
     if name in _CONVERSIONS:
         return _CONVERTS
-    return str(meta.get(REASON_KEY, _UNTOLD)).strip().rstrip(".")
+    return _PRINTED.sub(r"\1", str(meta.get(REASON_KEY, _UNTOLD))).strip().rstrip(".")
 
 
 def _operator_nodes(manager: Any, method: str) -> list[tuple[tuple[str, str], Mapping[str, Any]]]:

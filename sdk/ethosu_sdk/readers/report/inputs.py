@@ -17,12 +17,14 @@ from ethosu_sdk.records.compile import Compilation
 from ethosu_sdk.records.debug import Debug
 from ethosu_sdk.records.profile import Profile
 from ethosu_sdk.records.run import Run
+from ethosu_sdk.records.sequences.generate import Generate
 from ethosu_sdk.results import bundle
 from ethosu_sdk.results.reading import is_of_run, present, read_record
 from ethosu_sdk.results.run_facts import RunFacts
 
-Shown = Run | Profile | Build | Compilation | Debug | Advice
+Shown = Run | Profile | Build | Compilation | Debug | Advice | Generate
 RUN, PROFILE, BUILD, COMPILE, DEBUG, ADVICE = "run", "profile", "build", "compile", "debug", "advice"
+GENERATE = "generate"
 _KINDS = {
     kinds.RUN.schema: RUN,
     kinds.PROFILE.schema: PROFILE,
@@ -30,6 +32,7 @@ _KINDS = {
     kinds.COMPILE.schema: COMPILE,
     kinds.DEBUG.schema: DEBUG,
     kinds.ADVICE.schema: ADVICE,
+    kinds.GENERATE.schema: GENERATE,
 }
 _ADVISE = "`ethosu-sdk advise MODEL --try -o RUN_DIR` writes the record beside the run"
 _GIVE = "give the folder of a run: ethosu-sdk run MODEL -o RUN_DIR makes one"
@@ -77,6 +80,12 @@ class Inputs:
         """The record of `advise`."""
         record = self.records.get(ADVICE)
         return record if isinstance(record, Advice) else None
+
+    @property
+    def generated(self) -> Generate | None:
+        """What a language model generated in this run."""
+        record = self.records.get(GENERATE)
+        return record if isinstance(record, Generate) else None
 
 
 def read(folders: Sequence[Path], facts: Sequence[RunFacts], advice: Sequence[Path] = ()) -> list[Inputs]:
@@ -139,7 +148,17 @@ def _add(path: Path, found: dict[str, Shown], missing: dict[str, str], stale: li
         return
     if isinstance(record, Profile) and not is_of_run(record, path.with_name(kinds.RUN.file)):
         return
+    if isinstance(record, Generate) and not _is_of_run(record, found[RUN]):
+        return
     found[kind] = record
+
+
+def _is_of_run(generated: Generate, run: Shown) -> bool:
+    """Whether `run` is the sequence that generated the tokens: a later run leaves the record in the folder."""
+    assert isinstance(run, Run)
+    cycles = None if run.npu is None else run.npu.cycles
+    steps = 0 if run.sequence is None else len(run.sequence.steps)
+    return steps == generated.steps and cycles == generated.npu_cycles
 
 
 def _complete(facts: RunFacts, found: dict[str, Shown], missing: dict[str, str]) -> None:

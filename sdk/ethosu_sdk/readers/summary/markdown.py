@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from ethosu_sdk import plain_text
 from ethosu_sdk.records.common import Target
 
-_SIGNS = {"pass": "✅", "fail": "❌", "error": "❌", "blocked": "❌"}
+_SIGNS = {"pass": "✅", "fail": "❌", "error": "❌", "blocked": "❌", "interrupted": "⏹"}
 # What means something to Markdown; a record's texts are names of other people's files and models.
 _SPECIAL = re.compile(r"([\\`*_\[\]<>#|~&$])")
 # What GitHub or GitLab make a link, a mention, a reference, an image or HTML of, some of it despite a backslash.

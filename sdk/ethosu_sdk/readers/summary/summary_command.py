@@ -21,8 +21,9 @@ from ethosu_sdk.records.printed.doctor import DoctorReport
 from ethosu_sdk.records.printed.error import Error
 from ethosu_sdk.records.printed.verify import Verification
 from ethosu_sdk.records.run import Run
+from ethosu_sdk.records.sequences.generate import Generate
 from ethosu_sdk.results.reading import Reading, read
-from ethosu_sdk.tables import times
+from ethosu_sdk.tables import generate_rows, times
 from ethosu_sdk.targets import suggestion
 
 FORMATS = ("markdown",)
@@ -110,6 +111,22 @@ def _npu(record: Run) -> Iterable[Sequence[object]]:
         yield row.event, f"{row.value:,}", row.unit, row.source
 
 
+def _generate(record: Generate) -> list[str]:
+    texts = {} if record.text is None else {"prompt": record.text.prompt, "generated": record.text.generated}
+    facts = [
+        ("target", target_text(record.target)),
+        *generate_rows.rows(record),
+        *texts.items(),
+        ("generated tokens", " ".join(map(str, record.tokens))),
+    ]
+    unknown = ((row.path, row.reason) for row in record.unavailable)
+    return [
+        title(record.status, "generate", record.model.file),
+        *table(("", ""), facts),
+        *table(("unknown", "reason"), unknown),
+    ]
+
+
 def _build(record: Build) -> list[str]:
     elf = record.elf
     facts = [
@@ -162,6 +179,7 @@ _KINDS: dict[str, Callable[[Any], list[str]]] = {
     kinds.PROFILE.schema: summary_profile.lines,
     kinds.COMPARE.schema: summary_compare.lines,
     kinds.BUILD.schema: _build,
+    kinds.GENERATE.schema: _generate,
     kinds.VERIFY.schema: _verify,
     kinds.DOCTOR.schema: _doctor,
     kinds.ERROR.schema: _error,

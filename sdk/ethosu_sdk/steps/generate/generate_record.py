@@ -9,7 +9,6 @@ from rich.table import Table
 
 from ethosu_sdk import provenance, pte
 from ethosu_sdk.console.terminal import escape
-from ethosu_sdk.plain_text import counted
 from ethosu_sdk.records import kinds
 from ethosu_sdk.records.common import Model, Unavailable
 from ethosu_sdk.records.run import Run
@@ -25,13 +24,8 @@ from ethosu_sdk.records.sequences.generate import (
 )
 from ethosu_sdk.results import host_facts, target_record
 from ethosu_sdk.steps.generate.options import GenerateOptions
+from ethosu_sdk.tables import generate_rows
 
-_WORDS = {
-    "eos": "the token that ends a text",
-    "length": "the number of tokens that was asked for",
-    "context": "the caches are full",
-    "interrupted": "interrupted: the tokens are as the board told them, without the evidence of a finished run",
-}
 _NO_RUN = "the run was interrupted"
 
 
@@ -137,33 +131,6 @@ def _unavailable(run: Run | None, timing: Timing | None) -> list[Unavailable]:
 def summary(record: Generate, folder: Path) -> Table:
     """What people see of the record."""
     table = Table.grid(padding=(0, 2))
-    rows = {
-        "tokens": f"{counted(len(record.tokens), 'token')} behind a prompt of {len(record.prompt)}",
-        "ended by": _WORDS[record.stopped],
-    }
-    if record.npu_cycles is not None:
-        rows["NPU"] = f"{record.npu_cycles.value:,} cycles a step, {record.npu_cycles.source}"
-    if record.time is not None:
-        rows |= _times(record.time)
-    elif record.unavailable:
-        rows["time"] = f"not known: {record.unavailable[-1].reason}"
-    if record.perplexity is not None:
-        measured = record.perplexity
-        rows["perplexity"] = f"{measured.perplexity:.4g} on {counted(measured.predicted, 'predicted token')}"
-    rows["record"] = str(folder / kinds.GENERATE.file)
-    for name, words in rows.items():
+    for name, words in (*generate_rows.rows(record), ("record", str(folder / kinds.GENERATE.file))):
         table.add_row(name, escape(words))
     return table
-
-
-def _times(time: Timing) -> dict[str, str]:
-    step = time.step
-    waits = "" if step.waits_s is None else f", of it {step.waits_s * 1e3:.3f} ms waits for memory"
-    rows = {
-        "a step": f"{step.duration_s * 1e3:.3f} ms, modelled: NPU {step.npu_s * 1e3:.3f} ms, "
-        f"CPU {step.cpu_s * 1e3:.3f} ms{waits}"
-    }
-    for name, phase in (("prefill", time.prefill), ("decode", time.decode)):
-        rate = "" if phase.tokens_per_s is None else f", {phase.tokens_per_s:.1f} tokens/s"
-        rows[name] = f"{counted(phase.steps, 'step')}, {phase.duration_s * 1e3:.1f} ms{rate}"
-    return rows

@@ -12,8 +12,9 @@ from ethosu_sdk.records.common import Use
 from ethosu_sdk.records.parts.time_line import TimeLine, headline
 from ethosu_sdk.records.profile import Profile
 from ethosu_sdk.records.run import Run
+from ethosu_sdk.records.sequences.generate import Generate
 from ethosu_sdk.results import trial_verdict
-from ethosu_sdk.tables import figures, systems, times
+from ethosu_sdk.tables import figures, generate_rows, systems, times
 
 _SRAM, _FULL = "SRAM", 0.9
 _BAND = "cycles: "  # in front of the error band, in what a record says of its simulator's fidelity
@@ -180,7 +181,24 @@ def cards(inputs: Inputs) -> list[dict[str, str]]:
         cycles = run.npu.cycles
         note = f"the NPU alone; {_note(inputs, cycles.source)}"
         found.append({"name": "NPU cycles", "text": f"{cycles.value:,}", "note": note})
-    return [*found, *_limiting_memories(run, time), *_accuracy(inputs), *_best_change(inputs)]
+    return [
+        *found,
+        *_pace_of_tokens(inputs.generated),
+        *_limiting_memories(run, time),
+        *_accuracy(inputs),
+        *_best_change(inputs),
+    ]
+
+
+def _pace_of_tokens(record: Generate | None) -> Iterator[dict[str, str]]:
+    """The tokens per second of a language model."""
+    if record is None or record.time is None or record.time.decode.tokens_per_s is None:
+        return
+    yield {
+        "name": "decode",
+        "text": f"{record.time.decode.tokens_per_s:.1f} tokens/s",
+        "note": generate_rows.step(record.time),
+    }
 
 
 def _limiting_memories(run: Run, time: TimeLine | None) -> Iterator[dict[str, str]]:
@@ -234,7 +252,7 @@ def rows(inputs: Inputs) -> list[Row]:
     run, profile = inputs.run, inputs.profile
     of_profile = [] if profile is None else [*_speed(profile), *_work(profile)]
     timed = profile if profile is not None and profile.time is not None else run
-    return [*_what(run), *_time(timed), *_cycles(run), *of_profile, *_memory(run)]
+    return [*_what(run), *_generated(inputs), *_time(timed), *_cycles(run), *of_profile, *_memory(run)]
 
 
 def _what(run: Run) -> Iterator[Row]:
@@ -250,12 +268,26 @@ def _what(run: Run) -> Iterator[Row]:
     yield Row("inferences", f"{run.inferences:,}")
 
 
+def _generated(inputs: Inputs) -> Iterator[Row]:
+    """What a language model generated, with the tokens per second of its phases."""
+    record = inputs.generated
+    if record is None:
+        return
+    phases = {} if record.time is None else {"prefill": record.time.prefill, "decode": record.time.decode}
+    for name, words in generate_rows.rows(record):
+        part = phases.get(name)
+        yield Row(name, words, None if part is None else part.tokens_per_s)
+    if record.text is not None:
+        yield Row("text", f"{record.text.prompt}{record.text.generated}")
+
+
 def _time(record: Run | Profile) -> Iterator[Row]:
     time = record.time
     if time is None:
         return
     if headline(record) is not None:
         yield Row("inference", times.line(time), time.total.duration_s)
+        yield from (Row("one after the other", words) for words in times.rate(time))
     elif record.priced is not None:
         yield Row("at those clocks", f"{times.line(time)}, {record.priced.caveat}", time.total.duration_s)
     yield Row("time of the CPU", times.milliseconds(time.sums.cpu_s), time.sums.cpu_s)
