@@ -173,8 +173,15 @@ def test_a_wrong_twin_of_an_operator_is_noticed(
     [
         ("quantize", "vcvtnq_s32_f32", "vcvtaq_s32_f32"),  # ties away from zero
         ("quantize", "invalid_operation = 1", "invalid_operation = 0"),  # NaN as Helium converts it
+        ("quantize", " | alternative_halves", ""),  # infinities, which saturate
+        ("quantize", "(invalid_operation | flush_halves)", "invalid_operation"),  # a caller's FZ16
+        ("quantize", "set_floating_point_status(before_);", ""),  # a caller's FPSCR
+        ("quantize", r'"vcmp.f16 ge, q0, q1\n"', ""),  # numbers beyond half precision that have no infinity
+        ("quantize", "largest_shift = 1024", "largest_shift = 3000"),  # integers that half precision rounds
+        ("quantize", "0x1p-24F", "0x1p-23F"),
+        ("quantize", "0x1p-102F", "0x1p-126F"),  # factors that are flushed to zero
         ("quantize", "0x1p125F", "0x1p127F"),  # products of numbers that are flushed to zero
-        ("quantize", "largest_zero_point = 32000", "largest_zero_point = 100000"),
+        ("quantize", "largest_zero_point = 1 << 22", "largest_zero_point = 1 << 30"),
         ("copy", "from < to_end &&", "from > to_end &&"),  # rows that overlap
         ("int8", "vqaddq_s32(products", "vqsubq_s32(products"),  # ties of negative numbers
         ("int8", "vminq_s32(results, vdupq_n_s32(127))", "results"),  # the whole share, which is 256

@@ -6,19 +6,28 @@
 #include <arm_mve.h>
 
 #include <cmath>
+#include <limits>
 #include <type_traits>
 
 namespace ethosu_sdk::kernels {
 namespace {
 
-// With a factor of this size, a number that is flushed to zero is less than 1/2 after the multiplication.
-constexpr float least_normal = 0x1p-126F;
+// With a factor of this size, a number that is flushed to zero is less than 1/2 after the multiplication, and
+// its product with `unit` is a normal number.
+constexpr float least_inverse_scale = 0x1p-102F;
 constexpr float largest_inverse_scale = 0x1p125F;
-// Within this bound, 16-bit saturation of a value changes nothing in the 8-bit result.
-constexpr std::int32_t largest_zero_point = 32000;
+// Scaled by this, integers are the least numbers of half precision: its bits are a sign and the integer.
+constexpr float unit = 0x1p-24F;
+// Up to 2047 the least numbers of half precision follow one another: with such a sum, no integer that is
+// rounded coarser gives a result in the range.
+constexpr std::int32_t largest_shift = 1024;
 
-// FPSCR.IOC: an operation was invalid, here the conversion of NaN or of a number beyond int32.
+// FPSCR.IOC: an operation was invalid, such as the conversion of NaN or of a number that is too large.
 constexpr std::uint32_t invalid_operation = 1;
+// FPSCR.AHP and FPSCR.FZ16: half precision has no infinity and no NaN in conversions, which are invalid;
+// small numbers are flushed to zero.
+constexpr std::uint32_t alternative_halves = 1U << 26;
+constexpr std::uint32_t flush_halves = 1U << 19;
 
 std::uint32_t floating_point_status() {
   std::uint32_t status = 0;
@@ -26,10 +35,25 @@ std::uint32_t floating_point_status() {
   return status;
 }
 
-void clear_invalid_operation() {
-  const std::uint32_t status = floating_point_status() & ~invalid_operation;
+void set_floating_point_status(std::uint32_t status) {
   asm volatile("vmsr fpscr, %0" ::"r"(status) : "memory");
 }
+
+// FPSCR as the conversions need it, for as long as this lives.
+class Conversions {
+ public:
+  Conversions() {
+    set_floating_point_status((before_ & ~(invalid_operation | flush_halves)) | alternative_halves);
+  }
+  ~Conversions() { set_floating_point_status(before_); }
+  Conversions(const Conversions&) = delete;
+  Conversions& operator=(const Conversions&) = delete;
+
+  bool were_valid() const { return (floating_point_status() & invalid_operation) == 0; }
+
+ private:
+  std::uint32_t before_ = floating_point_status();
+};
 
 int32x4_t rounded(float32x4_t values, float inverse_scale) {
   return vcvtnq_s32_f32(vmulq_n_f32(values, inverse_scale));
@@ -42,52 +66,97 @@ int16x8_t bottom_halves(int32x4_t values) {
   return halves;
 }
 
-int8x16_t bottom_bytes(int16x8_t values) {
-  auto bytes = vreinterpretq_s8_s16(values);
-  asm("vqmovnb.s16 %q0, %q0" : "+w"(bytes));
-  return bytes;
-}
-
-uint8x16_t bottom_unsigned_bytes(int16x8_t values) {
-  auto bytes = vreinterpretq_u8_s16(values);
-  asm("vqmovunb.s16 %q0, %q0" : "+w"(bytes));
-  return bytes;
-}
-
 // The elements of both in turn, starting with `first`; the same below.
 int16x8_t interleaved(int32x4_t first, int32x4_t second) {
   return vqmovntq_s32(bottom_halves(first), second);
 }
 
-void store_interleaved(std::int8_t* to, int16x8_t first, int16x8_t second) {
-  vst1q_s8(to, vqmovntq_s16(bottom_bytes(first), second));
+// What is added to rounded integers so that the range of the bytes begins at 0, and then to the bytes' bits.
+struct ByteShift {
+  std::uint32_t half;  // bits of half precision
+  uint8x16_t flipped;
+};
+
+// In assembly, as GCC 12.2 moves values from register to register. GNU as 2.40 writes VCVTB and VCVTT with
+// other registers, so these are numbers. Bits of half precision are the sign and the integer, and negative as
+// 16 bits too. The addition reads as infinity or NaN what the conversion, which has none, made of large
+// numbers: infinities saturate, NaN makes the comparison an invalid operation.
+template <bool shifted>
+void quantize_sixteen(const float*& from, std::uint8_t*& to, float factor, const ByteShift& shift) {
+  asm volatile(
+      "vld40.32 {q0, q1, q2, q3}, [%[from]]\n"
+      "vld41.32 {q0, q1, q2, q3}, [%[from]]\n"
+      "vld42.32 {q0, q1, q2, q3}, [%[from]]\n"
+      "vld43.32 {q0, q1, q2, q3}, [%[from]]!\n"
+      "vmul.f32 q0, q0, %[factor]\n"
+      "vmul.f32 q1, q1, %[factor]\n"
+      "vmul.f32 q2, q2, %[factor]\n"
+      "vmul.f32 q3, q3, %[factor]\n"
+      ".inst.w 0xee3f0e01\n"  // vcvtb.f16.f32 q0, q0
+      ".inst.w 0xee3f2e03\n"  // vcvtb.f16.f32 q1, q1
+      ".inst.w 0xee3f1e05\n"  // vcvtt.f16.f32 q0, q2
+      ".inst.w 0xee3f3e07\n"  // vcvtt.f16.f32 q1, q3
+      ".if %c[shifted]\n"
+      "vadd.f16 q0, q0, %[half]\n"
+      "vadd.f16 q1, q1, %[half]\n"
+      "vcmp.f16 ge, q0, q1\n"
+      ".endif\n"
+      "vqmovunb.s16 q0, q0\n"
+      "vqmovunt.s16 q0, q1\n"
+      "veor q0, q0, %q[flipped]\n"
+      "vstrb.8 q0, [%[to]], #16\n"
+      : [from] "+r"(from), [to] "+r"(to)
+      : [factor] "r"(factor), [half] "r"(shift.half), [flipped] "w"(shift.flipped), [shifted] "i"(shifted)
+      : "memory", "q0", "q1", "q2", "q3", "p0");
 }
 
-void store_interleaved(std::uint8_t* to, int16x8_t first, int16x8_t second) {
-  vst1q_u8(to, vqmovuntq_s16(bottom_unsigned_bytes(first), second));
+// 19 instructions for 16 elements: 4 each to load, multiply and convert, 2 to shift and 1 to check that, 2 to
+// saturate, 1 to flip the signs, 1 to store. Without a shift 16. docs/reference/kernels.md says why not
+// fewer.
+template <bool shifted, std::size_t steps>
+std::size_t quantize_bytes(const float* from, std::uint8_t* to, std::size_t count, float factor,
+                           const ByteShift& given) {
+  const ByteShift shift = given;
+  for (std::size_t i = count / (16 * steps); i > 0; --i) {
+#pragma GCC unroll 4
+    for (std::size_t step = 0; step < steps; ++step) {
+      quantize_sixteen<shifted>(from, to, factor, shift);
+    }
+  }
+  return count / (16 * steps) * (16 * steps);
 }
 
-// 21 instructions for 16 elements and one of the loop: 4 each to load, multiply, convert and saturate to 16
-// bits, 2 to add the zero point, 2 to saturate to 8 bits, 1 to store. The product is rounded before the sum,
-// as ExecuTorch's is, so that no fused multiplication can do both.
+// In steps of 64: the loop's own instruction is a 16th of 16.
+template <bool shifted>
+std::size_t quantize_bytes(const float* from, std::uint8_t* to, std::size_t count, float factor,
+                           const ByteShift& shift) {
+  const std::size_t done = quantize_bytes<shifted, 4>(from, to, count, factor, shift);
+  return done + quantize_bytes<shifted, 1>(from + done, to + done, count - done, factor, shift);
+}
+
 template <typename Byte>
 std::size_t quantize_bytes(const float* from, Byte* to, std::size_t count, float inverse_scale,
-                           std::int16_t zero_point) {
-  for (std::size_t i = count / 16; i > 0; --i) {
-    const float32x4x4_t values = vld4q_f32(from);
-    const int16x8_t even =
-        interleaved(rounded(values.val[0], inverse_scale), rounded(values.val[2], inverse_scale));
-    const int16x8_t odd =
-        interleaved(rounded(values.val[1], inverse_scale), rounded(values.val[3], inverse_scale));
-    store_interleaved(to, vqaddq_n_s16(even, zero_point), vqaddq_n_s16(odd, zero_point));
-    from += 16;
-    to += 16;
+                           std::int32_t zero_point) {
+  constexpr std::int32_t least = std::numeric_limits<Byte>::min();
+  constexpr std::uint32_t sign = 0x8000;
+  const std::int32_t distance = zero_point - least;
+  if (zero_point > largest_shift + least || zero_point < least - largest_shift) {
+    return 0;
   }
-  return count / 16 * 16;
+  const auto size = static_cast<std::uint32_t>(std::abs(distance));
+  const ByteShift shift = {distance < 0 ? sign | size : size, vdupq_n_u8(static_cast<std::uint8_t>(least))};
+  const auto convert = distance == 0 ? quantize_bytes<false> : quantize_bytes<true>;
+  return convert(from, reinterpret_cast<std::uint8_t*>(to), count, inverse_scale * unit, shift);
 }
+
+// Within this bound, the reference's sum of floats is exact where it is in the range.
+constexpr std::int32_t largest_zero_point = 1 << 22;
 
 std::size_t quantize_halfwords(const float* from, std::int16_t* to, std::size_t count, float inverse_scale,
                                std::int32_t zero_point) {
+  if (zero_point > largest_zero_point || zero_point < -largest_zero_point) {
+    return 0;
+  }
   for (std::size_t i = count / 8; i > 0; --i) {
     const float32x4x2_t values = vld2q_f32(from);
     const int32x4_t even = vqaddq_n_s32(rounded(values.val[0], inverse_scale), zero_point);
@@ -170,18 +239,17 @@ template <typename Integer>
 std::size_t quantize_vectors(const float* from, Integer* to, std::size_t count, float inverse_scale,
                              std::int32_t zero_point) {
   const float size = std::fabs(inverse_scale);
-  if (!(size >= least_normal && size <= largest_inverse_scale) || zero_point > largest_zero_point ||
-      zero_point < -largest_zero_point) {
+  if (!(size >= least_inverse_scale && size <= largest_inverse_scale)) {
     return 0;
   }
-  clear_invalid_operation();
+  const Conversions conversions;
   std::size_t done = 0;
   if constexpr (sizeof(Integer) == 1) {
-    done = quantize_bytes(from, to, count, inverse_scale, static_cast<std::int16_t>(zero_point));
+    done = quantize_bytes(from, to, count, inverse_scale, zero_point);
   } else if constexpr (std::is_same_v<Integer, std::int16_t>) {
     done = quantize_halfwords(from, to, count, inverse_scale, zero_point);
   }
-  return (floating_point_status() & invalid_operation) == 0 ? done : 0;
+  return conversions.were_valid() ? done : 0;
 }
 
 template <typename Integer>
