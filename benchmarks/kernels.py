@@ -27,6 +27,7 @@ import torch.ao.quantization.fx._decomposed  # registers the operators
 
 DECOMPOSED = torch.ops.quantized_decomposed
 RANGE = (0.02, 3, -128, 127, torch.int8)
+RANGE_16 = (0.0002, 0, -32767, 32767, torch.int16)
 
 
 class Operators(torch.nn.Module):
@@ -34,6 +35,7 @@ class Operators(torch.nn.Module):
         return (
             x.clone(),
             DECOMPOSED.quantize_per_tensor(x, *RANGE),
+            DECOMPOSED.quantize_per_tensor(y, *RANGE_16),
             DECOMPOSED.dequantize_per_tensor(k, *RANGE),
             torch.permute_copy(x, (0, 2, 3, 1)),
             torch.cat([x, y], 1),

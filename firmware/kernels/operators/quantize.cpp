@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 
 #include "kernels/kernels.hpp"
 #include "kernels/support/arguments.hpp"
@@ -32,24 +31,18 @@ struct Run {
 constexpr std::size_t block = 4096;
 
 template <typename Integer>
-bool is_full_range(const Quantization& quantization) {
-  return quantization.minimum == std::numeric_limits<Integer>::min() &&
-         quantization.maximum == std::numeric_limits<Integer>::max();
-}
-
-template <typename Integer>
 void quantize_run(const Tensor& input, Tensor& output, const Run& run, const Quantization& quantization) {
   const float inverse_scale = 1.0f / static_cast<float>(quantization.scale);
   const auto zero_point = static_cast<std::int32_t>(quantization.zero_point);
   const auto* from = input.as<const float>() + run.start;
   auto* to = output.as<Integer>() + run.start;
-  const bool full_range = is_full_range<Integer>(quantization);
+  const auto minimum = static_cast<Integer>(quantization.minimum);
+  const auto maximum = static_cast<Integer>(quantization.maximum);
   for (std::size_t left = run.count; left > 0;) {
     const std::size_t count = std::min(left, block);
-    const std::size_t done = full_range ? quantize_vectors(from, to, count, inverse_scale, zero_point) : 0;
-    for (std::size_t i = done; i < count; ++i) {
-      to[i] =
-          quantized<Integer>(from[i], inverse_scale, zero_point, quantization.minimum, quantization.maximum);
+    std::size_t i = quantize_vectors(from, to, count, inverse_scale, zero_point, minimum, maximum);
+    for (; i < count; ++i) {
+      to[i] = quantized<Integer>(from[i], inverse_scale, zero_point, minimum, maximum);
     }
     from += count;
     to += count;

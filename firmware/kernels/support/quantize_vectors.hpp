@@ -29,10 +29,9 @@ float dequantized(Integer value, float scale, std::int32_t zero_point) {
   return static_cast<float>(wrapping_difference(std::int32_t{value}, zero_point)) * scale;
 }
 
-// For the full range of Integer.
 template <typename Integer>
 std::size_t quantize_vectors(const float* from, Integer* to, std::size_t count, float inverse_scale,
-                             std::int32_t zero_point);
+                             std::int32_t zero_point, Integer minimum, Integer maximum);
 
 template <typename Integer>
 std::size_t dequantize_vectors(const Integer* from, float* to, std::size_t count, float scale,

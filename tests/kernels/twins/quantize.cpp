@@ -101,6 +101,21 @@ void change_status(Random& random) {
   asm volatile("vmsr fpscr, %0" ::"r"(status | (random.next() & status_bits)) : "memory");
 }
 
+// The type's own range, Arm's for int16 and its like, or any.
+template <typename Integer>
+void choose_range(Random& random, Integer& minimum, Integer& maximum) {
+  minimum = std::numeric_limits<Integer>::min();
+  maximum = std::numeric_limits<Integer>::max();
+  const std::uint32_t kind = random.below(4);
+  if (kind == 0) {
+    minimum = static_cast<Integer>(minimum + 1);
+  } else if (kind == 1) {
+    const auto first = static_cast<Integer>(random.next()), second = static_cast<Integer>(random.next());
+    minimum = first < second ? first : second;
+    maximum = first < second ? second : first;
+  }
+}
+
 template <typename Integer>
 void quantize(Random& random) {
   static float from[length];
@@ -109,17 +124,18 @@ void quantize(Random& random) {
   const float inverse = 1.0F / scale;
   const std::int32_t zero_point = zero_point_of<Integer>(random);
   const std::size_t count = random.below(length);
+  Integer minimum = 0, maximum = 0;
+  choose_range(random, minimum, maximum);
   for (float& value : from) {
     value = number(random, scale, zero_point);
   }
   change_status(random);
   const std::uint32_t status = floating_point_status();
-  const std::size_t done = quantize_vectors(from, to, count, inverse, zero_point);
+  const std::size_t done = quantize_vectors(from, to, count, inverse, zero_point, minimum, maximum);
   unlike += ((floating_point_status() ^ status) & status_bits & ~1U) == 0 ? 0 : 1;
   vectorised += done > 0 ? 1 : 0;
   for (std::size_t i = 0; i < done; ++i) {
-    const auto wanted = quantized<Integer>(from[i], inverse, zero_point, std::numeric_limits<Integer>::min(),
-                                           std::numeric_limits<Integer>::max());
+    const auto wanted = quantized<Integer>(from[i], inverse, zero_point, minimum, maximum);
     unlike += to[i] == wanted ? 0 : 1;
   }
 }

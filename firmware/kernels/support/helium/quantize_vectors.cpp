@@ -168,6 +168,31 @@ std::size_t quantize_halfwords(const float* from, std::int16_t* to, std::size_t 
   return count / 8 * 8;
 }
 
+int8x16_t duplicated(std::int8_t value) {
+  return vdupq_n_s8(value);
+}
+uint8x16_t duplicated(std::uint8_t value) {
+  return vdupq_n_u8(value);
+}
+int16x8_t duplicated(std::int16_t value) {
+  return vdupq_n_s16(value);
+}
+
+// For ranges that are narrower than the type's, such as -32767 to 32767 of Arm's int16. `count` fills
+// vectors.
+template <typename Integer>
+void clamp_all(Integer* values, std::size_t count, Integer minimum, Integer maximum) {
+  using Limits = std::numeric_limits<Integer>;
+  if (minimum == Limits::min() && maximum == Limits::max()) {
+    return;
+  }
+  constexpr std::size_t lanes = 16 / sizeof(Integer);
+  for (std::size_t i = count / lanes; i > 0; --i) {
+    vst1q(values, vminq(vmaxq(vld1q(values), duplicated(minimum)), duplicated(maximum)));
+    values += lanes;
+  }
+}
+
 int32x4_t load_four(const std::uint8_t* from) {
   return vreinterpretq_s32_u32(vldrbq_u32(from));
 }
@@ -237,7 +262,7 @@ std::size_t dequantize_by_table(const Byte* from, float* to, std::size_t count, 
 
 template <typename Integer>
 std::size_t quantize_vectors(const float* from, Integer* to, std::size_t count, float inverse_scale,
-                             std::int32_t zero_point) {
+                             std::int32_t zero_point, Integer minimum, Integer maximum) {
   const float size = std::fabs(inverse_scale);
   if (!(size >= least_inverse_scale && size <= largest_inverse_scale)) {
     return 0;
@@ -246,8 +271,10 @@ std::size_t quantize_vectors(const float* from, Integer* to, std::size_t count, 
   std::size_t done = 0;
   if constexpr (sizeof(Integer) == 1) {
     done = quantize_bytes(from, to, count, inverse_scale, zero_point);
+    clamp_all(to, done, minimum, maximum);
   } else if constexpr (std::is_same_v<Integer, std::int16_t>) {
     done = quantize_halfwords(from, to, count, inverse_scale, zero_point);
+    clamp_all(to, done, minimum, maximum);
   }
   return conversions.were_valid() ? done : 0;
 }
