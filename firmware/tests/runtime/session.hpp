@@ -39,7 +39,7 @@ inline constexpr runtime::KernelEntry kernels[] = {{"test::sum", "out", sum}, {"
 
 class Delegate final : public runtime::Delegate {
  public:
-  Status init(std::uint32_t index, Span<const std::uint8_t> payload) override {
+  Status init(std::uint32_t index, Span<const std::uint8_t> payload, const runtime::NamedBlobs&) override {
     last_index = index;
     last_payload = payload;
     return refuse_init ? Status::delegate_failed : Status::ok;
