@@ -157,9 +157,7 @@ def _plan(path: Path, options: BuildOptions) -> _Plan:
         "placement.ld": generate.placement_script(memory).encode(),
         "model.pte": data,
         "data_files.S": generate.data_files([row.sha256 for row in program.data_files]).encode(),
-        **{
-            generate.data_file_name(index): bytes(row.data) for index, row in enumerate(program.data_files)
-        },
+        **{generate.data_file_name(index): bytes(row.data) for index, row in enumerate(program.data_files)},
     }
     recipe = Recipe(
         name=cmake.EXECUTABLE,

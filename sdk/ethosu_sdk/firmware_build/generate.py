@@ -188,9 +188,7 @@ def data_files(sha256: Sequence[str]) -> str:
 
     The digests make another text for other content, which no dependency scan sees.
     """
-    table = [
-        f"    .word ethosu_data_{index}_begin, ethosu_data_{index}_end" for index in range(len(sha256))
-    ]
+    table = [f"    .word ethosu_data_{index}_begin, ethosu_data_{index}_end" for index in range(len(sha256))]
     return "\n".join(
         [
             _NOTICE,

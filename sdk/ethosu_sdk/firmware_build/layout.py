@@ -19,7 +19,7 @@ POOL_ALIGNMENT = 16
 MODEL_ALIGNMENT = 128
 MIB = 1 << 20
 
-# The order in which placement.ld and firmware/board/common/sections.ld lay the pools into a memory that several share.
+# The order in which placement.ld and firmware/board/common/sections.ld lay the pools into a memory that they share.
 LINK_ORDER = ("MODEL_DATA", "MODEL", "SCRATCH", "FAST_SCRATCH", "PLANNED", "METHOD_POOL", "INPUT_IMAGE")
 _SPILLABLE = ("MODEL_DATA", "MODEL", "SCRATCH")  # in the order in which they give way
 

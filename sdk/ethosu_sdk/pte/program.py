@@ -110,7 +110,7 @@ class Pte:
 def read(path: Path, data_paths: Sequence[Path] = ()) -> Pte:
     """Read and check the `.pte` at `path` with the data files at `data_paths`.
 
-    Without any, those are used that it needs and whose names begin with its own, in its folder. Raises InputError that
+    Without any, those in its folder are used whose names begin with its own and that it needs. Raises InputError that
     says what is wrong and where.
     """
     data = _file_bytes(path)

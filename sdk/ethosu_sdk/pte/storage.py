@@ -8,8 +8,8 @@ from pathlib import Path
 
 from ethosu_sdk import vela_blocks
 from ethosu_sdk.errors import InputError
-from ethosu_sdk.pte.flatbuffer import Table
 from ethosu_sdk.pte.data_file import Blob, DataFile
+from ethosu_sdk.pte.flatbuffer import Table
 from ethosu_sdk.pte.model import Header, Segment
 from ethosu_sdk.pte.named_data import NamedData, check_block
 from ethosu_sdk.vela_blocks import VelaBlocks
@@ -72,7 +72,9 @@ class Storage:
                     f"starts at byte {piece.offset}, not a multiple of 16", field="processed"
                 )
             try:
-                whole = vela_blocks.inlined(piece.data, lambda *row: self._block(*row, compile_specs))
+                whole = vela_blocks.inlined(
+                    piece.data, lambda name, key: self._block(name, key, compile_specs)
+                )
                 self.decoded[key] = whole, vela_blocks.parse(whole)
             except InputError as error:
                 raise InputError(f"{delegate.where}: {error.message}", error.hint) from error

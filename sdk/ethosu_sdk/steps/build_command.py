@@ -18,7 +18,7 @@ from ethosu_sdk.firmware_build import BuildOptions, FirmwareBuild
 from ethosu_sdk.records import Record, kinds
 from ethosu_sdk.records.build import Board, Build, Elf, Kernel, Memory, Options, Pool, Section
 from ethosu_sdk.records.common import FileDigest, Model, Use
-from ethosu_sdk.results import bundle, host_facts, locations, target_record
+from ethosu_sdk.results import bundle, host_facts, locations, program_files, target_record
 from ethosu_sdk.steps.shared import compiled_core, fast_scratch, hazards, memory_advice, systems
 from ethosu_sdk.steps.shared.board import for_build
 
@@ -47,12 +47,14 @@ def build(
     *,
     allow_spill: bool,
     vela_config: Path | None = None,
+    data: Sequence[Path] = (),
 ) -> Built:
     """Build the firmware for the `.pte` at `path` and write its record.
 
-    `vela_config` is the Vela configuration file that it was compiled with, where that cannot be found.
+    `data` are its data files, by default those beside it. `vela_config` is the Vela configuration file that it was
+    compiled with, where that cannot be found.
     """
-    program = pte.read(locations.require_pte(path))
+    program = pte.read(locations.require_pte(path), data)
     program.check_data()
     hazards.refuse_lost_tables(program.plans)
     folder = locations.for_pte(path, program.target(), out_dir)
@@ -96,7 +98,11 @@ def build_in(
     for name in _PROGRAMS:
         tools.require(name)
     with reporter.stage(f"building the firmware for {escape(path.name)}"):
-        needs = replace(options, fast_scratch_bytes=fast_scratch.most_bytes(program.plans))
+        needs = replace(
+            options,
+            fast_scratch_bytes=fast_scratch.most_bytes(program.plans),
+            data_files=program.data_files,
+        )
         firmware = firmware_build.build(path, folder, needs)
     if board_reason:
         firmware = replace(firmware, board_reason=board_reason)
@@ -125,7 +131,7 @@ def _content(
     target = target_record.content(program.target())
     return Build(
         status="pass",
-        **provenance.origin([provenance.file_entry("model", path, program.sha256)], tool_rows()),
+        **provenance.origin(program_files.entries(path, program), tool_rows()),
         model=Model(file=path.name, sha256=program.sha256, bytes=program.size, entry=firmware.methods[0]),
         target=target,
         board=convert(firmware.board, Board),
@@ -202,12 +208,22 @@ def _pool_table(rows: Sequence[Pool]) -> Table:
     return table
 
 
+def data_lines(program: pte.Pte) -> list[str]:
+    """The data files of the program, and which of them nobody named, for people."""
+    return [
+        f"{row.path.name}, {row.size:,} bytes{', found beside the program' if row.is_found else ''}"
+        for row in program.data_files
+    ]
+
+
 def summary(built: Built, folder: Path) -> Table:
     """What was built, for people."""
     record = built.content
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_row("firmware", f"{escape(record.elf.file)}, {record.elf.bytes:,} bytes")
     table.add_row("board", f"{record.board}: {escape(record.board_reason)}")
+    for line in data_lines(built.program):
+        table.add_row("data", escape(line))
     kernels = ", ".join(row.operator for row in record.kernels)
     table.add_row("kernels", escape(kernels) or "none: everything runs on the NPU")
     table.add_row("memory", memory_table([row.to_json() for row in record.memory.regions], "region"))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ethosu_sdk.boards import BOARDS
-from ethosu_sdk.program_options import INPUTS, Option, option
+from ethosu_sdk.program_options import DATA, INPUTS, Option, option
 
 if TYPE_CHECKING:
     from ethosu_sdk.steps.shared.systems import Priced
@@ -43,6 +43,7 @@ class RunOptions:
     """
 
     inputs: Path | None = option(None, INPUTS)
+    data: tuple[Path, ...] = option((), DATA)
     steps: int | None = option(
         None,
         Option(

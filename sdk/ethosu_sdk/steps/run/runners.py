@@ -108,6 +108,17 @@ def check(options: RunOptions) -> None:
     _refuse(_fitting(options), options)
 
 
+def refuse_data_files(options: RunOptions) -> None:
+    """UsageError for a runner that takes a program without data files alone."""
+    if options.resident:
+        raise UsageError("--resident takes no program with data files (.ptd)", "leave --resident out")
+    if options.runtime != OWN:
+        raise UsageError(
+            f"--runtime {options.runtime} takes no program with data files (.ptd): Arm's runner has no room for them",
+            "leave --runtime out, or use --simulator host",
+        )
+
+
 def choose(options: RunOptions, npu: str | None) -> tuple[Runner, Choice]:
     """The runner of a program that uses `npu` (None: no NPU), the board and the simulator.
 
