@@ -43,7 +43,8 @@ Status EthosUDelegate::init(std::uint32_t index, Span<const std::uint8_t> bytes,
     return refuse("too_many_delegates", "delegate ", index, " of ", payloads_.size());
   }
   npu::Payload& payload = payloads_[index];
-  if (const npu::Result result = npu::parse_payload(bytes.data(), bytes.size(), payload, {find_block, &blobs});
+  if (const npu::Result result =
+          npu::parse_payload(bytes.data(), bytes.size(), payload, {find_block, &blobs});
       !result.ok()) {
     return refuse(result);
   }

@@ -1,6 +1,6 @@
 // An Ethos-U delegate's payload, as ExecuTorch 1.5.1 stores Vela 5.1.0's result: a chain of blocks, each a
-// 16-byte name, a size, an external flag, padding to 32 bytes, and data padded to 16 bytes. The data of an external
-// block is the key of what it stands for.
+// 16-byte name, a size, an external flag, padding to 32 bytes, and data padded to 16 bytes. The data of an
+// external block is the key of what it stands for.
 #pragma once
 
 #include <cstddef>
@@ -46,8 +46,8 @@ struct BlockSource {
   const void* context = nullptr;
 };
 
-// Checks every offset against `size`, and every slot against the scratch size. Without a source, payloads that have
-// external blocks are refused.
+// Checks every offset against `size`, and every slot against the scratch size. Without a source, payloads
+// that have external blocks are refused.
 Result parse_payload(const std::uint8_t* data, std::size_t size, Payload& payload,
                      const BlockSource& source = {});
 

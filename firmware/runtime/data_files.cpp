@@ -125,7 +125,8 @@ bool DataFiles::find(const char* key, NamedBlob& blob) const {
       if (const auto* const layout = row->tensor_layout(); layout != nullptr) {
         blob.has_layout = true;
         blob.dtype = static_cast<ScalarType>(layout->scalar_type());
-        blob.sizes = {length(layout->sizes()) == 0 ? nullptr : layout->sizes()->data(), length(layout->sizes())};
+        blob.sizes = {length(layout->sizes()) == 0 ? nullptr : layout->sizes()->data(),
+                      length(layout->sizes())};
         blob.dim_order = {length(layout->dim_order()) == 0 ? nullptr : layout->dim_order()->data(),
                           length(layout->dim_order())};
       }

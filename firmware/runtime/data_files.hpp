@@ -22,8 +22,8 @@ class DataFiles {
  public:
   static constexpr std::size_t max_files = 8;
 
-  // Checks every offset in the files, which start at addresses aligned to `memory_alignment` and outlive this.
-  // The reason of a failure goes to `reason`.
+  // Checks every offset in the files, which start at addresses aligned to `memory_alignment` and outlive
+  // this. The reason of a failure goes to `reason`.
   Status open(Span<const Span<const std::uint8_t>> files, ErrorText& reason);
 
   // Whether a file has data under `key`.

@@ -22,8 +22,8 @@ class Delegate {
   // The backend that a program must have been lowered for.
   virtual const char* backend_id() const { return "EthosUBackend"; }
 
-  // Called once for each delegate of the method, with indices 0, 1, …; `payload` outlives the method, `blobs` the
-  // call alone.
+  // Called once for each delegate of the method, with indices 0, 1, …; `payload` outlives the method, `blobs`
+  // the call alone.
   virtual Status init(std::uint32_t index, Span<const std::uint8_t> payload, const NamedBlobs& blobs) = 0;
 
   // `index` is a delegate that init() accepted, `instruction` the DelegateCall's index in its chain.

@@ -127,7 +127,7 @@ def inlined(payload: memoryview, fetch: Callable[[str, str], memoryview]) -> mem
 
     Raises InputError for a malformed chain of blocks or key.
     """
-    blocks = tuple(_walk(payload))
+    blocks = _blocks(payload)
     if not any(row.is_external for row in blocks):
         return payload
     out = bytearray()

@@ -71,7 +71,7 @@ struct Session {
     spans[0] = arenas[0];
     spans[1] = arenas[1];
     return method.load({file.front().bytes, size}, "forward", {{pool.bytes, pool_bytes}, {spans, 2}},
-                       {kernels, 2}, use_delegate ? &delegate : nullptr);
+                       {kernels, 2}, use_delegate ? &delegate : nullptr, data);
   }
   float* floats(std::size_t arena, std::size_t offset) {
     return reinterpret_cast<float*>(planned[arena].bytes + offset);
@@ -85,6 +85,7 @@ struct Session {
   Span<std::uint8_t> spans[2];
   Delegate delegate;
   bool use_delegate = true;
+  const runtime::DataFiles* data = nullptr;
   runtime::Method method;
 };
 

@@ -1,5 +1,5 @@
-// The data files (.ptd) of a program, and blocks of Ethos-U payloads that lie in them. ExecuTorch's own code reads
-// the files and finds what is in them.
+// The data files (.ptd) of a program, and blocks of Ethos-U payloads that lie in them. ExecuTorch's own code
+// reads the files and finds what is in them.
 #pragma once
 
 #include <executorch/extension/data_loader/buffer_data_loader.h>
@@ -61,8 +61,8 @@ class DataFiles {
   std::unique_ptr<Merged> merged_;
 };
 
-// The payload with all of its blocks inside. A block is a header of 32 bytes (name, u32 size, u8 external) and its
-// data, padded to 16 bytes; the data of an external one is its key in `map`.
+// The payload with all of its blocks inside. A block is a header of 32 bytes (name, u32 size, u8 external)
+// and its data, padded to 16 bytes; the data of an external one is its key in `map`.
 inline executorch::runtime::Error with_external_blocks(const executorch::runtime::NamedDataMap* map,
                                                        const std::uint8_t* data, std::size_t size,
                                                        Blob& whole) {
