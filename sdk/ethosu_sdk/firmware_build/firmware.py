@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ethosu_sdk import __version__, boards, protocol, pte
-from ethosu_sdk.errors import BuildError, InputError
+from ethosu_sdk.errors import BuildError, InputError, UsageError
 from ethosu_sdk.firmware_build import cmake, executable, fit, generate, kernels, layout, method_memory
 from ethosu_sdk.firmware_build.board_choice import BoardChoice, choose_board
 from ethosu_sdk.firmware_build.elf import Section, section_bytes
@@ -76,7 +76,7 @@ class BuildOptions:
     extra_image_bytes: int = 0
     areas: MemoryAreas | None = None
     data_files: tuple[pte.DataFile, ...] = ()
-    data_memory: str = ""
+    data_memory: str | None = None
 
 
 _DEFAULTS = BuildOptions()
@@ -130,7 +130,7 @@ def _plan(path: Path, options: BuildOptions) -> _Plan:
         )
     data = _read(path)
     program = pte.parse(data, options.data_files)
-    _check_data_files(program)
+    _check_data_files(program, options)
     plans = [program.plan(name) for name in _method_names(program, options.methods)]
     target, loaded = program.target(), method_memory.of(plans)
     operators = (row.full_name for plan in plans for row in plan.operators)
@@ -139,7 +139,7 @@ def _plan(path: Path, options: BuildOptions) -> _Plan:
         requirements(len(data), plans, target, options.fast_scratch_bytes, options.areas),
         extra_image_bytes=options.extra_image_bytes,
         data_bytes=tuple(row.size for row in program.data_files),
-        data_memory=options.data_memory.upper(),
+        data_memory=(options.data_memory or "").upper(),
     )
     choice = choose_board(program.npu(), options.board, options.simulator)
     board = boards.board(choice.board)
@@ -171,8 +171,10 @@ def _plan(path: Path, options: BuildOptions) -> _Plan:
     return _Plan(choice, program, data, names, target, delegates, memory, recipe)
 
 
-def _check_data_files(program: pte.Pte) -> None:
+def _check_data_files(program: pte.Pte, options: BuildOptions) -> None:
     program.check_data()
+    if options.data_memory is not None and not program.data_files:
+        raise UsageError("--data-memory is for a program with data files (.ptd)", "leave it out")
     if len(program.data_files) > protocol.MAX_DATA_FILES:
         raise InputError(
             f"the program has {len(program.data_files)} data files, but a firmware takes {protocol.MAX_DATA_FILES}",

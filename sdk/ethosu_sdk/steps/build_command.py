@@ -16,7 +16,7 @@ from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.files import hashing, json_text, locks
 from ethosu_sdk.firmware_build import BuildOptions, FirmwareBuild
 from ethosu_sdk.records import Record, kinds
-from ethosu_sdk.records.build import Board, Build, Elf, Kernel, Memory, Options, Pool, Section
+from ethosu_sdk.records.build import Board, Build, DataMemory, Elf, Kernel, Memory, Options, Pool, Section
 from ethosu_sdk.records.common import FileDigest, Model, Use
 from ethosu_sdk.results import bundle, host_facts, locations, program_files, target_record
 from ethosu_sdk.steps.shared import compiled_core, fast_scratch, hazards, memory_advice, systems
@@ -39,6 +39,17 @@ class Built:
         return self.content.to_json()
 
 
+@dataclass(frozen=True)
+class Data:
+    """The data files of a program, by default those beside it, and the memory that they are to lie in."""
+
+    paths: Sequence[Path] = ()
+    memory: str | None = None
+
+
+_NO_DATA = Data()
+
+
 def build(
     path: Path,
     board: str | None,
@@ -47,14 +58,13 @@ def build(
     *,
     allow_spill: bool,
     vela_config: Path | None = None,
-    data: Sequence[Path] = (),
+    data: Data = _NO_DATA,
 ) -> Built:
     """Build the firmware for the `.pte` at `path` and write its record.
 
-    `data` are its data files, by default those beside it. `vela_config` is the Vela configuration file that it was
-    compiled with, where that cannot be found.
+    `vela_config` is the Vela configuration file that it was compiled with, where that cannot be found.
     """
-    program = pte.read(locations.require_pte(path), data)
+    program = pte.read(locations.require_pte(path), data.paths)
     program.check_data()
     hazards.refuse_lost_tables(program.plans)
     folder = locations.for_pte(path, program.target(), out_dir)
@@ -66,6 +76,7 @@ def build(
             allow_spill=allow_spill,
             areas=systems.areas(path, program, vela_config),
             methods=program.methods,
+            data_memory=data.memory,
         )
         with (
             bundle.published(folder, "build") as add,
@@ -142,6 +153,7 @@ def _content(
             allow_spill=options.allow_spill,
             simulator=options.simulator or None,
             methods=firmware.methods if len(program.methods) > 1 else None,
+            data_memory=convert(options.data_memory, DataMemory | None),
         ),
         elf=Elf(file=firmware.elf.name, sha256=firmware.elf_sha256, bytes=firmware.elf.stat().st_size),
         map=FileDigest(file=firmware.map.name, sha256=hashing.sha256_file(firmware.map)),

@@ -137,6 +137,29 @@ def test_verify_and_profile_take_the_data_files(programs: Path, tmp_path: Path) 
     assert record(tmp_path / "profiled" / "profile.json")["operations"]
 
 
+@pytest.mark.parametrize(("memory", "differs"), [("sram", True), ("ddr", False)])
+def test_data_files_lie_in_the_memory_that_was_chosen(
+    programs: Path, tmp_path: Path, memory: str, differs: bool
+) -> None:
+    """The program is for Shared_Sram, which has it in DDR."""
+    folder, out = programs / "u55_both", tmp_path / "out"
+    done = run(folder, out, "--data-memory", memory)
+    assert done.code == 0, done.err
+    pools = {row["name"]: row for row in record(out / "build.json")["memory"]["pools"]}
+    assert pools["model_data"]["region"] == memory.upper()
+    assert pools["model"]["region"] == "DDR"
+    found = record(out / "run.json")
+    assert any("--data-memory" in note for note in found.get("notes", ())) == differs
+    assert run(programs / "u55_inside", tmp_path / "inside", "--simulator", "host").code == 0
+    assert output(out).tobytes() == output(tmp_path / "inside").tobytes()
+    verified = sdk(
+        *("verify", out / "run.json", "--model", folder / "u55_both.pte", *given(data_of(folder))),
+        *("--inputs", programs / "input.npz", "-q"),
+        cwd=tmp_path,
+    )
+    assert verified.code == 0, verified.err
+
+
 def test_verify_notices_another_data_file(programs: Path, tmp_path: Path) -> None:
     folder, out = programs / "outside", tmp_path / "out"
     assert run(folder, out).code == 0
@@ -217,6 +240,8 @@ def test_what_takes_no_data_files_says_so(programs: Path, tmp_path: Path) -> Non
     ):
         done = run(programs / "outside", tmp_path / "out", *options)
         check_refused(done, message, 2)
+    done = sdk("build", programs / "inside" / "inside.pte", "--data-memory", "ddr", cwd=tmp_path)
+    check_refused(done, "--data-memory is for a program with data files", 2)
     done = sdk("run", "zoo:digits_cnn", "--data", data_of(programs / "outside")[0], cwd=tmp_path)
     check_refused(done, "--data is for a program that is compiled already", 2)
 

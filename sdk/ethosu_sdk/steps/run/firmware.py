@@ -128,6 +128,7 @@ def _image(job: RunJob, cut: Cut, reporter: Reporter) -> Image:
         inferences=max(map(len, job.samples.steps.given), default=1),
         extra_image_bytes=input_image.bytes_of_pieces(cut.for_image()) + _sequence_bytes(job),
         allow_spill=options.allow_spill,
+        data_memory=options.data_memory,
         areas=None if job.priced is None else job.priced.areas,
         methods=(job.plan.name,),
     )

@@ -22,6 +22,7 @@ EXECUTORCH = "executorch"
 BOTH = "both"
 RUNTIMES = (OWN, EXECUTORCH, BOTH)
 ALL_STEPS, LAST_STEP = "all", "last"
+DATA_MEMORIES = ("sram", "ddr")  # those that every board has, and the NPU reaches
 SENT = (ALL_STEPS, LAST_STEP)
 _IDLE_LIMIT_S = 30.0
 VELA_TIMING = "vela"  # memories as the system configuration has them
@@ -161,6 +162,15 @@ class RunOptions:
     board: str | None = option(
         None,
         Option("The board to simulate.", choices=tuple(BOARDS), shown_default="the installed simulator's"),
+    )
+    data_memory: str | None = option(
+        None,
+        Option(
+            "Memory for the data files of MODEL.pte.",
+            name="--data-memory",
+            choices=DATA_MEMORIES,
+            shown_default="that of the program",
+        ),
     )
     allow_spill: bool = option(
         False,

@@ -58,6 +58,7 @@ def make(
         **_priced(job),
         "board": job.choice.board,
         "board_reason": job.choice.reason,
+        **({"data_memory": job.options.data_memory} if job.options.data_memory else {}),
         "runtime": execution.runtime,
         "simulator": execution.simulator,
         "inferences": len(execution.steps) or job.samples.count,

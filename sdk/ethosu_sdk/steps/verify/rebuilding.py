@@ -68,6 +68,7 @@ def build(record: Build, given: Program, vela_config: Path | None = None) -> Reb
         allow_spill=options.allow_spill,
         areas=systems.areas(path, program, vela_config),
         methods=options.methods or (),
+        data_memory=options.data_memory,
     )
     with _from_nothing() as folder:
         made = build_command.build_in(path, program, folder, build_options, Reporter(quiet=True))
@@ -117,6 +118,7 @@ def _built_for_run(record: Run, given: Program, priced: Priced | None, why: str)
         allow_spill=True,
         areas=None if priced is None else priced.areas,
         methods=(record.model.entry,),
+        data_memory=record.data_memory,
     )
     with _from_nothing() as folder:
         if _is_resident(record):
@@ -192,4 +194,5 @@ def _run_options(record: Run, inputs: Path | None, priced: Priced | None) -> Run
         memory_timing=_timing(record),
         priced=priced,
         method=record.model.entry,
+        data_memory=record.data_memory,
     )
