@@ -10,6 +10,14 @@ namespace {
 
 constexpr std::uint8_t forgotten = 0xA5;
 
+bool find_block(const void* blobs, const char* key, const std::uint8_t*& data, std::size_t& size) {
+  Span<const std::uint8_t> bytes;
+  const bool found = static_cast<const runtime::NamedBlobs*>(blobs)->find(key, bytes);
+  data = bytes.data();
+  size = bytes.size();
+  return found;
+}
+
 }  // namespace
 
 template <typename... Pieces>
@@ -29,12 +37,15 @@ Status EthosUDelegate::refuse(const npu::Result& result) {
                 Hex{result.expected});
 }
 
-Status EthosUDelegate::init(std::uint32_t index, Span<const std::uint8_t> bytes) {
+Status EthosUDelegate::init(std::uint32_t index, Span<const std::uint8_t> bytes,
+                            const runtime::NamedBlobs& blobs) {
   if (index >= payloads_.size()) {
     return refuse("too_many_delegates", "delegate ", index, " of ", payloads_.size());
   }
   npu::Payload& payload = payloads_[index];
-  if (const npu::Result result = npu::parse_payload(bytes.data(), bytes.size(), payload); !result.ok()) {
+  if (const npu::Result result =
+          npu::parse_payload(bytes.data(), bytes.size(), payload, {find_block, &blobs});
+      !result.ok()) {
     return refuse(result);
   }
   if (const npu::Result result = driver_.check_stream(payload.config_word, payload.arch_word); !result.ok()) {

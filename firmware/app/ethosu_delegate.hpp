@@ -51,7 +51,8 @@ class EthosUDelegate final : public runtime::Delegate {
   // From here on calls run the pieces that `image` has of their streams; nullptr: whole streams.
   void cut(const InputImage* image) { pieces_ = image; }
 
-  Status init(std::uint32_t index, Span<const std::uint8_t> payload) override;
+  Status init(std::uint32_t index, Span<const std::uint8_t> payload,
+              const runtime::NamedBlobs& blobs) override;
   Status execute(std::uint32_t index, std::uint32_t instruction, Span<Value* const> arguments) override;
   const char* error_text() const override { return error_.detail.c_str(); }
 

@@ -13,7 +13,7 @@ void LoadedMethods::use(Span<const MethodSetup> setups, Span<const std::uint8_t>
 
 Status LoadedMethods::load(std::uint32_t index) {
   select(index);
-  return current().load(model_, setup().name, setup().memory, kernels_, &delegate_);
+  return current().load(model_, setup().name, setup().memory, kernels_, &delegate_, &data_);
 }
 
 void LoadedMethods::select(std::uint32_t index) {

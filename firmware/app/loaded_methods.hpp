@@ -7,6 +7,7 @@
 #include "app/ethosu_delegate.hpp"
 #include "app/protocol.hpp"
 #include "base/span.hpp"
+#include "runtime/data_files.hpp"
 #include "runtime/method.hpp"
 
 namespace ethosu_sdk::app {
@@ -25,6 +26,10 @@ class LoadedMethods {
   // At most protocol::max_methods; what is given outlives this.
   void use(Span<const MethodSetup> setups, Span<const std::uint8_t> model,
            Span<const runtime::KernelEntry> kernels);
+  // The data files of the program; the reason of a refusal goes to `reason`.
+  Status open_data(Span<const Span<const std::uint8_t>> files, ErrorText& reason) {
+    return data_.open(files, reason);
+  }
 
   std::uint32_t count() const { return static_cast<std::uint32_t>(setups_.size()); }
   // Loads a method, or loads it again, and selects it. Loading writes the initial values of the program's own
@@ -49,6 +54,7 @@ class LoadedMethods {
   Span<const MethodSetup> setups_;
   Span<const std::uint8_t> model_;
   Span<const runtime::KernelEntry> kernels_;
+  runtime::DataFiles data_;
   runtime::Method methods_[protocol::max_methods];
   std::uint32_t chosen_ = 0;
 };

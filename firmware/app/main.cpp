@@ -10,9 +10,16 @@ namespace {
 
 app::RunnerSetup setup() {
   return {
-      model_config::firmware,  model_config::memory_mode, model_config::npu_timeout_ms,
-      app::embedded_model(),   app::method_setups(),      {app::scratch_pool(), app::fast_scratch_pool()},
-      app::selected_kernels(), app::input_image_pool(),   nullptr,
+      model_config::firmware,
+      model_config::memory_mode,
+      model_config::npu_timeout_ms,
+      app::embedded_model(),
+      app::data_files(),
+      app::method_setups(),
+      {app::scratch_pool(), app::fast_scratch_pool()},
+      app::selected_kernels(),
+      app::input_image_pool(),
+      nullptr,
   };
 }
 

@@ -20,6 +20,8 @@ constexpr std::size_t at_least_one(std::size_t size) {
 
 extern "C" {
 extern const std::uint8_t ethosu_model_begin[], ethosu_model_end[];  // model.S
+// data_files.S: where each data file begins and ends.
+extern const std::uint8_t* const ethosu_data_files[][2];
 
 // The host finds this pool by its name and lays the input image there before the run.
 ETHOSU_POOL("input_image") std::uint8_t input_image[config::input_image_bytes];
@@ -36,11 +38,21 @@ ETHOSU_POOL("method") std::uint8_t method_pool[at_least_one(config::method_pool_
 Span<std::uint8_t> planned_buffers[at_least_one(config::planned_count)];
 npu::Payload payloads[at_least_one(config::delegate_count)];
 MethodSetup methods[config::method_count];
+Span<const std::uint8_t> data[at_least_one(config::data_file_count)];
+static_assert(config::data_file_count <= runtime::DataFiles::max_files);
 
 }  // namespace
 
 Span<const std::uint8_t> embedded_model() {
   return {ethosu_model_begin, static_cast<std::size_t>(ethosu_model_end - ethosu_model_begin)};
+}
+
+Span<const Span<const std::uint8_t>> data_files() {
+  for (std::size_t i = 0; i < config::data_file_count; ++i) {
+    const std::uint8_t* const* const row = ethosu_data_files[i];
+    data[i] = {row[0], static_cast<std::size_t>(row[1] - row[0])};
+  }
+  return {data, config::data_file_count};
 }
 
 // A pool of no bytes is not referenced, and so not linked.

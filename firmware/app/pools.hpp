@@ -6,6 +6,7 @@
 namespace ethosu_sdk::app {
 
 Span<const std::uint8_t> embedded_model();
+Span<const Span<const std::uint8_t>> data_files();
 Span<std::uint8_t> scratch_pool();
 Span<std::uint8_t> fast_scratch_pool();
 // The methods of the program that are loaded, each with its share of the pools.

@@ -115,6 +115,11 @@ void Runner::announce() {
   const char* const hex = digest;
   records_.write(protocol::boot, protocol::version, setup_.firmware, hal::board_name(), bytes, hex);
   ETHOSU_LOG_INFO("PTE Model data loaded. Size: ", bytes, " bytes.");
+  for (std::uint32_t i = 0; i < setup_.data_files.size(); ++i) {
+    const Span<const std::uint8_t> file = setup_.data_files[i];
+    sha256_hex(file.data(), file.size(), digest);
+    records_.write(protocol::data_file, i, static_cast<std::uint32_t>(file.size()), hex);
+  }
 }
 
 bool Runner::open_npu() {
@@ -133,6 +138,10 @@ bool Runner::open_npu() {
 // All before the first inference: loading writes the initial values of the program's own tensors, and methods
 // may share those.
 bool Runner::load_methods() {
+  ErrorText reason;
+  if (const Status status = methods_.open_data(setup_.data_files, reason); status != Status::ok) {
+    return fail("load", status_name(status), reason.c_str());
+  }
   for (std::uint32_t index = 0; index < methods_.count(); ++index) {
     methods_.select(index);
     const char* const name = methods_.setup().name;

@@ -34,6 +34,7 @@ struct RunnerSetup {
   npu::MemoryMode memory_mode;
   std::uint32_t npu_timeout_ms;
   Span<const std::uint8_t> model;
+  Span<const Span<const std::uint8_t>> data_files;  // of the model
   Span<const MethodSetup>
       methods;  // protocol::max_methods at most; the first runs unless the image has calls
   EthosUDelegate::Memory npu_memory;

@@ -9,6 +9,7 @@ constexpr std::size_t name_bytes = 16;
 constexpr std::size_t header_bytes = 32;
 constexpr std::size_t size_at = 16;
 constexpr std::size_t external_at = 20;
+constexpr std::size_t key_bytes = 64;  // hexadecimal digits of a SHA-256
 constexpr std::size_t slot_words = 9;  // shape[6], element size, offset, region
 constexpr std::size_t shape_words = 6;
 
@@ -52,7 +53,23 @@ std::size_t block_named(const std::uint8_t* name) {
   return index;
 }
 
-Result split_blocks(const std::uint8_t* data, std::size_t size, View (&views)[block_count]) {
+// Commands and weights alone may lie outside of the payload.
+Result fetch_external(std::size_t index, std::size_t offset, const BlockSource& source, View& view) {
+  char key[key_bytes + 1] = {};
+  if (view.size == key_bytes) {
+    std::memcpy(key, view.data, key_bytes);
+  }
+  std::size_t size = 0;
+  if (index > Block::weights || view.size != key_bytes || source.find == nullptr ||
+      !source.find(source.context, key, view.data, size) || size > 0xFFFFFFFFu) {
+    return {Code::payload_external_block, narrow(offset)};
+  }
+  view.size = narrow(size);
+  return {};
+}
+
+Result split_blocks(const std::uint8_t* data, std::size_t size, const BlockSource& source,
+                    View (&views)[block_count]) {
   std::uint32_t seen = 0;
   std::size_t offset = 0;
   while ((seen & (1U << Block::end)) == 0) {
@@ -67,9 +84,7 @@ Result split_blocks(const std::uint8_t* data, std::size_t size, View (&views)[bl
     if ((seen & (1U << index)) != 0) {
       return {Code::payload_block_repeated, narrow(offset)};
     }
-    if (header[external_at] != 0) {
-      return {Code::payload_external_block, narrow(offset)};
-    }
+    const std::uint8_t external = header[external_at];
     const std::uint32_t bytes = word_at(header + size_at);
     offset += header_bytes;
     const std::uint64_t padded = (std::uint64_t{bytes} + name_bytes - 1) / name_bytes * name_bytes;
@@ -77,6 +92,14 @@ Result split_blocks(const std::uint8_t* data, std::size_t size, View (&views)[bl
       return {Code::payload_truncated, narrow(offset), narrow(size)};
     }
     views[index] = {data + offset, bytes};
+    if (external > 1) {
+      return {Code::payload_external_block, narrow(offset)};
+    }
+    if (external == 1) {
+      if (const Result result = fetch_external(index, offset, source, views[index]); !result.ok()) {
+        return result;
+      }
+    }
     offset += static_cast<std::size_t>(padded);
     seen |= 1U << index;
   }
@@ -167,10 +190,11 @@ Slot SlotTable::at(std::uint32_t index) const {
   return {word_at(entry + 28), bytes, word_at(entry + 32)};
 }
 
-Result parse_payload(const std::uint8_t* data, std::size_t size, Payload& payload) {
+Result parse_payload(const std::uint8_t* data, std::size_t size, Payload& payload,
+                     const BlockSource& source) {
   payload = {};
   View views[block_count];
-  if (const Result result = split_blocks(data, size, views); !result.ok()) {
+  if (const Result result = split_blocks(data, size, source, views); !result.ok()) {
     return result;
   }
   if (const Result result = parse_actions(views[Block::command], payload); !result.ok()) {

@@ -1,5 +1,6 @@
 // An Ethos-U delegate's payload, as ExecuTorch 1.5.1 stores Vela 5.1.0's result: a chain of blocks, each a
-// 16-byte name, a size, an external flag, padding to 32 bytes, and data padded to 16 bytes.
+// 16-byte name, a size, an external flag, padding to 32 bytes, and data padded to 16 bytes. The data of an
+// external block is the key of what it stands for.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +24,7 @@ struct SlotTable {
   Slot at(std::uint32_t index) const;  // index < count
 };
 
-// Views into the payload, which must outlive it.
+// Views into the payload and its external blocks, which must outlive it.
 struct Payload {
   const std::uint8_t* command_stream = nullptr;  // behind the COP1 header
   std::uint32_t command_bytes = 0;
@@ -39,7 +40,15 @@ struct Payload {
 constexpr std::size_t payload_alignment = 16;  // of command stream and weights: the NPU reads 16-byte beats
 constexpr std::uint32_t scratch_region = 1;
 
-// Checks every offset against `size`, and every slot against the scratch size.
-Result parse_payload(const std::uint8_t* data, std::size_t size, Payload& payload);
+// Where the data of external blocks is: `find` tells whether there is any under a key, and where.
+struct BlockSource {
+  bool (*find)(const void* context, const char* key, const std::uint8_t*& data, std::size_t& size) = nullptr;
+  const void* context = nullptr;
+};
+
+// Checks every offset against `size`, and every slot against the scratch size. Without a source, payloads
+// that have external blocks are refused.
+Result parse_payload(const std::uint8_t* data, std::size_t size, Payload& payload,
+                     const BlockSource& source = {});
 
 }  // namespace ethosu_sdk::npu

@@ -7,13 +7,24 @@
 
 namespace ethosu_sdk::runtime {
 
+// What a payload may refer to by a key.
+class NamedBlobs {
+ public:
+  // Whether there is data under `key`; it outlives the method.
+  virtual bool find(const char* key, Span<const std::uint8_t>& bytes) const = 0;
+
+ protected:
+  ~NamedBlobs() = default;
+};
+
 class Delegate {
  public:
   // The backend that a program must have been lowered for.
   virtual const char* backend_id() const { return "EthosUBackend"; }
 
-  // Called once for each delegate of the method, with indices 0, 1, …; `payload` outlives the method.
-  virtual Status init(std::uint32_t index, Span<const std::uint8_t> payload) = 0;
+  // Called once for each delegate of the method, with indices 0, 1, …; `payload` outlives the method, `blobs`
+  // the call alone.
+  virtual Status init(std::uint32_t index, Span<const std::uint8_t> payload, const NamedBlobs& blobs) = 0;
 
   // `index` is a delegate that init() accepted, `instruction` the DelegateCall's index in its chain.
   // Arguments are the delegate's inputs, then its outputs; each Tensor among them has memory.

@@ -8,7 +8,7 @@
 namespace ethosu_sdk::runtime {
 
 Status Method::load(Span<const std::uint8_t> pte, const char* name, const MemoryPlan& memory,
-                    Span<const KernelEntry> kernels, Delegate* delegate) {
+                    Span<const KernelEntry> kernels, Delegate* delegate, const DataFiles* data) {
   state_ = nullptr;
   pool_used_ = 0;
   error_.clear();
@@ -26,6 +26,7 @@ Status Method::load(Span<const std::uint8_t> pte, const char* name, const Memory
   if (status != Status::ok) {
     return status;
   }
+  state->file.use(data);
   state->plan = state->file.find_plan(name);
   if (state->plan == nullptr) {
     error_ << "the program has no method '" << name << "'";

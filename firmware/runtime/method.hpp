@@ -47,14 +47,16 @@ class InstructionObserver {
 };
 
 struct MethodState;  // lies in the method pool
+class DataFiles;
 
 class Method {
  public:
   // Loads the method `name`. `pte` starts at an address aligned to `memory_alignment` and outlives the
   // method, as do `kernels` and `delegate`, which may be nullptr for programs that delegate nothing. Every
-  // index, offset and size in the file is checked here or before its use.
+  // index, offset and size in the file is checked here or before its use. `data` are the program's data
+  // files, if it has any; they outlive the method, too.
   Status load(Span<const std::uint8_t> pte, const char* name, const MemoryPlan& memory,
-              Span<const KernelEntry> kernels, Delegate* delegate);
+              Span<const KernelEntry> kernels, Delegate* delegate, const DataFiles* data = nullptr);
 
   std::uint32_t input_count() const;
   std::uint32_t output_count() const;

@@ -16,6 +16,22 @@ KernelFn find_kernel(Span<const KernelEntry> kernels, const char* name, const ch
   return nullptr;
 }
 
+class ProgramBlobs final : public NamedBlobs {
+ public:
+  explicit ProgramBlobs(const ProgramFile& file) : file_(file) {}
+
+  bool find(const char* key, Span<const std::uint8_t>& bytes) const override {
+    NamedBlob blob;
+    ErrorText reason;
+    const bool found = file_.named_data(key, blob, reason) == Status::ok;
+    bytes = blob.bytes;
+    return found;
+  }
+
+ private:
+  const ProgramFile& file_;
+};
+
 }  // namespace
 
 Status MethodLoader::load_values() {
@@ -161,7 +177,7 @@ Status MethodLoader::load_delegate(std::uint32_t index, Delegate* delegate) {
   if (const Status status = state_.file.payload(row, payload, error_); status != Status::ok) {
     return status;
   }
-  const Status status = delegate->init(index, payload);
+  const Status status = delegate->init(index, payload, ProgramBlobs(state_.file));
   return status == Status::ok ? status : fail(status, delegate->error_text());
 }
 

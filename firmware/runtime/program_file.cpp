@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "runtime/bytes.hpp"
 #include "runtime/method.hpp"
 
 namespace ethosu_sdk::runtime {
@@ -20,15 +21,6 @@ constexpr std::uint32_t supported_version = 0;
 constexpr std::size_t max_flatbuffer_bytes = 0x7FFFFFFF;
 constexpr flatbuffers::uoffset_t max_nesting = 16;  // Program to Frame, the deepest table, is 6
 constexpr flatbuffers::uoffset_t max_tables = 1u << 20;
-
-template <typename Number>
-Number little_endian(const std::uint8_t* bytes) {
-  Number number = 0;
-  for (std::size_t i = sizeof(Number); i-- > 0;) {
-    number = static_cast<Number>(number << 8 | bytes[i]);
-  }
-  return number;
-}
 
 Status fail(ErrorText& reason, Status status, const char* text) {
   reason << text;
@@ -168,14 +160,18 @@ Status ProgramFile::payload(const schema::BackendDelegate& row, Span<const std::
   return Status::ok;
 }
 
-Status ProgramFile::named_data(const char* key, Span<const std::uint8_t>& bytes, ErrorText& reason) const {
+Status ProgramFile::named_data(const char* key, NamedBlob& blob, ErrorText& reason) const {
   const auto* const rows = program_->named_data();
   for (std::uint32_t i = 0; i < length(rows); ++i) {
     if (std::strcmp(text_of(rows->Get(i)->key()), key) == 0) {
-      return segment(rows->Get(i)->segment_index(), bytes, reason);
+      blob = {};
+      return segment(rows->Get(i)->segment_index(), blob.bytes, reason);
     }
   }
-  reason << "the data of '" << key << "' is not in the file";
+  if (data_ != nullptr && data_->find(key, blob)) {
+    return Status::ok;
+  }
+  reason << "the data of '" << key << "' is neither in the program nor in a data file";
   return Status::unsupported_program;
 }
 

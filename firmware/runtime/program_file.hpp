@@ -7,6 +7,7 @@
 
 #include "kernels/support/kernel_api.hpp"
 #include "program_generated.h"
+#include "runtime/data_files.hpp"
 
 namespace ethosu_sdk::runtime {
 
@@ -16,6 +17,9 @@ class ProgramFile {
  public:
   // Checks the header and verifies the FlatBuffers part; the reason of a failure goes to `reason`.
   Status open(Span<const std::uint8_t> file, ErrorText& reason);
+
+  // Where named data is looked for that the program does not hold; nullptr: nowhere.
+  void use(const DataFiles* data) { data_ = data; }
 
   const schema::Program& program() const { return *program_; }
 
@@ -32,7 +36,8 @@ class ProgramFile {
   Status payload(const schema::BackendDelegate& row, Span<const std::uint8_t>& bytes,
                  ErrorText& reason) const;
 
-  Status named_data(const char* key, Span<const std::uint8_t>& bytes, ErrorText& reason) const;
+  // What the program itself, or else a data file, has under `key`.
+  Status named_data(const char* key, NamedBlob& blob, ErrorText& reason) const;
 
  private:
   Status read_header(ErrorText& reason);
@@ -41,6 +46,7 @@ class ProgramFile {
   Span<const std::uint8_t> flatbuffer_;
   Span<const std::uint8_t> segments_;
   const schema::Program* program_ = nullptr;
+  const DataFiles* data_ = nullptr;
 };
 
 // Vectors that a table lacks count as empty.

@@ -263,12 +263,7 @@ Status ValueLoader::stored_bytes(const Tensor& tensor, const schema::Tensor& row
                                  Span<const std::uint8_t>& bytes) {
   const auto* const extra = row.extra_tensor_info();
   if (extra != nullptr && extra->location() == schema::TensorDataLocation::EXTERNAL) {
-    const Status status = file_.named_data(text_of(extra->fully_qualified_name()), bytes, reason_);
-    if (status == Status::ok && bytes.size() < tensor.capacity_bytes) {
-      return fail(Status::bad_program, "named data of ", bytes.size(), " bytes, the tensor needs ",
-                  tensor.capacity_bytes);
-    }
-    return status;
+    return named_bytes(tensor, text_of(extra->fully_qualified_name()), bytes);
   }
   const schema::SubsegmentOffsets* offsets = file_.program().constant_segment();
   if (row.allocation_info() != nullptr) {
@@ -280,6 +275,28 @@ Status ValueLoader::stored_bytes(const Tensor& tensor, const schema::Tensor& row
     offsets = initial_states->Get(static_cast<std::uint32_t>(index));
   }
   return file_.subsegment(offsets, row.data_buffer_idx(), tensor.capacity_bytes, bytes, reason_);
+}
+
+// The program's own named data has no layout, that of data files must be the tensor's.
+Status ValueLoader::named_bytes(const Tensor& tensor, const char* key, Span<const std::uint8_t>& bytes) {
+  NamedBlob blob;
+  if (const Status status = file_.named_data(key, blob, reason_); status != Status::ok) {
+    return status;
+  }
+  bytes = blob.bytes;
+  if (bytes.size() < tensor.capacity_bytes) {
+    return fail(Status::bad_program, "named data of ", bytes.size(), " bytes, the tensor needs ",
+                tensor.capacity_bytes);
+  }
+  if (!blob.has_layout) {
+    return Status::ok;
+  }
+  bool is_same = blob.dtype == tensor.dtype && blob.sizes.size() == tensor.rank &&
+                 blob.dim_order.size() == tensor.rank && bytes.size() == tensor.capacity_bytes;
+  for (std::uint32_t i = 0; is_same && i < tensor.rank; ++i) {
+    is_same = blob.sizes[i] == tensor.sizes[i] && blob.dim_order[i] == tensor.dim_order[i];
+  }
+  return is_same ? Status::ok : fail(Status::bad_program, "the data of '", key, "' is another tensor");
 }
 
 }  // namespace ethosu_sdk::runtime

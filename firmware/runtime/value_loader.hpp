@@ -39,6 +39,7 @@ class ValueLoader {
   Status locate(Tensor& tensor, const schema::Tensor& row);
   Status locate_planned(Tensor& tensor, const schema::AllocationDetails& allocation);
   Status stored_bytes(const Tensor& tensor, const schema::Tensor& row, Span<const std::uint8_t>& bytes);
+  Status named_bytes(const Tensor& tensor, const char* key, Span<const std::uint8_t>& bytes);
   std::uint64_t planned_bytes(std::uint32_t memory_id) const;
 
   const ProgramFile& file_;

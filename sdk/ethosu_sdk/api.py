@@ -15,6 +15,7 @@ A model in a Python file is executed.
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -191,15 +192,22 @@ def build(
     out: Path | None = None,
     allow_spill: bool = False,
     vela_config: Path | None = None,
+    data: Sequence[Path] = (),
 ) -> Firmware:
-    """Build the firmware that embeds `pte`, as ``ethosu-sdk build``.
+    """Build the firmware that embeds `pte` and its `data` files, as ``ethosu-sdk build``.
 
     Raises InputError for a damaged file, BuildError for one that does not fit or calls an operator without a kernel,
     and ToolError without the toolchain.
     """
     quiet = Reporter(quiet=True)
     built = build_command.build(
-        Path(pte), board, out, quiet, allow_spill=allow_spill, vela_config=vela_config
+        Path(pte),
+        board,
+        out,
+        quiet,
+        allow_spill=allow_spill,
+        vela_config=vela_config,
+        data=build_command.Data(data),
     )
     return Firmware(built.firmware.elf, record=built.record)
 
@@ -273,11 +281,13 @@ def debug(
     )
 
 
-def inspect(pte: str | Path, *, commands: bool = False, hazards: bool = False) -> Inspection:
-    """What `pte` holds, as ``ethosu-sdk inspect``; with `commands`, its NPU command streams too, with `hazards`, what
-    those do too early for hardware.
+def inspect(
+    pte: str | Path, *, commands: bool = False, hazards: bool = False, data: Sequence[Path] = ()
+) -> Inspection:
+    """What `pte` and its `data` files hold, as ``ethosu-sdk inspect``; with `commands`, its NPU command streams too,
+    with `hazards`, what those do too early for hardware.
 
     Raises InputError for a damaged file.
     """
-    options = inspect_command.InspectOptions(commands=commands, hazards=hazards)
+    options = inspect_command.InspectOptions(commands=commands, hazards=hazards, data=tuple(data))
     return Inspection(record=inspect_command.make(Path(pte), options))

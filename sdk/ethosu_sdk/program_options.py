@@ -71,6 +71,13 @@ def name_of(found: Field[Any]) -> str:
 
 # Options of several commands.
 INPUTS = Option("Arrays input0, input1 … in the model's order.", metavar="F.npz", shapes=False)
+DATA = Option(
+    "A data file of MODEL.pte; can be given several times.",
+    name="--data",
+    metavar="FILE.ptd",
+    shapes=False,
+    shown_default="NAME*.ptd beside NAME.pte",
+)
 VELA_CONFIG = Option(
     "Vela configuration file that has the system.",
     name="--vela-config",

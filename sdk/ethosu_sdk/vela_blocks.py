@@ -2,14 +2,16 @@
 
 A payload is a chain of blocks. Each block is a 32-byte header (16-byte name, u32 length, u8 external flag, 11
 reserved bytes) and its data, padded to 16 bytes; all numbers are little-endian (ExecuTorch 1.5.1,
-backends/arm). The block `cmd_data` holds the driver actions of the `COP1` format: a fourcc, then tagged words
+backends/arm). The data of an external block is a key of named data: the SHA-256 of what it stands for, in hexadecimal
+digits. The block `cmd_data` holds the driver actions of the `COP1` format: a fourcc, then tagged words
 of which one carries the expected CONFIG and ID registers and one the command stream (Vela 5.1.0).
 """
 
 from __future__ import annotations
 
+import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from ethosu_sdk.errors import InputError
@@ -20,10 +22,12 @@ REGION_FAST_SCRATCH = 2
 
 FIRST_BLOCK = "vela_bin_stream"
 LAST_BLOCK = "vela_end_stream"
+EXTERNAL_BLOCKS = ("cmd_data", "weight_data")  # those that may lie in named data
 CONTENT_BLOCKS = ("cmd_data", "weight_data", "scratch_size", "inputs", "outputs")
 
 _BLOCK_HEADER = struct.Struct("<16sIB11s")
 _BLOCK_ALIGNMENT = 16
+_KEY = re.compile(rb"[0-9a-f]{64}")
 _TENSOR_SLOT = struct.Struct("<9i")
 _SLOT_DIMENSIONS = 6
 _ELEMENT_SIZES = (1, 2, 4, 8)
@@ -43,6 +47,7 @@ class Block:
     name: str
     offset: int
     length: int
+    is_external: bool = False  # the data is a key
 
 
 @dataclass(frozen=True)
@@ -94,6 +99,9 @@ def parse(payload: bytes | bytearray | memoryview) -> VelaBlocks:
     """
     view = memoryview(payload).toreadonly().cast("B")
     blocks = _blocks(view)
+    external = next((row.name for row in blocks if row.is_external), None)
+    if external is not None:
+        raise _bad(f"block '{external}' is stored outside of the payload")
     data = {block.name: view[block.offset : block.offset + block.length] for block in blocks}
     actions = driver_actions(data["cmd_data"])
     scratch = data["scratch_size"]
@@ -112,6 +120,28 @@ def parse(payload: bytes | bytearray | memoryview) -> VelaBlocks:
         command_stream=actions.command_stream,
         command_stream_offset=actions.offset,
     )
+
+
+def inlined(payload: memoryview, fetch: Callable[[str, str], memoryview]) -> memoryview:
+    """The payload with all blocks in it: `fetch` gives an external one, by its name and its key.
+
+    Raises InputError for a malformed chain of blocks or key.
+    """
+    blocks = _blocks(payload)
+    if not any(row.is_external for row in blocks):
+        return payload
+    out = bytearray()
+    for row in blocks:
+        data = payload[row.offset : row.offset + row.length]
+        if row.is_external:
+            key = bytes(data)
+            if not _KEY.fullmatch(key):
+                raise _bad(f"block '{row.name}' is external, but has no SHA-256 as its key")
+            data = fetch(row.name, key.decode("ascii"))
+        out += _BLOCK_HEADER.pack(row.name.encode("ascii"), len(data), 0, bytes(11))
+        out += data
+        out += bytes(-len(data) % _BLOCK_ALIGNMENT)
+    return memoryview(bytes(out))
 
 
 def _bad(reason: str, hint: str = _HINT) -> InputError:
@@ -154,18 +184,13 @@ def _block_at(view: memoryview, offset: int) -> Block:
     raw_name, length, external, reserved = _BLOCK_HEADER.unpack_from(view, offset)
     name = _block_name(raw_name, offset)
     start = offset + _BLOCK_HEADER.size
-    if external == 1:
-        raise _bad(
-            f"block '{name}' is stored outside the .pte file",
-            "compile without external block placements: the SDK needs a self-contained .pte",
-        )
-    if external or any(reserved):
+    if external > (name in EXTERNAL_BLOCKS) or any(reserved):
         raise _bad(f"block '{name}' uses flags of a newer format")
     if length + -length % _BLOCK_ALIGNMENT > len(view) - start:
         raise _bad(f"block '{name}' needs {length} bytes, {len(view) - start} are left")
     if name in (FIRST_BLOCK, LAST_BLOCK) and length:
         raise _bad(f"marker block '{name}' holds {length} bytes, expected none")
-    return Block(name, start, length)
+    return Block(name, start, length, external == 1)
 
 
 def _block_name(raw: bytes, offset: int) -> str:

@@ -64,6 +64,22 @@ def test_tables() -> None:
         assert list(fields) == list(schema.TABLES[name]), f"order of {name}: slots are numbered by it"
 
 
+def test_tables_of_data_files() -> None:
+    spec = importlib.util.find_spec("executorch")
+    assert spec is not None
+    (folder,) = spec.submodule_search_locations or []
+    path = Path(folder) / "extension" / "flat_tensor" / "serialize" / "flat_tensor.fbs"
+    text = re.sub(r"//[^\n]*", "", path.read_text(encoding="utf-8")).replace("executorch_flatbuffer.", "")
+    declared = {
+        name: [tuple(re.split(r"\s*:\s*", row.strip())) for row in body.split(";") if row.strip()]
+        for name, body in re.findall(r"\btable\s+(\w+)\s*\{(.*?)\}", text, re.S)
+    }
+    own = {name: list(fields.items()) for name, fields in schema.DATA_TABLES.items()}
+    assert declared == own, "slots are numbered by the order of the fields"
+    assert re.findall(r'file_identifier\s+"(\w+)"', text) == [schema.DATA_FILE_IDENTIFIER.decode()]
+    assert re.findall(r"root_type\s+(\w+)", text) == [schema.DATA_ROOT_TABLE]
+
+
 def test_unions() -> None:
     assert {name: tuple(members) for name, members in bodies("union").items()} == schema.UNIONS
 

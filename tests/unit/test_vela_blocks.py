@@ -71,7 +71,7 @@ def with_block(index: int, data: bytes) -> Callable[[list[bytes]], list[bytes]]:
         (with_block(2, block("weight_dato", b"")), "unknown block 'weight_dato'"),
         (with_block(2, block("weight_data\0x", b"")), "unknown block 'weight_data'"),
         (with_block(2, block("w\xe9ight", b"")), "unknown block"),
-        (with_block(2, block("weight_data", b"k" * 64, external=1)), "stored outside the .pte"),
+        (with_block(2, block("weight_data", b"k" * 64, external=1)), "stored outside of the payload"),
         (with_block(2, block("weight_data", b"", external=2)), "flags of a newer format"),
         (with_block(2, block("weight_data", b"", reserved=b"\1" + bytes(10))), "flags of a newer format"),
         (with_block(0, block("vela_bin_stream", b"x")), "marker block 'vela_bin_stream' holds 1 bytes"),

@@ -13,6 +13,7 @@ int main() {
   const std::int32_t sizes[] = {1, 10};
   const std::uint8_t bytes[] = {0x00, 0xFF, 0x10, 0x83};
   writer.write(protocol::boot, 1U, "a \"name\" \\ with\n\xC3\xA9", "host", 960U, "00ff");
+  writer.write(protocol::data_file, 0U, 544U, "00ff");
   writer.write(protocol::npu, 0x10066001U, 0x1807U);
   writer.write(protocol::method, "forward", 1U, 2U, 0U);
   writer.write(protocol::call, 0U, "decode");

@@ -99,6 +99,48 @@ void test_blocks() {
   CHECK(parse(huge, payload).code == Code::payload_truncated);
 }
 
+// Finds its block under the key of 64 zeros.
+const std::string known_key(64, '0');
+alignas(16) std::uint8_t found_block[64];
+
+bool find(const void* context, const char* key, const std::uint8_t*& data, std::size_t& size) {
+  data = found_block;
+  size = *static_cast<const std::size_t*>(context);
+  return key == known_key;
+}
+
+std::string with_external(const char* name, const std::string& key, char flag = 1) {
+  std::string bytes = payload_of({});
+  const std::size_t at = bytes.find(name);
+  const std::size_t end = bytes.find(std::strcmp(name, "cmd_data") == 0 ? "weight_data" : "scratch_size");
+  return bytes.substr(0, at) + block(name, key, flag) + bytes.substr(end);
+}
+
+Code code_of_external(const std::string& bytes, npu::Payload& payload, std::size_t size) {
+  std::memcpy(storage, bytes.data(), bytes.size());
+  return npu::parse_payload(storage, bytes.size(), payload, {find, &size}).code;
+}
+
+void test_external_blocks() {
+  npu::Payload payload;
+  CHECK(code_of_external(with_external("weight_data", known_key), payload, 48) == Code::ok);
+  CHECK(payload.weights == found_block && payload.weight_bytes == 48);
+  const std::string actions = as_bytes(Parts{}.actions);
+  std::memcpy(found_block, actions.data(), actions.size());
+  CHECK(code_of_external(with_external("cmd_data", known_key), payload, actions.size()) == Code::ok);
+  CHECK(payload.command_stream == found_block + 32 && payload.command_bytes == 16);
+  CHECK(code_of_external(with_external("cmd_data", known_key), payload, 6) == Code::payload_bad_size);
+  for (const std::string& key : {std::string(64, '1'), std::string(63, '0'), std::string(65, '0')}) {
+    CHECK(code_of_external(with_external("weight_data", key), payload, 48) == Code::payload_external_block);
+  }
+  CHECK(code_of_external(with_external("weight_data", known_key, 2), payload, 48) ==
+        Code::payload_external_block);
+  const std::string inputs = block("vela_bin_stream", "") + block("inputs", known_key, 1);
+  CHECK(code_of_external(inputs, payload, 48) == Code::payload_external_block);
+  npu::Payload without;
+  CHECK(parse(with_external("weight_data", known_key), without).code == Code::payload_external_block);
+}
+
 void test_actions() {
   Parts parts;
   parts.actions[0] = 0x32504F43;
@@ -143,6 +185,7 @@ int main() {
   test_every_truncation();
   test_misaligned();
   test_blocks();
+  test_external_blocks();
   test_actions();
   test_slots();
   return host::failed_checks == 0 ? 0 : 1;

@@ -59,7 +59,9 @@ class Block {
 // Accepts all and writes where the NPU would.
 class Delegate final : public runtime::Delegate {
  public:
-  Status init(std::uint32_t, Span<const std::uint8_t>) override { return Status::ok; }
+  Status init(std::uint32_t, Span<const std::uint8_t>, const runtime::NamedBlobs&) override {
+    return Status::ok;
+  }
   Status execute(std::uint32_t, std::uint32_t, Span<Value* const> arguments) override {
     for (const Value* value : arguments) {
       if (value->is(ValueKind::tensor) && !value->tensor->constant && value->tensor->data != nullptr) {

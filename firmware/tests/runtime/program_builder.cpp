@@ -51,7 +51,7 @@ std::int32_t ProgramBuilder::tensor(const TensorRow& row) {
   }
   flatbuffers::Offset<schema::ExtraTensorInfo> extra;
   if (row.location != schema::TensorDataLocation::SEGMENT || row.device != schema::DeviceType::CPU) {
-    extra = schema::CreateExtraTensorInfoDirect(fbb_, 0, "weight", row.location, row.device);
+    extra = schema::CreateExtraTensorInfoDirect(fbb_, 0, row.name, row.location, row.device);
   }
   const auto sizes = fbb_.CreateVector(row.sizes);
   const auto dim_order = fbb_.CreateVector(row.dim_order);

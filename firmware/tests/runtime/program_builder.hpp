@@ -22,6 +22,7 @@ struct TensorRow {
   std::uint32_t data_buffer = 0;
   schema::TensorShapeDynamism dynamism = schema::TensorShapeDynamism::STATIC;
   schema::TensorDataLocation location = schema::TensorDataLocation::SEGMENT;
+  const char* name = "weight";  // of external data
   schema::DeviceType device = schema::DeviceType::CPU;
 };
 

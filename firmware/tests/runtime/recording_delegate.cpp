@@ -5,7 +5,8 @@
 
 namespace ethosu_sdk::host {
 
-Status RecordingDelegate::init(std::uint32_t index, Span<const std::uint8_t> payload) {
+Status RecordingDelegate::init(std::uint32_t index, Span<const std::uint8_t> payload,
+                               const runtime::NamedBlobs&) {
   if (index != payloads_.size() || payload.empty()) {
     reason_ = "an index out of turn, or an empty payload";
     return Status::delegate_failed;

@@ -13,7 +13,8 @@ namespace ethosu_sdk::host {
 // 256.
 class RecordingDelegate final : public runtime::Delegate {
  public:
-  Status init(std::uint32_t index, Span<const std::uint8_t> payload) override;
+  Status init(std::uint32_t index, Span<const std::uint8_t> payload,
+              const runtime::NamedBlobs& blobs) override;
   Status execute(std::uint32_t index, std::uint32_t instruction, Span<Value* const> arguments) override;
   const char* error_text() const override { return reason_; }
 

@@ -39,7 +39,7 @@ inline constexpr runtime::KernelEntry kernels[] = {{"test::sum", "out", sum}, {"
 
 class Delegate final : public runtime::Delegate {
  public:
-  Status init(std::uint32_t index, Span<const std::uint8_t> payload) override {
+  Status init(std::uint32_t index, Span<const std::uint8_t> payload, const runtime::NamedBlobs&) override {
     last_index = index;
     last_payload = payload;
     return refuse_init ? Status::delegate_failed : Status::ok;
@@ -71,7 +71,7 @@ struct Session {
     spans[0] = arenas[0];
     spans[1] = arenas[1];
     return method.load({file.front().bytes, size}, "forward", {{pool.bytes, pool_bytes}, {spans, 2}},
-                       {kernels, 2}, use_delegate ? &delegate : nullptr);
+                       {kernels, 2}, use_delegate ? &delegate : nullptr, data);
   }
   float* floats(std::size_t arena, std::size_t offset) {
     return reinterpret_cast<float*>(planned[arena].bytes + offset);
@@ -85,6 +85,7 @@ struct Session {
   Span<std::uint8_t> spans[2];
   Delegate delegate;
   bool use_delegate = true;
+  const runtime::DataFiles* data = nullptr;
   runtime::Method method;
 };
 

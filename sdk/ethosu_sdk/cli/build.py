@@ -14,7 +14,7 @@ from ethosu_sdk.steps.run.options import RunOptions
 @app.command("build")
 def build_command(
     model: Pte,
-    options: Annotated[RunOptions, Offer(only=("board", "allow_spill"))],
+    options: Annotated[RunOptions, Offer(only=("data", "board", "data_memory", "allow_spill"))],
     *,
     vela_config: VelaConfig = None,
     output: OutDir = None,
@@ -29,5 +29,6 @@ def build_command(
         output,
         invocation.reporter(),
         allow_spill=options.allow_spill,
+        data=build_command.Data(options.data, options.data_memory),
         vela_config=vela_config,
     )

@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from ethosu_sdk.program_options import VELA_CONFIG, Option
+from ethosu_sdk.program_options import DATA, VELA_CONFIG, Option
 from ethosu_sdk.readers.compare.options import LOOSE
 
 Loose = Annotated[bool, LOOSE]
 VelaConfig = Annotated[Path | None, VELA_CONFIG]
+Data = Annotated[list[Path] | None, DATA]
 OutDir = Annotated[
     Path | None,
     Option(

@@ -30,6 +30,7 @@ def profile_command(
         Offer(
             only=(
                 "inputs",
+                "data",
                 "steps",
                 "feed",
                 "timeout_s",

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from ethosu_sdk.cli.app import app
 from ethosu_sdk.cli.invocation import Invocation
-from ethosu_sdk.cli.options import Loose, VelaConfig
+from ethosu_sdk.cli.options import Data, Loose, VelaConfig
 from ethosu_sdk.program_options import Option
 
 
@@ -27,6 +27,7 @@ def verify_command(
             "The inputs of the run.", metavar="F.npz", shown_default="those that `run` uses without --inputs"
         ),
     ] = None,
+    data: Data = None,
     vela_config: VelaConfig = None,
     loose: Loose = False,
     invocation: Invocation,
@@ -36,5 +37,5 @@ def verify_command(
     from ethosu_sdk.results.reading import Reading
     from ethosu_sdk.steps.verify import verify_command
 
-    given = verify_command.Given(model, inputs, vela_config)
+    given = verify_command.Given(model, inputs, vela_config, tuple(data or ()))
     verify_command.verify(record, given, Reading(loose), invocation.reporter())

@@ -45,6 +45,7 @@ class Expected:
     nonce: bytes = input_image.NO_NONCE  # that the input image brought
     sends_last: bool = False  # whether the bytes of outputs come of the last set alone
     method: str = ""  # its name; empty: any
+    data_files: tuple[tuple[int, str], ...] = ()  # of the model: bytes and SHA-256
 
     @property
     def plan(self) -> Plan:
@@ -124,6 +125,7 @@ def check_log(log: UartLog, expected: Sequence[Expected]) -> None:
     if log.problems:
         raise ProtocolError(f"the firmware's records are damaged: {log.problems[0]}", "see uart.log")
     _check_identity(log, expected[0])
+    _check_data_files(log, expected[0])
     methods = log.of_type("method")
     if len(methods) != len(expected):
         raise ProtocolError(f"{len(methods)} 'method' records instead of {len(expected)}")
@@ -201,6 +203,20 @@ def _check_identity(log: UartLog, expected: Expected) -> None:
                 f"the firmware's {name} is {boot[name]}, but this run needs {expected_value}",
                 "build the firmware again",
             )
+
+
+def _check_data_files(log: UartLog, expected: Expected) -> None:
+    """ProtocolError for a firmware with other data files than the model's."""
+    found = [(row["index"], row["bytes"], row["sha256"]) for row in log.of_type("data_file")]
+    due = [(index, *row) for index, row in enumerate(expected.data_files)]
+    if found != due:
+        other = next((row for row in due if row not in found), None)
+        what = (
+            f"{len(found)} of them, not {len(due)}" if other is None else f"number {other[0]} is another file"
+        )
+        raise ProtocolError(
+            f"the firmware's data files are not those of the model: {what}", "build the firmware again"
+        )
 
 
 def check_end(log: UartLog, inferences: int, nonce: bytes, exit_code: int) -> None:

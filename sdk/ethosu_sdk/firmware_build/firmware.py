@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ethosu_sdk import __version__, boards, protocol, pte
-from ethosu_sdk.errors import BuildError, InputError
+from ethosu_sdk.errors import BuildError, InputError, UsageError
 from ethosu_sdk.firmware_build import cmake, executable, fit, generate, kernels, layout, method_memory
 from ethosu_sdk.firmware_build.board_choice import BoardChoice, choose_board
 from ethosu_sdk.firmware_build.elf import Section, section_bytes
@@ -18,6 +18,7 @@ from ethosu_sdk.targets import MemoryAreas, Target
 
 DEFAULT_NPU_TIMEOUT_MS = 10_000
 _MODEL_SECTION = ".model"  # app/model.S
+_DATA_SECTION = ".model_data"  # generate.data_files
 _WORK = "firmware"  # the folder beside the ELF
 WORK_FILES = (f"{_WORK}/{cmake.LOG_NAME}", f"{_WORK}/{executable.STAMP_NAME}")
 _MOST_METHODS = protocol.MAX_METHODS
@@ -61,7 +62,8 @@ class BuildOptions:
     the memory mode allows them. `allow_spill` lets a model or scratch that is too large for where its memory mode has
     it lie in the large memory, with a note.
     `extra_image_bytes` is what the input image holds beside inputs. `areas` say where the memory mode has things,
-    where its name does not.
+    where its name does not. `data_files` are those of the program, which lie in the memory called `data_memory`, by
+    default where the memory mode has the program.
     """
 
     board: str | None = None
@@ -73,6 +75,8 @@ class BuildOptions:
     allow_spill: bool = False
     extra_image_bytes: int = 0
     areas: MemoryAreas | None = None
+    data_files: tuple[pte.DataFile, ...] = ()
+    data_memory: str | None = None
 
 
 _DEFAULTS = BuildOptions()
@@ -100,7 +104,7 @@ def build(pte_path: Path, out_dir: Path, options: BuildOptions = _DEFAULTS) -> F
     """
     plan = _plan(pte_path, options)
     made = executable.make(plan.recipe, out_dir, out_dir / _WORK)
-    if section_bytes(made.elf, _MODEL_SECTION) != plan.data:
+    if section_bytes(made.elf, _MODEL_SECTION) != plan.data or not _has_data(made.elf, options.data_files):
         raise BuildError(
             f"{made.elf} contains a different program than the one given: the build failed",
             f"remove {made.elf.parent} and the cache's folder 'firmware', and build again",
@@ -125,7 +129,8 @@ def _plan(path: Path, options: BuildOptions) -> _Plan:
             f"a run of {options.inferences} inferences cannot be built", "give at least one input set"
         )
     data = _read(path)
-    program = pte.parse(data)
+    program = pte.parse(data, options.data_files)
+    _check_data_files(program, options)
     plans = [program.plan(name) for name in _method_names(program, options.methods)]
     target, loaded = program.target(), method_memory.of(plans)
     operators = (row.full_name for plan in plans for row in plan.operators)
@@ -133,6 +138,8 @@ def _plan(path: Path, options: BuildOptions) -> _Plan:
     needs = replace(
         requirements(len(data), plans, target, options.fast_scratch_bytes, options.areas),
         extra_image_bytes=options.extra_image_bytes,
+        data_bytes=tuple(row.size for row in program.data_files),
+        data_memory=(options.data_memory or "").upper(),
     )
     choice = choose_board(program.npu(), options.board, options.simulator)
     board = boards.board(choice.board)
@@ -143,11 +150,14 @@ def _plan(path: Path, options: BuildOptions) -> _Plan:
         methods=loaded.methods,
         npu_settings=memory_mode(needs.memory_mode, needs.areas).settings,
         npu_timeout_ms=options.npu_timeout_ms,
+        data_files=len(program.data_files),
     )
     files = {
         "model_config.hpp": generate.model_config(configuration, memory).encode(),
         "placement.ld": generate.placement_script(memory).encode(),
         "model.pte": data,
+        "data_files.S": generate.data_files([row.sha256 for row in program.data_files]).encode(),
+        **{generate.data_file_name(index): bytes(row.data) for index, row in enumerate(program.data_files)},
     }
     recipe = Recipe(
         name=cmake.EXECUTABLE,
@@ -159,6 +169,26 @@ def _plan(path: Path, options: BuildOptions) -> _Plan:
     delegates = sum(row.delegates for row in loaded.methods)
     names = tuple(plan.name for plan in plans)
     return _Plan(choice, program, data, names, target, delegates, memory, recipe)
+
+
+def _check_data_files(program: pte.Pte, options: BuildOptions) -> None:
+    program.check_data()
+    if options.data_memory is not None and not program.data_files:
+        raise UsageError("--data-memory is for a program with data files (.ptd)", "leave it out")
+    if len(program.data_files) > protocol.MAX_DATA_FILES:
+        raise InputError(
+            f"the program has {len(program.data_files)} data files, but a firmware takes {protocol.MAX_DATA_FILES}",
+            "write fewer of them: give several parts of the program the same tag",
+        )
+
+
+def _has_data(elf: Path, files: Sequence[pte.DataFile]) -> bool:
+    """Whether the firmware contains these data files and no others."""
+    if not files:
+        return True
+    parts = [bytes(row.data) for row in files]
+    padded = (part + bytes(-len(part) % layout.MODEL_ALIGNMENT) for part in parts[:-1])
+    return section_bytes(elf, _DATA_SECTION) == b"".join(padded) + parts[-1]
 
 
 def allowed_modes(target: Target | None) -> tuple[str, ...]:

@@ -19,9 +19,9 @@ POOL_ALIGNMENT = 16
 MODEL_ALIGNMENT = 128
 MIB = 1 << 20
 
-# The order in which firmware/board/common/sections.ld lays the pools into a memory that several share.
-LINK_ORDER = ("MODEL", "SCRATCH", "FAST_SCRATCH", "PLANNED", "METHOD_POOL", "INPUT_IMAGE")
-_SPILLABLE = ("MODEL", "SCRATCH")  # in the order in which they give way
+# The order in which placement.ld and firmware/board/common/sections.ld lay the pools into a memory that they share.
+LINK_ORDER = ("MODEL_DATA", "MODEL", "SCRATCH", "FAST_SCRATCH", "PLANNED", "METHOD_POOL", "INPUT_IMAGE")
+_SPILLABLE = ("MODEL_DATA", "MODEL", "SCRATCH")  # in the order in which they give way
 
 _DEFAULT_INFERENCES = 64  # inputs of so many inferences fit the input image
 _MIN_INPUT_IMAGE_BYTES = MIB
@@ -41,6 +41,8 @@ class Requirements:
     fast_scratch_bytes: int | None = None  # the largest of all delegates; None when it is not known
     areas: MemoryAreas | None = None  # where the mode has things; None for one that its name tells
     extra_image_bytes: int = 0  # of the input image, beside inputs
+    data_bytes: tuple[int, ...] = ()  # each data file of the model
+    data_memory: str = ""  # the memory that they lie in; empty: where the mode has the model
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,7 @@ def end_of(rows: Sequence[Placement]) -> int:
 
 
 def _alignment(row: Placement) -> int:
-    return MODEL_ALIGNMENT if row.name == "MODEL" else POOL_ALIGNMENT
+    return MODEL_ALIGNMENT if row.name in ("MODEL", "MODEL_DATA") else POOL_ALIGNMENT
 
 
 def input_image_bytes(input_bytes: tuple[int, ...], inferences: int) -> int:
@@ -110,7 +112,7 @@ def plan(needs: Requirements, board: Board, inferences: int = 1, *, allow_spill:
     memory mode, DoesNotFitError, with the arithmetic, when something does not fit.
     """
     notes: list[str] = []
-    rows = _npu_pools(needs, board)
+    rows = [*_model_data(needs, board, notes), *_npu_pools(needs, board)]
     if allow_spill:
         rows = _spilled(rows, needs, board, notes)
     planned = sum(aligned(size) for size in needs.planned_bytes)
@@ -126,6 +128,28 @@ def _method_pool(needs: Requirements, board: Board) -> Placement:
     small = needs.method_pool_bytes <= _METHOD_POOL_NEAR_LIMIT
     size = needs.method_pool_bytes
     return Placement("METHOD_POOL", board.near if small else board.bulk, size, size)
+
+
+def data_memories(board: Board) -> tuple[Memory, ...]:
+    """The memories that data files can lie in: those that the NPU reaches, too."""
+    return (board.fast, board.bulk)
+
+
+def _model_data(needs: Requirements, board: Board, notes: list[str]) -> list[Placement]:
+    """MODEL_DATA: the data files one after the other, each aligned as the model is."""
+    if not needs.data_bytes:
+        return []
+    mode = memory_mode(needs.memory_mode, needs.areas)
+    usual = {"fast": board.fast, "bulk": board.bulk}[mode.model]
+    memory = next((row for row in data_memories(board) if row.name == needs.data_memory), usual)
+    if needs.memory_mode is not None and memory != usual:
+        notes.append(
+            f"the data files lie in {memory.name}, as --data-memory asks, but {needs.memory_mode} has the model in "
+            f"{usual.name}: cycles and traffic are priced for {usual.name}"
+        )
+    *others, last = needs.data_bytes
+    size = sum(aligned(size, MODEL_ALIGNMENT) for size in others) + last
+    return [Placement("MODEL_DATA", memory, size, size)]
 
 
 def _npu_pools(needs: Requirements, board: Board) -> list[Placement]:

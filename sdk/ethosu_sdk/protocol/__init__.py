@@ -113,6 +113,7 @@ SEQUENCE_MAX_FEEDS = 16
 SEQUENCE_MAX_STATES = 4096
 SEQUENCE_MAX_CALLS = 4096
 MAX_METHODS = 8  # that a firmware loads
+MAX_DATA_FILES = 8  # that it has
 
 # The forms of a feed.
 FEED_COPY = 1  # the bytes of the output
@@ -222,6 +223,13 @@ RECORD_TYPES: dict[str, RecordType] = {
             board=str,
             model_bytes=int,
             model_sha256=str,
+        ),
+        _record(
+            "data_file",
+            "after it, for each data file of the model: its SHA-256 as the firmware computed it",
+            index=int,
+            bytes=int,
+            sha256=str,
         ),
         _record("npu", "the NPU's ID and CONFIG registers as read", id=int, config=int),
         _record("method", "a loaded method", name=str, inputs=int, outputs=int, delegates=int),

@@ -1,5 +1,6 @@
 """Reading ExecuTorch programs (`.pte`) without ExecuTorch: fast, and safe with files that are damaged."""
 
+from ethosu_sdk.pte.data_file import DataFile
 from ethosu_sdk.pte.model import (
     ENTRY,
     ETHOSU_BACKEND,
@@ -29,6 +30,7 @@ __all__ = [
     "ETHOSU_BACKEND",
     "Allocation",
     "Chain",
+    "DataFile",
     "Delegate",
     "DelegateCall",
     "ExecutionPlan",

@@ -1,6 +1,7 @@
-"""The `.pte` schema in FlatBuffers' schema language, for flatc: the tables of :mod:`ethosu_sdk.pte.schema` as text.
+"""The schemas of `.pte` and `.ptd` in FlatBuffers' schema language, for flatc: the tables of
+:mod:`ethosu_sdk.pte.schema` as text.
 
-The firmware's reader is generated from it, so that a `.pte` can be built and run without ExecuTorch's package.
+The firmware's readers are generated from it, so that programs can be built and run without ExecuTorch's package.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 from ethosu_sdk.pte import schema
 
 FILE_NAME = "program.fbs"
+DATA_FILE_NAME = "flat_tensor.fbs"
 _ALIGNED = {
     ("Buffer", "storage"),
     ("BackendDelegateInlineData", "data"),
@@ -25,6 +27,21 @@ def text() -> str:
             *(f"union {name} {{ {', '.join(members)} }}" for name, members in schema.UNIONS.items()),
             *(_table(name, fields) for name, fields in schema.TABLES.items()),
             f"root_type {schema.ROOT_TABLE};",
+            "",
+        ]
+    )
+
+
+def data_text() -> str:
+    """The text of the schema of data files."""
+    return "\n".join(
+        [
+            "namespace flat_tensor_flatbuffer;",
+            f'file_identifier "{schema.DATA_FILE_IDENTIFIER.decode()}";',
+            'file_extension "ptd";',
+            _enum("ScalarType", schema.ENUMS["ScalarType"]),
+            *(_table(name, fields) for name, fields in schema.DATA_TABLES.items()),
+            f"root_type {schema.DATA_ROOT_TABLE};",
             "",
         ]
     )

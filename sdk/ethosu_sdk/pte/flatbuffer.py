@@ -26,7 +26,9 @@ _SCALARS = {
     "bool": "B",
     "byte": "b",
     "ubyte": "B",
+    "uint8": "B",
     "int": "i",
+    "int32": "i",
     "uint": "I",
     "uint32": "I",
     "long": "q",
@@ -94,15 +96,17 @@ def _format(count: int, code: str) -> struct.Struct:
 
 
 class FlatBuffer:
-    """A buffer, and how much of it was handed out so far."""
+    """A buffer, and how much of it was handed out so far. `suffix` is that of the file that it is in."""
 
-    def __init__(self, data: memoryview, schema: Schema) -> None:
+    def __init__(self, data: memoryview, schema: Schema, suffix: str = ".pte") -> None:
         if not 8 <= len(data) < _MAX_BYTES:
             raise InputError(
-                f"the program has {len(data):,} bytes, which is not a possible size for a FlatBuffer", _HINT
+                f"the {suffix} file's tables have {len(data):,} bytes, which is not a possible size for a FlatBuffer",
+                _HINT,
             )
         self.data = data
         self.schema = schema
+        self.suffix = suffix
         self._left_bytes = 2 * len(data)
         self._left_tables = _MAX_TABLES
         self._left_elements = _MAX_ELEMENTS
@@ -198,7 +202,7 @@ class Table:
     def error(self, reason: str, hint: str = _HINT, *, field: str = "") -> InputError:
         """The error that says what is wrong with this table or with its `field`."""
         path = field if field and self._parent is None else f"{self.where}.{field}" if field else self.where
-        return InputError(f"damaged .pte file: {path} {reason}", hint)
+        return InputError(f"damaged {self._buffer.suffix} file: {path} {reason}", hint)
 
     def has(self, name: str) -> bool:
         """Whether the field is present."""

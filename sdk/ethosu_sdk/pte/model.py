@@ -43,7 +43,7 @@ class Tensor:
     """A tensor value. `dim_order` lists the dimensions from the outermost to the innermost in memory.
 
     `data` is a constant's value or the initial state of a planned tensor, where the file holds one.
-    `external_name` names data that is stored outside of the file.
+    `external_name` is the key of data that the program refers to by name; it may lie in a data file (`.ptd`).
     """
 
     dtype: str  # NumPy's name where there is one, such as "float32"
@@ -106,7 +106,8 @@ class Operator:
 class Delegate:
     """A part of the program that another backend runs. `vela` is the decoded payload of an Ethos-U delegate.
 
-    `payload_offset` is in bytes from the start of the file.
+    `payload_offset` is in bytes from the start of the file. `payload` is whole: blocks that the program has elsewhere
+    are in it.
     """
 
     id: str

@@ -107,8 +107,11 @@ def _delegate(table: Table, storage: Storage) -> Delegate:
     if not identifier or reference is None:
         raise table.error("is missing", field="processed" if identifier else "id")
     piece = storage.delegate_payload(reference)
-    vela = storage.vela(piece, table) if identifier == ETHOSU_BACKEND else None
-    return Delegate(identifier, piece.offset, piece.data, _compile_specs(table), vela)
+    specs = _compile_specs(table)
+    if identifier != ETHOSU_BACKEND:
+        return Delegate(identifier, piece.offset, piece.data, specs, None)
+    payload, vela = storage.vela(piece, table, specs)
+    return Delegate(identifier, piece.offset, payload, specs, vela)
 
 
 def _compile_specs(table: Table) -> Mapping[str, bytes]:

@@ -5,17 +5,18 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ethosu_sdk.errors import InputError, UsageError
 from ethosu_sdk.files import opening
-from ethosu_sdk.pte import schema
+from ethosu_sdk.pte import data_file, named_data, schema
+from ethosu_sdk.pte.data_file import DataFile
 from ethosu_sdk.pte.flatbuffer import FlatBuffer, Table, make_schema
 from ethosu_sdk.pte.model import ENTRY, Delegate, ExecutionPlan, Header, Segment, Tensor
 from ethosu_sdk.pte.plans import read_plan
-from ethosu_sdk.pte.storage import Storage, read_named_data, read_storage
+from ethosu_sdk.pte.storage import Storage, read_storage
 from ethosu_sdk.pte.target import read_target
 from ethosu_sdk.targets import Target, suggestion
 
@@ -34,7 +35,10 @@ _EXTENDED_FULL_BYTES = 32
 
 @dataclass(frozen=True)
 class Pte:
-    """A checked program. Views share memory with `data`, the whole file."""
+    """A checked program. Views share memory with `data`, the whole file.
+
+    `named_data` is what the file itself holds by name, `data_files` are those that hold the rest.
+    """
 
     sha256: str
     size: int
@@ -44,6 +48,7 @@ class Pte:
     segments: tuple[Segment, ...]
     named_data: Mapping[str, memoryview] = field(repr=False)
     data: memoryview = field(repr=False)
+    data_files: tuple[DataFile, ...] = ()
 
     @property
     def methods(self) -> tuple[str, ...]:
@@ -69,17 +74,11 @@ class Pte:
         )
 
     def check_data(self) -> None:
-        """InputError for data that a tensor names and the file does not hold: it lies in a data file (`.ptd`)."""
+        """InputError for a tensor whose data is neither in the file nor in a data file (`.ptd`)."""
         values = (value for plan in self.plans for value in plan.values if isinstance(value, Tensor))
-        names = {value.external_name for value in values if value.external_name}
-        missing = sorted(names - self.named_data.keys())
+        missing = sorted({row.external_name for row in values if row.external_name and row.data is None})
         if missing:
-            more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-            raise InputError(
-                f"the program's data '{missing[0]}'{more} is not in the file: it is in a data file (.ptd), which the "
-                "SDK does not read",
-                "make the program with its weights inside, without external_constants; `ethosu-sdk compile` does",
-            )
+            raise named_data.missing(missing, "the program's data")
 
     def _default(self) -> str:
         names = [plan.name for plan in self.plans]
@@ -108,15 +107,20 @@ class Pte:
         return None if target is None else target.npu
 
 
-def read(path: Path) -> Pte:
-    """Read and check the `.pte` at `path`. Raises InputError that says what is wrong and where."""
+def read(path: Path, data_paths: Sequence[Path] = ()) -> Pte:
+    """Read and check the `.pte` at `path` with the data files at `data_paths`.
+
+    Without any, those in its folder are used whose names begin with its own and that it needs. Raises InputError that
+    says what is wrong and where.
+    """
     data = _file_bytes(path)
     if data[4:8] != schema.FILE_IDENTIFIER:
         from ethosu_sdk.files import file_kinds  # here, because reading a good file must stay quick
 
         raise file_kinds.not_a(path, "a .pte file", _NOT_A_PTE)
+    files = [data_file.read(row) for row in dict.fromkeys(data_paths)]
     try:
-        return parse(data)
+        return parse(data, files, path)
     except InputError as error:
         raise InputError(f"{path}: {error.message}", error.hint) from error
 
@@ -132,8 +136,10 @@ def _file_bytes(path: Path) -> bytes:
             raise InputError(f"cannot read {path}: {error.strerror}", _NOT_A_PTE) from error
 
 
-def parse(data: bytes | bytearray | memoryview) -> Pte:
-    """Check the content of a `.pte` file.
+def parse(
+    data: bytes | bytearray | memoryview, data_files: Sequence[DataFile] = (), path: Path | None = None
+) -> Pte:
+    """Check the content of a `.pte` file with its `data_files`; without any, they are looked for beside `path`.
 
     Raises InputError for anything that is malformed or contradicts itself, with the path of the field.
     """
@@ -142,16 +148,18 @@ def parse(data: bytes | bytearray | memoryview) -> Pte:
     root = FlatBuffer(file[: header.program_bytes], SCHEMA).root(schema.ROOT_TABLE)
     if root.integer("version") != 0:
         raise root.error(f"is {root.integer('version')}, the SDK reads version 0", field="version")
-    storage, segments = read_storage(root, file, header)
+    storage, segments = read_storage(root, file, header, data_files, path)
+    plans = _plans(root, storage)
     return Pte(
         sha256=hashlib.sha256(file).hexdigest(),
         size=len(file),
         header=header,
         version=0,
-        plans=_plans(root, storage),
+        plans=plans,
         segments=segments,
-        named_data=read_named_data(root, storage),
+        named_data={key: blob.data for key, blob in storage.named.own.items()},
         data=file,
+        data_files=storage.named.in_order(),
     )
 
 

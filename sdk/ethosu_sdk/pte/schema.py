@@ -1,4 +1,5 @@
-"""The `.pte` schema as data: tables, unions and enums of ExecuTorch 1.5.1 (program.fbs, scalar_type.fbs).
+"""The schemas of `.pte` and `.ptd` as data: tables, unions and enums of ExecuTorch 1.5.1 (program.fbs,
+flat_tensor.fbs, scalar_type.fbs).
 
 Types are spelled as in the schema language: ``[int]`` is a vector, a name is a table, union or enum. Fields
 stand in declaration order, which is the order of their vtable slots (a union takes two slots: its type and
@@ -124,4 +125,14 @@ ENUMS: dict[str, dict[str, int]] = {
     "DeviceType": {"CPU": 0, "CUDA": 1},
     "DataLocation": {"INLINE": 0, "SEGMENT": 1},
     "ScalarType": {row.name: row.number for row in SCALAR_TYPES},
+}
+
+# Data files (.ptd).
+DATA_FILE_IDENTIFIER = b"FT01"
+DATA_ROOT_TABLE = "FlatTensor"
+DATA_TABLES: dict[str, dict[str, str]] = {
+    "TensorLayout": {"scalar_type": "ScalarType", "sizes": "[int32]", "dim_order": "[uint8]"},
+    "DataSegment": {"offset": "uint64", "size": "uint64"},
+    "NamedData": {"key": "string", "segment_index": "uint32", "tensor_layout": "TensorLayout"},
+    "FlatTensor": {"version": "uint32", "segments": "[DataSegment]", "named_data": "[NamedData]"},
 }

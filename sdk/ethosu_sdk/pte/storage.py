@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from ethosu_sdk import vela_blocks
 from ethosu_sdk.errors import InputError
+from ethosu_sdk.pte.data_file import Blob, DataFile
 from ethosu_sdk.pte.flatbuffer import Table
 from ethosu_sdk.pte.model import Header, Segment
+from ethosu_sdk.pte.named_data import NamedData, check_block
 from ethosu_sdk.vela_blocks import VelaBlocks
 
 _SEGMENT = 1  # DataLocation.SEGMENT
 _PAYLOAD_ALIGNMENT = 16  # the NPU reads command stream and weights in place
+_MAX_INLINED_BYTES = 1 << 30  # of all payloads with blocks from outside
 
 
 @dataclass(frozen=True)
@@ -54,21 +58,42 @@ class Storage:
     inline: tuple[Piece, ...]  # Program.backend_delegate_data
     constants: Subsegment | None
     mutable: tuple[Subsegment, ...]
-    decoded: dict[tuple[int, int], VelaBlocks] = field(default_factory=dict)  # delegates may share a payload
+    named: NamedData
+    decoded: dict[tuple[int, int], tuple[memoryview, VelaBlocks]] = field(default_factory=dict)
 
-    def vela(self, piece: Piece, delegate: Table) -> VelaBlocks:
-        """The Ethos-U payload in `piece`, which `delegate` refers to."""
-        key = piece.offset, len(piece.data)
+    def vela(
+        self, piece: Piece, delegate: Table, compile_specs: Mapping[str, bytes]
+    ) -> tuple[memoryview, VelaBlocks]:
+        """The Ethos-U payload in `piece`, which `delegate` refers to: with all of its blocks, and decoded."""
+        key = piece.offset, len(piece.data)  # delegates may share a payload
         if key not in self.decoded:
             if piece.offset % _PAYLOAD_ALIGNMENT:
                 raise delegate.error(
                     f"starts at byte {piece.offset}, not a multiple of 16", field="processed"
                 )
             try:
-                self.decoded[key] = vela_blocks.parse(piece.data)
+                whole = vela_blocks.inlined(
+                    piece.data, lambda name, key: self._block(name, key, compile_specs)
+                )
+                self.decoded[key] = whole, vela_blocks.parse(whole)
             except InputError as error:
                 raise InputError(f"{delegate.where}: {error.message}", error.hint) from error
         return self.decoded[key]
+
+    def _block(self, name: str, key: str, compile_specs: Mapping[str, bytes]) -> memoryview:
+        """The block called `name` of an Ethos-U payload, which lies in the named data under `key`."""
+        blob = self.named.require(key, f"the delegate's block '{name}' with the key")
+        if blob.offset % _PAYLOAD_ALIGNMENT:
+            raise InputError(
+                f"the block '{name}' starts at byte {blob.offset} of its file, not a multiple of 16"
+            )
+        check_block(name, key, blob, compile_specs)
+        copied = sum(len(payload) for payload, _ in self.decoded.values())
+        if copied + len(blob.data) > _MAX_INLINED_BYTES:
+            raise InputError(
+                f"the delegates' data outside of the program is more than {_MAX_INLINED_BYTES:,} bytes"
+            )
+        return blob.data
 
     def delegate_payload(self, reference: Table) -> Piece:
         """What a BackendDelegateDataReference refers to."""
@@ -79,8 +104,10 @@ class Storage:
         return pieces[index]
 
 
-def read_storage(root: Table, file: memoryview, header: Header) -> tuple[Storage, tuple[Segment, ...]]:
-    """The storage of the program whose root table is `root`, and its segments."""
+def read_storage(
+    root: Table, file: memoryview, header: Header, data_files: Sequence[DataFile], path: Path | None
+) -> tuple[Storage, tuple[Segment, ...]]:
+    """The storage of the program whose root table is `root`, and its segments; the rest as in `NamedData`."""
     segments = _segments(root, header, len(file))
     pieces = tuple(Piece(row.offset, file[row.offset : row.offset + row.size]) for row in segments)
     _check_no_constant_buffer(root)
@@ -90,6 +117,7 @@ def read_storage(root: Table, file: memoryview, header: Header) -> tuple[Storage
         inline=tuple(_inline(table, file) for table in root.tables("backend_delegate_data")),
         constants=None if constants is None else _subsegment(constants, pieces),
         mutable=tuple(_subsegment(table, pieces) for table in root.tables("mutable_data_segments")),
+        named=NamedData(_named_data(root, pieces), data_files, path),
     )
     return storage, segments
 
@@ -142,16 +170,14 @@ def _check_no_constant_buffer(root: Table) -> None:
         )
 
 
-def read_named_data(root: Table, storage: Storage) -> Mapping[str, memoryview]:
+def _named_data(root: Table, segments: tuple[Piece, ...]) -> Mapping[str, Blob]:
     """Program.named_data: blobs by their names."""
-    named: dict[str, memoryview] = {}
+    named: dict[str, Blob] = {}
     for table in root.tables("named_data"):
         key, index = table.string("key"), table.integer("segment_index")
         if not key or key in named:
             raise table.error(f"is {key!r}, which is empty or not unique", field="key")
-        if index >= len(storage.segments):
-            raise table.error(
-                f"is {index}, there are {len(storage.segments)} segments", field="segment_index"
-            )
-        named[key] = storage.segments[index].data
+        if index >= len(segments):
+            raise table.error(f"is {index}, there are {len(segments)} segments", field="segment_index")
+        named[key] = Blob(segments[index].offset, segments[index].data)
     return named

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from ethosu_sdk.errors import InputError
 from ethosu_sdk.pte import schema
+from ethosu_sdk.pte.data_file import Layout
 from ethosu_sdk.pte.flatbuffer import Table
 from ethosu_sdk.pte.model import Allocation, List, Scalar, Tensor, Value
+from ethosu_sdk.pte.named_data import OTHER_EXPORT
 from ethosu_sdk.pte.scalar_types import SCALAR_TYPES
 from ethosu_sdk.pte.storage import Storage
 
@@ -96,7 +99,10 @@ def _tensor(table: Table, storage: Storage, buffer_sizes: Sequence[int]) -> Tens
     extra = _extra(table)
     index = table.integer("data_buffer_idx")
     data = None
-    if index and not extra.external:
+    if extra.external:
+        layout = Layout(scalar_type.dtype, sizes, _dim_order(table, len(sizes)))
+        data = _named(table, storage, extra.name, layout, (nbytes, element_bytes))
+    elif index:
         data = _data(table, storage, (index, nbytes, element_bytes), extra, allocation is not None)
     return Tensor(
         dtype=scalar_type.dtype,
@@ -166,6 +172,30 @@ def _extra(table: Table) -> _Extra:
     if external and not name:
         raise extra.error("says that the data is external, but gives it no name", field="location")
     return _Extra(extra.integer("mutable_data_segments_idx"), name, external)
+
+
+def _named(
+    table: Table, storage: Storage, key: str, layout: Layout, room: tuple[int, int]
+) -> memoryview | None:
+    """The data of the tensor in `table`, with `room` for (bytes, alignment); None when there is none under `key`."""
+    blob = storage.named.find(key)
+    if blob is None:
+        return None
+    nbytes, alignment = room
+    if blob.layout is None and key in storage.named.own:  # a .pte names bytes alone
+        is_same = len(blob.data) >= nbytes
+    else:
+        is_same = blob.layout == layout and len(blob.data) == nbytes
+    if not is_same:
+        found = f"{blob.layout or 'no tensor'} of {len(blob.data):,} bytes"
+        raise InputError(
+            f"the program's data '{key}' ({table.where}) is {layout} of {nbytes:,} bytes, but the "
+            f"data file has {found}",
+            OTHER_EXPORT,
+        )
+    if blob.offset % alignment:
+        raise table.error(f"has its data '{key}' at byte {blob.offset}, not on {alignment} bytes")
+    return blob.data[:nbytes]
 
 
 def _data(

@@ -19,6 +19,7 @@ from ethosu_sdk.records.common import (
 from ethosu_sdk.records.kind import Part, RecordKind
 
 Board = Literal["corstone-300", "corstone-320"]
+DataMemory = Literal["sram", "ddr"]
 
 
 class Options(Part):
@@ -26,6 +27,7 @@ class Options(Part):
     allow_spill: bool
     simulator: str | None = None
     methods: tuple[str, ...] | None = None
+    data_memory: DataMemory | None = None
 
 
 class Elf(Part):

@@ -229,6 +229,7 @@ class Run(Part, tag_field="schema", tag="run-result/1"):
     pieces: tuple[Piece, ...] | None = None
     state: RunState | None = None
     sequence: Sequence | None = None
+    data_memory: Literal["sram", "ddr"] | None = None
 
 
 def status_follows_checks(record: Run) -> list[str]:

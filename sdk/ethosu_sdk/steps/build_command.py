@@ -16,9 +16,9 @@ from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.files import hashing, json_text, locks
 from ethosu_sdk.firmware_build import BuildOptions, FirmwareBuild
 from ethosu_sdk.records import Record, kinds
-from ethosu_sdk.records.build import Board, Build, Elf, Kernel, Memory, Options, Pool, Section
+from ethosu_sdk.records.build import Board, Build, DataMemory, Elf, Kernel, Memory, Options, Pool, Section
 from ethosu_sdk.records.common import FileDigest, Model, Use
-from ethosu_sdk.results import bundle, host_facts, locations, target_record
+from ethosu_sdk.results import bundle, host_facts, locations, program_files, target_record
 from ethosu_sdk.steps.shared import compiled_core, fast_scratch, hazards, memory_advice, systems
 from ethosu_sdk.steps.shared.board import for_build
 
@@ -39,6 +39,17 @@ class Built:
         return self.content.to_json()
 
 
+@dataclass(frozen=True)
+class Data:
+    """The data files of a program, by default those beside it, and the memory that they are to lie in."""
+
+    paths: Sequence[Path] = ()
+    memory: str | None = None
+
+
+_NO_DATA = Data()
+
+
 def build(
     path: Path,
     board: str | None,
@@ -47,12 +58,13 @@ def build(
     *,
     allow_spill: bool,
     vela_config: Path | None = None,
+    data: Data = _NO_DATA,
 ) -> Built:
     """Build the firmware for the `.pte` at `path` and write its record.
 
     `vela_config` is the Vela configuration file that it was compiled with, where that cannot be found.
     """
-    program = pte.read(locations.require_pte(path))
+    program = pte.read(locations.require_pte(path), data.paths)
     program.check_data()
     hazards.refuse_lost_tables(program.plans)
     folder = locations.for_pte(path, program.target(), out_dir)
@@ -64,6 +76,7 @@ def build(
             allow_spill=allow_spill,
             areas=systems.areas(path, program, vela_config),
             methods=program.methods,
+            data_memory=data.memory,
         )
         with (
             bundle.published(folder, "build") as add,
@@ -96,7 +109,11 @@ def build_in(
     for name in _PROGRAMS:
         tools.require(name)
     with reporter.stage(f"building the firmware for {escape(path.name)}"):
-        needs = replace(options, fast_scratch_bytes=fast_scratch.most_bytes(program.plans))
+        needs = replace(
+            options,
+            fast_scratch_bytes=fast_scratch.most_bytes(program.plans),
+            data_files=program.data_files,
+        )
         firmware = firmware_build.build(path, folder, needs)
     if board_reason:
         firmware = replace(firmware, board_reason=board_reason)
@@ -125,7 +142,7 @@ def _content(
     target = target_record.content(program.target())
     return Build(
         status="pass",
-        **provenance.origin([provenance.file_entry("model", path, program.sha256)], tool_rows()),
+        **provenance.origin(program_files.entries(path, program), tool_rows()),
         model=Model(file=path.name, sha256=program.sha256, bytes=program.size, entry=firmware.methods[0]),
         target=target,
         board=convert(firmware.board, Board),
@@ -136,6 +153,7 @@ def _content(
             allow_spill=options.allow_spill,
             simulator=options.simulator or None,
             methods=firmware.methods if len(program.methods) > 1 else None,
+            data_memory=convert(options.data_memory, DataMemory | None),
         ),
         elf=Elf(file=firmware.elf.name, sha256=firmware.elf_sha256, bytes=firmware.elf.stat().st_size),
         map=FileDigest(file=firmware.map.name, sha256=hashing.sha256_file(firmware.map)),
@@ -202,12 +220,22 @@ def _pool_table(rows: Sequence[Pool]) -> Table:
     return table
 
 
+def data_lines(program: pte.Pte) -> list[str]:
+    """The data files of the program, and which of them nobody named, for people."""
+    return [
+        f"{row.path.name}, {row.size:,} bytes{', found beside the program' if row.is_found else ''}"
+        for row in program.data_files
+    ]
+
+
 def summary(built: Built, folder: Path) -> Table:
     """What was built, for people."""
     record = built.content
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_row("firmware", f"{escape(record.elf.file)}, {record.elf.bytes:,} bytes")
     table.add_row("board", f"{record.board}: {escape(record.board_reason)}")
+    for line in data_lines(built.program):
+        table.add_row("data", escape(line))
     kernels = ", ".join(row.operator for row in record.kernels)
     table.add_row("kernels", escape(kernels) or "none: everything runs on the NPU")
     table.add_row("memory", memory_table([row.to_json() for row in record.memory.regions], "region"))

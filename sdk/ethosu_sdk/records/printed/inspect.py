@@ -145,6 +145,20 @@ class NamedData(Part):
     bytes: int
 
 
+class DataRow(Part):
+    key: str
+    bytes: int
+    dtype: str | None = None
+    shape: tuple[int, ...] | None = None
+
+
+class DataFile(Part):
+    name: str
+    sha256: str
+    bytes: int
+    data: tuple[DataRow, ...]
+
+
 class Inspection(Part, tag_field="schema", tag="inspect-result/1"):
     """What a .pte holds (`ethosu-sdk inspect --json`)."""
 
@@ -157,6 +171,7 @@ class Inspection(Part, tag_field="schema", tag="inspect-result/1"):
     methods: tuple[Method, ...]
     segments: tuple[FileSegment, ...]
     named_data: tuple[NamedData, ...]
+    data_files: tuple[DataFile, ...] | None = None
     unavailable: tuple[Unavailable, ...]
 
 

@@ -22,7 +22,7 @@ from ethosu_sdk.pte import executorch_package
 
 _HERE = Path(__file__).parent
 _SOURCES = (_HERE / "runner.cpp", _HERE / "firmware_kernels.cpp")
-_HEADER = _HERE / "planned_memory.hpp"
+_HEADERS = (_HERE / "named_data.hpp", _HERE / "planned_memory.hpp")
 _DEFINITIONS = ("-DC10_USING_CUSTOM_GENERATED_MACROS", "-DET_EVENT_TRACER_ENABLED", "-DET_USE_THREADPOOL")
 _KERNEL_LIBRARIES = ("executorch_threadpool", "executorch_kernels_optimized", "executorch_kernels_quantized")
 _TIMEOUT_S = 300.0
@@ -141,7 +141,7 @@ def _make(program: Path, root: Path) -> None:
 
 def _program_name(root: Path) -> str:
     key = hashlib.sha256()
-    for content in (*(path.read_bytes() for path in (*_SOURCES, _HEADER)), *_firmware().content()):
+    for content in (*(path.read_bytes() for path in (*_SOURCES, *_HEADERS)), *_firmware().content()):
         key.update(content)
     version = importlib.metadata.version("executorch")
     key.update("\n".join([version, *runner_argv("g++", root, Path("runner"), Path("generated"))]).encode())

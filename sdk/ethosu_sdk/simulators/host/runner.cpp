@@ -1,7 +1,7 @@
 // Runs one `.pte` on ExecuTorch's own runtime and lets the process at the other end of a socket execute
 // the Ethos-U delegates. See wire.py for the messages; the numbers here and there must agree.
 //
-// Usage: runner MODEL.pte METHOD FD
+// Usage: runner MODEL.pte METHOD,... own|shared FD [DATA.ptd...]
 
 #include <executorch/extension/data_loader/buffer_data_loader.h>
 #include <executorch/extension/memory_allocator/malloc_memory_allocator.h>
@@ -17,8 +17,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <new>
 #include <sstream>
@@ -26,6 +24,7 @@
 #include <utility>
 #include <vector>
 
+#include "named_data.hpp"
 #include "planned_memory.hpp"
 
 namespace {
@@ -48,11 +47,10 @@ using executorch::runtime::HierarchicalAllocator;
 using executorch::runtime::MemoryManager;
 using executorch::runtime::Method;
 using executorch::runtime::MethodMeta;
+using executorch::runtime::NamedDataMap;
 using executorch::runtime::Program;
 using executorch::runtime::Result;
 using executorch::runtime::Span;
-
-using Blob = std::vector<std::uint8_t>;
 
 enum class Kind : std::uint32_t {
   kDelegate = 1,  // to the parent: index, payload; back: number of inputs
@@ -171,8 +169,11 @@ class RemoteEthosU final : public BackendInterface {
     auto* handle = context.get_runtime_allocator()->allocateInstance<Handle>();
     if (handle == nullptr) return Error::MemoryAllocationFailed;
     const auto* data = static_cast<const std::uint8_t*>(payload->data());
+    Blob whole;
+    const Error found = with_external_blocks(context.get_named_data_map(), data, payload->size(), whole);
+    if (found != Error::Ok) return found;
     const std::uint32_t index = count_++;
-    g_socket->send(Kind::kDelegate, {number(index), Blob(data, data + payload->size())});
+    g_socket->send(Kind::kDelegate, {number(index), whole});
     std::vector<Blob> reply;
     if (g_socket->receive(reply) != Kind::kDelegate || reply.size() != 1 || reply[0].size() != 4) {
       return Error::DelegateInvalidCompatibility;
@@ -312,13 +313,13 @@ struct Loaded {
   explicit Loaded(const MethodMeta& described) : meta(described) {}
 
   // `shared` is the memory of all methods, nullptr: this one has memory of its own.
-  Error load(Program& program, const char* name, PlannedMemory* shared) {
+  Error load(Program& program, const char* name, PlannedMemory* shared, const NamedDataMap* data) {
     std::vector<std::size_t> sizes;
     grow(sizes, meta);
     if (shared == nullptr) own.allocate(sizes);
     arenas = std::make_unique<HierarchicalAllocator>((shared == nullptr ? own : *shared).spans());
     memory = std::make_unique<MemoryManager>(&method_memory, arenas.get(), &temporary_memory);
-    Result<Method> loaded = program.load_method(name, memory.get());
+    Result<Method> loaded = program.load_method(name, memory.get(), nullptr, data);
     if (!loaded.ok()) return loaded.error();
     method = std::make_unique<Method>(std::move(*loaded));
     return Error::Ok;
@@ -334,9 +335,12 @@ struct Loaded {
 };
 
 // `names` are separated by commas; with `shares`, methods have one memory.
-int serve(const char* path, const char* names, bool shares) {
-  std::ifstream stream(path, std::ios::binary);
-  const std::vector<char> file{std::istreambuf_iterator<char>(stream), {}};
+int serve(const char* path, const char* names, bool shares, const std::vector<std::string>& data_paths) {
+  const std::vector<char> file = content_of(path);
+  DataFiles data;
+  if (const Error error = data.load(data_paths); error != Error::Ok) {
+    return fail("a data file was refused", error), 1;
+  }
   BufferDataLoader loader(file.data(), file.size());
   Result<Program> program = Program::load(&loader, Program::Verification::InternalConsistency);
   if (!program.ok()) return fail("the file is not a program", program.error()), 1;
@@ -354,7 +358,7 @@ int serve(const char* path, const char* names, bool shares) {
   PlannedMemory shared;
   if (shares) shared.allocate(sizes);
   for (std::size_t i = 0; i < methods.size(); ++i) {
-    const Error error = methods[i]->load(*program, wanted[i].c_str(), shares ? &shared : nullptr);
+    const Error error = methods[i]->load(*program, wanted[i].c_str(), shares ? &shared : nullptr, data.map());
     if (error != Error::Ok) return fail("the method could not be loaded", error), 1;
   }
   for (const auto& row : methods) {
@@ -381,8 +385,8 @@ int serve(const char* path, const char* names, bool shares) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 5) {
-    std::fprintf(stderr, "usage: %s MODEL.pte METHOD,... own|shared FD\n", argv[0]);
+  if (argc < 5) {
+    std::fprintf(stderr, "usage: %s MODEL.pte METHOD,... own|shared FD [DATA.ptd...]\n", argv[0]);
     return 2;
   }
   const Socket socket(std::atoi(argv[4]));
@@ -391,5 +395,6 @@ int main(int argc, char** argv) {
   static RemoteEthosU backend;
   const Error error = executorch::runtime::register_backend(Backend{"EthosUBackend", &backend});
   if (error != Error::Ok) return fail("EthosUBackend could not be registered", error), 1;
-  return serve(argv[1], argv[2], std::strcmp(argv[3], "shared") == 0);
+  const std::vector<std::string> data_paths(argv + 5, argv + argc);
+  return serve(argv[1], argv[2], std::strcmp(argv[3], "shared") == 0, data_paths);
 }

@@ -210,8 +210,9 @@ def open_pte(
     method: str | Sequence[str] = pte.ENTRY,
     shares_state: bool = False,
     timeout_s: float = DEFAULT_TIMEOUT_S,
+    data: Sequence[Path] = (),
 ) -> Iterator[HostRuntime]:
-    """Methods of the `.pte` at `path`, loaded, for the time of a `with` block.
+    """Methods of the `.pte` at `path` with its `data` files, loaded, for the time of a `with` block.
 
     With `shares_state` they have one memory, as they were planned.
 
@@ -227,7 +228,7 @@ def open_pte(
         ours.settimeout(timeout_s)
         names = (method,) if isinstance(method, str) else tuple(method)
         memory = "shared" if shares_state else "own"
-        argv = [str(runner), str(path), ",".join(names), memory, str(theirs.fileno())]
+        argv = [str(runner), str(path), ",".join(names), memory, str(theirs.fileno()), *map(str, data)]
         with proc.spawn(argv, pass_fds=(theirs.fileno(),), stdout=log):
             theirs.close()
             yield HostRuntime(ours, delegate, log, timeout_s, names)

@@ -108,7 +108,7 @@ def _finish(subject: _Subject, options: DebugOptions, reporter: Reporter) -> Rec
         runner = host.build_runner(cache.directory_or_own(host.CACHE_PART))
     with locks.locked(subject.folder):
         with reporter.stage("running the program and recording every tensor"):
-            observer = _run(subject.path, runner, inputs, options.timeout_s)
+            observer = _run(subject.path, program, runner, inputs, options.timeout_s)
         with reporter.stage("comparing"):
             layers = _layers(observer, notes, subject.reference, options)
     if options.dump is not None:
@@ -167,11 +167,17 @@ def _inputs(
     return list(samples.inferences[0]), samples.source
 
 
-def _run(path: Path, runner: Path, inputs: Sequence[Array], timeout_s: float) -> _Observer:
+def _run(path: Path, program: pte.Pte, runner: Path, inputs: Sequence[Array], timeout_s: float) -> _Observer:
     observer = _Observer()
     with (
         deadline.until(time.monotonic() + timeout_s),
-        host.open_pte(runner, path, NpuModel(observer=observer), timeout_s=timeout_s) as runtime,
+        host.open_pte(
+            runner,
+            path,
+            NpuModel(observer=observer),
+            timeout_s=timeout_s,
+            data=[row.path for row in program.data_files],
+        ) as runtime,
     ):
         observer.outputs = runtime.run(inputs)
     return observer

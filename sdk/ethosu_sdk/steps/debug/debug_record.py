@@ -14,7 +14,7 @@ from ethosu_sdk.files import hashing
 from ethosu_sdk.records import debug
 from ethosu_sdk.records.common import Model, SourceLine, Unavailable
 from ethosu_sdk.records.compile import Operation
-from ethosu_sdk.results import host_facts, locations, target_record
+from ethosu_sdk.results import host_facts, locations, program_files, target_record
 from ethosu_sdk.steps.compile.check_record import source_line
 from ethosu_sdk.steps.debug import findings
 from ethosu_sdk.steps.debug.figures import Distance
@@ -54,7 +54,7 @@ def make(facts: DebugFacts) -> debug.Debug:
     layers, options = facts.layers, facts.options
     version = provenance.package_version(_PACKAGE) or "unknown"
     compile_record = locations.compile_record(facts.path)
-    inputs = [provenance.file_entry("model", facts.path, facts.program.sha256)]
+    inputs = program_files.entries(facts.path, facts.program)
     inputs += [provenance.file_entry("compile", compile_record)] if facts.notes else []
     inputs += [provenance.file_entry("inputs", options.inputs)] if options.inputs is not None else []
     inputs.append(provenance.file_entry("host-runner", facts.runner))

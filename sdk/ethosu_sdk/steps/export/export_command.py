@@ -16,7 +16,7 @@ from ethosu_sdk.records import kinds
 from ethosu_sdk.records.common import Model
 from ethosu_sdk.records.export import Export, Files
 from ethosu_sdk.records.run import Run
-from ethosu_sdk.results import bundle, host_facts, locations, target_record
+from ethosu_sdk.results import bundle, host_facts, locations, program_files, target_record
 from ethosu_sdk.results.reading import Reading, read_record
 from ethosu_sdk.steps.export import sizes, texts
 
@@ -102,7 +102,7 @@ def _check_settings(facts: texts.Facts) -> None:
 
 
 def _record(path: Path, program: pte.Pte, facts: texts.Facts, run: Path | None, reading: Reading) -> Export:
-    inputs = [provenance.file_entry("model", path, program.sha256)]
+    inputs = program_files.entries(path, program)
     inputs += [] if run is None else [{**provenance.file_entry("run", run), **reading.mark(run)}]
     name = path.stem
     return Export(

@@ -22,7 +22,7 @@ from ethosu_sdk.records.sequences.generate import (
     Text,
     Timing,
 )
-from ethosu_sdk.results import host_facts, target_record
+from ethosu_sdk.results import host_facts, program_files, target_record
 from ethosu_sdk.steps.generate.options import GenerateOptions
 from ethosu_sdk.tables import generate_rows
 
@@ -49,7 +49,7 @@ class GenerateFacts:
 def make(path: Path, program: pte.Pte, facts: GenerateFacts, wall_time_s: float) -> Generate:
     """The record of what the program at `path` generated."""
     run, options = facts.run, facts.options
-    inputs = [provenance.file_entry("model", path, program.sha256)]
+    inputs = program_files.entries(path, program)
     if options.tokenizer is not None:
         inputs.append(provenance.file_entry("tokenizer", options.tokenizer))
     if options.perplexity is not None:

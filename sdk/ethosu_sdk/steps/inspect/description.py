@@ -16,6 +16,8 @@ from ethosu_sdk.records.common import Unavailable
 from ethosu_sdk.records.printed.inspect import (
     Block,
     Command,
+    DataFile,
+    DataRow,
     Delegate,
     Dynamism,
     ElementBytes,
@@ -34,7 +36,7 @@ from ethosu_sdk.records.printed.inspect import (
     ValueKind,
     Vela,
 )
-from ethosu_sdk.results import target_record
+from ethosu_sdk.results import program_files, target_record
 from ethosu_sdk.steps.shared import hazards
 from ethosu_sdk.vela_blocks import TensorSlot, VelaBlocks
 
@@ -43,10 +45,14 @@ NOTHING_DELEGATED = "the program delegates nothing to an Ethos-U"
 
 @dataclass(frozen=True)
 class InspectOptions:
-    """What a description holds beside what every one does: the `commands` of the command streams, their `hazards`."""
+    """What a description holds beside what every one does: the `commands` of the command streams, their `hazards`.
+
+    `data` are the program's data files, by default those beside it.
+    """
 
     commands: bool = False
     hazards: bool = False
+    data: tuple[Path, ...] = ()
 
 
 NOTHING_MORE = InspectOptions()
@@ -62,7 +68,7 @@ def describe(path: Path, program: pte.Pte, options: InspectOptions = NOTHING_MOR
     target = target_record.content(program.target())
     return Inspection(
         status="pass",
-        **provenance.origin([provenance.file_entry("model", path, program.sha256)], []),
+        **provenance.origin(program_files.entries(path, program), []),
         file=File(
             name=path.name,
             sha256=program.sha256,
@@ -74,7 +80,25 @@ def describe(path: Path, program: pte.Pte, options: InspectOptions = NOTHING_MOR
         methods=methods(program, options),
         segments=tuple(FileSegment(offset=row.offset, size=row.size) for row in program.segments),
         named_data=tuple(NamedData(key=key, bytes=len(data)) for key, data in program.named_data.items()),
+        data_files=tuple(map(_data_file, program.data_files)) or None,
         unavailable=() if target is not None else (Unavailable(path="/target", reason=NOTHING_DELEGATED),),
+    )
+
+
+def _data_file(file: pte.DataFile) -> DataFile:
+    return DataFile(
+        name=file.path.name,
+        sha256=file.sha256,
+        bytes=file.size,
+        data=tuple(
+            DataRow(
+                key=key,
+                bytes=len(blob.data),
+                dtype=None if blob.layout is None else blob.layout.dtype,
+                shape=None if blob.layout is None else blob.layout.sizes,
+            )
+            for key, blob in file.blobs.items()
+        ),
     )
 
 

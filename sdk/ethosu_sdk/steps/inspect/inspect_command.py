@@ -39,7 +39,7 @@ def inspect(path: Path, *, as_json: bool, options: InspectOptions, console: Cons
 
 def make(path: Path, options: InspectOptions = NOTHING_MORE) -> Record:
     """The record of the program at `path`, with what else `options` ask of it. InputError if damaged."""
-    record = describe(path, pte.read(path), options).to_json()
+    record = describe(path, pte.read(path, options.data), options).to_json()
     schema.check(record, "the inspection")
     return record
 
@@ -119,6 +119,11 @@ def _summary(record: Inspection) -> Table:
             table.add_row("segment", f"{segment.size:,} bytes at {segment.offset:,}")
     for blob in record.named_data:
         table.add_row("named data", f"{escape(blob.key)}, {blob.bytes:,} bytes")
+    for data_file in record.data_files or ():
+        table.add_row("data file", f"{escape(data_file.name)}, {data_file.bytes:,} bytes")
+        for row in data_file.data:
+            form = "" if row.dtype is None else f", {row.dtype}{list(row.shape or ())}"
+            table.add_row("", f"{escape(row.key)}, {row.bytes:,} bytes{form}")
     return table
 
 

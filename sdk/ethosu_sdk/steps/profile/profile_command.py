@@ -16,7 +16,7 @@ from ethosu_sdk.records import Record, kinds
 from ethosu_sdk.records.compile import Compilation
 from ethosu_sdk.records.profile import Profile
 from ethosu_sdk.records.run import Run
-from ethosu_sdk.results import bundle, locations, reading as results, target_record
+from ethosu_sdk.results import bundle, locations, program_files, reading as results, target_record
 from ethosu_sdk.steps.compile.options import CompileOptions
 from ethosu_sdk.steps.profile import profile_record
 from ethosu_sdk.steps.profile.options import ProfileOptions
@@ -112,7 +112,8 @@ def of_run(folder: Path, vela_config: Path | None = None, *, timeout_s: float) -
 
 def _record(done: RunResult, asked: _Asked) -> Record:
     run = kinds.RUN.convert(done.record)
-    program = pte.read(done.pte)
+    program = pte.read(done.pte, done.data)
+    program_files.check_data(program, run.provenance.inputs)
     if target_record.content(program.target()) != run.target:
         raise InputError(
             f"{done.folder / kinds.RUN.file} is of another target than {done.pte} was compiled for",

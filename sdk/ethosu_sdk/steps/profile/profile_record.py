@@ -12,7 +12,7 @@ from ethosu_sdk.npu.timing.system_config import SystemConfig
 from ethosu_sdk.records import Record, kinds
 from ethosu_sdk.records.compile import Compilation
 from ethosu_sdk.records.run import Operator, Run
-from ethosu_sdk.results import host_facts, target_record
+from ethosu_sdk.results import host_facts, program_files, target_record
 from ethosu_sdk.simulators import MODELLED
 from ethosu_sdk.steps.profile import cpu_rows, npu_rows, phases, profile_time, totals
 from ethosu_sdk.steps.profile.npu_rows import DelegateProfile
@@ -131,7 +131,7 @@ def _inputs(facts: ProfileFacts) -> list[Record]:
     if facts.compiled is not None:
         files.append(("compile", facts.compiled_file))
     return [
-        provenance.file_entry("model", facts.path, facts.program.sha256),
+        *program_files.entries(facts.path, facts.program),
         *(provenance.file_entry(role, path) for role, path in files),
     ]
 

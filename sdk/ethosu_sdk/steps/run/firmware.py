@@ -55,6 +55,7 @@ from ethosu_sdk.steps.shared import board, moved
 from ethosu_sdk.steps.shared.board import Choice
 
 _DONE = "{} reported done, every record complete, CRCs, seal, model SHA-256 match"
+_DATA = "; SHA-256 of {} match"
 _NO_STATE = StateSeen()
 Image = Built | Loaded
 Groups = tuple[tuple[int, ...], ...]  # PMU events that are counted together
@@ -127,6 +128,7 @@ def _image(job: RunJob, cut: Cut, reporter: Reporter) -> Image:
         inferences=max(map(len, job.samples.steps.given), default=1),
         extra_image_bytes=input_image.bytes_of_pieces(cut.for_image()) + _sequence_bytes(job),
         allow_spill=options.allow_spill,
+        data_memory=options.data_memory,
         areas=None if job.priced is None else job.priced.areas,
         methods=(job.plan.name,),
     )
@@ -141,6 +143,7 @@ def expected_of(job: RunJob, groups: Groups, cut: Cut, figures: Figures) -> evid
     return evidence.Expected(
         model_sha256=job.program.sha256,
         model_bytes=job.program.size,
+        data_files=tuple((row.size, row.sha256) for row in job.program.data_files),
         board=job.choice.board,
         steps=inputs.as_kept(job.samples, job.plan),
         outputs=len(job.plan.outputs),
@@ -228,7 +231,14 @@ def execution_of(
     return Execution(
         outputs=_logical_outputs(job, reported),
         done=Check(
-            "the firmware's evidence is complete", True, _DONE.format(counted(plan.inferences, "inference"))
+            "the firmware's evidence is complete",
+            True,
+            _DONE.format(counted(plan.inferences, "inference"))
+            + (
+                _DATA.format(counted(len(job.program.data_files), "data file"))
+                if job.program.data_files
+                else ""
+            ),
         ),
         runtime={"name": OWN, "version": __version__, **loaded},
         steps=_steps(boot, reported, seen),

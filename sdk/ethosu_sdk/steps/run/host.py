@@ -64,7 +64,14 @@ def execute(job: RunJob, reporter: Reporter) -> Execution:
 
         def start() -> host.HostRuntime:
             stack.close()
-            opened = host.open_pte(runner, job.path, model, method=job.plan.name, timeout_s=options.timeout_s)
+            opened = host.open_pte(
+                runner,
+                job.path,
+                model,
+                method=job.plan.name,
+                timeout_s=options.timeout_s,
+                data=[row.path for row in job.program.data_files],
+            )
             runtime = stack.enter_context(opened)
             for row in job.kept.tensors:
                 if row.initial:
@@ -99,6 +106,7 @@ def execute_calls(calls: Sequence[HostCall], reporter: Reporter) -> list[Executi
             method=names,
             shares_state=shared,
             timeout_s=first.options.timeout_s,
+            data=[row.path for row in first.program.data_files],
         ) as runtime,
     ):
         last: tuple[npt.NDArray[Any], ...] = ()

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ethosu_sdk.boards import BOARDS
-from ethosu_sdk.program_options import INPUTS, Option, option
+from ethosu_sdk.program_options import DATA, INPUTS, Option, option
 
 if TYPE_CHECKING:
     from ethosu_sdk.steps.shared.systems import Priced
@@ -22,6 +22,7 @@ EXECUTORCH = "executorch"
 BOTH = "both"
 RUNTIMES = (OWN, EXECUTORCH, BOTH)
 ALL_STEPS, LAST_STEP = "all", "last"
+DATA_MEMORIES = ("sram", "ddr")  # those that every board has, and the NPU reaches
 SENT = (ALL_STEPS, LAST_STEP)
 _IDLE_LIMIT_S = 30.0
 VELA_TIMING = "vela"  # memories as the system configuration has them
@@ -43,6 +44,7 @@ class RunOptions:
     """
 
     inputs: Path | None = option(None, INPUTS)
+    data: tuple[Path, ...] = option((), DATA)
     steps: int | None = option(
         None,
         Option(
@@ -160,6 +162,15 @@ class RunOptions:
     board: str | None = option(
         None,
         Option("The board to simulate.", choices=tuple(BOARDS), shown_default="the installed simulator's"),
+    )
+    data_memory: str | None = option(
+        None,
+        Option(
+            "Memory for the data files of MODEL.pte.",
+            name="--data-memory",
+            choices=DATA_MEMORIES,
+            shown_default="that of the program",
+        ),
     )
     allow_spill: bool = option(
         False,

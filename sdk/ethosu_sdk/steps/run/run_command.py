@@ -51,11 +51,12 @@ _RESULTS = (
 
 @dataclass(frozen=True)
 class RunResult:
-    """A run of the program `pte`, whose record and outputs are in `folder`."""
+    """A run of the program `pte` with its `data` files, whose record and outputs are in `folder`."""
 
     folder: Path
     record: Record
     pte: Path
+    data: tuple[Path, ...] = ()
 
 
 def run(
@@ -70,7 +71,7 @@ def run(
         kept_state.check_place(options.save_state)
     check_board(model, options, compile_options)
     path = program_file(model, compile_options, out_dir, reporter)
-    program = pte.read(path)
+    program = pte.read(path, data_paths(model, options))
     options = replace(options, core=compiled_core.of(path, program))
     priced = options.priced or systems.asked_for(path, program, compile_options)
     clock = time_line.cpu_clock(compile_options.system, options.cpu_clock_mhz, priced)
@@ -87,10 +88,17 @@ def run(
             execution = runner.execute(job, reporter)
             record = write(job, execution, judge(job, execution), start, reporter)
         add(*_RESULTS, *(execution.built or earlier_build(folder)))
-    reporter.show(run_record.summary(record, folder))
+    reporter.show(run_record.summary(record, folder, build_command.data_lines(program)))
     reporter.emit(record)
     _raise_if_failed(record, folder)
-    return RunResult(folder, record, path)
+    return RunResult(folder, record, path, tuple(row.path for row in program.data_files))
+
+
+def data_paths(model: str, options: RunOptions) -> tuple[Path, ...]:
+    """The data files that were given. UsageError for a model that has none, as it is not compiled yet."""
+    if options.data and not model.endswith(".pte"):
+        raise UsageError("--data is for a program that is compiled already", "give the MODEL.pte")
+    return options.data
 
 
 def check_board(model: str, options: RunOptions, compile_options: CompileOptions) -> None:
@@ -131,6 +139,8 @@ def resolve(
     memory.check_program(plan)
     hazards.refuse_lost_tables([plan])
     runner, choice = runners.choose(options, npu)
+    if program.data_files:
+        runners.refuse_data_files(options)
     memories, events = measuring(program, priced, options)
     wanted = feeds.parse(options.feed)
     if not wanted and options.steps is not None:

@@ -16,7 +16,7 @@ from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.evidence.verdict import Check
 from ethosu_sdk.files import hashing
 from ethosu_sdk.records import Record, kinds
-from ethosu_sdk.results import host_facts, target_record
+from ethosu_sdk.results import host_facts, program_files, target_record
 from ethosu_sdk.steps import build_command
 from ethosu_sdk.steps.run import memory_timing, reference, repeats
 from ethosu_sdk.steps.run.execution import Execution
@@ -47,7 +47,7 @@ def make(
     unavailable = [*execution.unavailable, *verdict.reference.unavailable]
     if job.target is None:
         unavailable.append(target_record.without_npu("/target"))
-    inputs = [provenance.file_entry("model", job.path, job.program.sha256), *execution.provenance_inputs]
+    inputs = [*program_files.entries(job.path, job.program), *execution.provenance_inputs]
     npu, notes, opinion = execution.npu, [*execution.notes, *verdict.hazards], execution.second_opinion
     if npu is not None:
         npu = {**npu, **memory_timing.part(job.memories, job.options.memory_timing)}
@@ -58,6 +58,7 @@ def make(
         **_priced(job),
         "board": job.choice.board,
         "board_reason": job.choice.reason,
+        **({"data_memory": job.options.data_memory} if job.options.data_memory else {}),
         "runtime": execution.runtime,
         "simulator": execution.simulator,
         "inferences": len(execution.steps) or job.samples.count,
@@ -132,8 +133,8 @@ def _tensor(index: int, array: npt.NDArray[Any]) -> Record:
     }
 
 
-def summary(record: Record, folder: Path) -> Group:
-    """The run for people: verdict, outputs, NPU, memory, where the files lie."""
+def summary(record: Record, folder: Path, data: Sequence[str] = ()) -> Group:
+    """The run for people: verdict, outputs, NPU, memory, where the files lie; `data` are lines about data files."""
     head = Table(box=None, show_header=False, pad_edge=False)
     colour = "green" if record["status"] == "pass" else "red"
     head.add_row("verdict", f"[bold {colour}]{record['status']}[/bold {colour}]")
@@ -144,6 +145,8 @@ def summary(record: Record, folder: Path) -> Group:
     head.add_row("ran on", f"{record['board']}, {simulator['name']} {version} ({fidelity})")
     head.add_row("runtime", escape(f"{record['runtime']['name']} {record['runtime']['version']}"))
     head.add_row("board", escape(record["board_reason"]))
+    for line in data:
+        head.add_row("data", escape(line))
     head.add_row("inferences", str(record["inferences"]))
     for row in record["outputs"]:
         head.add_row(row["name"], f"{row['dtype']}{row['shape']}, sha256 {row['sha256'][:16]}…")

@@ -68,6 +68,7 @@ _ON_FVP = (
 _ON_HOST = (
     Refusal("board", "the host simulator has no board", "leave --board out"),
     Refusal("resident", "the host simulator has no firmware", "leave --resident out"),
+    Refusal("data_memory", "the host simulator has no board's memory", "leave --data-memory out"),
     Refusal(
         "runtime",
         "--runtime chooses what runs on a board, but the host simulator has no board",
@@ -77,6 +78,7 @@ _ON_HOST = (
     *_no_simulated_time("the host simulator does not simulate time"),
 )
 _ON_PREBUILT = (
+    Refusal("data_memory", "--data-memory is for the SDK's own firmware", "leave --data-memory out"),
     Refusal(
         "resident",
         "--resident is for the SDK's own firmware: Arm's runner is not built for a program",
@@ -106,6 +108,17 @@ def check(options: RunOptions) -> None:
         if value not in known:
             raise UsageError(f"unknown {name} '{value}'", suggestion(value, known))
     _refuse(_fitting(options), options)
+
+
+def refuse_data_files(options: RunOptions) -> None:
+    """UsageError for a runner that takes a program without data files alone."""
+    if options.resident:
+        raise UsageError("--resident takes no program with data files (.ptd)", "leave --resident out")
+    if options.runtime != OWN:
+        raise UsageError(
+            f"--runtime {options.runtime} takes no program with data files (.ptd): Arm's runner has no room for them",
+            "leave --runtime out, or use --simulator host",
+        )
 
 
 def choose(options: RunOptions, npu: str | None) -> tuple[Runner, Choice]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ethosu_sdk import boards, cache, pte
@@ -44,16 +44,23 @@ class Rebuilt:
     no_figures: str = ""
 
 
+@dataclass(frozen=True)
+class Program:
+    """A program and the path of its `.pte`."""
+
+    path: Path
+    content: pte.Pte
+
+
 def firmware(record: Run) -> ProvenanceInput | None:
     """The firmware's row among the inputs of a run."""
     return next((row for row in record.provenance.inputs if row.role == "firmware"), None)
 
 
-def build(record: Build, path: Path, vela_config: Path | None = None) -> Rebuilt:
-    """Build the firmware that the `record` of a build describes, for the program at `path`; `vela_config` as in
+def build(record: Build, given: Program, vela_config: Path | None = None) -> Rebuilt:
+    """Build the firmware that the `record` of a build describes, for the `given` program; `vela_config` as in
     :func:`systems.of_program`."""
-    options = record.options
-    program = pte.read(path)
+    options, path, program = record.options, given.path, given.content
     build_options = BuildOptions(
         board=record.board,
         simulator=options.simulator,
@@ -61,26 +68,29 @@ def build(record: Build, path: Path, vela_config: Path | None = None) -> Rebuilt
         allow_spill=options.allow_spill,
         areas=systems.areas(path, program, vela_config),
         methods=options.methods or (),
+        data_memory=options.data_memory,
     )
     with _from_nothing() as folder:
         made = build_command.build_in(path, program, folder, build_options, Reporter(quiet=True))
         return _built(made.firmware, figures.of(made.content))
 
 
-def run(record: Run, path: Path, inputs: Path | None, vela_config: Path | None = None) -> Rebuilt:
-    """Build and run the program at `path` as the `record` of a run describes. Without the simulator, build it."""
-    priced = systems.of_program(path, pte.read(path), vela_config)  # from the cache too, before that is left
+def run(record: Run, given: Program, inputs: Path | None, vela_config: Path | None = None) -> Rebuilt:
+    """Build and run the `given` program as the `record` of a run describes. Without the simulator, build it."""
+    # From the cache too, before that is left.
+    priced = systems.of_program(given.path, given.content, vela_config)
     unknown = _unknown_timing(record) or _unknown_system(record, priced) or _unknown_core(record)
     if unknown:
-        return _built_for_run(record, path, priced, unknown)
+        return _built_for_run(record, given, priced, unknown)
     with _from_nothing() as folder:
         try:
             options, quiet = _run_options(record, inputs, priced), Reporter(quiet=True)
-            content = run_command.run(str(path), _board(record), options, folder, quiet).record
+            options = replace(options, data=tuple(row.path for row in given.content.data_files))
+            content = run_command.run(str(given.path), _board(record), options, folder, quiet).record
         except VerdictError:  # the record holds it, and the records are compared
             content = read(folder / kinds.RUN.file)
         except ToolError as error:
-            return _built_for_run(record, path, priced, f"it could not be run again: {error.message}")
+            return _built_for_run(record, given, priced, f"it could not be run again: {error.message}")
     made = kinds.RUN.convert(content)
     elf = "" if made.runtime is None else made.runtime.elf_sha256 or ""
     if [row.sha256 for row in made.inputs] != [row.sha256 for row in record.inputs]:
@@ -100,7 +110,7 @@ def _from_nothing() -> Iterator[Path]:
         yield writing.make_directory(temporary / "out")
 
 
-def _built_for_run(record: Run, path: Path, priced: Priced | None, why: str) -> Rebuilt:
+def _built_for_run(record: Run, given: Program, priced: Priced | None, why: str) -> Rebuilt:
     options = BuildOptions(
         board=record.board,
         simulator=record.simulator.name,
@@ -108,13 +118,14 @@ def _built_for_run(record: Run, path: Path, priced: Priced | None, why: str) -> 
         allow_spill=True,
         areas=None if priced is None else priced.areas,
         methods=(record.model.entry,),
+        data_memory=record.data_memory,
     )
     with _from_nothing() as folder:
         if _is_resident(record):
             made: Executable = resident.build(folder, record.board)
         else:
             made = build_command.build_in(
-                path, pte.read(path), folder, options, Reporter(quiet=True)
+                given.path, given.content, folder, options, Reporter(quiet=True)
             ).firmware
         return Rebuilt(made.elf_sha256, no_figures=why)
 
@@ -183,4 +194,5 @@ def _run_options(record: Run, inputs: Path | None, priced: Priced | None) -> Run
         memory_timing=_timing(record),
         priced=priced,
         method=record.model.entry,
+        data_memory=record.data_memory,
     )

@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec import convert
 from rich.table import Table
 
-from ethosu_sdk import provenance, records, schema, tools
+from ethosu_sdk import provenance, pte, records, schema, tools
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.errors import InputError, VerdictError
@@ -19,7 +19,7 @@ from ethosu_sdk.records import kinds
 from ethosu_sdk.records.build import Build
 from ethosu_sdk.records.printed.verify import Check, CheckStatus, Record, Verification
 from ethosu_sdk.records.run import Run
-from ethosu_sdk.results import host_facts, locations
+from ethosu_sdk.results import host_facts, locations, program_files
 from ethosu_sdk.results.reading import Reading, read_record
 from ethosu_sdk.steps.verify import figures, rebuilding
 from ethosu_sdk.steps.verify.rebuilding import Rebuilt
@@ -35,11 +35,12 @@ _MOST_FIGURES = 50  # that are named; the digest over all of them counts
 @dataclass(frozen=True)
 class Given:
     """Files that the user names: the `.pte` (None: the file of the record's model beside the record), the inputs of
-    the run, and the Vela configuration file that the `.pte` was compiled with (None: as `run` finds it)."""
+    the run, the Vela configuration file that the `.pte` was compiled with (None: as `run` finds it), its data."""
 
     model: Path | None = None
     inputs: Path | None = None
     vela_config: Path | None = None
+    data: tuple[Path, ...] = ()
 
 
 def verify(path: Path, given: Given, reading: Reading, reporter: Reporter) -> None:
@@ -55,12 +56,14 @@ def verify(path: Path, given: Given, reading: Reading, reporter: Reporter) -> No
     checks = [_check("model", record.model.sha256, hashing.sha256_file(pte_path))]
     causes = []
     if _same(checks):
+        program = rebuilding.Program(pte_path, pte.read(pte_path, given.data))
+        program_files.check_data(program.content, record.provenance.inputs)
         ran = " and running it" if isinstance(record, Run) else ""
         with reporter.stage(f"rebuilding it from scratch{ran}"):
             if isinstance(record, Run):
-                rebuilt = rebuilding.run(record, pte_path, given.inputs, given.vela_config)
+                rebuilt = rebuilding.run(record, program, given.inputs, given.vela_config)
             else:
-                rebuilt = rebuilding.build(record, pte_path, given.vela_config)
+                rebuilt = rebuilding.build(record, program, given.vela_config)
         checks += [*_digests(record, rebuilt), *_figures(record, rebuilt)]
         causes = list(_causes(record, rebuilt, checks))
     else:

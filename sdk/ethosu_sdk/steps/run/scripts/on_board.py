@@ -89,6 +89,7 @@ def _image(job: RunJob, names: tuple[str, ...], image_bytes: int, reporter: Repo
         simulator=job.choice.simulator,
         extra_image_bytes=image_bytes,
         allow_spill=job.options.allow_spill,
+        data_memory=job.options.data_memory,
         areas=None if job.priced is None else job.priced.areas,
         methods=names,
     )

@@ -19,7 +19,7 @@ from ethosu_sdk.files import hashing, json_text, locks, writing
 from ethosu_sdk.records import Record, kinds
 from ethosu_sdk.records.common import FileDigest, Model
 from ethosu_sdk.records.sequences.script import Call as CallRecord, Script
-from ethosu_sdk.results import bundle, host_facts, locations
+from ethosu_sdk.results import bundle, host_facts, locations, program_files
 from ethosu_sdk.steps.compile.options import CompileOptions
 from ethosu_sdk.steps.run import host, run_command, runners
 from ethosu_sdk.steps.run.execution import Execution
@@ -65,7 +65,7 @@ def run(
     runners.check(options)
     run_command.check_board(model, options, compile_options)
     path = run_command.program_file(model, compile_options, out_dir, reporter)
-    program = pte.read(path)
+    program = pte.read(path, run_command.data_paths(model, options))
     assert options.script is not None
     rows = reading.read(options.script, program.methods)
     priced = options.priced or systems.asked_for(path, program, compile_options)
@@ -169,7 +169,7 @@ def _written(
 def _record(calls: Sequence[HostCall], records: Sequence[Record], script: Path, wall_time_s: float) -> Record:
     job = calls[0].job
     inputs = [
-        provenance.file_entry("model", job.path, job.program.sha256),
+        *program_files.entries(job.path, job.program),
         provenance.file_entry("script", script),
     ]
     tools = [dict(row) for row in records[0]["provenance"]["tools"]]

@@ -1,0 +1,288 @@
+"""Programs with data files (`.ptd`), as ExecuTorch itself writes them: on QEMU and on ExecuTorch's own runtime.
+
+Each must compute what the same network does with its data inside of the program.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ethosu_sdk import npz, pte, schema
+from ethosu_sdk.errors import InputError
+from ethosu_sdk.evidence import evidence, uart
+from ethosu_sdk.feeds.stepping import Steps
+from ethosu_sdk.files import hashing, locks, writing
+from tests.integration.cli import Outcome, sdk
+from tests.places import ROOT
+
+pytestmark = [pytest.mark.qemu, pytest.mark.toolchain, pytest.mark.torch]
+PAGE = ROOT / "docs" / "guide" / "external-weights.md"
+TWINS = {
+    "outside": "inside",
+    "split": "inside",
+    "quantised_outside": "quantised_inside",
+    "u55_weights": "u55_inside",
+    "u55_both": "u55_inside",
+    "u85_weights": "u85_inside",
+    "u85_both": "u85_inside",
+}
+
+
+@pytest.fixture(scope="session")
+def programs(shared_folder: Path) -> Path:
+    """A folder with a folder for each program, and input.npz."""
+    folder = shared_folder / "external-data"
+    with locks.locked(writing.make_directory(folder)):
+        if not (folder / "input.npz").is_file():
+            argv = [sys.executable, "-m", "tests.integration.external_data.lower", str(folder)]
+            subprocess.run(argv, cwd=ROOT, check=True, capture_output=True, timeout=600)
+    return folder
+
+
+def data_of(folder: Path) -> list[Path]:
+    found = sorted(folder.glob("*.ptd"))
+    assert found
+    return found
+
+
+def given(paths: list[Path]) -> list[str]:
+    return [word for path in paths for word in ("--data", str(path))]
+
+
+def run(folder: Path, out: Path, *options: str | Path, data: list[Path] | None = None) -> Outcome:
+    """`run` of the program in `folder` with its data files, or with `data`."""
+    files = sorted(folder.glob("*.ptd")) if data is None else data
+    program, arrays = folder / f"{folder.name}.pte", folder.parent / "input.npz"
+    return sdk("run", program, *given(files), "--inputs", arrays, "-o", out, "-q", *options, cwd=out.parent)
+
+
+def check_refused(done: Outcome, message: str, code: int = 3) -> None:
+    assert done.code == code, done.err
+    assert message in done.err
+    assert "Traceback" not in done.err
+
+
+def record(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    assert schema.problems(found) == []
+    return found
+
+
+def output(folder: Path) -> np.ndarray:
+    return npz.read_npz(folder / "outputs.npz")["output0"]
+
+
+@pytest.mark.parametrize("name", TWINS)
+def test_outputs_are_those_of_the_program_with_its_data_inside(
+    programs: Path, tmp_path: Path, name: str
+) -> None:
+    twin = programs / TWINS[name]
+    found = {}
+    for place, folder, simulator in (
+        ("inside", twin, "host"),
+        ("qemu", programs / name, "qemu"),
+        ("host", programs / name, "host"),
+    ):
+        done = run(folder, tmp_path / place, "--simulator", simulator)
+        assert done.code == 0, done.err
+        found[place] = output(tmp_path / place)
+    assert found["qemu"].tobytes() == found["host"].tobytes() == found["inside"].tobytes()
+    with np.load(programs / "input.npz") as eager:
+        assert np.allclose(found["qemu"], eager["output0"], atol=0.1), "this is not the network"
+
+
+def test_records_name_every_data_file(programs: Path, tmp_path: Path) -> None:
+    folder, out = programs / "u55_both", tmp_path / "out"
+    assert run(folder, out).code == 0
+    expected = [
+        {"role": "data", "file": row.name, "bytes": row.stat().st_size, "sha256": hashing.sha256_file(row)}
+        for row in data_of(folder)
+    ]
+    for name in ("build.json", "run.json"):
+        rows = record(out / name)["provenance"]["inputs"]
+        assert [row for row in rows if row["role"] == "data"] == expected
+    pools = {row["name"]: row for row in record(out / "build.json")["memory"]["pools"]}
+    assert pools["model_data"]["size_bytes"] >= sum(row["bytes"] for row in expected)
+    assert sdk("validate", out, cwd=tmp_path).code == 0
+    shown = sdk("inspect", folder / "u55_both.pte", *given(data_of(folder)), "--json", cwd=tmp_path)
+    described = json.loads(shown.out)
+    assert schema.problems(described) == []
+    assert [row["name"] for row in described["data_files"]] == [row["file"] for row in expected]
+
+
+def test_verify_and_profile_take_the_data_files(programs: Path, tmp_path: Path) -> None:
+    folder, out = programs / "u55_weights", tmp_path / "out"
+    (weights,) = data_of(folder)
+    arrays = ("--inputs", programs / "input.npz")
+    assert run(folder, out).code == 0
+    verified = ("verify", out / "run.json", "--model", folder / "u55_weights.pte", *arrays, "-q")
+    done = sdk(*verified, "--data", weights, cwd=tmp_path)
+    assert done.code == 0, done.err
+    check_refused(sdk(*verified, cwd=tmp_path), "'weight_data' with the key")
+    done = sdk(
+        *("profile", folder / "u55_weights.pte", "--data", weights, *arrays, "-o", "profiled", "-q"),
+        cwd=tmp_path,
+    )
+    assert done.code == 0, done.err
+    assert record(tmp_path / "profiled" / "profile.json")["operations"]
+
+
+@pytest.mark.parametrize(("memory", "differs"), [("sram", True), ("ddr", False)])
+def test_data_files_lie_in_the_memory_that_was_chosen(
+    programs: Path, tmp_path: Path, memory: str, differs: bool
+) -> None:
+    """The program is for Shared_Sram, which has it in DDR."""
+    folder, out = programs / "u55_both", tmp_path / "out"
+    done = run(folder, out, "--data-memory", memory)
+    assert done.code == 0, done.err
+    pools = {row["name"]: row for row in record(out / "build.json")["memory"]["pools"]}
+    assert pools["model_data"]["region"] == memory.upper()
+    assert pools["model"]["region"] == "DDR"
+    found = record(out / "run.json")
+    assert any("--data-memory" in note for note in found.get("notes", ())) == differs
+    assert run(programs / "u55_inside", tmp_path / "inside", "--simulator", "host").code == 0
+    assert output(out).tobytes() == output(tmp_path / "inside").tobytes()
+    verified = sdk(
+        *("verify", out / "run.json", "--model", folder / "u55_both.pte", *given(data_of(folder))),
+        *("--inputs", programs / "input.npz", "-q"),
+        cwd=tmp_path,
+    )
+    assert verified.code == 0, verified.err
+
+
+def test_verify_notices_another_data_file(programs: Path, tmp_path: Path) -> None:
+    folder, out = programs / "outside", tmp_path / "out"
+    assert run(folder, out).code == 0
+    (other,) = changed(programs / "outside", tmp_path)
+    done = sdk(
+        *("verify", out / "run.json", "--model", folder / "outside.pte", "--data", other),
+        *("--inputs", programs / "input.npz"),
+        cwd=tmp_path,
+    )
+    check_refused(done, "is not the one of the record: its SHA-256 differs")
+
+
+def changed(folder: Path, place: Path) -> list[Path]:
+    """Copies of the data files of a program, each with another last byte."""
+    found = []
+    for path in data_of(folder):
+        content = bytearray(path.read_bytes())
+        content[-1] ^= 0x40
+        found.append(place / path.name)
+        found[-1].write_bytes(content)
+    return found
+
+
+def test_a_changed_constant_is_another_program_and_another_firmware(programs: Path, tmp_path: Path) -> None:
+    """Nothing but the records can tell: ExecuTorch keeps no digest of a tensor."""
+    folder, out = programs / "outside", tmp_path / "out"
+    assert run(folder, out).code == 0
+    before, first = output(out), record(out / "build.json")
+    done = run(folder, out, data=changed(folder, tmp_path))
+    assert done.code == 0, done.err
+    after, second = output(out), record(out / "build.json")
+    assert first["build_key"] != second["build_key"]
+    assert (before != after).any()
+    assert (
+        run(folder, tmp_path / "host", "--simulator", "host", data=[tmp_path / data_of(folder)[0].name]).code
+        == 0
+    )
+    assert output(tmp_path / "host").tobytes() == after.tobytes()
+
+
+@pytest.mark.parametrize("name", ["u55_both", "u85_weights"])
+def test_a_changed_block_is_refused(programs: Path, tmp_path: Path, name: str) -> None:
+    for simulator in ("qemu", "host"):
+        done = run(
+            programs / name,
+            tmp_path / "out",
+            *("--simulator", simulator),
+            data=changed(programs / name, tmp_path),
+        )
+        check_refused(done, "was changed: its SHA-256")
+
+
+def test_wrong_files_are_refused(programs: Path, tmp_path: Path) -> None:
+    outside, split, both = (programs / name for name in ("outside", "split", "u55_both"))
+    cut = tmp_path / "cut.ptd"
+    cut.write_bytes(data_of(outside)[0].read_bytes()[:-100])
+    for folder, data, message in (
+        (outside, [], "is not in the program and not in its data files"),
+        (split, data_of(split)[:1], "is not in the program and not in its data files"),
+        (both, data_of(both)[:1], "'weight_data' with the key"),
+        (both, data_of(programs / "u85_both"), "'cmd_data' with the key"),
+        (programs / "inside", data_of(outside), "the program uses nothing of"),
+        (outside, [cut], "damaged .ptd file: its segments end at byte"),
+        (outside, [tmp_path / "none.ptd"], "there is no file"),
+        (outside, [programs / "input.npz"], "not a .ptd file"),
+    ):
+        for command in ("build", "run"):
+            done = sdk(
+                command, folder / f"{folder.name}.pte", *given(data), "-o", tmp_path / "out", cwd=tmp_path
+            )
+            check_refused(done, message)
+
+
+def test_what_takes_no_data_files_says_so(programs: Path, tmp_path: Path) -> None:
+    for options, message in (
+        (("--resident",), "--resident takes no program with data files"),
+        (("--runtime", "executorch"), "--runtime executorch takes no program with data files"),
+    ):
+        done = run(programs / "outside", tmp_path / "out", *options)
+        check_refused(done, message, 2)
+    done = sdk("build", programs / "inside" / "inside.pte", "--data-memory", "ddr", cwd=tmp_path)
+    check_refused(done, "--data-memory is for a program with data files", 2)
+    done = sdk("run", "zoo:digits_cnn", "--data", data_of(programs / "outside")[0], cwd=tmp_path)
+    check_refused(done, "--data is for a program that is compiled already", 2)
+
+
+def test_evidence_of_other_data_files_does_not_pass(programs: Path, tmp_path: Path) -> None:
+    folder, out = programs / "split", tmp_path / "out"
+    assert run(folder, out).code == 0
+    log = uart.parse((out / "uart.log").read_bytes())
+    program = pte.read(folder / "split.pte", data_of(folder))
+    files = tuple((row.size, row.sha256) for row in program.data_files)
+
+    def check(*data_files: tuple[int, str]) -> None:
+        expected = evidence.Expected(
+            model_sha256=program.sha256,
+            model_bytes=program.size,
+            board="corstone-300",
+            steps=Steps(1, ()),
+            outputs=1,
+            data_files=data_files,
+        )
+        evidence.check_log(log, [expected])
+
+    check(*files)
+    for other in (files[::-1], files[:1], (), (*files, files[0]), ((files[0][0], "0" * 64), files[1])):
+        with pytest.raises(uart.ProtocolError, match="data files are not those of the model"):
+            check(*other)
+
+
+def test_the_page_command_by_command(tmp_path: Path) -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    for name, content in re.findall(
+        r'^```python title="(\w+\.py)"\n(.*?)^```$', text, re.DOTALL | re.MULTILINE
+    ):
+        (tmp_path / name).write_text(content, encoding="utf-8")
+    subprocess.run([sys.executable, "lower.py"], cwd=tmp_path, check=True, timeout=300, capture_output=True)
+    commands = re.findall(r"^\$ ethosu-sdk (.*)$", text, re.MULTILINE)
+    assert len(commands) == 5
+    for command in commands:
+        outcome = sdk(*shlex.split(command), cwd=tmp_path)
+        assert outcome.code == 0, f"{command}: {outcome.err}"
+    shutil.rmtree(tmp_path / "build")
+    (tmp_path / "net.weights.ptd").unlink()
+    with pytest.raises(InputError, match="weight_data"):
+        pte.read(tmp_path / "net.pte")
