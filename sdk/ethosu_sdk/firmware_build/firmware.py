@@ -144,7 +144,9 @@ def _plan(path: Path, options: BuildOptions) -> _Plan:
     choice = choose_board(program.npu(), options.board, options.simulator)
     board = boards.board(choice.board)
     modes = allowed_modes(target)
-    memory = fit.plan(needs, board, options.inferences, modes, allow_spill=options.allow_spill)
+    memory = fit.plan(
+        needs, board, options.inferences, modes, allow_spill=options.allow_spill, npu=program.npu()
+    )
     configuration = generate.Configuration(
         version=__version__,
         methods=loaded.methods,

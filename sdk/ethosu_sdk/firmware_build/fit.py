@@ -5,11 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ethosu_sdk.boards import Board
+from ethosu_sdk.boards import Board, boards
 from ethosu_sdk.errors import BuildError
 from ethosu_sdk.firmware_build import layout
 from ethosu_sdk.firmware_build.layout import DoesNotFitError, Layout, Requirements
 from ethosu_sdk.firmware_build.memory_modes import memory_modes
+
+# What makes a pool smaller, by its name.
+_SMALLER = {
+    "MODEL": "use a model with fewer or narrower weights: int8 takes a quarter of the bytes of floating point",
+    "PLANNED": "planned memory holds the model's state and what the CPU computes: use a smaller input or batch, and "
+    "for a decoder a shorter context or caches in int8",
+    "SCRATCH": "scratch holds the feature maps of the NPU: use a smaller input",
+}
+_NOTHING = "use a smaller model or input"
 
 
 class MemoryFitError(BuildError):
@@ -32,28 +41,36 @@ def plan(
     allowed_modes: Sequence[str],
     *,
     allow_spill: bool,
+    npu: str | None = None,
 ) -> Layout:
-    """The layout of `needs` on `board` (:func:`layout.plan`), whose program may be compiled for `allowed_modes` too.
+    """The layout of `needs` on `board` (:func:`layout.plan`), whose program may be compiled for `allowed_modes` too
+    and computes on `npu`, if on any.
 
     MemoryFitError, with the arithmetic and the memory mode or number of inputs that would fit, when it does not.
     """
     try:
         return layout.plan(needs, board, inferences, allow_spill=allow_spill)
     except DoesNotFitError as error:
-        raise _refusal(error, needs, board, inferences, allowed_modes) from error
+        raise _refusal(error, needs, board, inferences, allowed_modes, npu) from error
 
 
 def _refusal(
-    error: DoesNotFitError, needs: Requirements, board: Board, inferences: int, modes: Sequence[str]
+    error: DoesNotFitError,
+    needs: Requirements,
+    board: Board,
+    inferences: int,
+    modes: Sequence[str],
+    npu: str | None,
 ) -> MemoryFitError:
-    nothing = "use a smaller model or input"
+    nothing = _SMALLER.get(error.largest, _NOTHING)
     if error.memory != board.fast.name:
         most = _most_inferences(needs, board, inferences)
         advice = f"{most:,} inferences fit one run: give that many inputs at once" if most else nothing
         return MemoryFitError(error.message, advice)
     mode, other = _other_mode(needs, board, inferences, modes)
     spill = _spill(needs, board, inferences)
-    advice = "; or ".join(text for text in (other, spill) if text) or nothing
+    elsewhere = _other_board(needs, board, inferences, npu)
+    advice = "; or ".join(text for text in (other, spill, elsewhere) if text) or nothing
     return MemoryFitError(error.message, advice, mode=mode, spill=bool(spill))
 
 
@@ -74,6 +91,21 @@ def _other_mode(needs: Requirements, board: Board, inferences: int, modes: Seque
             f"{fast.size_bytes:,} bytes of {fast.name}, judging by this program's sizes"
         )
     return "", ""
+
+
+def _other_board(needs: Requirements, board: Board, inferences: int, npu: str | None) -> str:
+    """Words for the first other board with the NPU on which the program fits; empty without one."""
+    for other in boards().values():
+        if other.name == board.name or (npu is not None and npu not in other.npus):
+            continue
+        try:
+            layout.plan(needs, other, inferences)
+        except DoesNotFitError:
+            continue
+        return (
+            f"build it for --board {other.name}, whose {other.fast.name} has {other.fast.size_bytes:,} bytes"
+        )
+    return ""
 
 
 def _spill(needs: Requirements, board: Board, inferences: int) -> str:

@@ -72,11 +72,12 @@ class Layout:
 
 
 class DoesNotFitError(BuildError):
-    """The pools of one memory are too large for it; `memory` is its name."""
+    """The pools of one memory are too large for it: the names of the memory and of the `largest` pool in it."""
 
-    def __init__(self, message: str, memory: str) -> None:
+    def __init__(self, message: str, memory: str, largest: str) -> None:
         super().__init__(message)
         self.memory = memory
+        self.largest = largest
 
 
 def aligned(size: int, alignment: int = POOL_ALIGNMENT) -> int:
@@ -207,4 +208,5 @@ def _check_fit(memory: Memory, rows: list[Placement], mode: str | None, board: B
         f"the {largest.name.lower()} does not fit {memory.name} of {board.name}{because}: {needed}, but it "
         f"has {memory.size_bytes:,} ({end - memory.size_bytes:,} too many)",
         memory.name,
+        largest.name,
     )

@@ -61,7 +61,8 @@ def check_fit(
     board = boards.board(board_name)
     plan, target = program.plan(method), program.target()
     needs = requirements(program.size, [plan], target, None, areas)
-    placed = fit.plan(needs, board, 1, allowed_modes(target), allow_spill=allow_spill)
+    modes = allowed_modes(target)
+    placed = fit.plan(needs, board, 1, modes, allow_spill=allow_spill, npu=program.npu())
     room = _pool_bytes(board)
     in_bulk = {row.name for row in placed.placements if row.memory == board.bulk}
     needed_bytes = {

@@ -56,6 +56,7 @@ class Site(Part):
     calls: int
     reason: str
     portable: str | None = None
+    cortex_m: str | None = None
     source: SourceLine | None = None
 
 

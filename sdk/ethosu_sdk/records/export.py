@@ -22,6 +22,15 @@ class Size(Part):
     detail: str
 
 
+class Library(Part):
+    """A library of ExecuTorch's own build: what is linked with it, and the program's kernels that it registers."""
+
+    name: str
+    links: tuple[str, ...]
+    option: str | None = None
+    kernels: tuple[str, ...]
+
+
 class Files(Part):
     cmake: str
     kconfig: str
@@ -38,6 +47,7 @@ class Export(Part, tag_field="schema", tag="export/1"):
     model: Model
     target: Target | None = None
     kernels: tuple[str, ...]
+    libraries: tuple[Library, ...] | None = None
     sizes: tuple[Size, ...]
     files: Files
     host: Host

@@ -19,7 +19,7 @@ _FILES = {
 
 def command(record: Compilation, *more: str, **changed: str) -> str:
     """The command line that makes the program of `record`, with what `changed` names in place of its own value
-    (`source`, `target`, `system_config`, `memory_mode`, `quantize`, `io`), and `more` behind it."""
+    (`source`, `target`, `system_config`, `memory_mode`, `quantize`, `io`, `fallback`), and `more` behind it."""
     return shlex.join(["ethosu-sdk", "compile", *arguments(record, **changed), *more])
 
 
@@ -42,7 +42,8 @@ def arguments(record: Compilation, **changed: str) -> Iterator[str]:
         yield from ("--quantize-per", options.quantize_per)
     yield from ("--io", changed.get("io", options.io))
     yield from (() if options.delegate else ("--no-delegate",))
-    yield from (() if options.fallback is None else ("--fallback", options.fallback))
+    fallback = changed.get("fallback", options.fallback)
+    yield from (() if fallback is None else ("--fallback", fallback))
     for flag in options.vela_flags:
         yield f"--extra-vela-flag={flag}"
 

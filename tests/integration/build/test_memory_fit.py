@@ -5,7 +5,9 @@ firmware carries and digests like any other, make it as large as wanted.
 """
 
 import json
+import re
 import shlex
+import struct
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -98,6 +100,8 @@ def test_one_byte_more_is_refused_with_the_arithmetic_and_what_would_fit(bench: 
     ) in outcome.err
     assert "--memory-mode Shared_Sram" in outcome.err
     assert "--allow-spill" in outcome.err
+    other = bench.board == "corstone-300"
+    assert ("--board corstone-320, whose SRAM has 4,194,304 bytes" in " ".join(outcome.err.split())) == other
     assert not (bench.folder / "out" / "build.json").exists()
     assert not list((bench.folder / "out").glob("executor_runner.*"))
     (line,) = (row.removeprefix("try: ") for row in outcome.err.splitlines() if row.startswith("try: "))
@@ -114,3 +118,39 @@ def test_spilling_is_a_wish_and_the_record_tells_of_it(bench: Bench) -> None:
     built = json.loads((bench.folder / "out" / "build.json").read_text(encoding="utf-8"))
     homes = {row["name"]: row["region"] for row in built["memory"]["pools"]}
     assert (homes["model"], homes["scratch"]) == ("DDR", "SRAM")
+
+
+DDR_BYTES = 256 << 20  # of both boards
+
+
+@pytest.mark.parametrize("board", SRAM_BYTES)
+@pytest.mark.parametrize("command", ["build", "run"])
+def test_too_much_planned_memory_is_refused_with_the_sum_of_ddr(
+    board: str, command: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """Planned memory is what a decoder's caches make large; here the file's one figure of it is forged."""
+    data = (GOLDEN_PTE / "softmax.pte").read_bytes()
+    planned, large = (struct.pack("<q", size) for size in (320, 300 << 20))
+    assert data.count(planned) == 1
+    (tmp_path / "large.pte").write_bytes(data.replace(planned, large))
+    environment = own_qemu.environment(board, request)
+    refused = sdk(command, "large.pte", "--board", board, "-o", "out", cwd=tmp_path, env=environment)
+    assert refused.code == 5
+    message = f"the planned does not fit DDR of {board}: "
+    sums = refused.err.partition(message)[2].partition("too many)")[0]
+    assert sums, refused.err
+    terms, total, size, excess = re.fullmatch(
+        r"(.*) = ([\d,]+) bytes, but it has ([\d,]+) \(([\d,]+) ", " ".join(sums.split()) + " "
+    ).groups()  # type: ignore[union-attr]
+    rows = {name: _number(value) for name, value in (row.rsplit(" ", 1) for row in terms.split(" + "))}
+    assert rows["planned"] == 300 << 20
+    assert rows["model"] == len(data)
+    assert sum(rows.values()) == _number(total)
+    assert _number(size) == DDR_BYTES
+    assert _number(total) - DDR_BYTES == _number(excess) > 0
+    assert "a shorter context or caches in int8" in " ".join(refused.err.split())
+    assert not list((tmp_path / "out").glob("executor_runner.*"))
+
+
+def _number(text: str) -> int:
+    return int(text.replace(",", ""))

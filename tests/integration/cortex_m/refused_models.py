@@ -45,3 +45,38 @@ def with_refused(name: str) -> dict[str, Any]:
     holder = model.get_submodule(parent)
     holder._modules[last] = nn.Sequential(holder.get_submodule(last), Refused(size))
     return {"model": model.eval(), "example_inputs": made.example_inputs, "calibration": made.calibration[:8]}
+
+
+# Operators of all kinds that the Cortex-M backend has, and two with scales that it refuses.
+MANY = """
+import torch
+from torch import nn
+
+
+class Many(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Conv2d(4, 8, 3, padding=1)
+        self.depthwise = nn.Conv2d(8, 8, 3, padding=1, groups=8)
+        self.up = nn.ConvTranspose2d(8, 8, 2, stride=2)
+        self.fc = nn.Linear(8, 4)
+
+    def forward(self, x):
+        x = nn.functional.pad(self.a(x), (1, 1, 1, 1))
+        y = self.depthwise(x)
+        x = x + y
+        x = x * torch.sigmoid(y)
+        x = nn.functional.max_pool2d(x, 2)
+        y = torch.tanh(self.up(x))
+        y = nn.functional.avg_pool2d(y, 2)
+        x = torch.minimum(x, y) - torch.maximum(x, y)
+        x = nn.functional.avg_pool2d(x, x.shape[2])
+        return self.fc(x.flatten(1))
+
+
+torch.manual_seed(3)
+model = Many().eval()
+samples = torch.randn(5, 1, 4, 14, 14)
+example_inputs = (samples[0],)
+calibration = [(sample,) for sample in samples]
+"""

@@ -89,9 +89,42 @@ def test_without_the_fallback_the_portable_kernel_stays(tmp_path: Path) -> None:
     options = ("--fallback", "portable", "-o", "out", "-q")
     assert sdk("compile", "zoo:ds_cnn", *options, cwd=tmp_path).code == 0
     record = _record(tmp_path / "out" / "ds_cnn.compile.json")
-    assert "aten::avg_pool2d.out" in {row["name"] for row in record["cpu_operators"]}
+    assert _foretold(record)["aten::avg_pool2d.out"] == [POOLING]
     assert record["layout_changes"] == {"calls": 0, "bytes": 0}
     assert "dialect" not in record["check"]
+
+
+def _foretold(record: dict[str, Any]) -> dict[str, list[str]]:
+    """The operators of the Cortex-M backend that the record names for calls of others, by their names."""
+    return {
+        row["name"]: [
+            site["cortex_m"] for site in row["sites"] for _ in range(site["calls"]) if "cortex_m" in site
+        ]
+        for row in record["cpu_operators"]
+    }
+
+
+def test_operators_that_the_backend_would_take_are_foretold(tmp_path: Path) -> None:
+    """By the backend itself: the program with its passes has those operators, and no others that compute."""
+    (tmp_path / "net.py").write_text(refused_models.MANY, encoding="utf-8")
+    found = []
+    for fallback in ("portable", "cortex-m"):
+        options = ("--no-delegate", "--no-check", "--fallback", fallback, "-o", fallback, "-q")
+        assert sdk("compile", "net.py", *options, cwd=tmp_path).code == 0
+        found.append(_record(tmp_path / fallback / "net.compile.json"))
+    foretold = sorted(name for names in _foretold(found[0]).values() for name in names)
+    computing = [row for row in found[1]["cpu_operators"] if row["name"].startswith("cortex_m::")]
+    conversions = (
+        *(f"cortex_m::{name}quantize_per_tensor.out" for name in ("", "de")),
+        "cortex_m::transpose.out",
+    )
+    assert foretold == sorted(
+        row["name"] for row in computing if row["name"] not in conversions for _ in range(row["calls"])
+    )
+    assert len(foretold) == 12
+    # Minimum and maximum have other scales than their inputs here: the backend refuses them.
+    assert _foretold(found[0])["aten::minimum.out"] == _foretold(found[0])["aten::maximum.out"] == []
+    assert not any(_foretold(found[1]).values())
 
 
 def test_the_commands_of_the_guide_run(tmp_path: Path) -> None:

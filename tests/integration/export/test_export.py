@@ -3,6 +3,7 @@
 import json
 import shutil
 import subprocess
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +97,58 @@ def test_names_cannot_become_code(tmp_path: Path) -> None:
     done = sdk("export", forged, "-o", tmp_path / "out", cwd=tmp_path)
     assert (done.code, "not an operator's name" in done.err) == (3, True)
     assert not (tmp_path / "out").exists()
+
+
+def _shown(record: Record, folder: Path) -> list[str]:
+    """The files for other builds."""
+    return [
+        (folder / record["files"][name]).read_text(encoding="utf-8")
+        for name in ("cmake", "kconfig", "clayer")
+    ]
+
+
+def test_every_operator_has_its_library(tmp_path: Path) -> None:
+    record = _export(SOFTMAX, tmp_path / "out")
+    (library,) = record["libraries"]
+    assert (library["name"], library["links"]) == ("portable_ops_lib", ["portable_kernels"])
+    assert library["kernels"] == record["kernels"]
+    assert all(
+        "# portable_ops_lib, with portable_kernels: aten::_softmax.out" in text
+        for text in _shown(record, tmp_path / "out")
+    )
+    # Negative control: an operator of the user's own is in none of them.
+    forged = tmp_path / "forged.pte"
+    forged.write_bytes(SOFTMAX.read_bytes().replace(b"aten::_softmax", b"mine::_softmax"))
+    own = _export(forged, tmp_path / "own")
+    assert own["libraries"] == []
+    assert all("# in no library of ExecuTorch" in text for text in _shown(own, tmp_path / "own"))
+
+
+@pytest.mark.torch
+@pytest.mark.toolchain
+def test_operators_of_the_cortex_m_backend_name_its_library(tmp_path: Path) -> None:
+    """By the list of the backend's operators in ExecuTorch's wheel."""
+    options = ("--target", "cortex-m55", "--no-check", "-o", "net", "-q")
+    assert sdk("compile", "zoo:deep_autoencoder", *options, cwd=tmp_path).code == 0
+    record = _export(tmp_path / "net" / "deep_autoencoder.pte", tmp_path / "out")
+    (library,) = record["libraries"]
+    assert (library["name"], library["links"]) == ("cortex_m_ops_lib", ["cortex_m_kernels", "cmsis-nn"])
+    package = find_spec("executorch.backends.cortex_m")
+    assert package is not None
+    (folder,) = package.submodule_search_locations or ()
+    known = yaml.safe_load((Path(folder) / "ops" / "operators.yaml").read_text(encoding="utf-8"))
+    assert set(library["kernels"]) <= {row["func"].partition("(")[0] for row in known}
+    assert library["kernels"] == record["kernels"]
+    assert all(
+        "cortex_m_ops_lib, with cortex_m_kernels, cmsis-nn" in text
+        for text in _shown(record, tmp_path / "out")
+    )
+    (tmp_path / "CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.25)\nproject(p NONE)\n")
+    argv = ["cmake", "-C", f"out/{record['files']['cmake']}", "-B", "build"]
+    subprocess.run(argv, cwd=tmp_path, check=True, capture_output=True)
+    cache = (tmp_path / "build" / "CMakeCache.txt").read_text(encoding="utf-8")
+    assert "EXECUTORCH_BUILD_CORTEX_M:STRING=ON\n" in cache
+    assert "EXECUTORCH_BUILD_KERNELS_QUANTIZED" not in cache
 
 
 # The sizes of the SDK's own firmware, in a copy of its tree with pools of other sizes

@@ -24,7 +24,7 @@ def _facts(version: str) -> texts.Facts:
     run: dict[str, Any] = json.loads(RUN.read_text(encoding="utf-8"))
     run["runtime"]["version"] = version
     found = sizes.of(program, "forward", kinds.RUN.convert(run))
-    return texts.Facts("softmax.pte", program.sha256, program.target(), ["aten::_softmax.out"], found)
+    return texts.Facts("softmax.pte", program.sha256, program.target(), ["aten::_softmax.out"], [], found)
 
 
 @pytest.mark.parametrize("make", FORMATS, ids=lambda make: make.__name__)

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -62,7 +63,7 @@ def test_a_mode_that_would_not_fit_or_is_not_the_targets_is_not_offered() -> Non
 
 def test_spilling_is_not_offered_where_it_does_not_help() -> None:
     text = advice(
-        replace(NEEDS, memory_mode="Dedicated_Sram", fast_scratch_bytes=3 * MIB), ("Dedicated_Sram",)
+        replace(NEEDS, memory_mode="Dedicated_Sram", fast_scratch_bytes=5 * MIB), ("Dedicated_Sram",)
     )
     assert text == "use a smaller model or input"
 
@@ -76,7 +77,28 @@ def test_the_number_of_inferences_that_fit_is_exact() -> None:
         layout.plan(needs, BOARD, most + 1)
 
 
-def test_a_program_too_large_for_ddr_is_told_to_shrink() -> None:
-    assert advice(replace(NEEDS, memory_mode="Shared_Sram", model_bytes=257 * MIB), ALL) == (
-        "use a smaller model or input"
-    )
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"model_bytes": 257 * MIB}, "fewer or narrower weights"),
+        ({"planned_bytes": (257 * MIB,)}, "a shorter context or caches in int8"),
+        ({"memory_mode": "Dedicated_Sram", "scratch_bytes": 257 * MIB}, "scratch holds the feature maps"),
+    ],
+    ids=["model", "planned", "scratch"],
+)
+def test_a_program_too_large_for_ddr_is_told_what_to_shrink(changes: dict[str, Any], words: str) -> None:
+    needs = replace(NEEDS, memory_mode="Shared_Sram", fast_scratch_bytes=0)
+    assert words in advice(replace(needs, **changes), ALL)
+
+
+def test_another_board_is_offered_where_the_program_fits_and_it_has_the_npu() -> None:
+    """Corstone-320 has 4 MiB of SRAM, and Ethos-U85 alone."""
+    found = {}
+    for npu in ("ethos-u55", "ethos-u85", None):
+        with pytest.raises(fit.MemoryFitError) as caught:
+            fit.plan(NEEDS, BOARD, 1, (), allow_spill=False, npu=npu)
+        found[npu] = "--board corstone-320, whose SRAM has 4,194,304 bytes" in caught.value.hint
+    assert found == {"ethos-u55": False, "ethos-u85": True, None: True}
+    with pytest.raises(fit.MemoryFitError) as caught:
+        fit.plan(replace(NEEDS, scratch_bytes=2 * MIB), BOARD, 1, (), allow_spill=False)
+    assert "--board" not in caught.value.hint, "5 MiB fit neither"

@@ -89,12 +89,14 @@ class StateFacts:
 @dataclass(frozen=True)
 class CallSite:
     """Calls of one operator on the CPU that share a reason (why the NPU does not do it) and a place; `portable` says
-    why it is no operator of the Cortex-M backend, where that was asked for."""
+    why it is no operator of the Cortex-M backend, where that was asked for, and `cortex_m` which one it could be,
+    where it was not."""
 
     calls: int
     reason: str
     source: SourceLine | None
     portable: str | None = None
+    cortex_m: str | None = None
 
 
 @dataclass(frozen=True)

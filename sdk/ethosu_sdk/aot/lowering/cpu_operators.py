@@ -41,7 +41,7 @@ def find(
     (those inside of a control-flow branch) has no source line.
     """
     nodes, position = _operator_nodes(manager, method), 0
-    sites: dict[str, Counter[tuple[str, SourceLine | None, str | None]]] = {}
+    sites: dict[str, Counter[tuple[str, SourceLine | None, str | None, str | None]]] = {}
     for name, overload in program_facts.kernel_calls(manager, method):
         found_at = _next(nodes, position, (name, overload))
         meta: Mapping[str, Any] = {} if found_at is None else nodes[found_at][1]
@@ -49,7 +49,8 @@ def find(
         source = finder.find(meta)
         reason = _LAYOUT if name == _TRANSPOSE and source is None else _reason(name, meta, without)
         full = f"{name}.{overload}" if overload else name
-        sites.setdefault(full, Counter())[reason, source, meta.get(fallback.PORTABLE_KEY)] += 1
+        kernels = meta.get(fallback.PORTABLE_KEY), meta.get(fallback.OPERATOR_KEY)
+        sites.setdefault(full, Counter())[reason, source, *kernels] += 1
     return tuple(
         OperatorCount(
             name=name,

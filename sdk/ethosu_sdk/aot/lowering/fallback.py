@@ -17,6 +17,7 @@ from ethosu_sdk.aot.refusals.suspects import suspect
 from ethosu_sdk.errors import SdkError
 
 PORTABLE_KEY = "ethosu_sdk_portable_because"  # under which a node has the reason
+OPERATOR_KEY = "ethosu_sdk_cortex_m_operator"  # under which a node has what `replace` would make of it
 _NAME_KEY = "ethosu_sdk_known_as"
 _MOST = 16
 _IMAGE = 4  # axes
@@ -49,6 +50,15 @@ def replace(edge: Any, core: str) -> Any:
                 edge._edge_programs[pte.ENTRY] = _marked(original, dict.fromkeys(_quantised(original), why))
                 return edge
             reasons[name] = f"the Cortex-M backend fails on it: {plain_text.error(error)}"
+
+
+def mark(edge: Any) -> None:
+    """Leave the name of the ``cortex_m::`` operator at each node outside of the delegates that :func:`replace` would
+    compute with one."""
+    for node in edge.exported_program().graph.nodes:
+        name = _OPERATORS.get(_name(node)) if _is_marked(node) and not _refusal(node) else None
+        if name is not None:
+            node.meta[OPERATOR_KEY] = name(node) if callable(name) else name
 
 
 def _quantised(program: Any) -> Iterator[str]:
@@ -224,4 +234,30 @@ _CHECKS: Mapping[str, Check] = {
     "aten.convolution.default": _convolution,
     "aten.linear.default": _linear,
     "aten.constant_pad_nd.default": _pad,
+}
+
+
+def _convolution_operator(node: Any) -> str:
+    """Depthwise for a batch of 1 alone."""
+    _, transposed, _, groups = node.args[5:9]
+    if transposed:
+        return "cortex_m::quantized_transpose_conv2d_nhwc.out"
+    batch, channels = _shape(node.args[0])[:2]
+    is_depthwise = batch == 1 and channels == groups
+    return f"cortex_m::quantized_{'depthwise_' if is_depthwise else ''}conv2d_nhwc.out"
+
+
+# What computes with an operator of the backend; the others of `_CHECKS` keep their own on int8.
+_OPERATORS: Mapping[str, str | Callable[[Any], str]] = {
+    **{f"aten.{name}.default": "cortex_m::quantized_activation.out" for name in _ACTIVATIONS},
+    **{f"aten.{name}.Tensor": f"cortex_m::quantized_{name}.out" for name in ("add", "mul", "div")},
+    "aten.sub.Tensor": "cortex_m::quantized_add.out",
+    "aten.minimum.default": "cortex_m::minimum.out",
+    "aten.maximum.default": "cortex_m::maximum.out",
+    "aten.avg_pool2d.default": "cortex_m::quantized_avg_pool2d_nhwc.out",
+    "aten.max_pool2d.default": "cortex_m::quantized_max_pool2d_nhwc.out",
+    "aten.max_pool2d_with_indices.default": "cortex_m::quantized_max_pool2d_nhwc.out",
+    "aten.convolution.default": _convolution_operator,
+    "aten.linear.default": "cortex_m::quantized_linear.out",
+    "aten.constant_pad_nd.default": "cortex_m::pad.out",
 }

@@ -160,6 +160,8 @@ def lowered(request: CompileRequest, method: Method, spec: Any, clock: StageCloc
             edge = cortex_m.replace(edge, request.core)
         elif falls_back:
             edge = fallback.replace(edge, _FALLBACK_CORE)
+        else:
+            fallback.mark(edge)
         has_references = (request.core is not None or falls_back) and not request.without_vela
         references = dialect.module(edge) if has_references else None
         return Lowered(method, edge, inputs, outputs, program_facts.delegation(edge), references)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from ethosu_sdk.program_options import CORTEX_M
 from ethosu_sdk.readers.advise.facts import Facts
-from ethosu_sdk.readers.advise.rules import layout, operators
+from ethosu_sdk.readers.advise.rules import fallback, layout, operators
 from ethosu_sdk.readers.advise.rules.replacements import OPERATOR_CHANGES
 from ethosu_sdk.records.advice import CandidateKind, Item
 from ethosu_sdk.results.trials import Candidate
@@ -66,6 +67,19 @@ def _io(facts: Facts) -> Iterator[Candidate]:
             "int8 inputs and outputs",
             {"io": "int8"},
             limits=("the application quantises inputs and reads outputs as (q - zero_point) * scale",),
+        )
+
+
+def _fallback(facts: Facts) -> Iterator[Candidate]:
+    replaced = fallback.replaceable(facts)
+    if replaced:
+        yield Candidate(
+            "cortex-m-fallback",
+            "program",
+            "int8 kernels of the Cortex-M backend for what the NPU leaves to the CPU",
+            {"fallback": CORTEX_M},
+            limits=(fallback.LAYOUT_LIMIT,),
+            replaces=replaced,
         )
 
 
@@ -185,6 +199,7 @@ def _operators(facts: Facts) -> Iterator[Candidate]:
 _KINDS: Sequence[Callable[[Facts], Iterator[Candidate]]] = (
     _layout,
     _operators,
+    _fallback,
     _io,
     _optimise,
     _memory_modes,

@@ -113,9 +113,24 @@ def _words(facts: Facts, line: _Line) -> tuple[str, str, str, str]:
     kind = first.source.module_type if first.source is not None else None
     module = REPLACEMENTS.get(kind or "")
     limit = "" if known is None else f"{target.npu} takes {known.text} ({known.source})"
-    if module is not None:
-        return why, limit, module.words, _SAME if known is None else known.results
-    return why, limit, "" if known is None else known.instead, "" if known is None else known.results
+    instead = module.words if module is not None else "" if known is None else known.instead
+    results = known.results if known is not None else _SAME if module is not None else ""
+    int8 = _on_int8(facts, first)
+    return why, limit, "; or ".join(filter(None, (instead, int8))), results
+
+
+def _on_int8(facts: Facts, row: Operation) -> str:
+    """What the Cortex-M backend computes it with; nothing where it does not."""
+    place = source_place.place(row.source)
+    found = (
+        site.cortex_m
+        for operator in facts.compiled.cpu_operators
+        if operator.name == row.name
+        for site in operator.sites
+        if site.cortex_m and source_place.place(site.source) == place
+    )
+    name = next(found, None)
+    return "" if name is None else f"{name} on the CPU (--fallback cortex-m)"
 
 
 def _cost(line: CpuCall) -> tuple[float, float]:

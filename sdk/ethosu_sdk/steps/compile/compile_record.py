@@ -185,7 +185,7 @@ def _cpu_operator(row: aot.OperatorCount) -> Record:
             {
                 "calls": site.calls,
                 "reason": site.reason,
-                **known({"portable": site.portable}),
+                **known({"portable": site.portable, "cortex_m": site.cortex_m}),
                 **source_part(site.source),
             }
             for site in row.sites

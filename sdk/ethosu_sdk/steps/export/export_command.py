@@ -18,7 +18,7 @@ from ethosu_sdk.records.export import Export, Files
 from ethosu_sdk.records.run import Run
 from ethosu_sdk.results import bundle, host_facts, locations, program_files, target_record
 from ethosu_sdk.results.reading import Reading, read_record
-from ethosu_sdk.steps.export import sizes, texts
+from ethosu_sdk.steps.export import libraries, sizes, texts
 
 # They become text of CMake, Kconfig and YAML: nothing else may come through.
 _OPERATOR = re.compile(r"[A-Za-z0-9_]+::[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)?")
@@ -31,13 +31,15 @@ def export(path: Path, run: Path | None, out_dir: Path | None, reading: Reading,
     Raises InputError for a damaged program, for names that no build file takes, and for the run of another program.
     """
     program = pte.read(locations.require_pte(path))
+    kernels = _kernels(program)
     run_file = None if run is None else _run_file(run, reading)
     ran = None if run_file is None else _run(run_file, program, reading)
     facts = texts.Facts(
         model=path.name,
         sha256=program.sha256,
         target=program.target(),
-        kernels=_kernels(program),
+        kernels=kernels,
+        libraries=tuple(libraries.of(kernels)),
         sizes=sizes.of(program, program.plan().name, ran),
     )
     _check_settings(facts)
@@ -111,6 +113,7 @@ def _record(path: Path, program: pte.Pte, facts: texts.Facts, run: Path | None, 
         model=Model(file=path.name, sha256=program.sha256, bytes=program.size, entry=program.plan().name),
         target=target_record.content(facts.target),
         kernels=tuple(facts.kernels),
+        libraries=tuple(facts.libraries),
         sizes=tuple(facts.sizes.values()),
         files=Files(cmake=f"{name}.cmake", kconfig=f"{name}.conf", clayer=f"{name}.clayer.yml"),
         host=host_facts.this_host(),
@@ -123,6 +126,10 @@ def _show(facts: texts.Facts, folder: Path, reporter: Reporter) -> None:
         table.add_column(heading, justify="right" if heading == "bytes" else "left")
     for row in facts.sizes.values():
         table.add_row(row.name, f"{row.bytes:,}", row.known, escape(row.detail))
+    linked = ", ".join(f"{row.name} ({', '.join(row.links)})" for row in facts.libraries)
     reporter.show(
-        table, f"kernels: {escape(', '.join(facts.kernels) or 'none')}", f"files: {escape(str(folder))}"
+        table,
+        f"kernels: {escape(', '.join(facts.kernels) or 'none')}",
+        f"libraries of ExecuTorch: {escape(linked or 'none')}",
+        f"files: {escape(str(folder))}",
     )

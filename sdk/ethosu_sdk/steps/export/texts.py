@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ethosu_sdk import __version__, plain_text
-from ethosu_sdk.records.export import Size
+from ethosu_sdk.records.export import Library, Size
+from ethosu_sdk.steps.export import libraries
 from ethosu_sdk.steps.export.sizes import ET_METHOD, ET_TEMP, FAST_SCRATCH, LEAST
 from ethosu_sdk.targets import Target
 
@@ -20,6 +21,7 @@ class Facts:
     sha256: str
     target: Target | None
     kernels: Sequence[str]
+    libraries: Sequence[Library]
     sizes: Mapping[str, Size]
 
 
@@ -54,6 +56,8 @@ def cmake(facts: Facts) -> str:
             _cache("SYSTEM_CONFIG", facts.target.system_config),
             _cache("MEMORY_MODE", facts.target.memory_mode),
         ]
+    lines += libraries.comments(facts.libraries, facts.kernels)
+    lines += [_cache(row.option, "ON") for row in facts.libraries if row.option is not None]
     if facts.kernels:
         lines.append(_cache("EXECUTORCH_SELECT_OPS_LIST", ",".join(facts.kernels)))
     names = {
@@ -76,6 +80,7 @@ def kconfig(facts: Facts) -> str:
     if facts.target is not None:
         npu = facts.target.name.removeprefix("ethos-").replace("-", "_").upper()
         lines += ["CONFIG_ETHOS_U=y", f"CONFIG_ETHOS_{npu}=y"]
+    lines += libraries.comments(facts.libraries, facts.kernels)
     names = {
         ET_METHOD: "CONFIG_EXECUTORCH_METHOD_ALLOCATOR_POOL_SIZE",
         ET_TEMP: "CONFIG_EXECUTORCH_TEMP_ALLOCATOR_POOL_SIZE",
@@ -99,4 +104,5 @@ def clayer(facts: Facts) -> str:
     for definition, value, comment in rows:
         lines += [f"    # {comment}", f"    - {definition}: {value}" if value else f"    # - {definition}: …"]
     lines.append("# kernels to select: " + (", ".join(facts.kernels) or "none"))
+    lines += libraries.comments(facts.libraries, facts.kernels)
     return "\n".join([*lines, ""])

@@ -16,6 +16,7 @@ from ethosu_sdk.readers.advise.facts import Facts
 from ethosu_sdk.readers.advise.rules import (
     channels,
     conversions,
+    fallback,
     layout,
     memory,
     numerics,
@@ -52,6 +53,12 @@ RULES: Sequence[Rule] = (
         "modules that run on the CPU between two delegates, where another module computes the same on the NPU",
         (facts.COMPILE,),
         operators.replaced_operators,
+    ),
+    Rule(
+        "cortex-m-fallback",
+        "operators on the CPU in floating point, between conversions, that the Cortex-M backend computes on int8",
+        (facts.COMPILE,),
+        fallback.cortex_m_fallback,
     ),
     Rule(
         "channels-last-input",

@@ -40,12 +40,12 @@ class _Island:
 
 def replaced_operators(facts: Facts) -> list[Advice]:
     """CPU operators between two delegates that come from modules for which there is one that is delegated."""
-    sited = list(with_sites(facts))
-    islands = list(_islands(sited))
+    placed = list(with_sites(facts))
+    islands = list(_islands(placed))
     found = []
     for modules in {tuple(sorted(row.modules.items())): row.modules for row in islands}.values():
         rows = [row for island in islands if island.modules == modules for row in island.rows]
-        rows += [row for row in sited if _is_elsewhere(row, modules, rows)]
+        rows += [row for row in placed if _is_elsewhere(row, modules, rows)]
         count = sum(island.modules == modules for island in islands)
         lines = _lines(modules, rows)
         if lines is not None:
@@ -58,9 +58,9 @@ def _is_elsewhere(row: Operation, modules: Modules, rows: Sequence[Operation]) -
     return row.runs_on == "CPU" and module(row.source) in modules and row not in rows
 
 
-def _islands(sited: Sequence[Operation]) -> Iterator[_Island]:
+def _islands(placed: Sequence[Operation]) -> Iterator[_Island]:
     groups = [
-        (runs_on, tuple(rows)) for runs_on, rows in itertools.groupby(sited, key=lambda row: row.runs_on)
+        (runs_on, tuple(rows)) for runs_on, rows in itertools.groupby(placed, key=lambda row: row.runs_on)
     ]
     for place, (runs_on, rows) in enumerate(groups):
         modules = _modules(rows) if runs_on == "CPU" and 0 < place < len(groups) - 1 else None
@@ -69,7 +69,12 @@ def _islands(sited: Sequence[Operation]) -> Iterator[_Island]:
 
 
 def with_sites(facts: Facts) -> Iterator[Operation]:
-    """The profile's rows, each of the CPU's with its place in the model and the reason, where they can be told.
+    """The profile's rows, each of the CPU's with its place in the model and the reason, where they can be told."""
+    return (row for row, _ in sited(facts))
+
+
+def sited(facts: Facts) -> Iterator[tuple[Operation, Site | None]]:
+    """The same rows, each with what the record of `compile` has of its call.
 
     Calls of an operator run in the order in which their places are listed, but those of modules called repeatedly.
     """
@@ -81,9 +86,9 @@ def with_sites(facts: Facts) -> Iterator[Operation]:
     for row in facts.profile.operations:
         site = next(sites.get(row.name, iter(())), None) if row.runs_on == "CPU" else None
         if site is None:
-            yield row
+            yield row, None
         else:
-            yield replace(row, reason=row.reason or site.reason, source=row.source or site.source)
+            yield replace(row, reason=row.reason or site.reason, source=row.source or site.source), site
 
 
 def _repeated(sites: Sequence[Site]) -> Iterator[Site]:
