@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shlex
 import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
@@ -13,6 +14,9 @@ import pytest
 REPOSITORY = os.environ.get("ETHOSU_SDK_IMAGE", "ethosu-sdk")  # its tags are the targets of the Dockerfile
 # Programs of another processor than the host's, as scripts/container-test --platform starts them, take their time.
 SLOWNESS = 4 if "DOCKER_DEFAULT_PLATFORM" in os.environ else 1
+# Where torch's CPU build was out of reach, scripts/container-test puts another in its place and mounts what it needs.
+STAND_IN_LOCK = os.environ.get("ETHOSU_SDK_STAND_IN_LOCK")
+MOUNTS = tuple(shlex.split(os.environ.get("ETHOSU_SDK_TEST_MOUNTS", "")))
 STRANGER = 12345  # a user id that neither the image nor the host has heard of
 # As docs/getting-started/container.md recommends: no network, no rights, nothing to write but /work and /tmp.
 LOCKED_DOWN = (
@@ -86,7 +90,8 @@ class Image:
         self, arguments: Sequence[str], work: Path | None, options: Sequence[str], user: int
     ) -> list[str]:
         mount = () if work is None else ("-v", f"{work}:/work")
-        return [*LOCKED_DOWN, "--user", f"{user}:{user}", *mount, *options, self.name, *arguments]
+        words = (*LOCKED_DOWN, "--user", f"{user}:{user}", *MOUNTS, *mount, *options)
+        return [*words, self.name, *arguments]
 
     def script(self, interpreter: str, text: str, *arguments: str, **options: object) -> Outcome:
         """Run a script of the host's with the image's `interpreter`."""
@@ -118,6 +123,12 @@ def slim() -> Image:
 def full() -> Image:
     """The image with `compile`."""
     return _image("full")
+
+
+@pytest.fixture(scope="session")
+def wheel() -> Image:
+    """A Debian with the SDK's wheel in an empty environment."""
+    return _image("wheel")
 
 
 @pytest.fixture(params=["slim", "full"])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.container.conftest import SLOWNESS, Image
+from tests.container.conftest import SLOWNESS, STAND_IN_LOCK, Image
 from tests.places import ROOT
 
 pytestmark = pytest.mark.container
@@ -22,6 +22,8 @@ def test_the_image_is_no_larger_than_promised(
     target: str, limit_bytes: float, request: pytest.FixtureRequest
 ) -> None:
     image: Image = request.getfixturevalue(target)
+    if target == "full" and STAND_IN_LOCK is not None:
+        pytest.skip("another build of torch stands in, and it is larger")
     assert int(image.inspect("{{.Size}}")) <= limit_bytes
 
 
@@ -62,7 +64,10 @@ def test_what_is_installed_is_what_is_locked(
     target = image.name.rpartition(":")[2]
     name = f"requirements-{target}.lock" if lock == "requirements" else lock
     purpose = ["image"] if lock != "requirements" else []
-    text = (ROOT / name).read_text(encoding="utf-8")
+    path = ROOT / name
+    if target == "full" and STAND_IN_LOCK is not None and not purpose:
+        path = Path(STAND_IN_LOCK)
+    text = path.read_text(encoding="utf-8")
 
     def check(content: str) -> tuple[int, str]:
         (work / name).write_text(content, encoding="utf-8")

@@ -1,6 +1,8 @@
-"""The checks before a release: they pass for a commit that is ready, and name what another lacks."""
+"""The checks before a release, and the lint of its workflow: they pass for a commit that is ready, and name what
+another lacks."""
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -51,3 +53,25 @@ def test_what_is_missing_is_named(ready: Path) -> None:
     assert "files that are not committed" in check(ready, f"v{__version__}")[1]
     changelog.write_text(text.replace(f"## {__version__} - ", "## 0.0.1 - "), encoding="utf-8")
     assert f"no section '## {__version__} - YYYY-MM-DD'" in check(ready, f"v{__version__}")[1]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "replacement", "said"),
+    [
+        ("needs: wheel", "needs: whel", "whel"),
+        (r"steps\.names\.outputs\.slim", "steps.name.outputs.slim", 'property "name" is not defined'),
+        (r"matrix\.runner", "matrix.runners", 'property "runners" is not defined'),
+        (r'image "\$TARGET"', "image $TARGET", "SC2086"),
+    ],
+)
+def test_a_fault_in_the_workflow_is_named(pattern: str, replacement: str, said: str, tmp_path: Path) -> None:
+    """As scripts/lint reads it. What a schema cannot say: references between jobs and steps, and the shell."""
+    tools = Path(sys.executable).parent
+    command = [str(tools / "actionlint"), "-shellcheck", str(tools / "shellcheck")]
+    workflow = ROOT / ".github" / "workflows" / "release.yml"
+    assert proc.run([*command, str(workflow)], timeout_s=60).output == ""
+    faulty, count = re.subn(pattern, replacement, workflow.read_text(encoding="utf-8"), count=1)
+    assert count == 1
+    (tmp_path / "release.yml").write_text(faulty, encoding="utf-8")
+    done = proc.run([*command, str(tmp_path / "release.yml")], timeout_s=60, check=False)
+    assert (done.returncode, said in done.output) == (1, True), done.output

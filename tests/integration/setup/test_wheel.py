@@ -1,4 +1,4 @@
-"""The package as pip installs it into an empty environment: a ready `.pte` runs, with no package named beside it."""
+"""The wheel as pip installs it into an empty environment: a ready `.pte` runs, with no package named beside it."""
 
 import os
 import sys
@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from ethosu_sdk import npz
 from tests.integration.setup import process
 from tests.places import GOLDEN_PTE, ROOT
 
@@ -29,7 +31,10 @@ def test_a_ready_program_runs_from_an_empty_environment(tmp_path: Path) -> None:
     venv.create(place, with_pip=False)
     python = place / "bin" / "python"
     options = os.environ.get("ETHOSU_SDK_PIP_ARGS", "").split()
-    run([sys.executable, "-m", "pip", f"--python={python}", "install", "-q", *options, ROOT], tmp_path)
+    pip = (sys.executable, "-m", "pip")
+    run([*pip, "wheel", "-q", *options, "--no-deps", "--wheel-dir", "dist", ROOT], tmp_path)
+    (wheel,) = (tmp_path / "dist").iterdir()
+    run([*pip, f"--python={python}", "install", "-q", *options, wheel], tmp_path)
     for name in ABSENT:
         code = f"import importlib.util; assert importlib.util.find_spec('{name}') is None"
         run([python, "-c", code], tmp_path)
@@ -39,7 +44,14 @@ def test_a_ready_program_runs_from_an_empty_environment(tmp_path: Path) -> None:
         version("ethosu-sdk"),
         f"({commit})",
     ]
-    output = run([place / "bin" / "ethosu-sdk", "run", GOLDEN_PTE / "add_u55.pte", "-o", "done"], tmp_path)
-    assert "verdict     pass" in output
+    given = np.array([-(2**30), 7, 0, 12345, -1], np.int32)
+    npz.write_npz(tmp_path / "in.npz", {"input0": given})
+    npz.write_npz(tmp_path / "sum.npz", {"output0": given + given})
+    npz.write_npz(tmp_path / "other.npz", {"output0": given + given + 1})
+    command = [place / "bin" / "ethosu-sdk", "run", GOLDEN_PTE / "add_u55.pte", "--inputs", "in.npz"]
+    assert "verdict     pass" in run([*command, "--expect", "sum.npz", "-o", "done"], tmp_path)
+    assert npz.read_npz(tmp_path / "done" / "outputs.npz")["output0"].tolist() == (given + given).tolist()
+    code, _ = process.run([*command, "--expect", "other.npz", "-o", "wrong"], cwd=tmp_path, env=os.environ)
+    assert code == 7
     code = "import sys, ethosu_sdk; print(ethosu_sdk.inspect(sys.argv[1]).methods)"
     assert run([python, "-c", code, GOLDEN_PTE / "add_u55.pte"], tmp_path).strip() == "('forward',)"
