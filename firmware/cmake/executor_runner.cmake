@@ -4,6 +4,8 @@ add_executable(executor_runner app/main.cpp app/pools.cpp app/model.S
 target_include_directories(executor_runner PRIVATE "${ETHOSU_GENERATED_DIR}")
 target_link_libraries(executor_runner PRIVATE ethosu_board ethosu_app)
 set_target_properties(executor_runner PROPERTIES SUFFIX ".elf")
+# The resident firmware comes without it, and may be the first in a tree.
+set_source_files_properties("${ETHOSU_GENERATED_DIR}/data_files.S" PROPERTIES GENERATED TRUE)
 # The assembler's .incbin is invisible to dependency scanning.
 set_source_files_properties(app/model.S PROPERTIES OBJECT_DEPENDS "${ETHOSU_GENERATED_DIR}/model.pte")
 target_link_options(executor_runner PRIVATE "LINKER:-Map=${CMAKE_BINARY_DIR}/executor_runner.map")
