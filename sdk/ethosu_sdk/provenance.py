@@ -94,12 +94,16 @@ def origin(inputs: Sequence[Record], tools: Sequence[Record]) -> Origin:
     }
 
 
-def header(schema: str, status: str, inputs: Sequence[Record], tools: Sequence[Record]) -> Record:
+def opening(schema: str, status: str) -> Record:
     """The members that open every record."""
     return {
         "schema": schema,
         "status": status,
         "created": records.timestamp(),
         "tool": tool().to_json(),
-        "provenance": {"inputs": list(inputs), "tools": list(tools)},
     }
+
+
+def header(schema: str, status: str, inputs: Sequence[Record], tools: Sequence[Record]) -> Record:
+    """The members that open a record which says what shaped it."""
+    return {**opening(schema, status), "provenance": {"inputs": list(inputs), "tools": list(tools)}}

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from ethosu_sdk.npu import program, timing
+from tests import processes
 from tests.fidelity import networks
 from tests.fidelity.comparison import priced
 from tests.fidelity.systems import system_of
@@ -22,13 +22,7 @@ def test_runs_that_cannot_be_rebuilt_are_named(tmp_path: Path) -> None:
         "no_such_network,u55-128,Shared,30000,29000,,,,\n"
         "mv2_224,u99-128,Shared,30000,29000,,,,\n"
     )
-    done = subprocess.run(
-        [ROOT / "scripts" / "fidelity", "--data", table],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
+    done = processes.run([ROOT / "scripts" / "fidelity", "--data", table], check=True)
     assert "no_such_network u55-128 Shared: cannot be rebuilt here: the network's layers" in done.stdout
     assert "mv2_224 u99-128 Shared: cannot be rebuilt here: the configuration" in done.stdout
 

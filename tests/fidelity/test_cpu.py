@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ from ethosu_sdk import tools
 from ethosu_sdk.cpu_cycles.band import ERROR
 from ethosu_sdk.cpu_cycles.pricing import cycles_of
 from ethosu_sdk.cpu_cycles.waits import Moved
+from tests import processes
 from tests.fidelity.comparison import DATA, Figure, rows
 from tests.fidelity.cpu import comparison, page
 from tests.fidelity.cpu.hardware import Latency
@@ -129,13 +129,7 @@ def test_systems_are_those_of_the_rows() -> None:
 def test_unknown_programs_are_named(tmp_path: Path) -> None:
     table = tmp_path / "runs.csv"
     table.write_text("model,part,core,runtime,cycles\nno_such_network,whole,cortex-m85,tflm-cmsis-nn,5\n")
-    done = subprocess.run(
-        [ROOT / "scripts" / "fidelity", "--data", table],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
+    done = processes.run([ROOT / "scripts" / "fidelity", "--data", table], check=True)
     assert "no_such_network whole: cannot be rebuilt here: its layers are not known" in done.stdout
 
 

@@ -1,13 +1,11 @@
 """The command as users start it, in a child process."""
 
-import os
-import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests import warm
+from tests import processes, warm
 
 COMMAND = Path(sys.executable).with_name("ethosu-sdk")
 COMPILING = (
@@ -46,14 +44,11 @@ def sdk(
     """
     env = env or {}
     may_fork = not fresh and str(*arguments[:1]) in COMPILING and not any("PYTHON" in name for name in env)
-    done = subprocess.run(
+    done = processes.run(
         [*(warm.command() if may_fork else [COMMAND]), *map(str, arguments)],
         cwd=cwd,
-        env={**os.environ, **env},
-        capture_output=True,
-        text=True,
-        timeout=timeout_s,
-        check=False,
+        env=env,
+        timeout_s=timeout_s,
     )
     return Outcome(done.returncode, done.stdout, done.stderr)
 

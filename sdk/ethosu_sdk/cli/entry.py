@@ -11,7 +11,7 @@ import traceback
 import typer
 from typer.core import TyperGroup
 
-from ethosu_sdk import errors, interrupts, plain_text, records, streams
+from ethosu_sdk import errors, interrupts, plain_text, streams
 from ethosu_sdk.cli import completion
 from ethosu_sdk.cli.app import app
 from ethosu_sdk.cli.invocation import Invocation
@@ -63,10 +63,7 @@ def _report(error: SdkError, invocation: Invocation) -> int:
         sys.stdout.write(
             json_text.dumps(
                 {
-                    "schema": kinds.ERROR.schema,
-                    "status": "error",
-                    "created": records.timestamp(),
-                    "tool": provenance.tool().to_json(),
+                    **provenance.opening(kinds.ERROR.schema, "error"),
                     "error": {**error.to_json(), **({"hint": hint} if hint else {})},
                 }
             )

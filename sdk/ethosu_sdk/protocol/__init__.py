@@ -7,17 +7,17 @@ Records. One line each, beside human log lines::
 `payload` is one JSON object without line breaks, `length` its size in bytes, `crc32` (IEEE 802.3, eight
 hexadecimal digits) covers ``<sequence> <type> <payload>``. Sequence numbers start at 0 and have no gaps.
 
-An inference has its number in the whole run. Every set of inputs is run `repeats` times in turn, so that inference n
-is repeat ``n % repeats`` of set ``n // repeats``. Every inference reports its inputs, its counters and the CRC of its
-outputs; the bytes of an output follow in `data` records for the first repeat of a set, and for a later one when their
-CRC is not that of the bytes sent last.
+Inferences are numbered from 0 through the whole run. The firmware runs every set of inputs `repeats` times before
+it takes the next one: inference n is repeat ``n % repeats`` of set ``n // repeats``. For every inference it reports
+the inputs, the counters and the CRC of each output. `data` records with the bytes of an output follow for the first
+repeat of a set, and for a later repeat only if the CRC differs from that of the bytes sent last.
 
-The seal of the end record is ``SHA-256(nonce SHA-256(records))``, in hexadecimal digits; `records` are the
-``<sequence> <type> <payload>`` of all records before it, each with a line feed behind it. The host makes up a nonce
-for each run, so that no log of another run, and none that somebody else wrote or changed, can have the right seal.
+The end record has a seal: ``SHA-256(nonce SHA-256(records))`` in hexadecimal digits. `records` is the text
+``<sequence> <type> <payload>`` of every record before it, with a line feed behind each. The host makes up a new
+nonce for each run, so a log of another run, or one that somebody wrote or changed, does not have the right seal.
 
-Input image. The host lays it at the firmware's `input_image` symbol before the run; all words are
-little-endian uint32::
+Input image. Before the run, the host writes it to the firmware's symbol `input_image`. All words are little-endian
+uint32::
 
     0   magic "EUI1"      4   version          8   total bytes      12  crc32 of everything behind this word
     16  sets of inputs    20  inputs each      24  repeats          28  groups of PMU events
@@ -26,35 +26,40 @@ little-endian uint32::
     64  room for 32 groups of nine words: a count, eight event numbers
     1216 table: one (offset, bytes) pair per set and input; offsets from the image's start, aligned to 16
 
-Repeat k counts the events of group k modulo the number of groups; without groups the firmware chooses. An input that
-is no tensor has 0 bytes: the program's own value stands. Option 1 asks for `cpu` records, option 4 for the bytes of
-the outputs of the last set alone, option 8 for those of the state after it.
+Repeat k counts the events of group k modulo the number of groups; without groups the firmware chooses the events.
+An input that is not a tensor has 0 bytes, and the program's own value is used. The options are bits: 1 asks for
+`cpu` records, 2 resets the state before every repeat of a set but its first, 4 sends the output bytes of the last
+set only, 8 sends the bytes of the state after the last set.
 
-Sequence block. When it is there, the sets are steps of a sequence: four words (feeds, tensors of the state, number of
-the first step, calls), a row of 80 bytes for each feed, a row of 16 bytes for each tensor of the state, a row of 16
-bytes for each call. A call is (number of a method that the firmware has loaded, sets of inputs, 0, 0): its sets
-follow those of the call before. The firmware begins it with a `call` record, behind which are the `choice` records of
-what it takes from the call before. Without calls, all sets are of the first method. Where methods have different
-numbers of inputs, the missing ones have 0 bytes.
+Sequence block. If there is one, the sets are the steps of a sequence. The block is four words (number of feeds,
+number of state tensors, number of the first step, number of calls), then a row of 80 bytes for each feed, a row of
+16 bytes for each state tensor, and a row of 16 bytes for each call.
 
-A feed computes the value of an input from the outputs of the step before, in a room of the image that the table of
-the later steps refers to; the words of a feed are listed below. A step whose choice is one of a feed's stops is the
-last of its call. A tensor of the state is (planned buffer, offset in it, bytes, offset of the value in the image that
-it begins with, 0: the program's); its CRC is reported after every step.
+- A call is (number of a loaded method, sets of inputs, 0, 0). Its sets follow those of the call before. The
+  firmware begins a call with a `call` record, and then reports in `choice` records what the call takes from the one
+  before. Without calls, all sets are for the first method. Methods may have different numbers of inputs: inputs
+  that a method does not have are given with 0 bytes.
+- A feed computes the value of an input from the outputs of the step before. It writes the value to a place in the
+  image, its room, to which the table of the later steps refers. FEED_*_AT are the words of its row. The step that
+  chooses one of a feed's stops is the last step of its call.
+- A state tensor is (planned buffer, offset in the buffer, bytes, offset in the image of its initial value; 0 there
+  means the program's). Its CRC is reported after every step.
 
-Pieces are parts of delegates' command streams (:mod:`ethosu_sdk.npu.stream.pieces`), one (delegate, offset, bytes)
-triple each. With them, the last repeat of every set runs a delegate's pieces in turn, a job and a `pmu` record each.
+Pieces are parts of the command streams of delegates (:mod:`ethosu_sdk.npu.stream.pieces`). Each is a triple
+(delegate, offset, bytes). If there are pieces, the last repeat of every set runs a delegate piece by piece, with
+one job and one `pmu` record for each.
 
-Program header. The resident firmware takes a program that the host has laid at its `program_memory` symbol when these
-five words stand at its `program_header` symbol::
+Program header. The host may write a program to the symbol `program_memory` of the resident firmware. The firmware
+runs it if these five words are at the symbol `program_header`::
 
     0   magic "EUP1"      4   version          8   bytes of the program      12  memory mode
     16  crc32 of the words before
 
-The memory mode says where things lie (PROGRAM_MODES); 0 leaves it to the names in the program, which are Vela's own.
+The memory mode (PROGRAM_MODES) says where the parts of the program are; with 0 the firmware goes by the names in
+the program, which are Vela's own.
 
-Marks. Functions that do nothing, at which the firmware's execution passes from one part to another (MARKS). The host
-finds them in the ELF, and a simulator that counts instructions counts each part for itself.
+Marks (MARKS) are functions that do nothing. The firmware calls one where its execution passes from one part to
+another. The host finds them in the ELF, and a simulator that counts instructions then counts each part separately.
 
 The firmware's `app/protocol.hpp` is generated from this module: every constant that is a number or a text, in lower
 case, and every type of record (:mod:`ethosu_sdk.protocol.cpp_header`).
@@ -75,10 +80,12 @@ INPUT_IMAGE_VERSION = 5
 INPUT_IMAGE_SYMBOL = "input_image"
 INPUT_IMAGE_ALIGNMENT = 16
 INPUT_IMAGE_NONCE_BYTES = 16
-INPUT_IMAGE_COUNTS_CYCLES = 1  # an option
-INPUT_IMAGE_RESETS_STATE = 2  # another
+# The bits of the options.
+INPUT_IMAGE_COUNTS_CYCLES = 1
+INPUT_IMAGE_RESETS_STATE = 2
 INPUT_IMAGE_SENDS_LAST = 4
 INPUT_IMAGE_SENDS_STATE = 8
+
 INPUT_IMAGE_MAX_EVENTS = 8  # in one group
 INPUT_IMAGE_MAX_EVENT_GROUPS = 32
 INPUT_IMAGE_EVENT_GROUP_BYTES = 4 + 4 * INPUT_IMAGE_MAX_EVENTS  # a count and event numbers
@@ -112,39 +119,34 @@ SEQUENCE_CALL_BYTES = 16
 SEQUENCE_MAX_FEEDS = 16
 SEQUENCE_MAX_STATES = 4096
 SEQUENCE_MAX_CALLS = 4096
-MAX_METHODS = 8  # that a firmware loads
-MAX_DATA_FILES = 8  # that it has
+MAX_METHODS = 8  # of one firmware
+MAX_DATA_FILES = 8  # of one firmware
 
 # The forms of a feed.
 FEED_COPY = 1  # the bytes of the output
 FEED_ARGMAX = 2  # the index of the largest number of each of its last rows
 FEED_SAMPLE = 3  # an index drawn by the numbers of each of its last rows
 FEED_STEP = 4  # the value before, plus the number of its elements
-# The words of a feed: form; input; output; row of the output, FEED_LAST_ROWS: as many of the last as the input has
-# elements; offset and bytes of the room; the first step that takes the fed value; for samples the weight's factor (a
-# float32), how many of the largest are drawn from (0: all), and the seed, low word first; number of stops, stops; the
-# last step that it is computed for, FEED_NO_END: every later one; whether it is taken from the last step of the call
-# before; two words of 0.
-
-FEED_LAST_ROWS = 0xFFFF_FFFF
 FEED_MAX_ROWS = 64  # indices of one input
 FEED_MAX_TOP_K = 256
 FEED_MAX_STOPS = 4
+# Where the words of a feed's row are.
 FEED_FORM_AT = 0
 FEED_INPUT_AT = 4
 FEED_OUTPUT_AT = 8
-FEED_ROW_AT = 12
-FEED_ROOM_AT = 16
+FEED_ROW_AT = 12  # row of the output, or FEED_LAST_ROWS
+FEED_ROOM_AT = 16  # offset in the image
 FEED_ROOM_BYTES_AT = 20
-FEED_FIRST_AT = 24
-FEED_FACTOR_AT = 28
-FEED_TOP_K_AT = 32
-FEED_SEED_AT = 36
+FEED_FIRST_AT = 24  # the first step that uses the value
+FEED_FACTOR_AT = 28  # of samples: the factor of the weights, a float32
+FEED_TOP_K_AT = 32  # of samples: how many of the largest are drawn from, 0: all
+FEED_SEED_AT = 36  # of samples: two words, the low one first
 FEED_STOP_COUNT_AT = 44
 FEED_STOPS_AT = 48
-FEED_END_AT = 64
-FEED_TAKES_AT = 68
-FEED_NO_END = 0xFFFF_FFFF
+FEED_END_AT = 64  # the last step that it computes a value for, or FEED_NO_END
+FEED_TAKES_AT = 68  # whether the first value comes from the last step of the call before
+FEED_LAST_ROWS = 0xFFFF_FFFF  # as many of the last rows as the input has elements
+FEED_NO_END = 0xFFFF_FFFF  # every later step
 
 PROGRAM_HEADER_MAGIC = 0x31505545  # "EUP1"
 PROGRAM_HEADER_VERSION = 2

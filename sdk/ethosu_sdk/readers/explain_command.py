@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from rich.table import Table
 
-from ethosu_sdk import error_catalogue, provenance, records, schema
+from ethosu_sdk import error_catalogue, provenance, schema
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.error_catalogue import KnownError
@@ -21,10 +21,7 @@ def explain(words: str, reporter: Reporter, *, markdown: bool = False) -> None:
         return
     found = error_catalogue.look_up(words) if words.strip() else error_catalogue.known_errors()
     record: Record = {
-        "schema": kinds.EXPLANATION.schema,
-        "status": "pass",
-        "created": records.timestamp(),
-        "tool": provenance.tool().to_json(),
+        **provenance.opening(kinds.EXPLANATION.schema, "pass"),
         "asked": words,
         "errors": [entry(error) for error in found],
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from ethosu_sdk.records import rules
-from ethosu_sdk.records.common import Host, Model, Number, Provenance, Source, Target, Tool, Unavailable
+from ethosu_sdk.records.common import Derived, Host, Model, Number, Source, Target, Unavailable
 from ethosu_sdk.records.kind import Part, RecordKind
 
 MetricName = Literal[
@@ -120,13 +120,9 @@ class SilentRule(Part):
     reason: str
 
 
-class Advice(Part, tag_field="schema", tag="advice/1"):
+class Advice(Derived[Literal["done"]], tag_field="schema", tag="advice/1"):
     """What to change about a program so that it runs better."""
 
-    status: Literal["done"]
-    created: str
-    tool: Tool
-    provenance: Provenance
     model: Model
     target: Target | None = None
     advice: tuple[Item, ...]

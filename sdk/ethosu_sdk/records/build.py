@@ -5,17 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from ethosu_sdk.records import rules
-from ethosu_sdk.records.common import (
-    FileDigest,
-    Host,
-    Model,
-    Number,
-    Provenance,
-    Target,
-    Tool,
-    Unavailable,
-    Use,
-)
+from ethosu_sdk.records.common import Derived, FileDigest, Host, Model, Number, Target, Unavailable, Use
 from ethosu_sdk.records.kind import Part, RecordKind
 
 Board = Literal["corstone-300", "corstone-320"]
@@ -61,13 +51,9 @@ class Section(Part):
     bytes: int
 
 
-class Build(Part, tag_field="schema", tag="build-result/1"):
+class Build(Derived[Literal["pass"]], tag_field="schema", tag="build-result/1"):
     """What `ethosu-sdk build` made."""
 
-    status: Literal["pass"]
-    created: str
-    tool: Tool
-    provenance: Provenance
     model: Model
     target: Target | None = None
     board: Board

@@ -6,7 +6,7 @@ import collections
 from typing import Literal
 
 from ethosu_sdk.records import rules
-from ethosu_sdk.records.common import Tool
+from ethosu_sdk.records.common import Document
 from ethosu_sdk.records.kind import Part, RecordKind
 
 Status = Literal["complete", "incomplete"]
@@ -22,12 +22,9 @@ class File(Part):
     writer: str
 
 
-class Manifest(Part, tag_field="schema", tag="bundle/1"):
+class Manifest(Document[Status], tag_field="schema", tag="bundle/1"):
     """The files of a folder of results."""
 
-    status: Status
-    created: str
-    tool: Tool
     writer: str
     files: tuple[File, ...]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Generic, Literal, TypeVar
 
 from ethosu_sdk.records.kind import Part
 
@@ -41,6 +41,23 @@ class Provenance(Part):
 class Unavailable(Part):
     path: str
     reason: str
+
+
+Status = TypeVar("Status", bound=str)
+
+
+class Document(Part, Generic[Status]):
+    """What opens every record: how it ended, and when and by what it was written."""
+
+    status: Status
+    created: str
+    tool: Tool
+
+
+class Derived(Document[Status]):
+    """A record that says which files and tools shaped it."""
+
+    provenance: Provenance
 
 
 class FileDigest(Part):

@@ -6,17 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import Literal
 
-from ethosu_sdk.records.common import (
-    Host,
-    Model,
-    Number,
-    Provenance,
-    Source,
-    SourceLine,
-    Target,
-    Tool,
-    Unavailable,
-)
+from ethosu_sdk.records.common import Derived, Host, Model, Number, Source, SourceLine, Target, Unavailable
 from ethosu_sdk.records.kind import Part, RecordKind
 
 KindName = Literal["run", "profile", "build", "compile"]
@@ -127,13 +117,9 @@ class Failed(Part):
     reason: str
 
 
-class Comparisons(Part, tag_field="schema", tag="compare/1"):
+class Comparisons(Derived[Status], tag_field="schema", tag="compare/1"):
     """What became better or worse from one run to others."""
 
-    status: Status
-    created: str
-    tool: Tool
-    provenance: Provenance
     policy: Policy
     subjects: tuple[Subject, ...]
     comparisons: tuple[Comparison, ...]

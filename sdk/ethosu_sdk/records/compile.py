@@ -7,17 +7,16 @@ from typing import Literal
 from ethosu_sdk.records import rules
 from ethosu_sdk.records.common import (
     Delegation,
+    Derived,
     Dtype,
     Estimate,
     Host,
     Model,
     Number,
-    Provenance,
     SourceLine,
     System,
     Target,
     Tensor,
-    Tool,
     TosaOperation,
     Unavailable,
     VelaOperation,
@@ -225,13 +224,9 @@ class Method(Part):
     chain: Chain | None = None
 
 
-class Compilation(Part, tag_field="schema", tag="compile-result/1"):
+class Compilation(Derived[Literal["pass", "fail"]], tag_field="schema", tag="compile-result/1"):
     """What `ethosu-sdk compile` did."""
 
-    status: Literal["pass", "fail"]
-    created: str
-    tool: Tool
-    provenance: Provenance
     compile_key: str
     source: str
     model: Model

@@ -6,13 +6,12 @@ from typing import Literal
 
 from ethosu_sdk.records import rules
 from ethosu_sdk.records.common import (
+    Derived,
     Host,
     Model,
     Number,
-    Provenance,
     SourceLine,
     Target,
-    Tool,
     TosaOperation,
     Unavailable,
     VelaOperation,
@@ -183,13 +182,9 @@ class Dump(Part):
     arrays: int
 
 
-class Debug(Part, tag_field="schema", tag="debug/1"):
+class Debug(Derived[Literal["done"]], tag_field="schema", tag="debug/1"):
     """The numerics of every layer inside of a program's delegates."""
 
-    status: Literal["done"]
-    created: str
-    tool: Tool
-    provenance: Provenance
     model: Model
     target: Target | None = None
     simulator: Simulator

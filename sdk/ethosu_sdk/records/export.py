@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from ethosu_sdk.records.common import Host, Model, Provenance, Target, Tool
+from ethosu_sdk.records.common import Derived, Host, Model, Target
 from ethosu_sdk.records.kind import Part, RecordKind
 
 SizeName = Literal[
@@ -37,13 +37,9 @@ class Files(Part):
     clayer: str
 
 
-class Export(Part, tag_field="schema", tag="export/1"):
+class Export(Derived[Literal["pass"]], tag_field="schema", tag="export/1"):
     """What other builds must know of a program."""
 
-    status: Literal["pass"]
-    created: str
-    tool: Tool
-    provenance: Provenance
     model: Model
     target: Target | None = None
     kernels: tuple[str, ...]

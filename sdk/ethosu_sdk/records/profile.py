@@ -12,18 +12,17 @@ from ethosu_sdk.records.common import (
     Counter,
     CpuPart,
     Delegation,
+    Derived,
     Estimate,
     Host,
     Metric,
     Model,
     Number,
     Priced,
-    Provenance,
     Simulator,
     Source,
     SourceLine,
     Target,
-    Tool,
     TosaOperation,
     Unavailable,
     VelaOperation,
@@ -245,13 +244,9 @@ class Phase(Part):
     npu_cycles: PhaseCycles
 
 
-class Profile(Part, tag_field="schema", tag="profile/1"):
+class Profile(Derived[Literal["pass", "fail"]], tag_field="schema", tag="profile/1"):
     """Where the cycles and bytes of an inference go."""
 
-    status: Literal["pass", "fail"]
-    created: str
-    tool: Tool
-    provenance: Provenance
     model: Model
     target: Target | None = None
     priced: Priced | None = None

@@ -9,6 +9,7 @@ from ethosu_sdk.records.common import (
     Core,
     Counter,
     CpuPart,
+    Derived,
     Dtype,
     Host,
     Loaded,
@@ -16,11 +17,9 @@ from ethosu_sdk.records.common import (
     Model,
     Number,
     Priced,
-    Provenance,
     Simulator,
     Source,
     Target,
-    Tool,
     Unavailable,
     Use,
     Verdict,
@@ -196,13 +195,9 @@ class Piece(Part):
     counters: tuple[Counter, ...]
 
 
-class Run(Part, tag_field="schema", tag="run-result/1"):
+class Run(Derived[Literal["pass", "fail"]], tag_field="schema", tag="run-result/1"):
     """What happened in one simulated run."""
 
-    status: Literal["pass", "fail"]
-    created: str
-    tool: Tool
-    provenance: Provenance
     model: Model
     board: Literal["corstone-300", "corstone-320", "host"]
     board_reason: str

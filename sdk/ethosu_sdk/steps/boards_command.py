@@ -8,7 +8,7 @@ from dataclasses import asdict
 from rich.console import RenderableType
 from rich.table import Table
 
-from ethosu_sdk import provenance, records, schema
+from ethosu_sdk import provenance, schema
 from ethosu_sdk.boards import profiles
 from ethosu_sdk.boards.profile import BoardMemory, BoardProfile, VelaSystem
 from ethosu_sdk.console.fitting import Ranked
@@ -28,10 +28,7 @@ def boards(word: str | None, reporter: Reporter) -> None:
     """
     found = [profiles.find(name) for name in (profiles.names() if word is None else [word])]
     record: Record = {
-        "schema": kinds.BOARDS.schema,
-        "status": "pass",
-        "created": records.timestamp(),
-        "tool": provenance.tool().to_json(),
+        **provenance.opening(kinds.BOARDS.schema, "pass"),
         "boards": [_row(profile) for profile in found],
     }
     schema.check(record, "the list of boards")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.table import Table
 
-from ethosu_sdk import provenance, records, schema
+from ethosu_sdk import provenance, schema
 from ethosu_sdk.aot.zoo import ZooEntry, entries, packages
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
@@ -16,10 +16,7 @@ _USUAL_DTYPE = "float32"
 def zoo(reporter: Reporter) -> None:
     """List the zoo. Nothing is built, and torch is not imported."""
     record: Record = {
-        "schema": kinds.ZOO.schema,
-        "status": "pass",
-        "created": records.timestamp(),
-        "tool": provenance.tool().to_json(),
+        **provenance.opening(kinds.ZOO.schema, "pass"),
         "models": [_row(entry) for entry in entries()],
     }
     schema.check(record, "the list of the zoo")

@@ -13,7 +13,7 @@ from typing import Any
 
 from rich.console import RenderableType
 
-from ethosu_sdk import extras, plain_text, provenance, records, schema
+from ethosu_sdk import extras, plain_text, provenance, schema
 from ethosu_sdk.console.fitting import RowByRow
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
@@ -48,10 +48,7 @@ def query(sql: str, folder: Path | None, as_csv: bool, reporter: Reporter) -> Re
     names, rows = _answer(table, sql)
     found = [dict(zip(names, row, strict=True)) for row in rows]
     record = {
-        "schema": kinds.SWEEP_ANSWER.schema,
-        "status": "pass",
-        "created": records.timestamp(),
-        "tool": provenance.tool().to_json(),
+        **provenance.opening(kinds.SWEEP_ANSWER.schema, "pass"),
         "query": sql,
         "columns": names,
         "rows": found,

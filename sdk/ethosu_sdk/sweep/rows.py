@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ethosu_sdk import provenance, records, schema
+from ethosu_sdk import provenance, schema
 from ethosu_sdk.aot.facts.evaluation import FLOAT
 from ethosu_sdk.files import hashing, json_text
 from ethosu_sdk.records import Record, kinds
@@ -89,10 +89,7 @@ def write(out: Path, task: Mapping[str, Any], outcome: Mapping[str, Any]) -> Row
     exact = [name for name, value in found.items() if value == math.inf]
     limits = {key: task[key] for key in ("time_s", "memory_bytes") if task[key] is not None}
     record = {
-        "schema": kinds.SWEEP_CELL.schema,
-        "status": status,
-        "created": records.timestamp(),
-        "tool": provenance.tool().to_json(),
+        **provenance.opening(kinds.SWEEP_CELL.schema, status),
         "key": task["key"],
         "model_sha256": task["model_sha256"],
         "cell": {name: value for name, value in task["dimensions"].items() if value is not None},

@@ -11,14 +11,14 @@ from ethosu_sdk import schema
 from tests.integration.advise.programs import Advised, Record
 from tests.integration.cli import sdk
 from tests.places import GOLDEN_PTE
+from tests.records import printed
 
 
 @pytest.mark.toolchain
 @pytest.mark.qemu
 def test_a_program_is_run_first(tmp_path: Path) -> None:
     done = sdk("advise", GOLDEN_PTE / "add_u55.pte", "-o", "out", "--json", cwd=tmp_path)
-    assert done.code == 0, done.err
-    record = json.loads(done.out)
+    record = printed(done)
     assert record == json.loads((tmp_path / "out" / "advice.json").read_text(encoding="utf-8"))
     assert schema.problems(record) == []
     unknown = {row["rule"] for row in record["silent"] if row["state"] == "unknown"}

@@ -10,6 +10,7 @@ import pytest
 from ethosu_sdk import schema
 from tests.integration.advise.programs import Advised, advised, compiled
 from tests.integration.cli import sdk
+from tests.records import printed
 
 pytestmark = [pytest.mark.torch, pytest.mark.qemu, pytest.mark.toolchain]
 
@@ -95,8 +96,7 @@ def test_the_trial_has_its_gain_and_compares_outputs(tried: Advised, followed: P
     assert trial["command"] == tried.one("cortex-m-fallback")["command"]
     folder = tried.folder.parent
     done = sdk("run", followed, "--cpu-cycles", "-o", "by-hand", "-q", "--json", cwd=folder)
-    assert done.code == 0, done.err
-    run = json.loads(done.out)
+    run = printed(done)
     before, after = _figure(trial, "total cycles")
     assert after == pytest.approx(run["npu"]["cycles"]["value"] + run["cpu"]["cycles"]["value"], rel=1e-4)
     assert after < before

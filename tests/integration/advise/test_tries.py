@@ -14,6 +14,7 @@ from ethosu_sdk import schema
 from ethosu_sdk.files import locks, writing
 from tests.integration.advise.networks import NETWORKS
 from tests.integration.cli import COMMAND, assert_clear, sdk
+from tests.records import printed
 
 pytestmark = [pytest.mark.torch]
 
@@ -99,9 +100,7 @@ def by_hand(
     assert done.code == 0, done.err
     (program,) = (folder / f"hand_{name}").glob("*.pte")
     done = sdk("run", program, *where, "-q", "--json", cwd=folder)
-    assert done.code == 0, done.err
-    record: Record = json.loads(done.out)
-    return record
+    return printed(done)
 
 
 @pytest.mark.parametrize(

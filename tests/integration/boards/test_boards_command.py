@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from ethosu_sdk import schema
 from ethosu_sdk.boards import profiles
-from tests.integration.cli import Outcome, sdk
+from tests.integration.cli import sdk
+from tests.records import printed
 
 OURS = """like = "alif-e8-hp"
 [systems]
@@ -24,18 +24,11 @@ OffChipFlash_clock_scale = 0.25
 """
 
 
-def record(outcome: Outcome) -> dict[str, Any]:
-    assert outcome.code == 0, outcome.err
-    found: dict[str, Any] = json.loads(outcome.out)
-    assert schema.problems(found) == []
-    return found
-
-
 def test_the_list_and_its_record(tmp_path: Path) -> None:
     shown = sdk("boards", cwd=tmp_path)
     assert shown.code == 0, shown.err
     assert [line.split()[0] for line in shown.out.splitlines()[1:]] == list(profiles.names())
-    found = record(sdk("boards", "--json", cwd=tmp_path))
+    found = printed(sdk("boards", "--json", cwd=tmp_path))
     assert [row["name"] for row in found["boards"]] == list(profiles.names())
     assert list(tmp_path.iterdir()) == []
 
@@ -45,7 +38,7 @@ def test_one_board_with_its_sources(tmp_path: Path) -> None:
     assert shown.code == 0, shown.err
     for words in ("RTSS_HP_SRAM_MRAM", "5.5 MiB", "29 NPU cycles", "ensemble_vela.ini", "absent: not public"):
         assert words in shown.out
-    (board,) = record(sdk("boards", "alif-e8-hp", "--json", cwd=tmp_path))["boards"]
+    (board,) = printed(sdk("boards", "alif-e8-hp", "--json", cwd=tmp_path))["boards"]
     assert board["cpu"] == {"core": "cortex-m55", "clock_hz": 400_000_000}
     sources = {row["value"]: row["source"] for row in board["sources"]}
     assert sources["cpu.icache_bytes"] == "not public"
@@ -53,7 +46,7 @@ def test_one_board_with_its_sources(tmp_path: Path) -> None:
 
 def test_a_file_of_the_users(tmp_path: Path) -> None:
     (tmp_path / "ours.toml").write_text(OURS)
-    (board,) = record(sdk("boards", "ours.toml", "--json", cwd=tmp_path))["boards"]
+    (board,) = printed(sdk("boards", "ours.toml", "--json", cwd=tmp_path))["boards"]
     assert (board["name"], [row["name"] for row in board["systems"]]) == ("ours", ["ours"])
 
 
@@ -98,7 +91,7 @@ def estimated_clock(found: dict[str, Any]) -> float:
 @pytest.mark.torch
 def test_a_program_for_a_board(tmp_path: Path) -> None:
     """The board gives target and settings. The program is the one that the same text makes as a file."""
-    compiled = record(sdk("compile", "zoo:add", "--system", "alif-e8-hp", "--json", cwd=tmp_path))
+    compiled = printed(sdk("compile", "zoo:add", "--system", "alif-e8-hp", "--json", cwd=tmp_path))
     profile = profiles.find("alif-e8-hp")
     assert compiled["board_profile"] == {"name": "alif-e8-hp", "sha256": profile.sha256}
     assert compiled["target"] == {
@@ -118,7 +111,7 @@ def test_a_program_for_a_board(tmp_path: Path) -> None:
         "--memory-mode",
         "Shared_Sram",
     )
-    same = record(
+    same = printed(
         sdk("compile", "zoo:add", "--vela-config", "alif.ini", *given, "--json", "-o", "same", cwd=tmp_path)
     )
     assert "board_profile" not in same
@@ -130,7 +123,7 @@ def test_a_program_for_a_users_board_runs_and_is_made_anew_when_the_board_change
     board = tmp_path / "ours.toml"
     board.write_text(OURS)
     command = ("run", "zoo:add", "--system", board, "--simulator", "host", "--json")
-    ran = record(sdk(*command, cwd=tmp_path))
+    ran = printed(sdk(*command, cwd=tmp_path))
     assert (ran["status"], ran["target"]["system_config"]) == ("pass", "ours")
     (path,) = tmp_path.glob("build/*/add.compile.json")
     first = json.loads(path.read_text())
@@ -139,7 +132,7 @@ def test_a_program_for_a_users_board_runs_and_is_made_anew_when_the_board_change
         (row["role"], row.get("file")) for row in first["provenance"]["inputs"]
     }
     board.write_text(OURS.replace("123e6", "124e6"))
-    record(sdk(*command, cwd=tmp_path))
+    printed(sdk(*command, cwd=tmp_path))
     second = json.loads(path.read_text())
     assert estimated_clock(second) == 124e6
     assert second["system"]["sha256"] != first["system"]["sha256"]

@@ -4,7 +4,6 @@ its own file."""
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 
 from ethosu_sdk.boards import profiles
 from ethosu_sdk.boards.profile import BoardProfile
+from tests import processes
 from tests.conftest import ZooPte
 
 pytestmark = pytest.mark.torch
@@ -34,14 +34,7 @@ def vela(zoo_pte: ZooPte, folder: Path, runs: Sequence[list[str]]) -> list[dict[
     """What Vela makes of the zoo's digits_cnn with each of these flags."""
     output = zoo_pte("digits_cnn")
     graph = output.pte.parent / output.delegates[0].tosa_file
-    done = subprocess.run(
-        [sys.executable, RUNS, graph, folder],
-        input=json.dumps(runs),
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=True,
-    )
+    done = processes.run([sys.executable, RUNS, graph, folder], given=json.dumps(runs), check=True)
     found: list[dict[str, Any]] = json.loads(done.stdout.splitlines()[-1])
     assert len(found) == len(runs)
     return found

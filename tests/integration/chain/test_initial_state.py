@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from tests.integration.cli import sdk
+from tests.records import printed
 
 pytestmark = [pytest.mark.torch, pytest.mark.qemu, pytest.mark.toolchain]
 
@@ -118,6 +119,4 @@ def test_arms_runner_gives_the_same_for_a_program_with_a_state(folder: Path, pro
 def run(folder: Path, program: Path, simulator: str, *options: str) -> dict[str, Any]:
     """The record of a run that passes."""
     outcome = sdk("run", program, "--simulator", simulator, "-o", "out", "--json", *options, cwd=folder)
-    assert outcome.code == 0, outcome.err
-    record: dict[str, Any] = json.loads(outcome.out)
-    return record
+    return printed(outcome)

@@ -13,6 +13,7 @@ from ethosu_sdk.npu import program
 from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.operation import BlockOp
 from tests.integration.cli import Outcome, sdk
+from tests.records import read
 
 Record = dict[str, Any]
 MODEL = "digits_cnn"
@@ -41,13 +42,6 @@ def compare(*words: str | Path, cwd: Path) -> Compared:
     """`compare` with `words`, and the record that it wrote."""
     done = sdk("compare", *words, "-o", "out", cwd=cwd)
     return Compared(done, read(cwd / "out" / "compare.json"))
-
-
-def read(path: Path) -> Record:
-    """A JSON file."""
-    record = json.loads(path.read_text(encoding="utf-8"))
-    assert isinstance(record, dict)
-    return record
 
 
 def changed(source: Path, target: Path, change: Callable[[Record], None]) -> Path:

@@ -13,8 +13,9 @@ from ethosu_sdk import schema
 from ethosu_sdk.readers.compare import compare_command
 from ethosu_sdk.readers.compare.options import CompareOptions
 from tests.integration.cli import sdk
-from tests.integration.compare.runs import Record, changed, compare, read, run_on_host, with_another_scale
+from tests.integration.compare.runs import Record, changed, compare, run_on_host, with_another_scale
 from tests.places import GOLDEN_PTE, ROOT
+from tests.records import read
 
 EXAMPLES = ROOT / "schemas" / "examples" / "valid"
 MODES = ("--allow", "model", "--allow", "memory_mode")

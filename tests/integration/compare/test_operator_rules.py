@@ -8,8 +8,9 @@ from junitparser import JUnitXml
 
 from ethosu_sdk import schema
 from tests.integration.cli import sdk
-from tests.integration.compare.runs import Compared, Record, changed, compare, read
+from tests.integration.compare.runs import Compared, Record, changed, compare
 from tests.places import ROOT
+from tests.records import read
 
 SOURCE = ROOT / "schemas" / "examples" / "valid" / "profile-digits_cnn.json"
 LINEAR, CONV = "7", "3"  # modules: 1,317 and 3,190 modelled cycles

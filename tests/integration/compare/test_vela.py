@@ -11,7 +11,8 @@ import pytest
 
 from tests.integration.cli import sdk
 from tests.integration.compare.conftest import BROKEN, OWN, SLOWER, WRONG
-from tests.integration.compare.runs import MODEL, compare, read
+from tests.integration.compare.runs import MODEL, compare
+from tests.records import read
 
 pytestmark = [pytest.mark.torch]
 

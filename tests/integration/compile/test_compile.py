@@ -2,7 +2,6 @@
 
 import csv
 import hashlib
-import os
 import re
 import subprocess
 import sys
@@ -22,7 +21,7 @@ from ethosu_sdk.aot.lowering import acceleration
 from ethosu_sdk.errors import BuildError, InputError, UsageError
 from ethosu_sdk.program_options import ProgramOptions
 from ethosu_sdk.targets import parse_target
-from tests import warm
+from tests import processes, warm
 from tests.conftest import ZooPte
 from tests.integration.compile.sources import TWO_INPUTS
 
@@ -131,13 +130,11 @@ def test_the_digits_model_has_learnt_its_task() -> None:
 
 
 def in_child(script: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    return processes.run(
         [sys.executable, "-c", textwrap.dedent(script), *arguments],
-        capture_output=True,
-        text=True,
         check=True,
-        timeout=300,
-        env={**os.environ, **environment},
+        timeout_s=300,
+        env=environment,
     )
 
 

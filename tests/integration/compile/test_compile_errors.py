@@ -3,7 +3,6 @@
 The pipeline runs in this process, so that torch is imported once for all cases.
 """
 
-import subprocess
 import sys
 import textwrap
 from collections.abc import Callable
@@ -18,6 +17,7 @@ from ethosu_sdk.aot.pipeline import stages
 from ethosu_sdk.errors import BuildError, InputError, SdkError
 from ethosu_sdk.program_options import ProgramOptions
 from ethosu_sdk.targets import Target, parse_target
+from tests import processes
 from tests.integration.compile.refusal import refusal
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
@@ -195,12 +195,8 @@ except SdkError as error:
 
 
 def test_a_disk_that_takes_no_more(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", FILE_LIMIT, tmp_path / "out", "4000"],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=300,
+    done = processes.run(
+        [sys.executable, "-c", FILE_LIMIT, tmp_path / "out", "4000"], check=True, timeout_s=300
     )
     assert done.stdout.startswith("5 ")
     assert "cannot be written: File too large" in done.stdout

@@ -1,7 +1,6 @@
 """Vela compiles for every target, system configuration and memory mode that the SDK lets go together."""
 
 import json
-import subprocess
 import sys
 import textwrap
 from pathlib import Path
@@ -9,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from ethosu_sdk.targets import accelerator, families
+from tests import processes
 from tests.conftest import ZooPte
 
 pytestmark = pytest.mark.torch
@@ -40,12 +40,8 @@ Path(sys.argv[2]).write_text(json.dumps(found))
 
 def test_every_allowed_combination_compiles(zoo_pte: ZooPte, tmp_path: Path) -> None:
     graph = zoo_pte("add").pte.with_name("delegate0.tosa")
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(COMPILE_ALL), graph, tmp_path / "found.json"],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
+    done = processes.run(
+        [sys.executable, "-c", textwrap.dedent(COMPILE_ALL), graph, tmp_path / "found.json"], timeout_s=300
     )
     assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads((tmp_path / "found.json").read_text())

@@ -12,7 +12,8 @@ from junitparser import JUnitXml
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace, TrackEvent
 
 from tests.integration.cli import sdk
-from tests.integration.convert.reading import EXAMPLES, convert, example, refused
+from tests.integration.convert.reading import EXAMPLES, convert, refused
+from tests.records import example
 
 UNIT_STAGES = {
     "MAC unit": "mac",

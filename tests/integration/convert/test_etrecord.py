@@ -1,7 +1,6 @@
 """`compile --etrecord`: with it, ExecuTorch's Inspector finds the module and line of every event of `convert`."""
 
 import json
-import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
@@ -10,9 +9,11 @@ from typing import Any
 import pytest
 
 from ethosu_sdk import schema
+from tests import processes
 from tests.integration.cli import sdk
 from tests.integration.convert.reading import convert
 from tests.places import ROOT
+from tests.records import read
 
 # Pooling by a stride above 3 is no operator of an Ethos-U55: there are two delegates.
 MODEL = """
@@ -53,31 +54,20 @@ def _compiled(folder: Path, *options: str) -> bytes:
     return (folder / "run" / "net.pte").read_bytes()
 
 
-def _read(path: Path) -> Record:
-    record = json.loads(path.read_text(encoding="utf-8"))
-    assert isinstance(record, dict)
-    return record
-
-
 def _profiled(folder: Path) -> Record:
     """The profile of the program in ``run``."""
     for words in (("run", "run/net.pte", "--simulator", "host", "-o", "run"), ("profile", "run")):
         done = sdk(*words, "-q", cwd=folder)
         assert done.code == 0, done.err
-    return _read(folder / "run" / "profile.json")
+    return read(folder / "run" / "profile.json")
 
 
 def _inspected(folder: Path) -> Record:
     """What the Inspector tells of the run with its ETRecord."""
     convert(folder / "run", "etdump", folder)
     words = ("converted", "run/net.etrecord", "stem_pool", *DELEGATED)
-    done = subprocess.run(
-        [sys.executable, ROOT / "tests" / "integration" / "convert" / "etrecord_child.py", *words],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
+    done = processes.run(
+        [sys.executable, ROOT / "tests" / "integration" / "convert" / "etrecord_child.py", *words], cwd=folder
     )
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout.strip().splitlines()[-1])
@@ -87,7 +77,7 @@ def _inspected(folder: Path) -> Record:
 
 def test_the_inspector_finds_module_and_line_of_every_operation(tmp_path: Path) -> None:
     program = _compiled(tmp_path, "--etrecord")
-    assert _read(tmp_path / "run" / "net.compile.json")["files"]["etrecord"] == "net.etrecord"
+    assert read(tmp_path / "run" / "net.compile.json")["files"]["etrecord"] == "net.etrecord"
     profile = _profiled(tmp_path)
     found = _inspected(tmp_path)
     _check_totals(profile, found)
@@ -96,7 +86,7 @@ def test_the_inspector_finds_module_and_line_of_every_operation(tmp_path: Path) 
     # A compilation without the option makes the same program, and takes the other's record away.
     assert _compiled(tmp_path) == program
     assert not (tmp_path / "run" / "net.etrecord").exists()
-    record = _read(tmp_path / "run" / "net.compile.json")
+    record = read(tmp_path / "run" / "net.compile.json")
     assert "etrecord" not in record["files"]
     assert schema.problems(record) == []
 

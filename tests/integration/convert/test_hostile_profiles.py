@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from tests.integration.cli import Outcome, sdk
-from tests.integration.convert.reading import convert, example, refused
+from tests.integration.convert.reading import convert, refused
+from tests.records import example
 
 HUGE = 10**399
 

@@ -11,8 +11,9 @@ from urllib.parse import urlsplit
 import pytest
 from jsonschema import Draft4Validator
 
-from tests.integration.convert.reading import convert, example
+from tests.integration.convert.reading import convert
 from tests.places import ROOT
+from tests.records import example
 
 SARIF_SCHEMA = ROOT / "tests" / "golden" / "formats" / "sarif-2.1.0-rtm.5.json"
 

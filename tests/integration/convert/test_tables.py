@@ -16,7 +16,8 @@ import pytest
 from ethosu_sdk.files import csv_text
 from ethosu_sdk.records import kinds
 from ethosu_sdk.tables import profile_columns
-from tests.integration.convert.reading import convert, example, refused
+from tests.integration.convert.reading import convert, refused
+from tests.records import example
 
 Record = dict[str, Any]
 

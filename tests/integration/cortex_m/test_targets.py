@@ -4,7 +4,6 @@ The references are ExecuTorch's own in Python, which `compile` executes; a recor
 bits.
 """
 
-import json
 import re
 import shlex
 from pathlib import Path
@@ -16,6 +15,7 @@ import pytest
 from tests.integration.cli import sdk
 from tests.integration.cortex_m import refused_models
 from tests.places import ROOT
+from tests.records import read
 
 pytestmark = [pytest.mark.torch, pytest.mark.qemu, pytest.mark.toolchain]
 
@@ -26,18 +26,13 @@ ON_ARMS_RUNNER = {"ds_cnn": 11, "resnet8": 13, "mobilenet_v1_025": 28, "deep_aut
 POOLING = "cortex_m::quantized_avg_pool2d_nhwc.out"
 
 
-def _record(path: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return found
-
-
 @pytest.mark.parametrize("name", NETWORKS)
 def test_a_network_gives_the_references_bits_on_cortex_m55(name: str, tmp_path: Path) -> None:
     runtime = "both" if name in ON_ARMS_RUNNER else "own"
     options = ("--target", "cortex-m55", "--runtime", runtime, "-o", "out", "-q")
     outcome = sdk("run", f"zoo:{name}", *options, cwd=tmp_path)
     assert outcome.code == 0, outcome.err
-    record = _record(tmp_path / "out" / f"{name}.compile.json")
+    record = read(tmp_path / "out" / f"{name}.compile.json")
     called = {row["name"] for row in record["cpu_operators"]}
     assert record["core"] == "cortex-m55"
     assert "target" not in record
@@ -46,7 +41,7 @@ def test_a_network_gives_the_references_bits_on_cortex_m55(name: str, tmp_path: 
     assert all(row.startswith("cortex_m::") for row in called)
     dialect = record["check"]["dialect"]
     assert dialect["equal"] == dialect["elements"] > 0
-    run = _record(tmp_path / "out" / "run.json")
+    run = read(tmp_path / "out" / "run.json")
     assert run["board"] == "corstone-300"
     # The firmware on QEMU gives what the host simulator gave, whose digest the check has.
     assert [row["sha256"] for row in run["outputs"]] == [row["sha256"] for row in record["check"]["outputs"]]
@@ -76,19 +71,19 @@ def test_a_refused_operator_gives_the_references_bits_between_delegates(name: st
     )
     outcome = sdk("run", "net.py", "--fallback", "cortex-m", "-o", "out", "-q", cwd=tmp_path)
     assert outcome.code == 0, outcome.err
-    record = _record(tmp_path / "out" / "net.compile.json")
+    record = read(tmp_path / "out" / "net.compile.json")
     assert len(record["delegates"]) >= 2
     assert POOLING in {row["name"] for row in record["cpu_operators"]}
     dialect = record["check"]["dialect"]
     assert dialect["equal"] == dialect["elements"] > 0
-    run = _record(tmp_path / "out" / "run.json")
+    run = read(tmp_path / "out" / "run.json")
     assert [row["sha256"] for row in run["outputs"]] == [row["sha256"] for row in record["check"]["outputs"]]
 
 
 def test_without_the_fallback_the_portable_kernel_stays(tmp_path: Path) -> None:
     options = ("--fallback", "portable", "-o", "out", "-q")
     assert sdk("compile", "zoo:ds_cnn", *options, cwd=tmp_path).code == 0
-    record = _record(tmp_path / "out" / "ds_cnn.compile.json")
+    record = read(tmp_path / "out" / "ds_cnn.compile.json")
     assert _foretold(record)["aten::avg_pool2d.out"] == [POOLING]
     assert record["layout_changes"] == {"calls": 0, "bytes": 0}
     assert "dialect" not in record["check"]
@@ -111,7 +106,7 @@ def test_operators_that_the_backend_would_take_are_foretold(tmp_path: Path) -> N
     for fallback in ("portable", "cortex-m"):
         options = ("--no-delegate", "--no-check", "--fallback", fallback, "-o", fallback, "-q")
         assert sdk("compile", "net.py", *options, cwd=tmp_path).code == 0
-        found.append(_record(tmp_path / fallback / "net.compile.json"))
+        found.append(read(tmp_path / fallback / "net.compile.json"))
     foretold = sorted(name for names in _foretold(found[0]).values() for name in names)
     computing = [row for row in found[1]["cpu_operators"] if row["name"].startswith("cortex_m::")]
     conversions = (
@@ -134,7 +129,7 @@ def test_the_commands_of_the_guide_run(tmp_path: Path) -> None:
     for command in commands:
         outcome = sdk(*shlex.split(command), cwd=tmp_path)
         assert outcome.code == 0, outcome.err
-    record = _record(tmp_path / "build" / "ds_cnn-ethos-u55-128" / "ds_cnn.compile.json")
+    record = read(tmp_path / "build" / "ds_cnn-ethos-u55-128" / "ds_cnn.compile.json")
     assert record["options"]["fallback"] == "cortex-m"
     assert record["layout_changes"]["calls"] == 1
 
@@ -161,7 +156,7 @@ def test_what_does_not_fit_is_refused_with_a_way_out(
 def test_a_program_for_cortex_m85_has_its_board(tmp_path: Path) -> None:
     assert sdk("compile", "zoo:ds_cnn", "--target", "cortex-m85", "-o", "out", "-q", cwd=tmp_path).code == 0
     assert sdk("build", "out/ds_cnn.pte", "-q", cwd=tmp_path).code == 0
-    assert _record(tmp_path / "out" / "build.json")["board"] == "corstone-320"
+    assert read(tmp_path / "out" / "build.json")["board"] == "corstone-320"
 
 
 def test_a_processor_is_a_row_of_a_sweep(tmp_path: Path) -> None:
@@ -178,7 +173,7 @@ def test_a_processor_is_a_row_of_a_sweep(tmp_path: Path) -> None:
     outcome = sdk("sweep", "sweep.toml", "-o", "store", "-q", cwd=tmp_path)
     assert outcome.code == 0, outcome.err
     (cell,) = (tmp_path / "store").rglob("cell.json")
-    record = _record(cell)
+    record = read(cell)
     assert record["status"] == "pass"
     assert record["cell"]["target"] == "cortex-m55"
     assert record["cell"]["memory_mode"] == "none"

@@ -1,18 +1,17 @@
 """Machine code of a few instructions, by LLVM's assembler."""
 
 import re
-import subprocess
+
+from tests import processes
 
 _ENCODING = re.compile(r"@ encoding: \[([^\]]*)\]")
 
 
 def assemble(text: str) -> bytes:
     """The code of `text`, instructions with ``;`` between them."""
-    done = subprocess.run(
+    done = processes.run(
         ["llvm-mc-19", "-triple=thumbv8.1m.main-none-eabi", "-mcpu=cortex-m85", "--show-encoding"],
-        input=text.replace(";", "\n") + "\n",
-        capture_output=True,
-        text=True,
+        given=text.replace(";", "\n") + "\n",
         check=True,
     )
     parts = [match.split(",") for match in _ENCODING.findall(done.stdout)]

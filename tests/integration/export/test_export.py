@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import yaml
 
-from ethosu_sdk import schema
 from tests.integration.cli import Outcome, sdk
 from tests.places import GOLDEN_PTE, ROOT
+from tests.records import printed
 
 CONV = GOLDEN_PTE / "conv_u65_int8.pte"  # Dedicated_Sram: scratch and fast scratch
 SOFTMAX = GOLDEN_PTE / "softmax.pte"
@@ -28,9 +28,7 @@ Record = dict[str, Any]
 
 def _export(program: Path, folder: Path, *options: str | Path) -> Record:
     done = sdk("export", program, "-o", folder, "--json", *options, cwd=folder.parent)
-    assert done.code == 0, done.err
-    record = json.loads(done.out)
-    assert schema.problems(record) == []
+    record = printed(done)
     assert sdk("validate", folder, cwd=folder.parent).code == 0
     assert isinstance(record, dict)
     return record

@@ -12,7 +12,6 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -24,6 +23,7 @@ from ethosu_sdk.feeds.stepping import Steps
 from ethosu_sdk.files import hashing, locks, writing
 from tests.integration.cli import Outcome, sdk
 from tests.places import ROOT
+from tests.records import read
 
 pytestmark = [pytest.mark.qemu, pytest.mark.toolchain, pytest.mark.torch]
 PAGE = ROOT / "docs" / "guide" / "external-weights.md"
@@ -72,12 +72,6 @@ def check_refused(done: Outcome, message: str, code: int = 3) -> None:
     assert "Traceback" not in done.err
 
 
-def record(path: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    assert schema.problems(found) == []
-    return found
-
-
 def output(folder: Path) -> np.ndarray:
     return npz.read_npz(folder / "outputs.npz")["output0"]
 
@@ -109,9 +103,9 @@ def test_records_name_every_data_file(programs: Path, tmp_path: Path) -> None:
         for row in data_of(folder)
     ]
     for name in ("build.json", "run.json"):
-        rows = record(out / name)["provenance"]["inputs"]
+        rows = read(out / name)["provenance"]["inputs"]
         assert [row for row in rows if row["role"] == "data"] == expected
-    pools = {row["name"]: row for row in record(out / "build.json")["memory"]["pools"]}
+    pools = {row["name"]: row for row in read(out / "build.json")["memory"]["pools"]}
     assert pools["model_data"]["size_bytes"] >= sum(row["bytes"] for row in expected)
     assert sdk("validate", out, cwd=tmp_path).code == 0
     shown = sdk("inspect", folder / "u55_both.pte", *given(data_of(folder)), "--json", cwd=tmp_path)
@@ -134,7 +128,7 @@ def test_verify_and_profile_take_the_data_files(programs: Path, tmp_path: Path) 
         cwd=tmp_path,
     )
     assert done.code == 0, done.err
-    assert record(tmp_path / "profiled" / "profile.json")["operations"]
+    assert read(tmp_path / "profiled" / "profile.json")["operations"]
 
 
 @pytest.mark.parametrize(("memory", "differs"), [("sram", True), ("ddr", False)])
@@ -145,10 +139,10 @@ def test_data_files_lie_in_the_memory_that_was_chosen(
     folder, out = programs / "u55_both", tmp_path / "out"
     done = run(folder, out, "--data-memory", memory)
     assert done.code == 0, done.err
-    pools = {row["name"]: row for row in record(out / "build.json")["memory"]["pools"]}
+    pools = {row["name"]: row for row in read(out / "build.json")["memory"]["pools"]}
     assert pools["model_data"]["region"] == memory.upper()
     assert pools["model"]["region"] == "DDR"
-    found = record(out / "run.json")
+    found = read(out / "run.json")
     assert any("--data-memory" in note for note in found.get("notes", ())) == differs
     assert run(programs / "u55_inside", tmp_path / "inside", "--simulator", "host").code == 0
     assert output(out).tobytes() == output(tmp_path / "inside").tobytes()
@@ -187,10 +181,10 @@ def test_a_changed_constant_is_another_program_and_another_firmware(programs: Pa
     """Nothing but the records can tell: ExecuTorch keeps no digest of a tensor."""
     folder, out = programs / "outside", tmp_path / "out"
     assert run(folder, out).code == 0
-    before, first = output(out), record(out / "build.json")
+    before, first = output(out), read(out / "build.json")
     done = run(folder, out, data=changed(folder, tmp_path))
     assert done.code == 0, done.err
-    after, second = output(out), record(out / "build.json")
+    after, second = output(out), read(out / "build.json")
     assert first["build_key"] != second["build_key"]
     assert (before != after).any()
     assert (

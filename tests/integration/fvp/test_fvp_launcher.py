@@ -14,6 +14,7 @@ import pytest
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.errors import UsageError
 from ethosu_sdk.installation.fvp import launchers as fvp_launchers
+from tests import processes
 from tests.integration.cli import sdk
 from tests.integration.qemu.firmware import traces
 from tests.integration.qemu.firmware.build import PARAMETERS_ADDRESS, Scenario, compile_program, parameters
@@ -58,9 +59,7 @@ class Launch:
         self, program: str, scenario: Scenario, first: int = 0, *options: str
     ) -> subprocess.CompletedProcess[str]:
         words = self.words(program, scenario, first, *options)
-        done = subprocess.run(
-            words, capture_output=True, text=True, timeout=120, check=False, cwd=self.folder
-        )
+        done = processes.run(words, cwd=self.folder)
         assert traces.qemu_processes(self.firmware) == []
         return done
 
@@ -140,9 +139,7 @@ def test_what_cannot_be_done_is_refused(
 def test_files_that_are_no_firmware_are_refused(launchers: Path, tmp_path: Path) -> None:
     (tmp_path / "text.elf").write_text("no ELF")
     for name in ("text.elf", "missing.elf"):
-        done = subprocess.run(
-            [launchers / U55, "-a", tmp_path / name], capture_output=True, text=True, timeout=60, check=False
-        )
+        done = processes.run([launchers / U55, "-a", tmp_path / name])
         assert done.returncode == 3
         assert name in done.stderr
 

@@ -20,6 +20,7 @@ import pytest
 
 from ethosu_sdk import redaction
 from ethosu_sdk.proc import sandbox
+from tests import processes
 from tests.integration.cli import Outcome, assert_clear, sdk
 from tests.integration.fvp.archives import BOARD, INSTALLER, VERSION, command, everything, good, running
 
@@ -32,15 +33,7 @@ def has_sandbox() -> bool:
 
 
 def install(path: Path, *words: str, env: dict[str, str] | None = None) -> Outcome:
-    done = subprocess.run(
-        command(path, *words),
-        cwd=path.parent,
-        env={**os.environ, **(env or {})},
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
+    done = processes.run(command(path, *words), cwd=path.parent, env=env or {})
     return Outcome(done.returncode, done.stdout, done.stderr)
 
 

@@ -13,6 +13,7 @@ from jsonschema import Draft202012Validator
 from referencing import Registry, Resource
 
 from ethosu_sdk.files import locks
+from tests import processes
 from tests.conftest import ZooPte
 from tests.integration.cli import sdk
 from tests.own_qemu import VARIABLE
@@ -71,9 +72,7 @@ def installed() -> Path:
         if not (folder / ".complete").is_file():
             venv.create(folder, clear=True, with_pip=True)
             argv = [folder / "bin" / "python", "-m", "pip", "install", "--quiet", *REQUIREMENTS]
-            done = subprocess.run(
-                argv, capture_output=True, text=True, timeout=INSTALL_TIMEOUT_S, check=False
-            )
+            done = processes.run(argv, timeout_s=INSTALL_TIMEOUT_S)
             if done.returncode != 0:
                 pytest.skip(f"mlia cannot be installed: {done.stderr.strip().splitlines()[-1]}")
             (folder / ".complete").touch()

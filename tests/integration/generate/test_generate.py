@@ -15,6 +15,7 @@ from ethosu_sdk.results import bundle
 from tests import own_qemu as corstone_qemu
 from tests.integration.cli import COMMAND, Outcome, assert_clear, sdk
 from tests.places import GOLDEN_PTE, ROOT
+from tests.records import printed
 
 pytestmark = [pytest.mark.torch, pytest.mark.qemu, pytest.mark.toolchain]
 
@@ -60,13 +61,6 @@ def generate(program: Path, folder: Path, *words: str | Path, env: dict[str, str
     return sdk("generate", program, "-o", "out", *words, "--json", cwd=folder, env=env, timeout_s=600)
 
 
-def record_of(outcome: Outcome) -> dict[str, Any]:
-    assert outcome.code == 0, outcome.err
-    record: dict[str, Any] = json.loads(outcome.out)
-    assert schema.problems(record) == []
-    return record
-
-
 def test_the_board_and_the_host_choose_the_tokens_of_the_quantised_model(
     program: Path, in_pytorch: dict[str, Any], tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
@@ -79,7 +73,7 @@ def test_the_board_and_the_host_choose_the_tokens_of_the_quantised_model(
         words = ["--tokens", PROMPT, "--max-tokens", str(COUNT), "--simulator", simulator]
         words += ["--board", "corstone-320", "--cpu-clock-mhz", "400"] if simulator == "qemu" else []
         env = corstone_qemu.environment("corstone-320", request) if simulator == "qemu" else {}
-        record = record_of(generate(program, folder, *words, env=env))
+        record = printed(generate(program, folder, *words, env=env))
         assert record["tokens"] == in_pytorch["tokens"]
         assert (record["stopped"], record["context"], record["steps"]) == ("length", 64, 3 + COUNT - 1)
         assert bundle.problems(folder / "out", bundle.read(folder / "out")) == []  # type: ignore[arg-type]
@@ -123,7 +117,7 @@ def test_text_in_and_out_seeds_ends_and_perplexity(
     given = ("--prompt", "w23 w850 w644", "--tokenizer", "tokenizer.json", "--simulator", "host")
     (tmp_path / "text.txt").write_text(" ".join(f"w{number}" for number in in_pytorch["scored"]))
     words = ("--eos", str(expected[4]), "--perplexity", "text.txt")
-    record = record_of(generate(program, tmp_path, *given, *words))
+    record = printed(generate(program, tmp_path, *given, *words))
     assert record["tokens"] == expected[:5]
     assert record["stopped"] == "eos"
     assert record["text"]["generated"].split() == [f"w{number}" for number in expected[:5]]
@@ -132,7 +126,7 @@ def test_text_in_and_out_seeds_ends_and_perplexity(
     assert measured["predicted"] == len(in_pytorch["scored"]) - 1
     assert measured["mean_nll"] == pytest.approx(in_pytorch["nll"], rel=0.01)
     drawn = [
-        record_of(generate(program, tmp_path, *given, "--temperature", "3", "--seed", seed))["tokens"]
+        printed(generate(program, tmp_path, *given, "--temperature", "3", "--seed", seed))["tokens"]
         for seed in ("1", "1", "2")
     ]
     assert drawn[0] == drawn[1] != drawn[2]
@@ -140,7 +134,7 @@ def test_text_in_and_out_seeds_ends_and_perplexity(
 
 def test_generation_ends_where_the_caches_are_full(program: Path, tmp_path: Path) -> None:
     prompt = ",".join(map(str, range(62)))
-    record = record_of(generate(program, tmp_path, "--tokens", prompt, "--simulator", "host"))
+    record = printed(generate(program, tmp_path, "--tokens", prompt, "--simulator", "host"))
     assert (record["stopped"], len(record["tokens"]), record["steps"]) == ("context", 3, 64)
 
 

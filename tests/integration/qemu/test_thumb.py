@@ -2,13 +2,13 @@
 
 import random
 import re
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from ethosu_sdk.simulators.qemu.thumb import Access, DecodeError, decode
+from tests import processes
 
 pytestmark = pytest.mark.toolchain
 
@@ -125,12 +125,9 @@ def disassemble(codes: list[bytes], folder: Path) -> list[str]:
     """The text of each instruction; every one is padded with no-operations to 8 bytes."""
     image = folder / "code.bin"
     image.write_bytes(b"".join(code + b"\x00\xbf" * ((8 - len(code)) // 2) for code in codes))
-    listing = subprocess.run(
+    listing = processes.run(
         ["arm-none-eabi-objdump", "-D", "-b", "binary", "-m", "arm", "-M", "force-thumb", str(image)],
         check=True,
-        capture_output=True,
-        text=True,
-        timeout=60,
     ).stdout
     found = {}
     for line in listing.splitlines():

@@ -1,6 +1,5 @@
 """Programs to report on, with the records beside them."""
 
-import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -23,10 +22,3 @@ def beside_its_record(name: str, zoo_pte: ZooPte, folder: Path) -> Path:
     shutil.copy(compiled.pte, program)
     json_text.write_json(folder / f"{name}.compile.json", record)
     return program
-
-
-def read(path: Path) -> Record:
-    """A JSON file."""
-    record = json.loads(path.read_text(encoding="utf-8"))
-    assert isinstance(record, dict)
-    return record

@@ -11,7 +11,7 @@ from ethosu_sdk.files import hashing, json_text
 from ethosu_sdk.npu import timing
 from tests.integration.browsing import BREAKING, HOSTILE, WINDOWS, Scheme, opened
 from tests.integration.cli import sdk
-from tests.integration.report.pages import read
+from tests.records import read
 
 pytestmark = [pytest.mark.torch, pytest.mark.toolchain, pytest.mark.qemu]
 

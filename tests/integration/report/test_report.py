@@ -13,8 +13,9 @@ from ethosu_sdk.files import hashing, json_text, writing
 from tests.conftest import ZooPte
 from tests.integration.browsing import HOSTILE, opened
 from tests.integration.cli import assert_clear, sdk
-from tests.integration.report.pages import Record, beside_its_record, read
+from tests.integration.report.pages import Record, beside_its_record
 from tests.places import ROOT
+from tests.records import read
 
 pytestmark = [pytest.mark.torch, pytest.mark.toolchain, pytest.mark.qemu]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 
 from ethosu_sdk import schema
 from tests.integration.cli import sdk
+from tests.records import printed
 
 pytestmark = [pytest.mark.torch, pytest.mark.toolchain, pytest.mark.qemu]
 # 2.7 MB of weights; Corstone-300 has 2 MiB of SRAM.
@@ -33,14 +33,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_run_and_build_agree_on_a_board_that_runs_it(folder: Path) -> None:
     outcome = sdk("run", "net.py", *U85, "-o", "default", "--json", cwd=folder, timeout_s=LIMIT_S)
-    assert outcome.code == 0, outcome.err
-    ran = json.loads(outcome.out)
+    ran = printed(outcome)
     assert ran["status"] == "pass"
     assert ran["model"]["bytes"] > 2_600_000
     assert ran["target"]["memory_mode"] == "Dedicated_Sram_384KB"
     outcome = sdk("build", "default/net.pte", "-o", "built", "--json", cwd=folder, timeout_s=LIMIT_S)
-    assert outcome.code == 0, outcome.err
-    built = json.loads(outcome.out)
+    built = printed(outcome)
     assert built["board"] == ran["board"] == "corstone-300"
     assert built["board_reason"] == ran["board_reason"]
     assert "qemu is installed here" in built["board_reason"]

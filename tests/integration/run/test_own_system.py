@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,7 +13,9 @@ from ethosu_sdk import pte
 from ethosu_sdk.evidence import input_image, uart
 from ethosu_sdk.firmware_build.elf import read_elf
 from ethosu_sdk.protocol import INPUT_IMAGE_NONCE_BYTES, INPUT_IMAGE_SYMBOL
+from tests import processes
 from tests.integration.cli import assert_clear, sdk
+from tests.records import read
 
 pytestmark = [pytest.mark.torch, pytest.mark.toolchain, pytest.mark.qemu]
 Record = dict[str, Any]
@@ -61,31 +61,26 @@ def stranger(folder: Path) -> Path:
     return path
 
 
-def record(path: Path) -> Record:
-    found: Record = json.loads(path.read_text(encoding="utf-8"))
-    return found
-
-
 def test_the_system_is_in_every_record(folder: Path) -> None:
-    system = record(folder / "out" / "digits_cnn.compile.json")["system"]
+    system = read(folder / "out" / "digits_cnn.compile.json")["system"]
     assert (system["name"], system["memory_mode"], system["clock_hz"]) == ("Board", "Tightly", 250e6)
     assert [row["bytes_per_cycle"] for row in system["memories"]] == [0.5 * 8, 0.1 * 8]
     assert [row["read_latency_cycles"] for row in system["memories"]] == [20, 90]
     for name in ("run", "profile"):
-        assert record(folder / "out" / f"{name}.json")["priced"] == {"compiled_for": True, "system": system}
-    profile = record(folder / "out" / "profile.json")
+        assert read(folder / "out" / f"{name}.json")["priced"] == {"compiled_for": True, "system": system}
+    profile = read(folder / "out" / "profile.json")
     assert (
         profile["totals"]["npu"]["cycles"][0]["value"]
-        == (record(folder / "out" / "run.json")["npu"]["cycles"]["value"])
+        == (read(folder / "out" / "run.json")["npu"]["cycles"]["value"])
     )
 
 
 def test_a_time_by_velas_estimate_is_velas_own(folder: Path) -> None:
     """Vela computes it from the clock of the user's file."""
-    compiled = record(folder / "out" / "digits_cnn.compile.json")
+    compiled = read(folder / "out" / "digits_cnn.compile.json")
     own = {row["name"]: row["value"] for row in compiled["delegates"][0]["estimates"]}
     assert own["core_clock"] == 250e6
-    profile = record(folder / "out" / "profile.json")
+    profile = read(folder / "out" / "profile.json")
     (estimated,) = (row for row in profile["totals"]["speed"] if row["source"] == "estimated")
     assert estimated["inference_s"] == pytest.approx(own["inference_time"], rel=1e-6)
 
@@ -96,7 +91,7 @@ def test_a_program_alone_is_found_in_the_cache(folder: Path) -> None:
     shutil.copy(folder / "out" / "digits_cnn.pte", alone)
     done = sdk("run", "digits_cnn.pte", "-o", "out", cwd=alone)
     assert done.code == 0, done.err
-    assert record(alone / "out" / "run.json")["priced"] == record(folder / "out" / "run.json")["priced"]
+    assert read(alone / "out" / "run.json")["priced"] == read(folder / "out" / "run.json")["priced"]
 
 
 def test_an_unknown_system_has_no_headline(stranger: Path) -> None:
@@ -105,7 +100,7 @@ def test_an_unknown_system_has_no_headline(stranger: Path) -> None:
     assert CAVEAT in done.out
     done = sdk("profile", stranger.parent, cwd=stranger.parent)
     assert done.code == 0, done.err
-    profile = record(stranger.parent / "profile.json")
+    profile = read(stranger.parent / "profile.json")
     assert profile["priced"]["compiled_for"] is False
     assert "clock" not in profile
     assert "speed" not in profile["totals"]
@@ -114,10 +109,10 @@ def test_an_unknown_system_has_no_headline(stranger: Path) -> None:
     assert "inferences/s" not in done.out
     given = sdk("profile", stranger.parent, "--vela-config", "../own.ini", "-o", "given", cwd=stranger.parent)
     assert given.code == 0, given.err
-    again = record(stranger.parent / "given" / "profile.json")
+    again = read(stranger.parent / "given" / "profile.json")
     assert again["priced"]["compiled_for"] is True
     assert again["totals"]["speed"]
-    known = record(stranger.parent.parent / "out" / "profile.json")
+    known = read(stranger.parent.parent / "out" / "profile.json")
     assert again["totals"]["npu"]["cycles"][0] == known["totals"]["npu"]["cycles"][0]
     assert again["totals"]["npu"]["cycles"][0] != profile["totals"]["npu"]["cycles"][0]
 
@@ -126,11 +121,11 @@ def test_firmware_goes_by_the_modes_areas_and_guesses_nothing(stranger: Path, fo
     assert_clear(sdk("build", stranger, "-o", "b", cwd=folder), 5, "memory mode 'Tightly'", "--vela-config")
     done = sdk("build", stranger, "--vela-config", "own.ini", "-o", "b", cwd=folder)
     assert done.code == 0, done.err
-    pools = {row["name"]: row["region"] for row in record(folder / "b" / "build.json")["memory"]["pools"]}
+    pools = {row["name"]: row["region"] for row in read(folder / "b" / "build.json")["memory"]["pools"]}
     assert (pools["model"], pools["scratch"]) == ("DDR", "SRAM")
     again = sdk("run", folder / "out" / "digits_cnn.pte", "--resident", "-o", "r", cwd=folder)
     assert again.code == 0, again.err
-    plain, resident = (record(folder / name / "run.json") for name in ("out", "r"))
+    plain, resident = (read(folder / name / "run.json") for name in ("out", "r"))
     assert [row["sha256"] for row in resident["outputs"]] == [row["sha256"] for row in plain["outputs"]]
     # The traffic of constants and arena goes through the ports that the mode has them at.
     assert resident["npu"] == plain["npu"]
@@ -174,19 +169,13 @@ def test_a_launcher_prices_the_file_that_it_is_given(folder: Path) -> None:
 
     def cycles(*options: str) -> int:
         words = ("FVP_Corstone_SSE-300_Ethos-U55", "-C", "mps3_board.uart0.out_file=uart.txt", *options)
-        done = subprocess.run(
+        done = processes.run(
             [sys.executable, "-P", "-m", "ethosu_sdk.fvp_launcher", *words, "--data", place, "-a", str(elf)],
             cwd=folder,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
         )
         assert done.returncode == 0, done.stderr
         rows = uart.parse((folder / "uart.txt").read_bytes()).records
         return sum(row.payload["cycles"] for row in rows if row.type == "pmu")
 
-    assert (
-        cycles("--vela-config", "own.ini") == (record(folder / "out" / "run.json")["npu"]["cycles"]["value"])
-    )
+    assert cycles("--vela-config", "own.ini") == (read(folder / "out" / "run.json")["npu"]["cycles"]["value"])
     assert cycles() != cycles("--vela-config=own.ini")

@@ -21,6 +21,7 @@ from ethosu_sdk.steps.run import run_command
 from ethosu_sdk.steps.run.options import RunOptions
 from tests.integration.cli import sdk
 from tests.places import GOLDEN_PTE
+from tests.records import printed
 
 pytestmark = [pytest.mark.qemu, pytest.mark.toolchain]
 ADD = GOLDEN_PTE / "add_u55.pte"
@@ -33,8 +34,7 @@ INTERRUPT_BYTES = (
 
 def run(path: Path, folder: Path, *options: str) -> dict[str, Any]:
     outcome = sdk("run", path, "-o", folder, "--json", *options, cwd=folder.parent)
-    assert outcome.code == 0, outcome.err
-    record = json.loads(outcome.out)
+    record = printed(outcome)
     assert isinstance(record, dict)
     assert schema.problems(record) == []
     return record

@@ -9,7 +9,6 @@ import importlib.metadata
 import json
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from elftools.elf.elffile import ELFFile
 
 from ethosu_sdk import npz, runtimes, schema
 from ethosu_sdk.files import hashing, writing
+from tests import processes
 from tests.conftest import ZooPte
 from tests.integration.cli import Outcome, sdk
 from tests.integration.hostile import added, delegating
@@ -223,14 +223,10 @@ def test_without_the_package_the_fix_is_named(tmp_path: Path) -> None:
         for entry in place.iterdir():
             if not entry.name.startswith(("mlia", "__pycache__")) and not (folder / entry.name).exists():
                 (folder / entry.name).symlink_to(entry)
-    done = subprocess.run(
+    done = processes.run(
         [sys.executable, "-S", "-m", "ethosu_sdk", "run", SOFTMAX, "--runtime", "executorch", "-o", "out"],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), str(ROOT / "sdk"), *others])},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
+        env={"PYTHONPATH": os.pathsep.join([str(folder), str(ROOT / "sdk"), *others])},
     )
     assert done.returncode == 4, done.stderr
     assert "'mlia-ethos-u', needed for run --runtime executorch, is missing" in done.stderr

@@ -9,6 +9,7 @@ from typing import Any
 
 import yaml
 
+from tests import processes
 from tests.integration.cli import COMMAND
 from tests.places import ROOT
 
@@ -68,9 +69,7 @@ def github(workspace: Path, model: str, *options: str, image: str = IMAGE) -> tu
         "PATH": f"{tools}:{os.environ['PATH']}",
     }
     argv = ["bash", "--noprofile", "--norc", "-e", "-o", "pipefail", "-c", step["run"]]
-    done = subprocess.run(
-        argv, env={**os.environ, **runner, **environment}, capture_output=True, text=True, check=False
-    )
+    done = processes.run(argv, env={**runner, **environment})
     texts = {name: path.read_text() if path.is_file() else "" for name, path in files.items()}
     outputs = dict(line.split("=", 1) for line in texts["GITHUB_OUTPUT"].splitlines())
     return done.returncode, texts["GITHUB_STEP_SUMMARY"] + done.stderr, outputs
@@ -81,13 +80,8 @@ def gitlab(workspace: Path, model: str, options: str) -> subprocess.CompletedPro
     job = parsed(GITLAB)[".ethosu-sdk"]
     variables = {**job["variables"], "ETHOSU_MODEL": model, "ETHOSU_OPTIONS": options}
     path = f"{COMMAND.parent}:{os.environ['PATH']}"
-    return subprocess.run(
-        ["sh", "-c", "\n".join(job["script"])],
-        cwd=workspace,
-        env={**os.environ, **variables, "PATH": path},
-        capture_output=True,
-        text=True,
-        check=False,
+    return processes.run(
+        ["sh", "-c", "\n".join(job["script"])], cwd=workspace, env={**variables, "PATH": path}
     )
 
 

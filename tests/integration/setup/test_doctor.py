@@ -7,7 +7,6 @@ import json
 import os
 import re
 import socket
-import subprocess
 import sys
 import tarfile
 from pathlib import Path
@@ -20,6 +19,7 @@ from ethosu_sdk.errors import UsageError
 from ethosu_sdk.files import writing
 from ethosu_sdk.installation.doctor import bundle as doctor_bundle, exercises, rows as doctor_rows
 from ethosu_sdk.installation.doctor.anonymising import Redactor
+from tests import processes
 from tests.integration.cli import Outcome, sdk
 from tests.places import ROOT
 
@@ -217,12 +217,7 @@ def test_a_wrong_npu_model_is_noticed(monkeypatch: pytest.MonkeyPatch, tmp_path:
 
 @pytest.mark.torch
 def test_the_sample_is_velas_and_its_output_the_tosa_reference_models() -> None:
-    done = subprocess.run(
-        [sys.executable, ROOT / "scripts" / "make-doctor-sample", "--check"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = processes.run([sys.executable, ROOT / "scripts" / "make-doctor-sample", "--check"])
     assert done.returncode == 0, done.stdout + done.stderr
 
 

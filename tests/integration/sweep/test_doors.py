@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from ethosu_sdk import cache
+from tests import processes
 from tests.integration.sweep.sweeps import family, listening, start, wait_for, warm, write
 from tests.places import ROOT
 
@@ -46,14 +46,11 @@ def public(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def _intrude(asked: dict[str, list[str]]) -> list[str]:
-    done = subprocess.run(
+    done = processes.run(
         [sys.executable, "-m", "tests.integration.sweep.intruder"],
         cwd=ROOT,
-        input=json.dumps(asked),
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
+        given=json.dumps(asked),
+        timeout_s=300,
     )
     assert done.returncode == 0, done.stderr
     found: list[str] = json.loads(done.stdout)

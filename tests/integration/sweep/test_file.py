@@ -11,14 +11,14 @@ import pytest
 
 from tests.integration.cli import COMMAND, sdk
 from tests.integration.sweep.sweeps import write
+from tests.records import printed
 
 BASE = 'models = ["zoo:add"]\ntargets = ["ethos-u55-128"]\n'
 
 
 def planned(folder: Path, text: str) -> dict[str, Any]:
     done = sdk("sweep", write(folder, text), "--dry-run", "--json", cwd=folder)
-    assert done.code == 0, done.err
-    value = json.loads(done.out)
+    value = printed(done)
     assert isinstance(value, dict)
     return value
 

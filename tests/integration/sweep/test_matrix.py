@@ -4,23 +4,17 @@ import hashlib
 import json
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from ethosu_sdk import records
 from tests.integration.cli import sdk
 from tests.integration.sweep.sweeps import SCALE, by_cell, finished, record, rows, sweep, write
+from tests.records import read
 
 pytestmark = [pytest.mark.torch]
 
 CELLS, LOWERINGS = 22, 6  # two models; U55: 2 modes, U65: 3, U85: 2 by 3; U55-32 is lowered by itself
-
-
-def load(path: Path) -> dict[str, Any]:
-    value = json.loads(path.read_text(encoding="utf-8"))
-    assert isinstance(value, dict)
-    return value
 
 
 def test_every_cell_is_a_valid_bundle(matrix: Path) -> None:
@@ -31,7 +25,7 @@ def test_every_cell_is_a_valid_bundle(matrix: Path) -> None:
     for row in found:
         folder = matrix / "out" / row["folder"]
         assert {"cell.json", "run.json", "outputs.npz", "manifest.json"} <= {p.name for p in folder.iterdir()}
-        run = load(folder / "run.json")
+        run = read(folder / "run.json")
         assert row["npu_cycles"] == run["npu"]["cycles"]["value"]
         assert row["npu_cycles_source"] == "modelled"
         assert row["target"] == f"{run['target']['npu']}-{run['target']['macs']}"
@@ -94,7 +88,7 @@ def test_a_cell_is_what_compile_makes(matrix: Path, tmp_path: Path, target: str,
         "delegate0.per-layer.csv",
     ):
         assert (folder / name).read_bytes() == (tmp_path / name).read_bytes(), name
-    ours, theirs = (load(path / "net.compile.json") for path in (folder, tmp_path))
+    ours, theirs = (read(path / "net.compile.json") for path in (folder, tmp_path))
     assert records.comparable(ours) == records.comparable(theirs)
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from ethosu_sdk import schema
+from tests import processes
 from tests.integration.cli import assert_clear, sdk
 from tests.places import GOLDEN_PTE
 
@@ -88,7 +89,6 @@ def test_a_closed_reader_is_no_error(tmp_path: Path) -> None:
 
 def test_build_run_and_inspect_need_no_torch(tmp_path: Path) -> None:
     """A ready `.pte` needs neither torch nor ExecuTorch's Python code: importing them fails here."""
-    import subprocess
     import sys
 
     blocked = (
@@ -99,9 +99,7 @@ def test_build_run_and_inspect_need_no_torch(tmp_path: Path) -> None:
         ["run", str(GOLDEN_PTE / "softmax.pte"), "-q"],
     ):
         code = f"{blocked}; sys.argv[1:] = {arguments!r}; from ethosu_sdk.cli import main; main()"
-        done = subprocess.run(
-            [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
-        )
+        done = processes.run([sys.executable, "-c", code], cwd=tmp_path)
         assert done.returncode == 0, done.stderr
 
 

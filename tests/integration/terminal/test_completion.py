@@ -16,6 +16,7 @@ from ethosu_sdk.program_options import IO_CHOICES, QUANTIZE_CHOICES, QUANTIZE_PE
 from ethosu_sdk.simulators import events
 from ethosu_sdk.steps.run.options import SIMULATORS
 from ethosu_sdk.targets import families, target_names
+from tests import processes
 from tests.integration.cli import COMMAND, sdk
 
 ZOO = [f"zoo:{name}" for name in zoo.names()]
@@ -115,12 +116,9 @@ def test_bash_itself_completes_a_model_with_its_colon(folder: Path) -> None:
     script = sdk(cwd=folder, env={"_ETHOSU_SDK_COMPLETE": "source_bash"})
     words = "COMP_WORDS=(ethosu-sdk run zoo : mtcnn_o); COMP_CWORD=4"
     driver = f'{words}\n_ethosu_sdk_completion ethosu-sdk\necho "${{COMPREPLY[@]}}"'
-    done = subprocess.run(
+    done = processes.run(
         ["bash", "--norc", "-c", f"{script.out}\n{driver}"],
-        env={**os.environ, "PATH": f"{COMMAND.parent}:{os.environ['PATH']}"},
-        capture_output=True,
-        text=True,
-        timeout=60,
+        env={"PATH": f"{COMMAND.parent}:{os.environ['PATH']}"},
         check=True,
     )
     assert done.stdout.split() == ["mtcnn_onet"]

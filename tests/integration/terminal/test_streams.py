@@ -1,13 +1,13 @@
 """Output that cannot be written, names that no file system takes, locales without UTF-8: exit codes stay right."""
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests import processes
 from tests.integration.cli import COMMAND, sdk
 from tests.integration.terminal.stream_cases import ALL_CLOSED, CLOSED, FULL, GONE, NO_STDERR
 from tests.places import ROOT
@@ -78,14 +78,10 @@ def test_streams_that_do_not_work_change_no_verdict(condition: str, tmp_path: Pa
     if condition in SHARED:
         chosen = chosen[SHARED.index(condition) :: len(SHARED)]
     cases = json.dumps([(words, condition) for words in chosen])
-    done = subprocess.run(
+    done = processes.run(
         [sys.executable, "-m", "tests.integration.terminal.stream_cases", cases],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
+        env={"PYTHONPATH": str(ROOT)},
     )
     assert done.returncode == 0, done.stderr
     for words, (code, said) in zip(chosen, json.loads(done.stdout), strict=True):
@@ -101,12 +97,9 @@ def test_streams_that_do_not_work_change_no_verdict(condition: str, tmp_path: Pa
 )
 def test_the_same_in_a_shell(redirection: str, code: int, tmp_path: Path) -> None:
     """The whole way, from Python's own start to its end."""
-    done = subprocess.run(
+    done = processes.run(
         ["bash", "-c", f"set -o pipefail; '{COMMAND}' inspect '{PTE}' --commands --json {redirection}"],
         cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
     )
     assert (done.returncode, [word for word in NOISE if word in done.stderr]) == (code, []), done.stderr
 

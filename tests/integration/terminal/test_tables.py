@@ -3,7 +3,6 @@ left out are named."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -36,6 +35,7 @@ from tests.integration.cli import sdk
 from tests.integration.sweep_page import sweeps
 from tests.integration.terminal.widths import WIDTHS, of_command, printed, wrong
 from tests.places import GOLDEN_KIT_LOGS, GOLDEN_LOGS, GOLDEN_PTE, ROOT
+from tests.records import read
 
 EXAMPLES = ROOT / "schemas" / "examples" / "valid"
 NOT_OF_RUN = ("inputs", "etrecord")  # of compile's: `run` has its own, or none
@@ -48,12 +48,6 @@ memory_modes = ["Shared_Sram", "Dedicated_Sram"]
 
 Record = dict[str, Any]
 Parts = list[RenderableType]
-
-
-def _record(path: Path) -> Record:
-    record = json.loads(path.read_text(encoding="utf-8"))
-    assert isinstance(record, dict)
-    return record
 
 
 def _built(record: Record) -> Parts:
@@ -80,7 +74,7 @@ SHOWN: dict[str, Callable[[Record], Parts]] = {
 
 def _examples() -> Iterator[Any]:
     for path in sorted(EXAMPLES.glob("*.json")):
-        record = _record(path)
+        record = read(path)
         show = SHOWN.get(record["schema"].partition("/")[0])
         if show is not None and not _is_old(record):
             yield pytest.param(show, record, id=path.stem)
@@ -146,7 +140,7 @@ def test_figures_of_a_sweep_are_whole(tmp_path: Path) -> None:
 
 
 def test_verify_shows_figures_whole_and_digests_short() -> None:
-    record = _record(EXAMPLES / "verify.json")
+    record = read(EXAMPLES / "verify.json")
     content = kinds.content(record)
     assert isinstance(content, Verification)
     long = "12345678901234567.25"
@@ -172,9 +166,7 @@ def test_columns_give_way_in_their_order() -> None:
 
 def test_rich_alone_cuts_figures() -> None:
     """What the tests find where nothing fits the tables: Rich's own dots, and a figure in two lines."""
-    example = profile_tables.tables(
-        kinds.content(_record(EXAMPLES / "profile-digits_cnn.json")), FOLDER, None
-    )
+    example = profile_tables.tables(kinds.content(read(EXAMPLES / "profile-digits_cnn.json")), FOLDER, None)
     table = example[0]
     assert isinstance(table, Table)
     with pytest.MonkeyPatch.context() as patch:
@@ -232,7 +224,7 @@ def test_help_breaks_no_name(width: int, tmp_path: Path) -> None:
 
 
 def test_a_row_of_operations_has_a_cell_for_each_heading() -> None:
-    rows = profile_tables.merged(kinds.content(_record(EXAMPLES / "profile-digits_cnn.json")).operations)
+    rows = profile_tables.merged(kinds.content(read(EXAMPLES / "profile-digits_cnn.json")).operations)
     assert {row.operation.runs_on for row in rows} == {"CPU", "NPU"}
     assert {len(tuple(profile_tables.cells(row))) for row in rows} == {len(profile_tables.HEADINGS)}
 
@@ -240,7 +232,7 @@ def test_a_row_of_operations_has_a_cell_for_each_heading() -> None:
 def test_operations_have_one_order_of_cost() -> None:
     """1,000 cycles of a CPU at 200 MHz take longer than 1,100 of an NPU at 250 MHz, but are fewer."""
     timed, example = (
-        kinds.content(_record(EXAMPLES / f"profile-{name}.json")) for name in ("add-timed", "digits_cnn")
+        kinds.content(read(EXAMPLES / f"profile-{name}.json")) for name in ("add-timed", "digits_cnn")
     )
     assert isinstance(timed, Profile)
     assert isinstance(example, Profile)

@@ -1,7 +1,6 @@
 """The zoo, for real: every model compiles as its description says, and pretrained ones are what they claim to be."""
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 
 from ethosu_sdk import npz, schema
 from ethosu_sdk.aot import zoo
+from tests import processes
 from tests.conftest import ExpectedOutputs, ZooPte
 from tests.integration.cli import sdk
 from tests.integration.zoo import process as zoo_process
@@ -125,7 +125,5 @@ def test_listing_the_zoo_imports_no_package_that_carries_weights() -> None:
         "zoo_command.zoo(Reporter(quiet=True))\n"
         "print({'torch', 'facenet_pytorch', 'torchcrepe', 'skimage', 'PIL', 'librosa'} & set(sys.modules))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60
-    )
+    done = processes.run([sys.executable, "-c", script], check=True)
     assert done.stdout == "set()\n"

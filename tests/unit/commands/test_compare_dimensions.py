@@ -1,7 +1,6 @@
 """Dimensions of comparisons that a record tells of in more than one member."""
 
 import copy
-import json
 from typing import Any
 
 import pytest
@@ -9,13 +8,9 @@ import pytest
 from ethosu_sdk.readers.compare import dimensions
 from ethosu_sdk.records import kinds
 from tests.places import ROOT
+from tests.records import example
 
 EXAMPLES = ROOT / "schemas" / "examples" / "valid"
-
-
-def _example(name: str) -> dict[str, Any]:
-    record: dict[str, Any] = json.loads((EXAMPLES / f"{name}.json").read_text(encoding="utf-8"))
-    return record
 
 
 def _differing(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
@@ -24,7 +19,7 @@ def _differing(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
 
 
 def test_memories_that_cycles_are_for_are_a_dimension() -> None:
-    timed = _example("run-in-pieces")
+    timed = example("run-in-pieces")
     plain = copy.deepcopy(timed)
     del plain["npu"]["memory_timing"]
     assert _differing(timed, copy.deepcopy(timed)) == []
@@ -36,7 +31,7 @@ def test_memories_that_cycles_are_for_are_a_dimension() -> None:
 
 def test_a_system_of_the_users_is_a_dimension() -> None:
     """What stands in for an unknown system is not the system of the same name that a program was compiled for."""
-    plain = _example("run-ds_cnn")
+    plain = example("run-ds_cnn")
     stands_in, slower, renamed = (copy.deepcopy(plain) for _ in range(3))
     stands_in["priced"]["compiled_for"] = False
     assert _differing(plain, stands_in) == ["memory_timing"]
@@ -51,7 +46,7 @@ def test_a_system_of_the_users_is_a_dimension() -> None:
 
 def test_the_board_that_a_time_is_for_is_a_dimension() -> None:
     """A run without a time has no figure that depends on a board."""
-    timed = _example("run-waits")
+    timed = example("run-waits")
     elsewhere, without_waits, untimed = (copy.deepcopy(timed) for _ in range(3))
     elsewhere["time"]["place"] = "alif-e8-he"
     del without_waits["time"]["waits"]
@@ -63,7 +58,7 @@ def test_the_board_that_a_time_is_for_is_a_dimension() -> None:
 
 @pytest.mark.parametrize("name", ["run-arm-runner", "run-ds_cnn"])
 def test_a_runtime_is_told_by_its_name(name: str) -> None:
-    record = _example(name)
+    record = example(name)
     other = copy.deepcopy(record)
     runtime = record.get("runtime", {"name": "own"})["name"]
     other["runtime"] = {

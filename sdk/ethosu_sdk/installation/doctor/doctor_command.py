@@ -9,7 +9,7 @@ from pathlib import Path
 from msgspec import convert
 from rich.table import Table
 
-from ethosu_sdk import provenance, records, schema
+from ethosu_sdk import provenance, schema
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape, escape_lines
 from ethosu_sdk.errors import ToolError
@@ -35,10 +35,7 @@ def doctor(reporter: Reporter, bundle: Path | None = None) -> None:
     checks = convert(rows, tuple[Check, ...])
     bad = [row for row in checks if row.required and row.status != "found"]
     record: Record = {
-        "schema": kinds.DOCTOR.schema,
-        "status": "fail" if bad else "pass",
-        "created": records.timestamp(),
-        "tool": provenance.tool().to_json(),
+        **provenance.opening(kinds.DOCTOR.schema, "fail" if bad else "pass"),
         "checks": rows,
         "wall_time_s": round(time.monotonic() - start, 3),
         "host": host_facts.host(),

@@ -7,7 +7,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from ethosu_sdk import provenance, records, schema, tools
+from ethosu_sdk import provenance, schema, tools
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.errors import UsageError
@@ -68,10 +68,7 @@ def install(
     if layout == "fvp":
         _explain(top, folder)
     record: Record = {
-        "schema": kinds.LAUNCHERS.schema,
-        "status": "pass",
-        "created": records.timestamp(),
-        "tool": provenance.tool().to_json(),
+        **provenance.opening(kinds.LAUNCHERS.schema, "pass"),
         "folder": str(folder.absolute()),
         "python": sys.executable,
         "programs": [path.name for path in paths],

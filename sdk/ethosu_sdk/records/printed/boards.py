@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from ethosu_sdk.records.common import Number, Tool
+from ethosu_sdk.records.common import Document, Number
 from ethosu_sdk.records.kind import Part, RecordKind
 
 
@@ -67,12 +67,9 @@ class Board(Part):
     sources: tuple[Source, ...]
 
 
-class BoardList(Part, tag_field="schema", tag="board-list/1"):
+class BoardList(Document[Literal["pass"]], tag_field="schema", tag="board-list/1"):
     """What `ethosu-sdk boards` lists."""
 
-    status: Literal["pass"]
-    created: str
-    tool: Tool
     boards: tuple[Board, ...]
 
 

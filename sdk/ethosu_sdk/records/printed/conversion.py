@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from ethosu_sdk.records.common import Host, Provenance, Tool
+from ethosu_sdk.records.common import Derived, Host
 from ethosu_sdk.records.kind import Part, RecordKind
 
 
@@ -14,13 +14,9 @@ class File(Part):
     bytes: int
 
 
-class Conversion(Part, tag_field="schema", tag="conversion/1"):
+class Conversion(Derived[Literal["pass"]], tag_field="schema", tag="conversion/1"):
     """Records in the format of another tool."""
 
-    status: Literal["pass"]
-    created: str
-    tool: Tool
-    provenance: Provenance
     format: Literal["junit", "sarif", "perfetto", "csv", "parquet", "model-explorer", "etdump", "bpte"]
     file: File
     left_out: tuple[str, ...]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from ethosu_sdk.records.common import Host, Number, Tool
+from ethosu_sdk.records.common import Document, Host, Number
 from ethosu_sdk.records.kind import Part, RecordKind
 
 
@@ -29,12 +29,9 @@ class Check(Part):
     lock: Lock
 
 
-class DoctorReport(Part, tag_field="schema", tag="doctor-report/1"):
+class DoctorReport(Document[Literal["pass", "fail"]], tag_field="schema", tag="doctor-report/1"):
     """What `ethosu-sdk doctor` found."""
 
-    status: Literal["pass", "fail"]
-    created: str
-    tool: Tool
     checks: tuple[Check, ...]
     host: Host
     wall_time_s: Number

@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from ethosu_sdk.records.common import Tool
+from ethosu_sdk.records.common import Document
 from ethosu_sdk.records.kind import Part, RecordKind
 
 
@@ -17,12 +17,9 @@ class Problem(Part):
     hint: str | None = None
 
 
-class Error(Part, tag_field="schema", tag="error/1"):
+class Error(Document[Literal["error"]], tag_field="schema", tag="error/1"):
     """Why a command ended without its result."""
 
-    status: Literal["error"]
-    created: str
-    tool: Tool
     error: Problem
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from ethosu_sdk.records.common import Tool
+from ethosu_sdk.records.common import Document
 from ethosu_sdk.records.kind import Part, RecordKind
 
 
@@ -18,12 +18,9 @@ class KnownError(Part):
     name: str | None = None
 
 
-class Explanation(Part, tag_field="schema", tag="explanation/1"):
+class Explanation(Document[Literal["pass"]], tag_field="schema", tag="explanation/1"):
     """What an error means and what to do about it."""
 
-    status: Literal["pass"]
-    created: str
-    tool: Tool
     asked: str
     errors: tuple[KnownError, ...]
 

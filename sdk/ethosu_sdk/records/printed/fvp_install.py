@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from ethosu_sdk.records.common import FileDigest, Host, Tool
+from ethosu_sdk.records.common import Document, FileDigest, Host
 from ethosu_sdk.records.kind import Part, RecordKind
 
 
@@ -40,12 +40,9 @@ class Sandbox(Part):
     reason: str | None = None
 
 
-class FvpInstallation(Part, tag_field="schema", tag="fvp-install/1"):
+class FvpInstallation(Document[Literal["pass"]], tag_field="schema", tag="fvp-install/1"):
     """What `ethosu-sdk fvp install` installed, and who accepted Arm's licence for it."""
 
-    status: Literal["pass"]
-    created: str
-    tool: Tool
     fvp: Fvp
     archive: Archive
     eula: Eula

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from ethosu_sdk.records.common import Number, Provenance, Target, Tool, Unavailable
+from ethosu_sdk.records.common import Derived, Number, Target, Unavailable
 from ethosu_sdk.records.kind import Part, RecordKind
 
 InstructionKind = Literal["KernelCall", "DelegateCall", "MoveCall", "JumpFalseCall", "FreeCall"]
@@ -159,13 +159,9 @@ class DataFile(Part):
     data: tuple[DataRow, ...]
 
 
-class Inspection(Part, tag_field="schema", tag="inspect-result/1"):
+class Inspection(Derived[Literal["pass"]], tag_field="schema", tag="inspect-result/1"):
     """What a .pte holds (`ethosu-sdk inspect --json`)."""
 
-    status: Literal["pass"]
-    created: str
-    tool: Tool
-    provenance: Provenance
     file: File
     target: Target | None = None
     methods: tuple[Method, ...]

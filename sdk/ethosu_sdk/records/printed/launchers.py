@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from typing import Literal
 
-from ethosu_sdk.records.common import Tool
-from ethosu_sdk.records.kind import Part, RecordKind
+from ethosu_sdk.records.common import Document
+from ethosu_sdk.records.kind import RecordKind
 
 
-class Launchers(Part, tag_field="schema", tag="launchers/1"):
+class Launchers(Document[Literal["pass"]], tag_field="schema", tag="launchers/1"):
     """The launchers that were installed."""
 
-    status: Literal["pass"]
-    created: str
-    tool: Tool
     folder: str
     python: str
     programs: tuple[str, ...]

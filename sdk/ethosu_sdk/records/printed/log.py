@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from ethosu_sdk.records import rules
-from ethosu_sdk.records.common import Number, Provenance, Tool, Unavailable, Use
+from ethosu_sdk.records.common import Derived, Number, Unavailable, Use
 from ethosu_sdk.records.kind import Part, RecordKind
 
 
@@ -80,13 +80,9 @@ class Failure(Part):
     known: tuple[str, ...]
 
 
-class Log(Part, tag_field="schema", tag="log-result/1"):
+class Log(Derived[Literal["pass", "fail", "incomplete"]], tag_field="schema", tag="log-result/1"):
     """What the log of a run tells of it."""
 
-    status: Literal["pass", "fail", "incomplete"]
-    created: str
-    tool: Tool
-    provenance: Provenance
     grammars: tuple[str, ...]
     complete: bool
     model: LoggedModel

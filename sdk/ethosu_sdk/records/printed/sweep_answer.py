@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from ethosu_sdk.records.common import Tool
-from ethosu_sdk.records.kind import Part, RecordKind
+from ethosu_sdk.records.common import Document
+from ethosu_sdk.records.kind import RecordKind
 
 
-class SweepAnswer(Part, tag_field="schema", tag="sweep-answer/1"):
+class SweepAnswer(Document[Literal["pass"]], tag_field="schema", tag="sweep-answer/1"):
     """The answer to a query about a sweep."""
 
-    status: Literal["pass"]
-    created: str
-    tool: Tool
     query: str
     columns: tuple[str, ...]
     rows: tuple[dict[str, Any], ...]

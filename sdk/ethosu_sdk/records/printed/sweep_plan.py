@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from ethosu_sdk.records.common import Number, Tool
+from ethosu_sdk.records.common import Document, Number
 from ethosu_sdk.records.kind import Part, RecordKind
 from ethosu_sdk.records.sweep import Dropped
 
@@ -16,12 +16,9 @@ class Left(Part):
     simulations: int
 
 
-class SweepPlan(Part, tag_field="schema", tag="sweep-plan/1"):
+class SweepPlan(Document[Literal["pass"]], tag_field="schema", tag="sweep-plan/1"):
     """What a sweep has to do."""
 
-    status: Literal["pass"]
-    created: str
-    tool: Tool
     name: str
     cells: int
     lowerings: int

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from ethosu_sdk.records.common import Host, Number, Tool
+from ethosu_sdk.records.common import Document, Host, Number
 from ethosu_sdk.records.kind import Part, RecordKind
 
 
@@ -25,12 +25,9 @@ class Check(Part):
     found: str | None = None
 
 
-class Verification(Part, tag_field="schema", tag="verify-result/1"):
+class Verification(Document[Literal["pass", "fail"]], tag_field="schema", tag="verify-result/1"):
     """What `ethosu-sdk verify` found."""
 
-    status: Literal["pass", "fail"]
-    created: str
-    tool: Tool
     record: Record
     checks: tuple[Check, ...]
     causes: tuple[str, ...]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from ethosu_sdk.records.common import Tool
+from ethosu_sdk.records.common import Document
 from ethosu_sdk.records.kind import Part, RecordKind
 
 
@@ -26,12 +26,9 @@ class ZooModel(Part):
     missing: tuple[str, ...]
 
 
-class ZooList(Part, tag_field="schema", tag="zoo-list/1"):
+class ZooList(Document[Literal["pass"]], tag_field="schema", tag="zoo-list/1"):
     """What `ethosu-sdk zoo` lists."""
 
-    status: Literal["pass"]
-    created: str
-    tool: Tool
     models: tuple[ZooModel, ...]
 
 

@@ -6,17 +6,7 @@ import math
 from typing import Literal
 
 from ethosu_sdk.records import rules
-from ethosu_sdk.records.common import (
-    Host,
-    Metric,
-    Model,
-    Number,
-    Provenance,
-    Simulator,
-    Target,
-    Tool,
-    Unavailable,
-)
+from ethosu_sdk.records.common import Derived, Host, Metric, Model, Number, Simulator, Target, Unavailable
 from ethosu_sdk.records.kind import Part, RecordKind
 
 Stopped = Literal["eos", "length", "context", "interrupted"]
@@ -73,13 +63,9 @@ class Perplexity(Part):
     perplexity: Number
 
 
-class Generate(Part, tag_field="schema", tag="generate/1"):
+class Generate(Derived[Literal["pass", "interrupted"]], tag_field="schema", tag="generate/1"):
     """What a language model generated on a board."""
 
-    status: Literal["pass", "interrupted"]
-    created: str
-    tool: Tool
-    provenance: Provenance
     model: Model
     target: Target | None = None
     simulator: Simulator | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from ethosu_sdk.records import rules
-from ethosu_sdk.records.common import FileDigest, Host, Model, Number, Provenance, Tool
+from ethosu_sdk.records.common import Derived, FileDigest, Host, Model, Number
 from ethosu_sdk.records.kind import Part, RecordKind
 
 
@@ -20,13 +20,9 @@ class Call(Part):
     first_step_npu_cycles: int | None = None
 
 
-class Script(Part, tag_field="schema", tag="script-result/1"):
+class Script(Derived[Literal["pass", "fail"]], tag_field="schema", tag="script-result/1"):
     """What `ethosu-sdk run --script` did."""
 
-    status: Literal["pass", "fail"]
-    created: str
-    tool: Tool
-    provenance: Provenance
     model: Model
     script: FileDigest
     board: str

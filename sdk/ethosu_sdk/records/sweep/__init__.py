@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 from ethosu_sdk.records import rules
-from ethosu_sdk.records.common import Host, Limits, Number, Provenance, Tool
+from ethosu_sdk.records.common import Derived, Host, Limits, Number
 from ethosu_sdk.records.kind import Part, RecordKind
 
 FigureName = Literal[
@@ -176,13 +176,9 @@ class Session(Part):
     finish_steps: int
 
 
-class Sweep(Part, tag_field="schema", tag="sweep/1"):
+class Sweep(Derived[Status], tag_field="schema", tag="sweep/1"):
     """A sweep: many models by many settings."""
 
-    status: Status
-    created: str
-    tool: Tool
-    provenance: Provenance
     name: str
     dimensions: Dimensions
     limits: Limits

@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from ethosu_sdk.records.common import Host, Limits, Number, Source, Tool
+from ethosu_sdk.records.common import Document, Host, Limits, Number, Source
 from ethosu_sdk.records.kind import Part, RecordKind
 
 
@@ -52,12 +52,13 @@ class Figures(Part):
     outputs_sha256: str | None = None
 
 
-class SweepCell(Part, tag_field="schema", tag="sweep-cell/1"):
+class SweepCell(
+    Document[Literal["pass", "fail", "refused", "failed", "timeout", "out of memory", "killed"]],
+    tag_field="schema",
+    tag="sweep-cell/1",
+):
     """One cell of a sweep: what came of it."""
 
-    status: Literal["pass", "fail", "refused", "failed", "timeout", "out of memory", "killed"]
-    created: str
-    tool: Tool
     key: str
     model_sha256: str
     cell: Cell

@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from ethosu_sdk.records.common import Host, Provenance, Tool
+from ethosu_sdk.records.common import Derived, Host
 from ethosu_sdk.records.compare import MetricChange
 from ethosu_sdk.records.kind import Part, RecordKind
 from ethosu_sdk.records.sweep.cell import Cell
@@ -39,13 +39,9 @@ class ComparedCell(Part):
     metrics: tuple[MetricChange, ...] | None = None
 
 
-class SweepComparison(Part, tag_field="schema", tag="sweep-compare/1"):
+class SweepComparison(Derived[Literal["pass", "fail", "blocked"]], tag_field="schema", tag="sweep-compare/1"):
     """Two sweeps, cell by cell."""
 
-    status: Literal["pass", "fail", "blocked"]
-    created: str
-    tool: Tool
-    provenance: Provenance
     policy: Policy
     before: str
     after: str

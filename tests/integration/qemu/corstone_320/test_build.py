@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import processes
 from tests.own_qemu import VARIABLE
 from tests.places import ROOT
 
@@ -37,9 +38,7 @@ def test_a_second_call_finds_what_the_first_has_built(own_qemu: Path) -> None:
 
 def test_the_version_names_the_locked_source(own_qemu: Path) -> None:
     (row,) = json.loads((ROOT / "toolchain.lock.json").read_text())["source"]
-    shown = subprocess.run(
-        [own_qemu, "--version"], capture_output=True, text=True, check=True, timeout=20
-    ).stdout
+    shown = processes.run([own_qemu, "--version"], check=True).stdout
     assert f"ethosu-sdk, Debian {row['version']}" in shown
 
 

@@ -1,6 +1,5 @@
 """Launchers run firmware that is linked for Corstone-310 and Corstone-320, on these boards."""
 
-import os
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +9,7 @@ import pytest
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.installation.fvp import launchers as fvp_launchers
 from ethosu_sdk.runtimes import executable, runner_for
+from tests import processes
 from tests.integration.qemu.corstone_320.conftest import needs_arms_runner
 from tests.integration.qemu.firmware.build import Scenario, parameters
 from tests.own_qemu import VARIABLE
@@ -26,14 +26,7 @@ def launchers(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def launch(program: Path, qemu: Path, *words: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [program, *map(str, words)],
-        env={**os.environ, VARIABLE: str(qemu)},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    return processes.run([program, *map(str, words)], env={VARIABLE: str(qemu)})
 
 
 def test_firmware_of_corstone_320_runs_on_it(

@@ -2,7 +2,6 @@
 
 import dataclasses
 import random
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -10,6 +9,7 @@ import pytest
 from ethosu_sdk.errors import InputError, ToolError, UsageError
 from ethosu_sdk.simulators.qemu import firmware_image
 from ethosu_sdk.simulators.qemu.simulator import QemuSimulator
+from tests import processes
 from tests.integration.qemu.conftest import RequestFor
 from tests.integration.qemu.firmware.build import Scenario
 
@@ -108,7 +108,5 @@ def test_a_qemu_that_cannot_start_the_board_says_why(
     "board", ["corstone-300"], indirect=True
 )  # the other's is asked for where it is built
 def test_the_version_is_the_installed_ones(simulator: QemuSimulator) -> None:
-    output = subprocess.run(
-        ["qemu-system-arm", "--version"], check=True, capture_output=True, text=True, timeout=20
-    ).stdout
+    output = processes.run(["qemu-system-arm", "--version"], check=True).stdout
     assert f"version {simulator.version()} " in output

@@ -1,6 +1,5 @@
 """A cell's figures out of its records."""
 
-import json
 import math
 from typing import Any, Literal
 
@@ -12,17 +11,12 @@ from ethosu_sdk.records.compile import Check, CheckedOutput, Compilation
 from ethosu_sdk.records.parts.accuracy import Accuracy, EvaluationData, Pair, Top1
 from ethosu_sdk.sweep import rows
 from tests.places import ROOT
+from tests.records import example
 
 EXAMPLES = ROOT / "schemas" / "examples" / "valid"
 OUTPUT = {"elements": 4, "equal": 4}
 NEAR = {"elements": 4, "equal": 1, "sqnr_db": 30.0}
 UNKNOWN = {"elements": 4, "equal": 1}  # integers, whose differences mean nothing
-
-
-def example(name: str) -> dict[str, Any]:
-    record = json.loads((EXAMPLES / f"{name}.json").read_text(encoding="utf-8"))
-    assert isinstance(record, dict)
-    return record
 
 
 def compiled(*pairs: Pair, outputs: tuple[CheckedOutput, ...] = ()) -> Compilation:

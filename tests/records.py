@@ -1,0 +1,31 @@
+"""Records in tests: those of files, those that commands print, and the examples of the schemas."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from ethosu_sdk import schema
+from tests.integration.cli import Outcome
+from tests.places import ROOT
+
+Record = dict[str, Any]
+EXAMPLES = ROOT / "schemas" / "examples" / "valid"
+
+
+def read(path: Path) -> Record:
+    """The record in a file."""
+    record: Record = json.loads(path.read_text(encoding="utf-8"))
+    return record
+
+
+def example(name: str) -> Record:
+    """The record of an example of a schema."""
+    return read(EXAMPLES / f"{name}.json")
+
+
+def printed(outcome: Outcome, code: int = 0) -> Record:
+    """The valid record that a command printed which ended with `code`."""
+    assert outcome.code == code, outcome.err
+    record: Record = json.loads(outcome.out)
+    assert schema.problems(record) == []
+    return record
