@@ -79,6 +79,19 @@ def test_files_beside_the_program_are_found_by_its_name(tmp_path: Path) -> None:
         pte.read(tmp_path / "net.pte")
 
 
+def test_files_of_another_program_are_not_taken(tmp_path: Path) -> None:
+    """They can hold tensors of the same names and shapes, which nothing could tell apart."""
+    shutil.copy(PLAIN[0], tmp_path / "net.pte")
+    shutil.copy(PLAIN[0], tmp_path / "net_large.pte")
+    shutil.copy(PLAIN[1][0], tmp_path / "net2.ptd")
+    shutil.copy(PLAIN[1][0], tmp_path / "net_large.ptd")
+    shutil.copy(PLAIN[1][1], tmp_path / "net_large-biases.ptd")
+    (tmp_path / "net.ptd").mkdir()
+    with pytest.raises(InputError, match=r"data 'a.bias' and 3 more is not in the program"):
+        pte.read(tmp_path / "net.pte").check_data()
+    assert len(pte.read(tmp_path / "net_large.pte").data_files) == 2
+
+
 @pytest.mark.parametrize(
     ("program", "files", "message"),
     [
@@ -119,6 +132,21 @@ def test_every_changed_byte_of_a_delegates_block_is_noticed(tmp_path: Path) -> N
 
             with pytest.raises(InputError, match="was changed: its SHA-256"):
                 pte.read(DELEGATED[0], [changed(tmp_path, source, flip), *others])
+
+
+def test_a_name_with_a_zero_byte_is_refused() -> None:
+    """The firmware's runtime would read less of it than the SDK, and could take another tensor."""
+    content = PLAIN[1][0].read_bytes()
+    assert content.count(b"a.weight") == 1
+    with pytest.raises(InputError, match=r"named_data\[\d\].key has a zero byte before its end"):
+        data_file.parse(content.replace(b"a.weight", b"a\0weight"))
+
+
+def test_a_name_of_any_length_fits_the_message(tmp_path: Path) -> None:
+    blobs = {"k" * 1_000_000: data_file.Blob(0, memoryview(b""))}
+    other = data_file.DataFile(tmp_path / "other.ptd", "", blobs, memoryview(b""))
+    with pytest.raises(InputError, match="uses nothing of .*other.ptd: it holds 'k{100}…'"):
+        pte.parse(PLAIN[0].read_bytes(), [*map(data_file.read, PLAIN[1]), other])
 
 
 def test_a_tensor_of_another_form_is_refused(tmp_path: Path) -> None:

@@ -21,12 +21,13 @@ target_include_directories(ethosu_board PRIVATE ${shared} ${common})
 separate_arguments(flags NATIVE_COMMAND "${CMAKE_CXX_FLAGS}")
 execute_process(COMMAND "${CMAKE_CXX_COMPILER}" ${flags} -print-libgcc-file-name
   OUTPUT_VARIABLE libgcc OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
-set(stripped "${CMAKE_BINARY_DIR}/libgcc")
-file(MAKE_DIRECTORY "${stripped}")
-execute_process(COMMAND "${CMAKE_OBJCOPY}" --strip-debug "${libgcc}" "${stripped}/libgcc.a" COMMAND_ERROR_IS_FATAL ANY)
+file(MAKE_DIRECTORY "${CMAKE_BINARY_DIR}/libgcc")
+execute_process(COMMAND "${CMAKE_OBJCOPY}" --strip-debug "${libgcc}" "${CMAKE_BINARY_DIR}/libgcc/libgcc.a"
+  COMMAND_ERROR_IS_FATAL ANY)
 
+# Ninja links in the build folder: with a relative path, the map names no folder of this machine.
 target_link_options(ethosu_board INTERFACE
-  -T linker.ld "-L${stripped}" "-L${CMAKE_CURRENT_SOURCE_DIR}" "-L${shared}" "-L${common}" "-L${ETHOSU_GENERATED_DIR}"
+  -T linker.ld -Llibgcc "-L${CMAKE_CURRENT_SOURCE_DIR}" "-L${shared}" "-L${common}" "-L${ETHOSU_GENERATED_DIR}"
   -Wl,--gc-sections -Wl,--fatal-warnings -Wl,--build-id=none)
 set_property(TARGET ethosu_board PROPERTY INTERFACE_LINK_DEPENDS
   "${CMAKE_CURRENT_SOURCE_DIR}/linker.ld" "${shared}/memories.ld" "${common}/sections.ld" "${ETHOSU_GENERATED_DIR}/placement.ld")

@@ -24,6 +24,7 @@ _SCHEMA = make_schema(schema.DATA_TABLES, {}, {"ScalarType": schema.ENUMS["Scala
 _DTYPES = {row.number: row.dtype for row in SCALAR_TYPES}
 _HINT = "give the .ptd file that ExecuTorch 1.5 wrote with the program"
 _CUT = "the file was cut off or is damaged; write it again, with its program"
+_MAX_SHOWN = 100  # characters of a key; those of blocks have 64
 _MAGIC = b"FH01"
 _MAGIC_OFFSET = 8
 _HEADER_BYTES = 40  # magic, u32 length, u64 start and size of the tables, u64 start and size of the segments
@@ -108,12 +109,17 @@ def parse(data: bytes | bytearray | memoryview) -> DataFile:
     for table in root.tables("named_data"):
         key, index = table.string("key"), table.integer("segment_index")
         if not key or key in blobs:
-            raise table.error(f"is {key!r}, which is empty or not unique", field="key")
+            raise table.error(f"is {shortened(key)!r}, which is empty or not unique", field="key")
         if index >= len(segments):
             raise table.error(f"is {index}, there are {len(segments)} segments", field="segment_index")
         start, size = segments[index]
         blobs[key] = Blob(start, file[start : start + size], _layout(table))
     return DataFile(Path(), hashlib.sha256(file).hexdigest(), blobs, file)
+
+
+def shortened(key: str) -> str:
+    """The key as messages give it: a file can hold one of any length."""
+    return key if len(key) <= _MAX_SHOWN else f"{key[:_MAX_SHOWN]}…"
 
 
 def _layout(table: Table) -> Layout | None:

@@ -286,15 +286,18 @@ class Table:
         return start, count
 
     def string(self, name: str) -> str:
-        """The text of a string field."""
+        """The text of a string field; without zero bytes, where the firmware's runtime sees its end."""
         start, count = self._vector(name, 1)
         if not start:
             return ""
         end = start + count
         if end >= len(self._buffer.data) or self._buffer.data[end]:
             raise self.error("does not end with a zero byte", field=name)
+        content = bytes(self._buffer.data[start:end])
+        if 0 in content:
+            raise self.error("has a zero byte before its end", field=name)
         try:
-            return str(self._buffer.data[start:end], "utf-8")
+            return content.decode("utf-8")
         except UnicodeDecodeError as error:
             raise self.error("is not UTF-8 text", field=name) from error
 

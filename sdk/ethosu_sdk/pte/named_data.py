@@ -11,26 +11,42 @@ from pathlib import Path
 
 from ethosu_sdk.errors import InputError
 from ethosu_sdk.pte import data_file
-from ethosu_sdk.pte.data_file import Blob, DataFile
+from ethosu_sdk.pte.data_file import Blob, DataFile, shortened
 
 _MAX_FOUND = 64
+_SEPARATORS = (".", "_", "-")
 _PLACEMENTS = "external_block_placements"  # a compile specification of Ethos-U delegates
 OTHER_EXPORT = "give the .ptd files that were written together with the program"
 
 
 def find_beside(path: Path) -> tuple[DataFile, ...]:
-    """The data files in the folder of the program at `path` whose names begin with that of the program."""
+    """The data files in the folder of the program at `path` that are its own by name.
+
+    That is the program's name, alone or with more behind one of `.`, `_` and `-`. Of several programs that a file could
+    belong to, it belongs to the one with the longest name.
+    """
     try:
-        names = sorted(
-            row.name
-            for row in path.parent.iterdir()
-            if row.suffix == data_file.SUFFIX and row.name.startswith(path.stem) and row.is_file()
-        )
+        rows = [row for row in path.parent.iterdir() if row.is_file()]
     except OSError as error:
         raise InputError(f"cannot list {path.parent}: {error.strerror}", "give --data FILE.ptd") from error
+    others = [row.stem for row in rows if row.suffix == path.suffix and _is_of(row.stem, path.stem)]
+    names = sorted(
+        row.name
+        for row in rows
+        if row.suffix == data_file.SUFFIX
+        and _is_of(row.stem, path.stem)
+        and not any(other != path.stem and _is_of(row.stem, other) for other in others)
+    )
     if len(names) > _MAX_FOUND:
-        raise InputError(f"{len(names)} data files match {path.stem}*.ptd", "choose with --data FILE.ptd")
+        raise InputError(
+            f"{len(names)} data files beside {path.name} have its name", "choose with --data FILE.ptd"
+        )
     return tuple(replace(data_file.read(path.parent / name), is_found=True) for name in names)
+
+
+def _is_of(name: str, program: str) -> bool:
+    """Whether a file called `name` is the `program`'s own: `net.weights` and `net_weights` are `net`'s, `net2` is not."""
+    return name == program or name.startswith(tuple(program + separator for separator in _SEPARATORS))
 
 
 @dataclass
@@ -56,7 +72,7 @@ class NamedData:
         if len(holders) > 1:
             names = " and ".join(str(row.path) for row in holders[:2])
             raise InputError(
-                f"the program's data '{key}' is in {names}", "name one of them with --data FILE.ptd"
+                f"the program's data '{shortened(key)}' is in {names}", "name one of them with --data FILE.ptd"
             )
         if not holders:
             return self.own.get(key)
@@ -76,7 +92,7 @@ class NamedData:
         extra = next((row for row in self.given if row not in self.used), None)
         if extra is not None:
             key = next(iter(extra.blobs), None)
-            holds = f"it holds '{key}'" if key is not None else "it is empty"
+            holds = f"it holds '{shortened(key)}'" if key is not None else "it is empty"
             raise InputError(f"the program uses nothing of {extra.path}: {holds}", OTHER_EXPORT)
         return tuple(row for row in self._files if row in self.used) if self.used else ()
 
@@ -85,9 +101,9 @@ def missing(keys: Sequence[str], what: str) -> InputError:
     """The error for data that is neither in the program nor in its data files."""
     more = f" and {len(keys) - 1} more" if len(keys) > 1 else ""
     return InputError(
-        f"{what} '{keys[0]}'{more} is not in the program and not in its data files (.ptd)",
-        "give the .ptd that was written with the program: --data FILE.ptd, or beside NAME.pte as NAME….ptd; or make "
-        "the program with its data inside",
+        f"{what} '{shortened(keys[0])}'{more} is not in the program and not in its data files (.ptd)",
+        "give the .ptd that was written with the program: beside NAME.pte as NAME.ptd or NAME_….ptd, or where the "
+        "command has the option with --data FILE.ptd; or make the program with its data inside",
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ethosu_sdk import vela_blocks
 from ethosu_sdk.errors import InputError
-from ethosu_sdk.pte.data_file import Blob, DataFile
+from ethosu_sdk.pte.data_file import Blob, DataFile, shortened
 from ethosu_sdk.pte.flatbuffer import Table
 from ethosu_sdk.pte.model import Header, Segment
 from ethosu_sdk.pte.named_data import NamedData, check_block
@@ -176,7 +176,7 @@ def _named_data(root: Table, segments: tuple[Piece, ...]) -> Mapping[str, Blob]:
     for table in root.tables("named_data"):
         key, index = table.string("key"), table.integer("segment_index")
         if not key or key in named:
-            raise table.error(f"is {key!r}, which is empty or not unique", field="key")
+            raise table.error(f"is {shortened(key)!r}, which is empty or not unique", field="key")
         if index >= len(segments):
             raise table.error(f"is {index}, there are {len(segments)} segments", field="segment_index")
         named[key] = Blob(segments[index].offset, segments[index].data)

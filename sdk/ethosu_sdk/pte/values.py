@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ethosu_sdk.errors import InputError
 from ethosu_sdk.pte import schema
-from ethosu_sdk.pte.data_file import Layout
+from ethosu_sdk.pte.data_file import Layout, shortened
 from ethosu_sdk.pte.flatbuffer import Table
 from ethosu_sdk.pte.model import Allocation, List, Scalar, Tensor, Value
 from ethosu_sdk.pte.named_data import OTHER_EXPORT
@@ -189,12 +189,12 @@ def _named(
     if not is_same:
         found = f"{blob.layout or 'no tensor'} of {len(blob.data):,} bytes"
         raise InputError(
-            f"the program's data '{key}' ({table.where}) is {layout} of {nbytes:,} bytes, but the "
+            f"the program's data '{shortened(key)}' ({table.where}) is {layout} of {nbytes:,} bytes, but the "
             f"data file has {found}",
             OTHER_EXPORT,
         )
     if blob.offset % alignment:
-        raise table.error(f"has its data '{key}' at byte {blob.offset}, not on {alignment} bytes")
+        raise table.error(f"has its data '{shortened(key)}' at byte {blob.offset}, not on {alignment} bytes")
     return blob.data[:nbytes]
 
 

@@ -24,6 +24,13 @@ def entries(path: Path, program: pte.Pte) -> list[Record]:
     ]
 
 
+def read_of_run(path: Path, rows: Sequence[ProvenanceInput], data: Sequence[Path] = ()) -> pte.Pte:
+    """The program at `path` with the data files of a record, whose inputs are `rows`; see :func:`pte.read`."""
+    program = pte.read(path, data)
+    check_data(program, rows)
+    return program
+
+
 def check_data(program: pte.Pte, rows: Sequence[ProvenanceInput]) -> None:
     """InputError when the data files of `program` are not those of a record, whose inputs are `rows`."""
     recorded = {row.sha256: row.file for row in rows if row.role == DATA_ROLE}

@@ -131,6 +131,24 @@ def test_verify_and_profile_take_the_data_files(programs: Path, tmp_path: Path) 
     assert read(tmp_path / "profiled" / "profile.json")["operations"]
 
 
+def test_the_folder_of_a_run_is_read_with_and_without_its_data_files(programs: Path, tmp_path: Path) -> None:
+    """The program is in the folder, its data files are in another one."""
+    folder, out = programs / "u55_both", tmp_path / "out"
+    out.mkdir()
+    program = shutil.copy(folder / "u55_both.pte", out)
+    files, arrays = given(data_of(folder)), ("--inputs", programs / "input.npz")
+    done = sdk("run", program, *files, *arrays, "-o", out, "-q", cwd=tmp_path)
+    assert done.code == 0, done.err
+    check_refused(sdk("profile", out, cwd=tmp_path), "'cmd_data' with the key")
+    done = sdk("report", out, cwd=tmp_path)
+    assert done.code == 0, done.err
+    done = sdk("profile", out, *files, "-q", cwd=tmp_path)
+    assert done.code == 0, done.err
+    assert record(out / "profile.json")["operations"]
+    other = sdk("profile", out, *given(data_of(programs / "u55_weights")), cwd=tmp_path)
+    check_refused(other, "'cmd_data' with the key")
+
+
 @pytest.mark.parametrize(("memory", "differs"), [("sram", True), ("ddr", False)])
 def test_data_files_lie_in_the_memory_that_was_chosen(
     programs: Path, tmp_path: Path, memory: str, differs: bool

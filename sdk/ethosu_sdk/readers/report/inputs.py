@@ -18,7 +18,7 @@ from ethosu_sdk.records.debug import Debug
 from ethosu_sdk.records.profile import Profile
 from ethosu_sdk.records.run import Run
 from ethosu_sdk.records.sequences.generate import Generate
-from ethosu_sdk.results import bundle
+from ethosu_sdk.results import bundle, program_files
 from ethosu_sdk.results.reading import is_of_run, present, read_record
 from ethosu_sdk.results.run_facts import RunFacts
 
@@ -192,4 +192,8 @@ def _program(folder: Path, run: Run, missing: dict[str, str], stale: list[str]) 
         if is_there:
             stale.append(path.name)
         return None
-    return pte.read(path)
+    try:
+        return program_files.read_of_run(path, run.provenance.inputs)
+    except InputError as error:  # its data files, as the program itself is the one that ran
+        missing["program"] = error.message
+        return None

@@ -76,7 +76,7 @@ def profile(
     if Path(subject).is_dir() and options.split:
         raise UsageError("--split needs a new run and cannot use the folder of an earlier one", _MAKE_A_RUN)
     if Path(subject).is_dir():
-        done = _finished(Path(subject))
+        done = replace(_finished(Path(subject)), data=run_options.data)
     else:
         run_options = replace(
             run_options, count_instructions=True, cpu_cycles=options.cpu_cycles, split=options.split
@@ -112,8 +112,7 @@ def of_run(folder: Path, vela_config: Path | None = None, *, timeout_s: float) -
 
 def _record(done: RunResult, asked: _Asked) -> Record:
     run = kinds.RUN.convert(done.record)
-    program = pte.read(done.pte, done.data)
-    program_files.check_data(program, run.provenance.inputs)
+    program = program_files.read_of_run(done.pte, run.provenance.inputs, done.data)
     if target_record.content(program.target()) != run.target:
         raise InputError(
             f"{done.folder / kinds.RUN.file} is of another target than {done.pte} was compiled for",

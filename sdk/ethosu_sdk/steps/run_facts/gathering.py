@@ -9,6 +9,7 @@ from ethosu_sdk.errors import SdkError
 from ethosu_sdk.files import hashing
 from ethosu_sdk.records import kinds
 from ethosu_sdk.records.run import Run
+from ethosu_sdk.results import program_files
 from ethosu_sdk.results.reading import read, read_record
 from ethosu_sdk.results.run_facts import RunFacts
 from ethosu_sdk.steps.run.options import HOST
@@ -47,7 +48,7 @@ def _program(folder: Path, run: Run) -> pte.Pte | None:
     path = folder / Path(run.model.file).name
     if not path.is_file() or hashing.sha256_file(path) != run.model.sha256:
         return None
-    return pte.read(path)
+    return program_files.read_of_run(path, run.provenance.inputs)
 
 
 def _no_room(folder: Path, run: Run, program: pte.Pte, vela_config: Path | None) -> str:
