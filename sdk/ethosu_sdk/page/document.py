@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jinja2
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from ethosu_sdk import __version__, plain_text, records
 from ethosu_sdk.page import drawing
@@ -54,7 +54,7 @@ def render(package: str, title: str, data: Mapping[str, Any], **context: Any) ->
 
 
 def _environment(package: str) -> jinja2.Environment:
-    return jinja2.Environment(
+    environment = jinja2.Environment(
         loader=jinja2.ChoiceLoader(
             [jinja2.FunctionLoader(functools.partial(_template, place)) for place in (package, _SHARED)]
         ),
@@ -64,6 +64,25 @@ def _environment(package: str) -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["sentence"] = _sentence
+    return environment
+
+
+def _sentence(value: str) -> Markup:
+    """A message of the SDK as a sentence of a page, with what stands between backticks as code."""
+    text = plain_text.line(value)
+    first, _, _ = text.partition(" ")
+    if first.isalpha():
+        text = text[0].upper() + text[1:]
+    if text and text[-1] not in ".!?:":
+        text += "."
+    parts = text.split("`")
+    if len(parts) % 2 == 0:  # a backtick without its partner is a name's
+        return escape(text)
+    codes = (
+        Markup("<code>{}</code>").format(part) if at % 2 else escape(part) for at, part in enumerate(parts)
+    )
+    return Markup("").join(codes)
 
 
 def _format_value(value: Any) -> Any:

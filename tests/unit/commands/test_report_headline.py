@@ -1,5 +1,6 @@
 """The first lines of a report: who takes the time, and what nobody gives advice on."""
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from ethosu_sdk.errors import InputError
 from ethosu_sdk.readers.advise.facts import Facts
+from ethosu_sdk.readers.report import inputs as report_inputs
 from ethosu_sdk.readers.report.inputs import PROFILE, Inputs
 from ethosu_sdk.readers.report.views import advice, summary
 from ethosu_sdk.records import kinds
@@ -54,6 +57,49 @@ def test_each_processor_has_its_largest_part() -> None:
     assert "largest on the CPU: upsample_bilinear2d kernel 82.6 ms in 2 calls" in times.line(
         slow_time(run.time)
     )
+
+
+@pytest.mark.parametrize(
+    ("cpu", "words"), [(93.5, "The CPU sets the pace with 94 %"), (20.0, "The NPU sets the pace with 80 %")]
+)
+def test_who_sets_the_pace_has_the_larger_share(cpu: float, words: str) -> None:
+    run = _record("run-add-timed")
+    shares = replace(run.time.shares, cpu_percent=cpu, npu_percent=100 - cpu)
+    assert words in summary.limits(_inputs(replace(run, time=replace(run.time, shares=shares)), None))
+
+
+def test_cycles_of_the_cpu_lead_where_nothing_runs_on_an_npu() -> None:
+    run = replace(_record("run-cpu-cycles"), time=None)
+    alone = _inputs(replace(run, npu=None, target=None), None)
+    assert summary.limits(alone).startswith(f"The CPU takes {run.cpu.cycles.value:,} cycles; ")
+    assert [card["name"] for card in summary.cards(alone)][1] == "CPU cycles"
+    assert "The CPU takes" not in summary.limits(_inputs(replace(run, npu=None, cpu=None), None))
+
+
+@pytest.mark.parametrize(("content", "stale"), [(b"another program", ("add_u55.pte",)), (None, ())])
+def test_a_file_of_another_program_is_named(
+    tmp_path: Path, content: bytes | None, stale: tuple[str, ...]
+) -> None:
+    (tmp_path / "run.json").write_bytes((EXAMPLES / "run-add-timed.json").read_bytes())
+    if content is not None:
+        (tmp_path / "add_u55.pte").write_bytes(content)
+    (found,) = report_inputs.read([tmp_path], [RunFacts()])
+    assert found.stale == stale
+    text = summary.stale(found)
+    assert ("add_u55.pte is not of the program that the run executed" in text) is bool(stale)
+    assert bool(text) is bool(stale)
+    two = dataclasses.replace(found, stale=("a.json", "b.json"))
+    assert "a.json, b.json are not of the program" in summary.stale(two)
+
+
+def test_the_folder_of_a_script_names_its_calls(tmp_path: Path) -> None:
+    (tmp_path / "script.json").write_text("{}")
+    call = tmp_path / "calls" / "0-prefill"
+    call.mkdir(parents=True)
+    (call / "run.json").write_text("{}")
+    with pytest.raises(InputError, match="each call of a script is a run") as refused:
+        report_inputs.read([tmp_path], [RunFacts()])
+    assert str(call) in (refused.value.hint or "")
 
 
 def test_another_board_than_the_simulated_one_is_named() -> None:

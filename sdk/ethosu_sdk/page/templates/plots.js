@@ -3,9 +3,9 @@
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
   const specs = JSON.parse(document.getElementById("plots").textContent);
 
-  // Okabe and Ito's colours, which the colour-blind tell apart; the two blues far from each other.
-  const colours = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9", "#999999"];
-  const darkColours = ["#56b4e9", "#e69f00", "#2fc79a", "#e59ac5", "#f0803c", "#3f8fd2", "#b5b5b5"];
+  // Okabe and Ito's colours, which the colour-blind tell apart; the two blues, and orange and vermilion, far from each other.
+  const colours = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#767676", "#d55e00", "#56b4e9"];
+  const darkColours = ["#56b4e9", "#e69f00", "#2fc79a", "#e59ac5", "#b5b5b5", "#f0803c", "#3f8fd2"];
 
   function theme() {
     const style = getComputedStyle(document.documentElement);

@@ -115,8 +115,7 @@ def _labels(folders: Sequence[Path]) -> list[str]:
 
 def _read(folder: Path, label: str, facts: RunFacts, advice: Sequence[Advice]) -> Inputs:
     if not (folder / kinds.RUN.file).is_file():
-        what = "it is not the folder of a run" if folder.is_dir() else "there is no such folder"
-        raise InputError(f"{folder} holds no {kinds.RUN.file}: {what}", _GIVE)
+        raise _no_run(folder)
     found: dict[str, Shown] = {}
     missing: dict[str, str] = {}
     stale: list[str] = []
@@ -131,6 +130,17 @@ def _read(folder: Path, label: str, facts: RunFacts, advice: Sequence[Advice]) -
     _complete(facts, found, missing)
     program = _program(folder, run, missing, stale)
     return Inputs(label, folder, run, found, program, bundle.read(folder), facts, missing, tuple(stale))
+
+
+def _no_run(folder: Path) -> InputError:
+    head = f"{folder} holds no {kinds.RUN.file}"
+    if (folder / kinds.SCRIPT.file).is_file():
+        calls = " ".join(str(path.parent) for path in sorted(folder.glob(f"calls/*/{kinds.RUN.file}"))[:2])
+        return InputError(
+            f"{head}: each call of a script is a run", f"give the folders of its calls: {calls}"
+        )
+    what = "it is not the folder of a run" if folder.is_dir() else "there is no such folder"
+    return InputError(f"{head}: {what}", _GIVE)
 
 
 def _add(path: Path, found: dict[str, Shown], missing: dict[str, str], stale: list[str]) -> None:

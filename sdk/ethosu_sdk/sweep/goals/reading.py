@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -92,7 +92,7 @@ class Goal:
     def text(self) -> str:
         """It as a sentence reads it."""
         kind = "least" if self.want == figures.MIN else "most"
-        within = f", within {self.tolerance_percent:g} %" if self.tolerance_percent else ""
+        within = f" (equal within {self.tolerance_percent:g} %)" if self.tolerance_percent else ""
         return f"{kind} {named(self.figure, self.clock_mhz)}{within}"
 
 
@@ -100,7 +100,11 @@ def _fits(name: str, patterns: tuple[str, ...]) -> bool:
     return not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
-DEFAULT_GOALS = (Goal("sram_bytes", figures.MIN), Goal(figures.TIME, figures.MIN))
+ALIKE_PERCENT = 1.0  # figures that differ by less do not tell which cell is better
+DEFAULT_GOALS = (
+    Goal("sram_bytes", figures.MIN, tolerance_percent=ALIKE_PERCENT),
+    Goal(figures.TIME, figures.MIN, tolerance_percent=ALIKE_PERCENT),
+)
 
 
 @dataclass(frozen=True)
@@ -145,7 +149,7 @@ def parse(tables: Mapping[str, Any], locate: Locate) -> Goals:
 def _default(constraints: Iterable[Constraint]) -> tuple[Goal, ...]:
     """Least SRAM, then least time: of an inference where that is limited, else of the NPU."""
     if any(row.figure == figures.INFERENCE for row in constraints):
-        return (DEFAULT_GOALS[0], Goal(figures.INFERENCE, figures.MIN))
+        return (DEFAULT_GOALS[0], replace(DEFAULT_GOALS[1], figure=figures.INFERENCE))
     return DEFAULT_GOALS
 
 

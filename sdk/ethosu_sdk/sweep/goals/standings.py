@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -12,7 +13,7 @@ from ethosu_sdk.plain_text import counted
 from ethosu_sdk.records.sweep import Miss, Ranking, Source, Standing, TargetVerdict
 from ethosu_sdk.sweep.goals import figures, ranking
 from ethosu_sdk.sweep.goals.figures import Row, Value
-from ethosu_sdk.sweep.goals.reading import Constraint, Goal, Goals, named
+from ethosu_sdk.sweep.goals.reading import ALIKE_PERCENT, Constraint, Goal, Goals, named
 from ethosu_sdk.sweep.goals.verdict import (
     BROKEN,
     DOMINATED,
@@ -109,7 +110,12 @@ def _model(name: str, rows: Sequence[Row], goals: Goals) -> ModelVerdict:
     kept = any(row.keeps for row in judged)
     nearest = None if kept else min((row for row in judged if row.misses), key=_distance, default=None)
     return ModelVerdict(
-        name, judged, tuple(rankings), reason, nearest, tuple(_caveats(rows, rankings, goals))
+        name,
+        judged,
+        tuple(rankings),
+        reason,
+        nearest,
+        (*_ties(judged, rankings), *_caveats(rows, rankings, goals)),
     )
 
 
@@ -221,6 +227,34 @@ def _timed(goals: Goals) -> list[Constraint | Goal]:
 def _of_the_npu_alone(goals: Goals) -> bool:
     """Whether times or cycles are judged that the CPU's are not in, and no time is judged that has them."""
     return bool(_timed(goals)) and figures.INFERENCE not in goals.figures
+
+
+def _ties(cells: Sequence[Judged], rankings: Sequence[Ranking]) -> Iterator[str]:
+    """Cells that the winner beats by so little that it does not count."""
+    by_cell = {row.cell: row for row in cells}
+    for part in rankings:
+        best = by_cell[part.winners[0]]
+        alike = [
+            row
+            for row in cells
+            if row.cell not in part.winners and row.source == part.source and _is_alike(row, best)
+        ]
+        if alike:
+            targets = ", ".join(dict.fromkeys(row.target for row in alike))
+            yield (
+                f"a tie: {counted(len(alike), 'more cell')} (on {targets}) equal the best one within "
+                f"{ALIKE_PERCENT:g} % in every goal"
+            )
+
+
+def _is_alike(row: Judged, best: Judged) -> bool:
+    """Whether each figure of a ranked cell is that of the best cell, or hardly differs from it."""
+    return bool(row.values) and all(
+        one.number is not None
+        and other.number is not None
+        and math.isclose(one.number, other.number, rel_tol=ALIKE_PERCENT / 100)
+        for one, other in zip(row.values, best.values, strict=True)
+    )
 
 
 def _caveats(rows: Sequence[Row], rankings: Sequence[Ranking], goals: Goals) -> Iterator[str]:

@@ -323,3 +323,30 @@ def test_a_cell_stands_once() -> None:
 def test_nothing_is_no_pass() -> None:
     found = verdict([]).to_record()
     assert (found.status, found.counts.cells) == ("fail", 0)
+
+
+@pytest.mark.parametrize(
+    ("more_bytes", "wins"), [(32, "fast"), (899, "fast"), (901, "small"), (9_000, "small")]
+)
+def test_a_percent_of_memory_does_not_win_by_itself(more_bytes: int, wins: str) -> None:
+    """Of 90,000 bytes, 1 % is 900. Without goals, cells nearer than that are told apart by their time."""
+    small = row(cell="a" * 12, target="small", npu_cycles=800_000)
+    fast = row(cell="b" * 12, target="fast", npu_cycles=400_000, sram_bytes=90_000 + more_bytes)
+    found = verdict([small, fast])
+    by_target = {cell.target: cell.standing for model in found.models for cell in model.cells}
+    assert by_target[wins] == "winner"
+    assert [goal.text for goal in found.goals.goals] == [
+        "least SRAM (equal within 1 %)",
+        "least NPU time (equal within 1 %)",
+    ]
+    exact = verdict([small, fast], '[[goals]]\nfigure = "sram_bytes"\n[[goals]]\nfigure = "time_ms"')
+    assert standings(exact)["a" * 12] == "winner"  # goals that are written count to the byte
+
+
+@pytest.mark.parametrize(("cycles", "is_tie"), [(399_000, True), (380_000, False)])
+def test_a_tie_is_told(cycles: int, *, is_tie: bool) -> None:
+    """The winner has 32 bytes less; the other cell takes 0.25 % or 5 % fewer cycles."""
+    other = row(target="ethos-u55-256", sram_bytes=90_032, npu_cycles=cycles)
+    found = verdict([row(), other], '[[goals]]\nfigure = "sram_bytes"\n[[goals]]\nfigure = "time_ms"')
+    words = "a tie: 1 more cell (on ethos-u55-256) equal the best one within 1 % in every goal"
+    assert (words in found.models[0].notes) is is_tie

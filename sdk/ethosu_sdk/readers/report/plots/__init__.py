@@ -18,13 +18,14 @@ from ethosu_sdk.readers.report.plots import (
 def of(inputs: Inputs, prefix: str) -> dict[str, Plot]:
     """Plots by name; their `id` begins with `prefix`."""
     profile = inputs.profile
-    plots = {
-        "inference": inference.of(inputs, f"{prefix}-plot-inference"),
-        "cycles": cycles.of(profile, f"{prefix}-plot-cycles"),
-        "roofline": roofline.of(profile, f"{prefix}-plot-roofline"),
-        "timeline": timeline.of(profile, f"{prefix}-plot-timeline"),
-        **arena.of(inputs, f"{prefix}-plot-arena"),
-    }
+    plots = {"inference": inference.of(inputs, f"{prefix}-plot-inference")}
+    if profile is None or profile.totals.npu.operations:
+        plots |= {
+            "cycles": cycles.of(profile, f"{prefix}-plot-cycles"),
+            "roofline": roofline.of(profile, f"{prefix}-plot-roofline"),
+            "timeline": timeline.of(profile, f"{prefix}-plot-timeline"),
+            **arena.of(inputs, f"{prefix}-plot-arena"),
+        }
     times = operator_times.of(profile, f"{prefix}-plot-times")
     if times is not None:
         plots["times"] = times

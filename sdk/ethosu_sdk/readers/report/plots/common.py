@@ -41,7 +41,7 @@ def _chart(labels: Sequence[str], count: int, found: side_by_side.Operators) -> 
         .mark_bar()
         .encode(
             y=altair.Y(
-                "operator:N", sort=altair.SortField("at"), title=None, axis=altair.Axis(labelLimit=150)
+                "operator:N", sort=altair.SortField("at"), title=None, axis=altair.Axis(labelLimit=180)
             ),
             x=altair.X("value:Q", title=unit),
             yOffset=altair.YOffset("run:N", sort=list(labels)),

@@ -108,7 +108,7 @@ def _path(start: _Point, bends: Sequence[_Point], end: _Point) -> str:
 
 def _box(node: Node, row: str, place: _Point, totals: Figures) -> dict[str, Any]:
     figures = node.figures()
-    metric = "time" if totals.get("time") else "modelled"
+    metric = operation_tree.weighed_by(totals)
     whole = totals.get(metric) or 0
     share = max(0.0, min(1.0, figures.get(metric, 0) / whole)) if whole else 0.0
     entry = node.entry
@@ -119,7 +119,13 @@ def _box(node: Node, row: str, place: _Point, totals: Figures) -> dict[str, Any]
         "row": row,
         "name": plain_text.cut(_numbered(node), _MOST_LETTERS),
         "text": " · ".join(
-            filter(None, ("" if node.kind == "module" else _end(module), *_costs(figures, share)))
+            filter(
+                None,
+                (
+                    "" if node.kind == "module" else _end(module),
+                    *_costs(figures, share if metric in figures or node.children else None),
+                ),
+            )
         ),
         "share": share,
         "on": entry.runs_on.lower() if entry is not None and node.kind != "module" else "module",
@@ -138,12 +144,13 @@ def _end(module: str) -> str:
     return path if len(path) <= _MOST_MODULE else "…" + path[-_MOST_MODULE:]
 
 
-def _costs(figures: Figures, share: float) -> Iterator[str]:
+def _costs(figures: Figures, share: float | None) -> Iterator[str]:
     if "modelled" in figures:
         yield f"{figures['modelled']:,.0f} cycles"
     elif "cpu_cycles" in figures:
         yield f"{figures['cpu_cycles']:,.0f} CPU cycles"
-    yield f"{share:.1%}"
+    if share is not None:
+        yield f"{share:.1%}"
 
 
 def _tip(node: Node, module: str, figures: Figures, share: float) -> Iterator[tuple[str, str]]:

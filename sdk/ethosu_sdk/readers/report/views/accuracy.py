@@ -33,7 +33,8 @@ def reference(inputs: Inputs) -> str:
 
 def _output(row: ReferenceOutput) -> tuple[Any, ...]:
     error = row.max_abs_error
-    return row.index, row.elements, row.equal, "" if error is None else f"{error:.4g}", _db(row)
+    noise = "equal" if row.equal == row.elements else _db(row)
+    return row.index, row.elements, row.equal, "" if error is None else f"{error:.4g}", noise
 
 
 def _layer(row: Layer) -> tuple[Any, ...]:

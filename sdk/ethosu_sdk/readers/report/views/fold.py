@@ -10,6 +10,8 @@ from ethosu_sdk.results import source_place
 from ethosu_sdk.tables import figures, times
 
 _DMA = "dma"
+# Operators that only move data, often for the one behind them: their module is not what they compute.
+_LAYOUT = ("TRANSPOSE", "RESHAPE", "CONCAT", "SLICE", "PAD", "REVERSE", "TILE", "IDENTITY")
 
 
 def operators(rows: Iterable[Operation]) -> list[list[Operation]]:
@@ -35,10 +37,24 @@ def main(rows: Sequence[Operation]) -> Operation:
 
 
 def name(row: Operation) -> str:
-    """What people call its operator: as TOSA or Vela has it, or the kernel's name without library and overload."""
+    """What people call its operator: as TOSA or Vela has it, behind the type of the model's module where that says
+    more (``Mish: TANH``); of a kernel its name without library and overload."""
     if row.runs_on == "CPU":
         return times.short(row.name)
-    return row.operator or (row.vela.operator if row.vela is not None else "") or row.name
+    compiled = row.operator or (row.vela.operator if row.vela is not None else "") or row.name
+    kind = row.source.module_type if row.source is not None and row.source.module else None
+    if (
+        not kind
+        or compiled in _LAYOUT
+        or _letters(kind) in _letters(compiled)
+        or _letters(compiled) in _letters(kind)
+    ):
+        return compiled
+    return f"{kind}: {compiled}"
+
+
+def _letters(text: str) -> str:
+    return text.replace("_", "").lower()
 
 
 def module(row: Operation | None) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ethosu_sdk.records import profile, run
+from ethosu_sdk.records.sequences.sequence import RunState
 from ethosu_sdk.tables import figures
 
 
@@ -41,6 +42,14 @@ def traffic(memories: Sequence[profile.Memory]) -> list[dict[str, Any]]:
             }
         )
     return found
+
+
+def state(kept: RunState | None) -> list[tuple[Any, ...]]:
+    """Name, shape, type, bytes and memory of each tensor that goes from one inference to the next."""
+    return [
+        (row.name, figures.shape(row.shape), row.dtype, row.bytes, row.memory)
+        for row in (kept.tensors if kept is not None else ())
+    ]
 
 
 def _share(part: float, whole: float) -> dict[str, Any]:

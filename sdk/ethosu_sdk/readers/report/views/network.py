@@ -16,6 +16,7 @@ MOST_NODES = 150  # that a reader finds a way through
 _MOST_EDGES = 600
 _MOST_LEVELS = 20
 Edge = tuple[int, int]
+_Place = tuple[int, int, int]  # number of a planned buffer, first byte, byte behind the last
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,10 @@ def _operations(node: Node) -> Iterator[Operation]:
         yield from node.parts
 
 
+def _overlap(one: _Place, other: _Place) -> bool:
+    return one[0] == other[0] and one[1] < other[2] and other[1] < one[2]
+
+
 class _Reading:
     """The edges between operations of a profile, by their indices."""
 
@@ -85,6 +90,7 @@ class _Reading:
         for row in profile.operations:
             self._rows.setdefault(row.instruction, []).append(row)
         self._writers: dict[int, tuple[int, ...]] = {}  # operations that wrote a value of the plan
+        self._places: dict[_Place, tuple[int, ...]] = {}  # operations that wrote what lies there now
 
     def edges(self) -> Iterator[Edge]:
         """Pairs of an operation that writes and one that reads, in the order of the program."""
@@ -95,16 +101,37 @@ class _Reading:
             elif isinstance(instruction, pte.KernelCall) and rows:
                 yield from self._kernel(instruction.args, rows[0].index)
             elif isinstance(instruction, pte.MoveCall):
-                self._writers[instruction.move_to] = self._writers.get(instruction.move_from, ())
+                self._write(instruction.move_to, self._wrote(instruction.move_from))
 
     def _kernel(self, args: Sequence[int], index: int) -> Iterator[Edge]:
         """The last argument of a kernel is the result, which also stands before it as the out argument."""
         written = set(self._tensors(args[-1:]))
         for value in self._tensors(args):
             if value not in written:
-                yield from ((writer, index) for writer in self._writers.get(value, ()))
+                yield from ((writer, index) for writer in self._wrote(value))
         for value in written:
-            self._writers[value] = (index,)
+            self._write(value, (index,))
+
+    def _write(self, value: int, writers: tuple[int, ...]) -> None:
+        self._writers[value] = writers
+        place = self._place(value)
+        if place is not None:
+            self._places = {key: found for key, found in self._places.items() if not _overlap(key, place)}
+            self._places[place] = writers
+
+    def _wrote(self, value: int) -> tuple[int, ...]:
+        """Who wrote a value; of a view, which no operation writes, who wrote the bytes that it lies on."""
+        place = self._place(value)
+        if value in self._writers or place is None:
+            return self._writers.get(value, ())
+        return self._places.get(place, ())
+
+    def _place(self, value: int) -> _Place | None:
+        tensor = self._plan.values[value]
+        if not isinstance(tensor, pte.Tensor) or tensor.allocation is None:
+            return None
+        start = tensor.allocation.offset
+        return tensor.allocation.memory_id, start, start + tensor.nbytes
 
     def _tensors(self, args: Iterable[int]) -> Iterator[int]:
         """The values that are tensors, those in lists among them."""
@@ -126,10 +153,10 @@ class _Reading:
             flow = Flow(steps, [(0,)] * len(vela.inputs), [(last,)] * len(vela.outputs))
         indices = [row.index for row in rows]
         for value, readers in zip(call.args, flow.inputs, strict=False):
-            for writer in self._writers.get(value, ()):
+            for writer in self._wrote(value):
                 yield from ((writer, indices[reader]) for reader in readers if reader < len(indices))
         for one, other in flow.edges:
             if one < len(indices) and other < len(indices):
                 yield indices[one], indices[other]
         for value, writers in zip(call.args[len(flow.inputs) :], flow.outputs, strict=False):
-            self._writers[value] = tuple(indices[writer] for writer in writers if writer < len(indices))
+            self._write(value, tuple(indices[writer] for writer in writers if writer < len(indices)))

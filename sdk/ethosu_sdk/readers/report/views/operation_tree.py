@@ -149,6 +149,11 @@ def totals(profile: Profile) -> Figures:
     return found
 
 
+def weighed_by(total: Figures) -> str:
+    """The figure that shares are of: the time, else cycles of the NPU, else those of the CPU."""
+    return next((name for name in ("time", "modelled") if total.get(name)), "cpu_cycles")
+
+
 @dataclass(frozen=True)
 class Scale:
     """What milliseconds are multiplied by, the unit that this gives, and decimals."""

@@ -48,7 +48,7 @@ _COLUMNS = (
     Column("written", "written", "bytes written through the NPU's ports"),
     Column("bound", "pace", "what sets the pace of the operation", "text"),
 )
-_ALWAYS = ("index", "name", "modelled")
+_ALWAYS = ("index", "name")
 
 
 def of(profile: Profile | None) -> dict[str, Any]:
@@ -66,7 +66,7 @@ def of(profile: Profile | None) -> dict[str, Any]:
     sums = Node("module", "sum", children=roots)
     scale = operation_tree.scale_of(sums.figures())
     total = _values(sums, ideal) | {"index": None, "bound": ""}
-    weighed = "time" if total.get("time") else "modelled"
+    weighed = operation_tree.weighed_by(total)
     whole = total.get(weighed) or 0
     for row in rows:
         part = row["values"].get(weighed) or 0
@@ -185,6 +185,20 @@ def _text(value: Any, how: str, scale: Scale) -> str:
     if how == "share":
         return f"{value:.1%}"
     return f"{value * scale.factor:,.{scale.digits}f}" if how == "time" else f"{round(value):,}"
+
+
+def phases(profile: Profile | None) -> list[tuple[Any, ...]]:
+    """Of each phase of a sequence its name, its steps, and the NPU's cycles: of a step and of all."""
+    return [
+        (
+            row.name,
+            f"{row.first_step:,} to {row.first_step + row.steps - 1:,}"
+            if row.steps > 1
+            else str(row.first_step),
+            *(getattr(row.npu_cycles, name) for name in ("min", "median", "max", "total")),
+        )
+        for row in (profile.phases or () if profile is not None else ())
+    ]
 
 
 def not_delegated(compiled: Compilation) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from ethosu_sdk.readers.compare import operators
 from ethosu_sdk.readers.report.inputs import Inputs
-from ethosu_sdk.readers.report.views import fold, operation_tree, summary
+from ethosu_sdk.readers.report.views import fold, operation_tree, run_rows
 from ethosu_sdk.readers.report.views.operation_tree import Node
 from ethosu_sdk.records.profile import Profile
 
@@ -18,7 +18,10 @@ _METRICS = {
     "time": "time, modelled",
     "measured": "cycles of the NPU, measured",
     "modelled": "cycles of the NPU, modelled",
+    "cpu_cycles": "cycles of the CPU, modelled",
 }
+_FOLLOWS = ("NPU cycles are", "fidelity", "CPU clock", "NPU clock")  # settings that follow from others
+_MOST_CAUSES = 4
 _EQUAL, _GONE, _NEW = "equal", "gone", "new"
 _Key = tuple[str, ...]
 
@@ -35,18 +38,44 @@ class Operators:
 
 
 def of(all_inputs: Sequence[Inputs]) -> dict[str, Any]:
-    """Figures of several runs, a column each, and of their operators."""
-    columns = [{row.name: row for row in summary.rows(inputs)} for inputs in all_inputs]
-    names = list(dict.fromkeys(name for column in columns for name in column))
+    """What differs between several runs, then their figures and operators, a column each."""
+    settings = _table([list(run_rows.settings(inputs)) for inputs in all_inputs])
+    figures = _table([[*run_rows.decisive(inputs), *run_rows.counts(inputs)] for inputs in all_inputs])
+    changed = [row for row in settings if not row["is_equal"]]
     found = operators_of(all_inputs)
     return {
         "labels": [inputs.label for inputs in all_inputs],
-        "titles": [summary.title(inputs) for inputs in all_inputs],
         "others": [inputs.label for inputs in all_inputs[1:]],
-        "rows": [_figure(name, [column.get(name) for column in columns]) for name in names],
+        "changed": changed,
+        "same": [(row["name"], row["cells"][0]) for row in settings if row["is_equal"]],
+        "rows": figures,
+        "cause": _cause(all_inputs, changed),
         "lead": _lead(all_inputs),
         "operators": None if found is None else _operator_table(found),
     }
+
+
+def _table(columns: Sequence[Sequence[run_rows.Row]]) -> list[dict[str, Any]]:
+    """Rows with a cell for each run, in the order in which the first run that has one names it."""
+    by_name = [{row.name: row for row in column} for column in columns]
+    names = dict.fromkeys(row.name for column in columns for row in column)
+    return [_figure(name, [column.get(name) for column in by_name]) for name in names]
+
+
+def _cause(all_inputs: Sequence[Inputs], changed: Sequence[Mapping[str, Any]]) -> str:
+    """What was changed between the runs, which is why their figures differ."""
+    words = [
+        f"{row['name']} {' → '.join(row['cells'])}"
+        for row in changed
+        if row["name"] not in _FOLLOWS and all(row["cells"])
+    ]
+    if words:
+        more = f", and {len(words) - _MOST_CAUSES:,} more" if len(words) > _MOST_CAUSES else ""
+        return f"What differs: {'; '.join(words[:_MOST_CAUSES])}{more}."
+    programs = {inputs.run.model.sha256 for inputs in all_inputs}
+    if len(programs) > 1:
+        return "The programs differ, and the records name no option that does: compare the models."
+    return "Nothing that the records name differs: the same program, settings and simulator."
 
 
 def _lead(all_inputs: Sequence[Inputs]) -> str:
@@ -56,7 +85,7 @@ def _lead(all_inputs: Sequence[Inputs]) -> str:
 
 
 def _compared(first: Inputs, other: Inputs) -> str:
-    times = [summary.time_of(inputs) for inputs in (first, other)]
+    times = [run_rows.time_of(inputs) for inputs in (first, other)]
     if times[0] is not None and times[1] is not None:
         what, (before, after) = "time of an inference", (row.total.duration_s * 1e3 for row in times if row)
         shown = f"{before:,.3f} → {after:,.3f} ms"
@@ -70,7 +99,7 @@ def _compared(first: Inputs, other: Inputs) -> str:
     return f"{other.label} beside {first.label}: {what} {shown} ({change(before, after)})."
 
 
-def _figure(name: str, cells: Sequence[summary.Row | None]) -> dict[str, Any]:
+def _figure(name: str, cells: Sequence[run_rows.Row | None]) -> dict[str, Any]:
     first = cells[0]
     differences = [_difference(first, other) for other in cells[1:]]
     return {
@@ -81,7 +110,7 @@ def _figure(name: str, cells: Sequence[summary.Row | None]) -> dict[str, Any]:
     }
 
 
-def _difference(first: summary.Row | None, other: summary.Row | None) -> str:
+def _difference(first: run_rows.Row | None, other: run_rows.Row | None) -> str:
     if first is None or other is None:
         return _GONE if other is None else _NEW
     if first.value is None or other.value is None:
@@ -107,7 +136,7 @@ def operators_of(all_inputs: Sequence[Inputs]) -> Operators | None:
     if len(profiles) < len(all_inputs) or len(profiles) < 2:
         return None
     totals = [operation_tree.totals(profile) for profile in profiles]
-    metric = next((name for name in _METRICS if all(name in total for total in totals)), None)
+    metric = next((name for name in _METRICS if all(total.get(name) for total in totals)), None)
     if metric is None:
         return None
     names: dict[_Key, str] = {}

@@ -13,18 +13,19 @@ SOURCES = ("estimated", "modelled", "measured")
 
 def of(profile: Profile | None) -> list[dict[str, Any]]:
     """Rows with a cell for each source; empty where nothing is known."""
-    return [
-        {"name": name, "cells": [cells.get(source, "") for source in SOURCES]}
-        for name, cells in _figures(profile)
-    ]
+    known = [(name, cells) for name, cells in _figures(profile) if cells]
+    if not known or profile is None:
+        return []
+    if profile.vela_version:
+        made_by = {"estimated": f"Vela {profile.vela_version}", "modelled": "the SDK's NPU model"}
+        known.insert(0, ("made by", made_by))
+    return [{"name": name, "cells": [cells.get(source, "") for source in SOURCES]} for name, cells in known]
 
 
 def _figures(profile: Profile | None) -> Iterator[tuple[str, dict[str, str]]]:
     if profile is None:
         return
     totals = profile.totals
-    if profile.vela_version:
-        yield "made by", {"estimated": f"Vela {profile.vela_version}", "modelled": "the SDK's NPU model"}
     yield "NPU cycles of an inference", _cycles(totals.npu.cycles)
     if len(profile.delegates) > 1:
         for row in profile.delegates:

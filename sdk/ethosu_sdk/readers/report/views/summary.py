@@ -3,62 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import PurePath
-from typing import NamedTuple
 
 from ethosu_sdk.readers.report.inputs import Inputs
-from ethosu_sdk.readers.report.views import accuracy, fold, tried
-from ethosu_sdk.records.common import Use
-from ethosu_sdk.records.parts.time_line import TimeLine, headline
+from ethosu_sdk.readers.report.views import accuracy, fold, run_rows, tried
+from ethosu_sdk.records.common import Metric
+from ethosu_sdk.records.parts.time_line import TimeLine
 from ethosu_sdk.records.profile import Profile
 from ethosu_sdk.records.run import Run
 from ethosu_sdk.records.sequences.generate import Generate
 from ethosu_sdk.results import trial_verdict
-from ethosu_sdk.tables import figures, generate_rows, systems, times
+from ethosu_sdk.tables import figures, generate_rows, times
 
 _SRAM, _FULL = "SRAM", 0.9
-_BAND = "cycles: "  # in front of the error band, in what a record says of its simulator's fidelity
-
-
-class Row(NamedTuple):
-    """A figure by name; with a `value` where it is a number, of which two runs have a difference."""
-
-    name: str
-    text: str
-    value: float | None = None
 
 
 def title(inputs: Inputs) -> str:
     """The model and its target."""
-    model, target = _model(inputs), _target(inputs)
+    model, target = run_rows.model(inputs), run_rows.target(inputs)
     return f"{model} on {target}" if target else model
 
 
 def titles(all_inputs: Sequence[Inputs]) -> str:
     """One title for all runs."""
     found = list(dict.fromkeys(map(title, all_inputs)))
-    models = {_model(inputs) for inputs in all_inputs}
+    models = {run_rows.model(inputs) for inputs in all_inputs}
     if len(found) == 1:
         return found[0] + (f", {len(all_inputs)} runs" if len(all_inputs) > 1 else "")
     if len(models) == 1:
-        targets = dict.fromkeys(_target(inputs) or "the CPU" for inputs in all_inputs)
+        targets = dict.fromkeys(run_rows.target(inputs) or "the CPU" for inputs in all_inputs)
         return f"{models.pop()} on {' and '.join(targets)}"
     return " · ".join(found)
-
-
-def _model(inputs: Inputs) -> str:
-    return PurePath(inputs.run.model.file).stem
-
-
-def _target(inputs: Inputs) -> str:
-    target = inputs.run.target
-    return f"{target.npu}-{target.macs}" if target is not None else ""
-
-
-def time_of(inputs: Inputs) -> TimeLine | None:
-    """The time of an inference on the system that the program was compiled for: of the profile, or of the run."""
-    profile = inputs.profile
-    return headline(profile if profile is not None and profile.time is not None else inputs.run)
 
 
 def limits(inputs: Inputs) -> str:
@@ -93,10 +67,10 @@ def stale(inputs: Inputs) -> str:
 
 def _pace(inputs: Inputs) -> str:
     """Who takes the time of an inference."""
-    time = time_of(inputs)
+    time = run_rows.time_of(inputs)
     if time is None:
-        npu = inputs.run.npu
-        cycles = f"The NPU takes {npu.cycles.value:,} cycles; t" if npu is not None and npu.cycles else "T"
+        found = _known_cycles(inputs.run)
+        cycles = f"The {found[0]} takes {found[1].value:,} cycles; t" if found is not None else "T"
         reason = next((row.reason for row in inputs.run.unavailable if row.path == "/time"), "")
         return f"{cycles}he time of an inference with the CPU is not known{f': {reason}' if reason else ''}."
     slower, share = _slower(time)
@@ -107,6 +81,15 @@ def _pace(inputs: Inputs) -> str:
         f"The {slower} sets the pace with {share:.0f} % of the time. Largest part {'; '.join(known)}."
         f"{_busiest(time) if slower == 'NPU' else ''}{_boards(inputs.run, time)}"
     )
+
+
+def _known_cycles(run: Run) -> tuple[str, Metric] | None:
+    """The cycles of an inference on the NPU, or on the CPU where nothing runs on an NPU."""
+    if run.npu is not None and run.npu.cycles is not None:
+        return "NPU", run.npu.cycles
+    if run.npu is None and run.cpu is not None and run.cpu.cycles is not None:
+        return "CPU", run.cpu.cycles
+    return None
 
 
 def _boards(run: Run, time: TimeLine) -> str:
@@ -158,7 +141,7 @@ def _busiest(time: TimeLine) -> str:
 
 def cards(inputs: Inputs) -> list[dict[str, str]]:
     """The few figures that are read first: name, text and a note each."""
-    run, time = inputs.run, time_of(inputs)
+    run, time = inputs.run, run_rows.time_of(inputs)
     no_room, verdict = inputs.facts.no_room, run.verdict.status
     status = "" if no_room and verdict == "pass" else verdict  # what does not fit is not good, though it ran
     found = [{"name": "verdict", "text": verdict, "note": _checks(run), "status": status}]
@@ -177,10 +160,12 @@ def cards(inputs: Inputs) -> list[dict[str, str]]:
             {"name": "inference", "text": times.milliseconds(total.duration_s), "note": band},
             {"name": "most of it on the", "text": f"{slower}, {share:.0f} %", "note": sums},
         ]
-    elif run.npu is not None and run.npu.cycles is not None:
-        cycles = run.npu.cycles
-        note = f"the NPU alone; {_note(inputs, cycles.source)}"
-        found.append({"name": "NPU cycles", "text": f"{cycles.value:,}", "note": note})
+    elif (known := _known_cycles(run)) is not None:
+        name, cycles = known
+        worth = f"the NPU alone; {_note(inputs, cycles.source)}" if name == "NPU" else cycles.source
+        found.append(
+            {"name": f"{name} cycles", "text": f"{cycles.value:,}", "note": f"of an inference, {worth}"}
+        )
     return [
         *found,
         *_pace_of_tokens(inputs.generated),
@@ -203,13 +188,13 @@ def _pace_of_tokens(record: Generate | None) -> Iterator[dict[str, str]]:
 
 def _limiting_memories(run: Run, time: TimeLine | None) -> Iterator[dict[str, str]]:
     """The SRAM of the simulated board, and the fullest memory where that is fuller and hardly has room."""
-    rows = sorted(_regions(run), key=lambda row: row.used_bytes / row.size_bytes)
-    sram = [row for row in rows if row.name == _SRAM] or rows[-1:]
+    rows = sorted(run_rows.regions(run), key=lambda row: row.used_bytes / row.size_bytes)
+    sram = [row for row in rows if row.name == _SRAM and row.used_bytes] or rows[-1:]
     fullest = [row for row in rows[-1:] if row not in sram and row.used_bytes > _FULL * row.size_bytes]
     place = f" of {run.board.capitalize()}" if time is not None and time.place != run.board else ""
     for row in (*sram, *fullest):
         share = figures.percent(row.used_bytes / row.size_bytes)
-        yield {"name": f"{row.name} used", "text": share, "note": f"{_used(row)}{place}"}
+        yield {"name": f"{row.name} used", "text": share, "note": f"{run_rows.used(row)}{place}"}
 
 
 def _accuracy(inputs: Inputs) -> Iterator[dict[str, str]]:
@@ -244,114 +229,7 @@ def _best_change(inputs: Inputs) -> Iterator[dict[str, str]]:
 def _note(inputs: Inputs, source: str) -> str:
     """What cycles are worth, and that they are for another system than the program's where they are."""
     caveat = inputs.run.priced.caveat if inputs.run.priced is not None else ""
-    return "; ".join(text for text in (caveat, _believed(inputs.run, source)) if text)
-
-
-def rows(inputs: Inputs) -> list[Row]:
-    """All figures of the summary, by name."""
-    run, profile = inputs.run, inputs.profile
-    of_profile = [] if profile is None else [*_speed(profile), *_work(profile)]
-    timed = profile if profile is not None and profile.time is not None else run
-    return [*_what(run), *_generated(inputs), *_time(timed), *_cycles(run), *of_profile, *_memory(run)]
-
-
-def _what(run: Run) -> Iterator[Row]:
-    yield Row("verdict", run.verdict.status)
-    yield Row("model", f"{run.model.file} ({run.model.bytes:,} bytes)")
-    if run.target is not None:
-        yield Row("target", f"{run.target.npu}-{run.target.macs}")
-        yield Row("system configuration", run.target.system_config)
-        yield Row("memory mode", run.target.memory_mode)
-    yield Row("board", run.board)
-    yield Row("simulator", f"{run.simulator.name} {run.simulator.version}")
-    yield Row("fidelity", run.simulator.fidelity.partition(f"; {_BAND}")[0])
-    yield Row("inferences", f"{run.inferences:,}")
-
-
-def _generated(inputs: Inputs) -> Iterator[Row]:
-    """What a language model generated, with the tokens per second of its phases."""
-    record = inputs.generated
-    if record is None:
-        return
-    phases = {} if record.time is None else {"prefill": record.time.prefill, "decode": record.time.decode}
-    for name, words in generate_rows.rows(record):
-        part = phases.get(name)
-        yield Row(name, words, None if part is None else part.tokens_per_s)
-    if record.text is not None:
-        yield Row("text", f"{record.text.prompt}{record.text.generated}")
-
-
-def _time(record: Run | Profile) -> Iterator[Row]:
-    time = record.time
-    if time is None:
-        return
-    if headline(record) is not None:
-        yield Row("inference", times.line(time), time.total.duration_s)
-        yield from (Row("one after the other", words) for words in times.rate(time))
-    elif record.priced is not None:
-        yield Row("at those clocks", f"{times.line(time)}, {record.priced.caveat}", time.total.duration_s)
-    yield Row("time of the CPU", times.milliseconds(time.sums.cpu_s), time.sums.cpu_s)
-    yield Row("time of the NPU", times.milliseconds(time.sums.npu_s), time.sums.npu_s)
-    for name, clock in (("CPU clock", time.clocks.cpu), ("NPU clock", time.clocks.npu)):
-        if clock is not None:
-            yield Row(name, f"{clock.hz / 1e6:,g} MHz ({clock.source})", clock.hz)
-
-
-def _cycles(run: Run) -> Iterator[Row]:
-    if run.npu is not None and run.npu.cycles is not None:
-        cycles = run.npu.cycles
-        yield Row("NPU cycles", f"{cycles.value:,} ({_believed(run, cycles.source)})", cycles.value)
-    if run.priced is not None:
-        yield Row("NPU cycles are", systems.line(run.priced))
-
-
-def _speed(profile: Profile) -> Iterator[Row]:
-    """The time of the NPU by source. How many inferences a second that gives says nothing where the CPU works too."""
-    if profile.clock is not None and profile.time is None:
-        yield Row("NPU clock", f"{profile.clock.hz / 1e6:,g} MHz ({profile.clock.source})", profile.clock.hz)
-    if profile.priced is not None:
-        yield Row("the profile is", systems.line(profile.priced))
-    words = profile.caveat or "the NPU alone"
-    for row in profile.totals.speed or ():
-        text = f"{row.inference_s * 1e3:,.3f} ms: {words}"
-        yield Row(f"time of the NPU ({row.source})", text, row.inference_s)
-
-
-def _work(profile: Profile) -> Iterator[Row]:
-    totals = profile.totals
-    yield Row("NPU operations", f"{totals.npu.operations:,}", totals.npu.operations)
-    yield Row("MACs", f"{totals.npu.macs:,}", totals.npu.macs)
-    ideal = totals.npu.macs_per_cycle.ideal
-    for source, value in totals.npu.macs_per_cycle.known():
-        share = f" ({value / ideal:.1%} of {ideal})" if ideal else ""
-        yield Row(f"MACs per cycle ({source})", f"{value:,.1f}{share}", value)
-    yield Row("CPU operators", f"{totals.cpu.operators:,}", totals.cpu.operators)
-    counted = totals.cpu.instructions
-    if counted is not None:
-        yield Row("CPU instructions", f"{counted.value:,} ({counted.source})", counted.value)
-    cycles = totals.cpu.cycles
-    if cycles is not None:
-        waits = "" if profile.time is None or profile.time.waits is None else ", without waits for memory"
-        yield Row("CPU cycles", f"{cycles.value:,} ({cycles.source}{waits})", cycles.value)
-
-
-def _memory(run: Run) -> Iterator[Row]:
-    for row in _regions(run):
-        yield Row(f"{row.name} used", _used(row), row.used_bytes)
-
-
-def _regions(run: Run) -> list[Use]:
-    return [row for row in run.memory.regions if row.size_bytes]
-
-
-def _used(row: Use) -> str:
-    return f"{row.used_bytes:,} of {row.size_bytes:,} bytes"
-
-
-def _believed(run: Run, source: str) -> str:
-    """Where cycles come from, with the error band that the record quotes for modelled ones."""
-    band = run.simulator.fidelity.partition(_BAND)[2]
-    return f"{source}, {band}" if band and source == "modelled" else source
+    return "; ".join(text for text in (caveat, run_rows.believed(inputs.run, source)) if text)
 
 
 def _checks(run: Run) -> str:
