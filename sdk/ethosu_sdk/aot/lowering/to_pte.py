@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ethosu_sdk.aot.graph.fx import operator_name
-from ethosu_sdk.aot.lowering import cortex_m, left_out
+from ethosu_sdk.aot.lowering import cortex_m, integer_state, left_out
 from ethosu_sdk.aot.lowering.exporting import has_branches
 from ethosu_sdk.aot.lowering.guarding import LOG_HINT, guarded
+from ethosu_sdk.aot.lowering.integer_state import DEQUANTIZE, QUANTIZE
 from ethosu_sdk.aot.model import plain_outputs
 from ethosu_sdk.aot.model.initial_state import initialising_passes
 from ethosu_sdk.aot.repairs import lost_write_backs, narrowed_indices, passes
@@ -22,8 +23,6 @@ _BRANCHES_HINT = (
     "ExecuTorch lowers branches with weights only for Ethos-U85; --no-delegate keeps every operator on the "
     "CPU"
 )
-_QUANTIZE = "quantized_decomposed::quantize_per_tensor"
-_DEQUANTIZE = "quantized_decomposed::dequantize_per_tensor"
 VELA_CONFIG = "Arm/vela.ini"  # the configuration file that comes with Vela
 
 
@@ -74,10 +73,10 @@ def quantize_io(edge: Any, inputs: Tensors, outputs: Tensors) -> Any:
 
     program = edge.exported_program()
     for index in _not_int8(inputs):
-        _check_convertible(f"input {index}", _users(program, index), _QUANTIZE)
+        _check_convertible(f"input {index}", _users(program, index), QUANTIZE)
     results = list(program.graph.output_node().args[0])
     for index in _not_int8(outputs):
-        _check_convertible(f"output {index}", [results[index]], _DEQUANTIZE)
+        _check_convertible(f"output {index}", [results[index]], DEQUANTIZE)
     return guarded(
         "the conversions from and to float could not be removed",
         lambda: edge.transform(
@@ -129,11 +128,12 @@ def joined(edges: Mapping[str, Any]) -> Any:
 
 def to_executorch(edge: Any) -> Any:
     """The finished program manager: `.buffer` is the `.pte`, delegates stored in line. Several methods share the
-    memory of buffers of the same name."""
+    memory of buffers of the same name. Buffers are integers where :mod:`integer_state` can keep them."""
     from executorch.exir import ExecutorchBackendConfig
     from executorch.exir.passes import MemoryPlanningPass
 
     programs = [edge.exported_program(name) for name in sorted(edge.methods)]
+    integer_state.keep(programs)
     for program in programs:
         lost_write_backs.repair(program)
     added = [
