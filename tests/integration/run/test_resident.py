@@ -41,6 +41,12 @@ def firmware(shared_folder: Path) -> Executable:
     return resident.build(writing.make_directory(shared_folder / "resident"))
 
 
+def test_it_may_be_the_first_in_a_build_tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where the image is built: no model's firmware left its generated files there."""
+    monkeypatch.setenv("ETHOSU_SDK_CACHE", str(tmp_path / "cache"))
+    assert resident.build(writing.make_directory(tmp_path / "resident")).elf.is_file()
+
+
 def physical(array: Array, tensor: pte.Tensor) -> bytes:
     return np.ascontiguousarray(array.transpose(tensor.dim_order)).tobytes()
 
