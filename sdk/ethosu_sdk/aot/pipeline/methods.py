@@ -168,7 +168,7 @@ def lowered(request: CompileRequest, method: Method, spec: Any, clock: StageCloc
 
 
 def with_integer_state(rows: Sequence[Lowered]) -> list[Lowered]:
-    """`rows`, the methods of a program, with integers for their state where they can be, and their operators counted."""
+    """`rows`, the methods of a program, with integers for their state where possible, and their operators counted."""
     integer_state.keep([row.edge.exported_program() for row in rows])
     return [replace(row, delegation=program_facts.delegation(row.edge)) for row in rows]
 
