@@ -87,6 +87,8 @@ def test_the_board_and_the_host_choose_the_tokens_of_the_quantised_model(
         else:
             assert "time" not in record
     assert states["qemu"] == states["host"]
+    compiled = json.loads(program.with_suffix(".compile.json").read_text())
+    assert {row["dtype"] for row in compiled["state"]} == {"int16"}
     # Caches that did not change, or that all hold the same, would be equal too.
     assert len({tuple(row) for row in states["host"]}) == 3 + COUNT - 1
     assert len(set(states["host"][-1])) == {"llama_1m": 8, "llama_15m": 12}[NAME]

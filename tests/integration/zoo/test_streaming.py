@@ -29,6 +29,8 @@ def test_a_hundred_frames_do_not_drift_and_go_on_after_a_restart(name: str, tmp_
         npz.write_npz(tmp_path / f"{file}.npz", {"input0": rows})
     compiled = sdk("compile", f"zoo:{name}", "--target", "ethos-u55-128", "-o", "out", "-q", cwd=tmp_path)
     assert compiled.code == 0, compiled.err
+    state = json.loads((tmp_path / "out" / f"{name}.compile.json").read_text())["state"]
+    assert {row["dtype"] for row in state} == {"int8"}
 
     def run(file: str, *words: str) -> np.ndarray:
         ran = sdk("run", f"out/{name}.pte", "--inputs", f"{file}.npz", "-o", "out", *words, cwd=tmp_path)

@@ -129,6 +129,14 @@ def edge(module: Any) -> Any:
     return to_edge(exported, compile_config=config)
 
 
+def finished(*modules: Any) -> bytes:
+    """The `.pte` of a module, or with more of them one with a method for each."""
+    edges = {f"forward{number or ''}": edge(module) for number, module in enumerate(modules)}
+    integer_state.keep([row.exported_program() for row in edges.values()])
+    one = edges["forward"] if len(edges) == 1 else to_pte.joined(edges)
+    return bytes(to_pte.to_executorch(one).buffer)
+
+
 def samples() -> list[Any]:
     import torch
 
@@ -170,7 +178,7 @@ KEPT = [
 @pytest.mark.parametrize(("form", "kind"), KEPT, ids=[form.__name__ for form, _ in KEPT])
 @pytest.mark.parametrize("persistent", [True, False])
 def test_integers_give_the_bits_of_pytorch(form: Form, kind: str, persistent: bool) -> None:
-    content = bytes(to_pte.to_executorch(edge(network(form, persistent=persistent))).buffer)
+    content = finished(network(form, persistent=persistent))
     assert state_types(content) == {kind}
     wanted, found = in_pytorch(network(form)), executed(content)
     assert len({row.tobytes() for row in wanted}) > STEPS // 2
@@ -195,12 +203,12 @@ def _conversions(program: Any) -> int:
     ids=lambda form: form.__name__,
 )
 def test_what_would_not_be_the_same_stays(form: Form) -> None:
-    assert state_types(bytes(to_pte.to_executorch(edge(network(form))).buffer)) == {"float32"}
+    assert state_types(finished(network(form))) == {"float32"}
 
 
 def test_an_initial_value_that_no_integer_stands_for_stays() -> None:
     form = network(accumulated, (float("nan"), *INITIAL[1:]))
-    assert state_types(bytes(to_pte.to_executorch(edge(form)).buffer)) == {"float32"}
+    assert state_types(finished(form)) == {"float32"}
 
 
 def test_methods_that_differ_in_a_scale_keep_floating_point_values() -> None:
@@ -208,14 +216,13 @@ def test_methods_that_differ_in_a_scale_keep_floating_point_values() -> None:
         return through(0.75 * through(state, COARSE) + x, COARSE), x
 
     for other, kind in ((accumulated, {"int8"}), (coarse, {"float32"})):
-        methods = to_pte.joined({"forward": edge(network(accumulated)), "other": edge(network(other))})
-        assert state_types(bytes(to_pte.to_executorch(methods).buffer)) == kind
+        assert state_types(finished(network(accumulated), network(other))) == kind
 
 
 def test_a_wrong_initial_integer_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """The control: the zero point left out of the initial value."""
     right = integer_state._initial_integers
     monkeypatch.setattr(integer_state, "_initial_integers", lambda *given: right(*given) - INT8[1])
-    content = bytes(to_pte.to_executorch(edge(network(accumulated))).buffer)
+    content = finished(network(accumulated))
     wanted, found = in_pytorch(network(accumulated)), executed(content)
     assert not np.array_equal(wanted[0], found[0])

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ethosu_sdk.aot.graph.fx import operator_name
-from ethosu_sdk.aot.lowering import cortex_m, integer_state, left_out
+from ethosu_sdk.aot.lowering import cortex_m, left_out
 from ethosu_sdk.aot.lowering.exporting import has_branches
 from ethosu_sdk.aot.lowering.guarding import LOG_HINT, guarded
 from ethosu_sdk.aot.lowering.integer_state import DEQUANTIZE, QUANTIZE
@@ -128,12 +128,11 @@ def joined(edges: Mapping[str, Any]) -> Any:
 
 def to_executorch(edge: Any) -> Any:
     """The finished program manager: `.buffer` is the `.pte`, delegates stored in line. Several methods share the
-    memory of buffers of the same name. Buffers are integers where :mod:`integer_state` can keep them."""
+    memory of buffers of the same name."""
     from executorch.exir import ExecutorchBackendConfig
     from executorch.exir.passes import MemoryPlanningPass
 
     programs = [edge.exported_program(name) for name in sorted(edge.methods)]
-    integer_state.keep(programs)
     for program in programs:
         lost_write_backs.repair(program)
     added = [

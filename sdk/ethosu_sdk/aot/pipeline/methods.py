@@ -15,7 +15,7 @@ from ethosu_sdk.aot.facts.compilation import CompileRequest, DelegationCount
 from ethosu_sdk.aot.facts.evaluation import EvaluationFacts
 from ethosu_sdk.aot.graph import execution, program_facts
 from ethosu_sdk.aot.graph.source_lines import SourceFinder
-from ethosu_sdk.aot.lowering import cortex_m, exporting, fallback, to_pte
+from ethosu_sdk.aot.lowering import cortex_m, exporting, fallback, integer_state, to_pte
 from ethosu_sdk.aot.model import methods, model_checks, shared_state
 from ethosu_sdk.aot.model.initial_state import InitialState
 from ethosu_sdk.aot.pipeline import float_program, quantised_program
@@ -54,8 +54,8 @@ class Lowered:
     edge: Any
     inputs: Tensors
     outputs: Tensors
-    delegation: tuple[DelegationCount, ...]
     references: Any = None
+    delegation: tuple[DelegationCount, ...] = ()
 
     @property
     def name(self) -> str:
@@ -164,7 +164,13 @@ def lowered(request: CompileRequest, method: Method, spec: Any, clock: StageCloc
             fallback.mark(edge)
         has_references = (request.core is not None or falls_back) and not request.without_vela
         references = dialect.module(edge) if has_references else None
-        return Lowered(method, edge, inputs, outputs, program_facts.delegation(edge), references)
+        return Lowered(method, edge, inputs, outputs, references)
+
+
+def with_integer_state(rows: Sequence[Lowered]) -> list[Lowered]:
+    """`rows`, the methods of a program, with integers for their state where possible, and their operators counted."""
+    integer_state.keep([row.edge.exported_program() for row in rows])
+    return [replace(row, delegation=program_facts.delegation(row.edge)) for row in rows]
 
 
 def checked(request: CompileRequest, row: Lowered, manager: Any, clock: StageClock) -> CheckFacts | None:

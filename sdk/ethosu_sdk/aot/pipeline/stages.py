@@ -252,6 +252,7 @@ def _lower(
         for row in methods.quantised(request, traced, spec, clock)
     ]
     with clock.stage("lower"):
+        rows = methods.with_integer_state(rows)
         one = rows[0].edge if rows[0].name == pte.ENTRY and len(rows) == 1 else None
         manager = to_pte.to_executorch(one or to_pte.joined({row.name: row.edge for row in rows}))
     state = [
