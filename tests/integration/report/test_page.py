@@ -55,7 +55,8 @@ def test_figures_are_those_of_the_records(browser: Browser, report: Path, run_fo
         assert sums["CPU instr."] == f"{profile['totals']['cpu']['instructions']['value']:,}"
         text = shown.page.inner_text("body")
         for region in run["memory"]["regions"]:
-            assert f"{region['used_bytes']:,} of {region['size_bytes']:,} bytes" in text
+            used, size = (f"{region[name]:,}" for name in ("used_bytes", "size_bytes"))
+            assert re.search(rf"{region['name']}\s+region\s+{used}\s+{size}\s", text)
         assert re.search(rf"CPU cycles\s+{run['cpu']['cycles']['value']:,} \(modelled\)", text)
         assert timing.band(run["target"]["npu"], run["target"]["macs"]) in text
 
@@ -191,7 +192,7 @@ def test_the_graph_is_the_models(browser: Browser, report: Path) -> None:
     numbers, operators = zip(*(name.split(" ", 1) for name in chain), strict=True)
     assert list(map(int, numbers)) == sorted(map(int, numbers))  # as the table of operations has them
     assert [name for name in operators if "quantize" not in name and name != "TRANSPOSE"] == [
-        "DEPTHWISE_CONV2D", "MAX_POOL2D", "CONV2D", "MAX_POOL2D", "CONV2D"
+        "DEPTHWISE_CONV2D", "MAX_POOL2D", "CONV2D", "MAX_POOL2D", "Linear: CONV2D"
     ]  # fmt: skip
     assert (operators[0], operators[-1]) == ("quantize_per_tensor", "dequantize_per_tensor")
 

@@ -18,7 +18,7 @@ from ethosu_sdk.records.parts.time_line import TimePart
 from ethosu_sdk.records.run import Reference, ReferenceOutput
 from ethosu_sdk.results.run_facts import RunFacts
 from tests.places import ROOT
-from tests.unit.commands.test_report_headline import SLOW, slow_time
+from tests.unit.commands.report.test_headline import SLOW, slow_time
 
 EXAMPLES = ROOT / "schemas" / "examples" / "valid"
 
