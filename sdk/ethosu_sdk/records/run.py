@@ -26,6 +26,7 @@ from ethosu_sdk.records.common import (
 )
 from ethosu_sdk.records.kind import Part, RecordKind
 from ethosu_sdk.records.parts.adapted import Adapted
+from ethosu_sdk.records.parts.repeats import Repeats, repeats_count_what_changed
 from ethosu_sdk.records.parts.time_line import TimeLine, time_adds_up
 from ethosu_sdk.records.sequences.sequence import (
     RunState,
@@ -41,37 +42,6 @@ class Runtime(Part):
     elf_sha256: str | None = None
     loaded: Loaded | None = None
     adapted: Adapted | None = None
-
-
-class OutputChange(Part):
-    set: int
-    repeat: int
-    output: int
-
-
-class RepeatedOutputs(Part):
-    agree: bool
-    changed: int
-    first_changes: tuple[OutputChange, ...] | None = None
-
-
-class CounterChange(Part):
-    set: int
-    repeat: int
-    instruction: int
-
-
-class RepeatedCounters(Part):
-    agree: bool
-    changed: int
-    first_changes: tuple[CounterChange, ...] | None = None
-
-
-class Repeats(Part):
-    count: int
-    state: Literal["reset", "kept"] | None = None
-    outputs: RepeatedOutputs
-    counters: RepeatedCounters
 
 
 class Input(Part):
@@ -260,21 +230,6 @@ def npu_calls_have_cycles(record: Run) -> list[str]:
     ):
         return ["the NPU ran, but its cycles are neither given nor listed as unavailable"]
     return []
-
-
-def repeats_count_what_changed(record: Run) -> list[str]:
-    """Outputs that changed between repeats cannot be part of a pass, unless each went on from the state before."""
-    repeats = record.repeats
-    if repeats is None:
-        return []
-    found = [
-        f"{name} agree: {row.agree}, but {row.changed} changed"
-        for name, row in (("outputs", repeats.outputs), ("counters", repeats.counters))
-        if row.agree != (row.changed == 0)
-    ]
-    if repeats.state != "kept" and not repeats.outputs.agree and record.status == "pass":
-        found.append("outputs changed between repeats, but the record says 'pass'")
-    return found
 
 
 def groups_hold_every_counter(record: Run) -> list[str]:
