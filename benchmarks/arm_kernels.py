@@ -210,7 +210,7 @@ def count_arms(path: Path) -> list[int]:
 
 def _in_memory(array: Any) -> bytes:
     """The bytes of an input: images lie pixel by pixel."""
-    return (array.transpose(0, 2, 3, 1) if array.ndim == 4 else array).tobytes()
+    return bytes((array.transpose(0, 2, 3, 1) if array.ndim == 4 else array).tobytes())
 
 
 def compare(path: Path) -> Table:
