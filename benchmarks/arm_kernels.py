@@ -1,40 +1,53 @@
-"""Instructions of the firmware's int8 kernels beside those of CMSIS-NN in Arm's prebuilt runner, on QEMU.
+"""Instructions of the firmware's kernels beside those of CMSIS-NN in Arm's prebuilt runner, on QEMU.
 
     .venv/bin/python benchmarks/arm_kernels.py
 
-The shapes are layers of MLPerf Tiny's networks: DS-CNN, MobileNetV1 0.25 at 96x96, ResNet-8, the autoencoder. Arm's
-runner has no marks in its code. Its figure is the difference of a program with three calls and one with a single
-call, halved, less that of the same operator on one pixel or number: so without its interpreter and its log.
+The convolutions and linear layers have the shapes of MLPerf Tiny's networks: DS-CNN, MobileNetV1 0.25 at 96x96,
+ResNet-8, the autoencoder. All calls are in one program, which each of the two executes once. Linear layers are so
+short that the checks of arguments count: from each is taken what one of a single number takes.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy
+from elftools.elf.elffile import ELFFile
 from rich.console import Console
+from rich.table import Table
+
+from ethosu_sdk import pte, runtimes, simulators
+from ethosu_sdk.cpu_cycles.counts import Mark
+from ethosu_sdk.targets import Target
 
 COMMAND = Path(sys.executable).with_name("ethosu-sdk")
-CALLS = (1, 3)
 MULTIPLIER, SHIFT = 1518500250, -9  # 0.0014
+INT8 = (0.02, 3, -128, 127)  # scale, zero point, range
+# Where a call begins in Arm's runner, and the next one. Its linear layers write a log first.
+KERNEL, NEXT = "kernel", "operator"
+ARM_KERNEL = re.compile(
+    r"_ZN8cortex_m6native\d+(quantized_(depthwise_)?conv2d|(de)?quantize_per_tensor)_outE|arm_fully_connected_s8$"
+)
+ARM_NEXT = "_ZN10executorch7runtime6Method19execute_instructionEv"
 
 
 @dataclass(frozen=True)
 class Layer:
-    """One layer: images are channels, height, width; `kernel` and `stride` are height, width."""
+    """One call: images are channels, height, width; `kernel` and `stride` are height, width."""
 
     network: str
     operator: str
     inputs: tuple[int, ...]
-    outputs: int
+    outputs: int = 0
     kernel: tuple[int, int] = (1, 1)
     stride: tuple[int, int] = (1, 1)
     padding: tuple[int, int] = (0, 0)
@@ -43,17 +56,17 @@ class Layer:
     def name(self) -> str:
         """The network, and the sizes."""
         sizes = "x".join(map(str, self.inputs))
-        return f"{self.network}: {self.operator} {sizes} to {self.outputs}, {self.kernel[0]}x{self.kernel[1]}"
+        if not self.outputs:
+            return f"{self.operator}, {sizes}"
+        return (
+            f"{self.network}: {self.operator}, {sizes} to {self.outputs}, {self.kernel[0]}x{self.kernel[1]}"
+        )
 
     @property
-    def file_name(self) -> str:
-        """One for each layer."""
-        sizes = (*self.inputs, self.outputs, *self.kernel, *self.stride)
-        return "-".join([self.operator, *map(str, sizes)])
-
-    @property
-    def macs(self) -> int:
-        """Products of the whole layer, those with padding included."""
+    def size(self) -> int:
+        """Products of the whole layer, those with padding included; elements of an operator without weights."""
+        if not self.outputs:
+            return math.prod(self.inputs)
         if self.operator == "linear":
             return self.inputs[0] * self.outputs
         channels, *sides = self.inputs
@@ -79,79 +92,59 @@ LAYERS = (
     Layer("ResNet-8", "conv2d", (32, 16, 16), 64, (3, 3), (2, 2), (1, 1)),
     Layer("Autoencoder", "linear", (640,), 128),
     Layer("Autoencoder", "linear", (128,), 128),
+    Layer("", "quantize_per_tensor", (3, 96, 96)),
+    Layer("", "dequantize_per_tensor", (3, 96, 96)),
 )
-SMALLEST = {
-    "conv2d": Layer("", "conv2d", (1, 1, 1), 1),
-    "depthwise_conv2d": Layer("", "depthwise_conv2d", (1, 1, 1), 1),
-    "linear": Layer("", "linear", (1,), 1),
-}
+# Called last, twice: the report of Arm's runner follows the second.
+SMALLEST = Layer("", "linear", (1,), 1)
 
 
-def define_older_schemas(torch: Any) -> Any:
-    """The convolutions as Arm's runner has them, without the scratch tensor of ExecuTorch 1.5.1."""
-    library = torch.library.Library("cortex_m", "DEF")
-    for name, more in (("conv2d", ""), ("depthwise_conv2d", "int depth_multiplier, ")):
-        schema = (
-            "(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, "
-            f"{more}int input_offset, int output_offset, Tensor requantize_multipliers, "
-            "Tensor requantize_shifts, int activation_min, int activation_max"
-        )
-        library.define(f"quantized_{name}{schema}) -> Tensor")
-        library.define(f"quantized_{name}.out{schema}, *, Tensor(a!) out) -> Tensor(a!)")
-        torch.library.register_fake(f"cortex_m::quantized_{name}", _empty_output(torch, name), lib=library)
-    return library
-
-
-def _empty_output(torch: Any, name: str) -> Callable[..., Any]:
-    def function(x: Any, weight: Any, bias: Any, stride: Any, padding: Any, *rest: Any) -> Any:
-        outputs = weight.shape[0 if name == "conv2d" else 3]
-        sides = [(x.shape[2 + i] + 2 * padding[i] - weight.shape[1 + i]) // stride[i] + 1 for i in (0, 1)]
-        shape = (x.shape[0], outputs, *sides)
-        return torch.empty(shape, dtype=torch.int8, device=x.device).to(memory_format=torch.channels_last)
-
-    return function
-
-
-def make_call(torch: Any, layer: Layer, *, older: bool) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    """A function of an output offset and of the layer's tensors, and those tensors."""
+def make_call(torch: Any, layer: Layer) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """A function of the call's tensors, and those tensors."""
     random = numpy.random.default_rng(0)
 
     def numbers(*shape: int) -> Any:
         return torch.from_numpy(random.integers(-128, 128, shape, dtype=numpy.int8))
 
+    if not layer.outputs:
+        convert = getattr(torch.ops.cortex_m, layer.operator)
+        x = numbers(1, *layer.inputs)
+        is_quantization = layer.operator == "quantize_per_tensor"
+        return lambda x: convert(x, *INT8, torch.int8), (x * 0.021 if is_quantization else x,)
     bias = torch.zeros(layer.outputs, dtype=torch.int32)
     operator = getattr(torch.ops.cortex_m, f"quantized_{layer.operator}")
     if layer.operator == "linear":
 
-        def call_linear(offset: int, x: Any, weight: Any, bias: Any) -> Any:
-            return operator(x, weight, None, bias, 13, 0, offset, [MULTIPLIER], [SHIFT], 127, -128)
+        def call_linear(x: Any, weight: Any, bias: Any) -> Any:
+            return operator(x, weight, None, bias, 13, 0, 0, [MULTIPLIER], [SHIFT], 127, -128)
 
         return call_linear, (numbers(1, layer.inputs[0]), numbers(layer.outputs, layer.inputs[0]), bias)
     is_depthwise = layer.operator == "depthwise_conv2d"
     window = (list(layer.stride), list(layer.padding), [1, 1], *([1] if is_depthwise else []))
 
-    def call(offset: int, x: Any, weight: Any, bias: Any, *rest: Any) -> Any:
-        return operator(x, weight, bias, *window, 13, offset, *rest[:2], -128, 127, *rest[2:])
+    def call(x: Any, weight: Any, bias: Any, multipliers: Any, shifts: Any, scratch: Any) -> Any:
+        return operator(x, weight, bias, *window, 13, 0, multipliers, shifts, -128, 127, scratch)
 
     x = numbers(1, *layer.inputs).to(memory_format=torch.channels_last)
     channels = (1, layer.outputs) if is_depthwise else (layer.outputs, layer.inputs[0])
     weight = numbers(channels[0], *layer.kernel, channels[1])
     scales = [torch.full((layer.outputs,), number, dtype=torch.int32) for number in (MULTIPLIER, SHIFT)]
-    scratch = () if older else (torch.zeros(1, dtype=torch.uint8),)
-    return call, (x, weight, bias, *scales, *scratch)
+    return call, (x, weight, bias, *scales, torch.zeros(1, dtype=torch.uint8))
 
 
-def write_program(torch: Any, path: Path, layers: Sequence[Layer], calls: int, *, older: bool) -> None:
-    """A program that calls each layer so many times on the same inputs, and a file with those beside it."""
+def write_program(path: Path) -> None:
+    """A program that makes each call once, and a file with their inputs beside it."""
+    import executorch.backends.cortex_m.passes  # noqa: F401 (registers the operators)
+    import torch
     from executorch.exir import EdgeCompileConfig, to_edge
 
-    made = [make_call(torch, layer, older=older) for layer in layers]
+    made = [make_call(torch, layer) for layer in (*LAYERS, SMALLEST, SMALLEST)]
 
     class Calls(torch.nn.Module):  # type: ignore[misc]
         def forward(self, *inputs: Any) -> Any:
             outputs = []
             for call, own in made:
-                outputs += [call(i, *inputs[: len(own)]) for i in range(calls)]
+                outputs.append(call(*inputs[: len(own)]))
                 inputs = inputs[len(own) :]
             return tuple(outputs)
 
@@ -163,62 +156,84 @@ def write_program(torch: Any, path: Path, layers: Sequence[Layer], calls: int, *
     numpy.savez(path.with_suffix(".npz"), **{f"input{i}": x.numpy() for i, x in enumerate(inputs)})
 
 
-def write_programs(folder: Path, *, older: bool) -> None:
-    """The programs of one set of schemas: for Arm's runner each layer alone, and all for the firmware."""
-    import torch
-
-    library = define_older_schemas(torch) if older else None  # the operators live as long as it does
-    if library is None:
-        import executorch.backends.cortex_m.passes  # noqa: F401 (registers the operators)
-
-        write_program(torch, folder / "own.pte", LAYERS, 1, older=False)
-    for layer in (*LAYERS, *SMALLEST.values()):
-        for calls in CALLS if older == (layer.operator != "linear") else ():
-            write_program(torch, folder / f"{layer.file_name}-{calls}.pte", [layer], calls, older=older)
-
-
-def run(folder: Path, name: str, *options: str) -> dict[str, Any]:
-    """The record of a run."""
-    arguments = (f"{name}.pte", "--inputs", f"{name}.npz", "--cpu-cycles", "-q", "-o", name, *options)
-    subprocess.run([COMMAND, "run", *arguments], check=True, cwd=folder)
-    record: dict[str, Any] = json.loads((folder / name / "run.json").read_text(encoding="utf-8"))
-    return record
-
-
-def count_on_arms(folder: Path, layer: Layer) -> float:
-    """Instructions of one more call on Arm's runner."""
-    wholes = []
-    for calls in CALLS:
-        record = run(folder, f"{layer.file_name}-{calls}", "--runtime", "executorch")
-        wholes.append(sum(part["instructions"]["value"] for part in record["cpu"]["outside"]))
-    return float(wholes[1] - wholes[0]) / (CALLS[1] - CALLS[0])
-
-
-def count_own(folder: Path) -> list[int]:
-    """Instructions of the kernel of each layer in the firmware."""
+def count_own(path: Path) -> list[int]:
+    """Instructions of the kernel of each call in the firmware."""
+    options = ("--inputs", path.with_suffix(".npz").name, "--cpu-cycles", "-q", "-o", "own")
+    subprocess.run([COMMAND, "run", path.name, *options], check=True, cwd=path.parent)
+    record = json.loads((path.parent / "own" / "run.json").read_text(encoding="utf-8"))
     return [
-        sum(part["instructions"]["value"] for part in operator["cpu_parts"] if part["part"] == "kernel")
-        for operator in run(folder, "own")["operators"]
+        sum(part["instructions"]["value"] for part in operator["cpu_parts"] if part["part"] == KERNEL)
+        for operator in record["operators"]
     ]
 
 
-def compare(console: Console) -> None:
-    """Measure, and print each layer when it is done."""
+def arm_marks(elf: Path) -> Iterator[Mark]:
+    """The first instructions of each kind of call, and of what executes the program's next one."""
+    with elf.open("rb") as stream:
+        table = ELFFile(stream).get_section_by_name(".symtab")
+        for symbol in table.iter_symbols():
+            if symbol.name == ARM_NEXT or ARM_KERNEL.match(symbol.name):
+                yield Mark(NEXT if symbol.name == ARM_NEXT else KERNEL, symbol["st_value"] & ~1)
+
+
+def count_arms(path: Path) -> list[int]:
+    """Instructions of each call in Arm's runner, from its beginning to the next call."""
+    program = pte.parse(path.read_bytes())
+    adapted = runtimes.adapt(program, program.plan()).program
+    runner = runtimes.runner_for(None)
+    plan = adapted.plan()
+    with numpy.load(path.with_suffix(".npz")) as arrays:
+        inputs = [_in_memory(arrays[f"input{i}"]) for i in range(len(plan.inputs))]
+    placed = runtimes.place(runner, plan, bytes(adapted.data), inputs)
+    elf = runtimes.executable(runner)
+    simulator = simulators.create("qemu", None, simulators.SimulatorOptions(), runner.board)
+    request = simulators.SimulationRequest(
+        elf=elf,
+        images=placed.images,
+        target=Target(
+            runner.npus[0], runner.default_macs, system_config="", memory_mode=""
+        ),  # it looks for an NPU
+        timeout_s=600,
+        idle_timeout_s=600,
+        uart_log=path.with_name("uart.log"),
+        end_marks=(b"\x04",),
+        read_back=placed.read_back,
+        marks=tuple(arm_marks(elf)),
+        count_instructions=True,
+    )
+    counts = simulator.run(request).block_counts
+    if counts is None or counts.marks_lost:
+        raise SystemExit("QEMU counted no instructions")
+    each = counts.instructions()
+    return [int((each[row.blocks] * row.executions).sum()) for row in counts.segments if row.name == KERNEL]
+
+
+def _in_memory(array: Any) -> bytes:
+    """The bytes of an input: images lie pixel by pixel."""
+    return bytes((array.transpose(0, 2, 3, 1) if array.ndim == 4 else array).tobytes())
+
+
+def compare(path: Path) -> Table:
+    """What the program at `path` takes on both."""
+    table = Table("instructions per product or element", "Arm's", "own", "own to Arm's")
+    calls = list(zip((*LAYERS, SMALLEST, SMALLEST), count_arms(path), count_own(path), strict=True))
+    for layer, *counts in calls[: len(LAYERS)]:
+        least = calls[len(LAYERS)][1:] if layer.operator == "linear" else (0, 0)
+        arm, own = (count - fixed for count, fixed in zip(counts, least, strict=True))
+        table.add_row(layer.name, f"{arm / layer.size:.3f}", f"{own / layer.size:.3f}", f"{own / arm:.2f}")
+    return table
+
+
+def main() -> None:
+    """Measure and print."""
     with tempfile.TemporaryDirectory() as scratch:
-        folder = Path(scratch)
-        for schemas in ("newer", "older"):
-            subprocess.run(
-                [sys.executable, __file__, schemas, scratch], check=True, stderr=subprocess.DEVNULL
-            )
-        overhead = {name: count_on_arms(folder, layer) for name, layer in SMALLEST.items()}
-        console.print("Instructions per product: Arm's, own, own to Arm's")
-        for layer, own in zip(LAYERS, count_own(folder), strict=True):
-            arm = count_on_arms(folder, layer) - overhead[layer.operator]
-            console.print(f"{arm / layer.macs:8.3f}{own / layer.macs:8.3f}{own / arm:7.2f}  {layer.name}")
+        path = Path(scratch) / "calls.pte"
+        subprocess.run([sys.executable, __file__, path], check=True, stderr=subprocess.DEVNULL)
+        Console(width=120).print(compare(path))
 
 
 if __name__ == "__main__":
     if len(sys.argv) > 1:
-        write_programs(Path(sys.argv[2]), older=sys.argv[1] == "older")
+        write_program(Path(sys.argv[1]))
     else:
-        compare(Console(width=120))
+        main()

@@ -1,9 +1,9 @@
 """How large a firmware is, by part: what the linker's map says, checked against the ELF.
 
-    .venv/bin/python benchmarks/firmware_size.py [FOLDER] [--json]
+    .venv/bin/python benchmarks/firmware_size.py [FOLDER | --every-kernel] [--json]
 
-FOLDER is one that `ethosu-sdk build` wrote; without it a fully delegated program is built. The model and the pools
-are not counted: those are the model's.
+FOLDER is one that `ethosu-sdk build` wrote; without it a fully delegated program is built. `--every-kernel` builds
+the resident firmware, which has all of them. The model and the pools are not counted: those are the model's.
 """
 
 from __future__ import annotations
@@ -21,9 +21,11 @@ from rich.console import Console
 from rich.table import Table
 
 from ethosu_sdk import firmware_build
+from ethosu_sdk.firmware_build import resident
 
 FULLY_DELEGATED = Path(__file__).resolve().parents[1] / "tests" / "golden" / "pte" / "add_u55.pte"
 STEM = "executor_runner"
+ALL, JSON = "--every-kernel", "--json"
 KINDS = {
     ".vectors": "text",
     ".text": "text",
@@ -44,6 +46,7 @@ PARTS = (
     ("kernels", "libethosu_kernels.a"),
     ("app", "libethosu_app.a"),
     ("app", f"{STEM}.dir"),
+    ("app", f"{resident.EXECUTABLE}.dir"),
     ("libc, libgcc", "/lib"),
 )
 PADDING = "alignment"
@@ -92,9 +95,9 @@ def of_elf(elf_file: Path) -> dict[str, int]:
     return result
 
 
-def measure(folder: Path) -> tuple[Sizes, dict[str, int]]:
+def measure(folder: Path, stem: str) -> tuple[Sizes, dict[str, int]]:
     """Parts and totals of the firmware in `folder`. What the map does not tell of is the linker's padding."""
-    parts, totals = sizes(folder / f"{STEM}.map"), of_elf(folder / f"{STEM}.elf")
+    parts, totals = sizes(folder / f"{stem}.map"), of_elf(folder / f"{stem}.elf")
     padding = parts.setdefault(PADDING, dict.fromkeys(totals, 0))
     for kind, total in totals.items():
         padding[kind] += total - sum(row[kind] for row in parts.values())
@@ -112,13 +115,16 @@ def show(parts: Sizes, totals: dict[str, int]) -> None:
 
 def main() -> None:
     """Measure and print."""
-    arguments = [word for word in sys.argv[1:] if word != "--json"]
+    options = sys.argv[1:]
+    folders = [word for word in options if word not in (ALL, JSON)]
     with tempfile.TemporaryDirectory() as scratch:
-        folder = Path(arguments[0] if arguments else scratch)
-        if not arguments:
+        folder = Path(folders[0] if folders else scratch)
+        if ALL in options:
+            resident.build(folder)
+        elif not folders:
             firmware_build.build(FULLY_DELEGATED, folder)
-        parts, totals = measure(folder)
-    if "--json" in sys.argv[1:]:
+        parts, totals = measure(folder, resident.EXECUTABLE if ALL in options else STEM)
+    if JSON in options:
         sys.stdout.write(json.dumps({"parts": parts, "totals": totals}) + "\n")
     else:
         show(parts, totals)

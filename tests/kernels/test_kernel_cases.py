@@ -30,7 +30,6 @@ IDS = [f"{group}:{name}" for group, name in CASES]
 LEAST_OPERATORS, LEAST_CASES = 60, 400
 # Functions that other tests call: test_kernels.py, test_interpreter.py (state) and arguments_test.cpp.
 ELSEWHERE = {
-    "cortex_m_dequantize_per_tensor_out",
     "mm_out",
     "div_scalar_out",
     "copy_in_place",

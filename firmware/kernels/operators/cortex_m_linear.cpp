@@ -51,8 +51,8 @@ void multiply_columns(const Product& product, std::size_t first, std::size_t cou
   for (std::size_t row = 0; row < product.rows; ++row) {
     const std::int8_t* const from = product.left + row * product.inner;
     std::int32_t sums[columns_at_once];
-    std::copy_n(starts, count, sums);
-    dot_products(sums, from, product.right + first * product.inner, product.inner, product.inner, count);
+    dot_products(starts, sums, from, product.right + first * product.inner, product.inner, product.inner,
+                 count);
     if (product.offsets.right != 0) {
       const std::int32_t share = wrapping_product(product.offsets.right, sum_of(from, product.inner));
       for (std::size_t k = 0; k < count; ++k) {

@@ -118,8 +118,8 @@ class Transposed {
       const std::int64_t row = image * layer_.height.input + down.element - i * rows_.input_step;
       for (std::int64_t j = across.first; j < across.last; ++j) {
         const std::int64_t pixel = row * layer_.width.input + across.element - j * columns_.input_step;
-        dot_products(sums, layer_.input + static_cast<std::size_t>(pixel) * layer_.inputs, weights_at(i, j),
-                     channels_.step, layer_.inputs, channels_.count);
+        dot_products(sums, sums, layer_.input + static_cast<std::size_t>(pixel) * layer_.inputs,
+                     weights_at(i, j), channels_.step, layer_.inputs, channels_.count);
         if (!whole && layer_.input_offset != 0) {
           add_offset(sums, i, j);
         }

@@ -2,7 +2,6 @@
 
 #include <functional>
 
-#include "kernels/support/int8_vectors.hpp"
 #include "kernels/support/layout.hpp"
 
 namespace ethosu_sdk::kernels {
@@ -77,10 +76,12 @@ void read_axes(Arguments& arguments, const LayerPlaces& places, const ImageDims&
 }
 
 void read_scales(Arguments& arguments, std::size_t index, ImageLayer& layer) {
-  layer.multipliers = read_int32s(arguments, arguments.tensor(index), layer.outputs);
-  layer.shifts = read_int32s(arguments, arguments.tensor(index + 1), layer.outputs);
+  layer.scales = {read_int32s(arguments, arguments.tensor(index), layer.outputs),
+                  read_int32s(arguments, arguments.tensor(index + 1), layer.outputs), true};
   for (std::size_t i = 0; i < layer.outputs && arguments.ok(); ++i) {
-    checked_requantization(arguments, layer.multipliers[i], layer.shifts[i]);
+    const bool is_plain =
+        checked_requantization(arguments, layer.scales.multipliers[i], layer.scales.shifts[i]).is_plain();
+    layer.scales.are_plain = layer.scales.are_plain && is_plain;
   }
 }
 
@@ -150,7 +151,7 @@ ImageLayer read_image_layer(Arguments& arguments, const LayerPlaces& places, con
 
 void finish_channels(const ImageLayer& layer, const std::int32_t* sums, std::size_t first, std::size_t count,
                      std::int8_t* pixel) {
-  requantize_all(sums, layer.multipliers + first, layer.shifts + first, layer.range, pixel + first, count);
+  requantize_all(sums, layer.scales.from(first), layer.range, pixel + first, count);
 }
 
 }  // namespace ethosu_sdk::kernels

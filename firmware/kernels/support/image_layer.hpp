@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "kernels/support/arguments.hpp"
+#include "kernels/support/int8_vectors.hpp"
 #include "kernels/support/requantize.hpp"
 #include "kernels/support/spatial.hpp"
 
@@ -23,8 +24,7 @@ struct ImageLayer {
   const std::int8_t* input;
   const std::int8_t* weight;
   const std::int32_t* bias;  // nullptr: none
-  const std::int32_t* multipliers;
-  const std::int32_t* shifts;
+  ChannelScales scales;
   std::int8_t* output;
   std::int32_t input_offset;
   OutputRange range;

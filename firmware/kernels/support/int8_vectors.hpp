@@ -8,15 +8,22 @@
 
 namespace ethosu_sdk::kernels {
 
-// sums[k] += Σ values[i] × weights[k × step + i] for `count` values and each of `channels`
-void dot_products(std::int32_t* sums, const std::int8_t* values, const std::int8_t* weights, std::size_t step,
-                  std::size_t count, std::size_t channels);
+// sums[k] = starts[k] + Σ values[i] × weights[k × step + i] for `count` values and each of `channels`. The
+// starts may be the sums.
+void dot_products(const std::int32_t* starts, std::int32_t* sums, const std::int8_t* values,
+                  const std::int8_t* weights, std::size_t step, std::size_t count, std::size_t channels);
 
 // Σ values[i]
 std::int32_t sum_of(const std::int8_t* values, std::size_t count);
 
-// to[i] = from[i], of a few.
-void copy_values(const std::int8_t* from, std::int8_t* to, std::size_t count);
+// Rows of a few values each: to[i × to_step + j] = from[i × from_step + j].
+struct CopiedRows {
+  std::size_t rows;
+  std::size_t count;  // of values
+  std::size_t from_step;
+  std::size_t to_step;
+};
+void copy_rows(const std::int8_t* from, std::int8_t* to, const CopiedRows& copied);
 
 // The elements of a window for one channel; those of the next channel follow.
 struct Taps {
@@ -63,9 +70,18 @@ struct Addition {
 void add_all(const Addition& addition, const std::int8_t* left, const std::int8_t* right, std::int8_t* to,
              std::size_t count);
 
-// to[i] = sums[i], scaled by its own multiplier and shift (as Requantization), in the range
-void requantize_all(const std::int32_t* sums, const std::int32_t* multipliers, const std::int32_t* shifts,
-                    const OutputRange& range, std::int8_t* to, std::size_t count);
+// Each has its own multiplier and shift, as Requantization.
+struct ChannelScales {
+  const std::int32_t* multipliers;
+  const std::int32_t* shifts;
+  bool are_plain;  // each of them
+
+  ChannelScales from(std::size_t first) const { return {multipliers + first, shifts + first, are_plain}; }
+};
+
+// to[i] = sums[i], scaled by its own, in the range
+void requantize_all(const std::int32_t* sums, const ChannelScales& scales, const OutputRange& range,
+                    std::int8_t* to, std::size_t count);
 
 // The same with one scale for all.
 void requantize_all(const std::int32_t* sums, const Requantization& scale, const OutputRange& range,

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 #include "kernels/support/arguments.hpp"
 #include "kernels/support/wrapping.hpp"
@@ -14,6 +15,10 @@ namespace ethosu_sdk::kernels {
 struct Requantization {
   std::int32_t multiplier = 0;
   std::int32_t shift = 0;  // -31 … 31
+
+  // Whether saturation cannot change a product: a left shift could overflow, as could the product of two
+  // minima.
+  bool is_plain() const { return shift <= 0 && multiplier > std::numeric_limits<std::int32_t>::min(); }
 };
 
 // Checks that the shift is in range.

@@ -69,6 +69,35 @@ def _mul(out: tuple[int, int]) -> Any:
     return lambda torch, a, b: _call(torch, "quantized_mul", a, 3, b, -20, 11, *out)
 
 
+def conversion_cases() -> Cases:
+    """quantize_per_tensor of ties, their neighbours and what saturates, and dequantize_per_tensor of every number."""
+    halves = numpy.arange(-600, 600, dtype=numpy.float32) / 2
+    numbers = numpy.concatenate(
+        [
+            halves,
+            numpy.nextafter(halves, numpy.float32(1e9)),
+            numpy.array([-1e12, -1e9, 1e9, 1e12, -0.0], numpy.float32),
+        ]
+    )
+    every = numpy.arange(-128, 128, dtype=numpy.int8)
+    cases: Cases = {}
+    for scale in (0.25, 0.02, 3.0):
+        for zero in (-128, -7, 0, 4, 127):
+            cases[f"quantize_per_tensor/{scale}_{zero}"] = Case(
+                _conversion("quantize_per_tensor", scale, zero), (numbers * numpy.float32(scale),)
+            )
+            cases[f"dequantize_per_tensor/{scale}_{zero}"] = Case(
+                _conversion("dequantize_per_tensor", scale, zero), (every,)
+            )
+    long = numpy.tile(every, 9)  # enough for the table of results
+    cases["dequantize_per_tensor/long"] = Case(_conversion("dequantize_per_tensor", 0.0173, 11), (long,))
+    return cases
+
+
+def _conversion(name: str, scale: float, zero_point: int) -> Any:
+    return lambda torch, x: _call(torch, name, x, scale, zero_point, -128, 127, torch.int8)
+
+
 def movement_cases() -> Cases:
     """Operators that choose or move elements: activation tables, minimum and maximum, transpose, pad."""
     image, other = integers("int8", 2, 3, 5, 6), integers("int8", 2, 3, 5, 6, seed=1)
@@ -343,6 +372,7 @@ def _maximum(form: str, window: tuple[Any, ...]) -> Any:
 def cortex_m_cases() -> Cases:
     """All of this module's cases by name."""
     return {
+        **conversion_cases(),
         **add_cases(),
         **movement_cases(),
         **convolution_cases(),

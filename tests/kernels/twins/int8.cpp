@@ -33,8 +33,9 @@ void fill(Random& random) {
 
 bool dots(Random& random, std::size_t count) {
   const std::size_t step = random.below(longest), channels = random.below(11);
+  const bool in_place = random.below(2) == 0;
   std::memcpy(sums, start, sizeof start);
-  dot_products(sums, left, weights, step, count, channels);
+  dot_products(in_place ? sums : start, sums, left, weights, step, count, channels);
   bool same = true;
   for (std::size_t k = 0; k < longest; ++k) {
     auto sum = static_cast<std::uint32_t>(start[k]);
@@ -44,6 +45,19 @@ bool dots(Random& random, std::size_t count) {
     same = same && static_cast<std::uint32_t>(sums[k]) == sum;
   }
   return same;
+}
+
+bool copy(Random& random, std::size_t count) {
+  const CopiedRows copied = {random.below(5), count % 40, random.below(200), random.below(60) + count % 40};
+  static std::int8_t copies[400], expected[400];
+  std::memset(copies, 0x55, sizeof copies);
+  std::memset(expected, 0x55, sizeof expected);
+  copy_rows(values, copies, copied);
+  for (std::size_t i = 0; i < copied.rows * copied.count; ++i) {
+    const std::size_t row = i / copied.count, at = i % copied.count;
+    expected[row * copied.to_step + at] = values[row * copied.from_step + at];
+  }
+  return std::memcmp(copies, expected, sizeof copies) == 0;
 }
 
 bool total(Random& random, std::size_t count) {
@@ -86,7 +100,11 @@ bool scale(Random& random, std::size_t count) {
   range.maximum = random.between(0, 127);
   std::memset(found, 0x55, sizeof found);
   std::memset(wanted, 0x55, sizeof wanted);
-  requantize_all(start, multipliers, shifts, range, found, count);
+  bool are_plain = true;
+  for (std::size_t i = 0; i < count; ++i) {
+    are_plain = are_plain && Requantization{multipliers[i], shifts[i]}.is_plain();
+  }
+  requantize_all(start, ChannelScales{multipliers, shifts, are_plain}, range, found, count);
   for (std::size_t i = 0; i < count; ++i) {
     wanted[i] = in_range(requantize(start[i], {multipliers[i], shifts[i]}), range);
   }
@@ -163,6 +181,7 @@ void test(const char* name, bool (*equal)(Random&, std::size_t)) {
 
 int main() {
   test("dot_products", dots);
+  test("copy_rows", copy);
   test("sum_of", total);
   test("window_products", windows<false>);
   test("shared_window_products", windows<true>);

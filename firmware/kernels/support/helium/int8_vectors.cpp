@@ -19,21 +19,6 @@ int32x4_t requantized(int32x4_t sums, int32x4_t multipliers, int32x4_t shifts) {
   return vrshlq_s32(vqaddq_s32(products, negative), shifts);
 }
 
-// Whether saturation cannot change a product: a left shift could overflow, as could the product of two
-// minima.
-bool are_plain(const std::int32_t* multipliers, const std::int32_t* shifts, std::size_t count) {
-  int32x4_t least = vdupq_n_s32(std::numeric_limits<std::int32_t>::max());
-  int32x4_t most = vdupq_n_s32(0);
-  for (std::size_t left = count / 4; left > 0; --left) {
-    least = vminq_s32(least, vld1q_s32(multipliers));
-    most = vmaxq_s32(most, vld1q_s32(shifts));
-    multipliers += 4;
-    shifts += 4;
-  }
-  return vmaxvq_s32(0, most) == 0 && vminvq_s32(std::numeric_limits<std::int32_t>::max(), least) >
-                                         std::numeric_limits<std::int32_t>::min();
-}
-
 void requantize_each(const std::int32_t* sums, const std::int32_t* multipliers, const std::int32_t* shifts,
                      const OutputRange& range, std::int8_t* to, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
@@ -43,13 +28,13 @@ void requantize_each(const std::int32_t* sums, const std::int32_t* multipliers, 
 
 constexpr std::size_t together = 4;  // channels that read the values once
 
-void dot_products_together(std::int32_t* sums, const std::int8_t* values, const std::int8_t* weights,
-                           std::size_t step, std::size_t count) {
+void dot_products_together(const std::int32_t* starts, std::int32_t* sums, const std::int8_t* values,
+                           const std::int8_t* weights, std::size_t step, std::size_t count) {
   const std::int8_t* w0 = weights;
   const std::int8_t* w1 = w0 + step;
   const std::int8_t* w2 = w1 + step;
   const std::int8_t* w3 = w2 + step;
-  std::int32_t s0 = sums[0], s1 = sums[1], s2 = sums[2], s3 = sums[3];
+  std::int32_t s0 = starts[0], s1 = starts[1], s2 = starts[2], s3 = starts[3];
   for (std::size_t i = count / 16; i > 0; --i) {
     const int8x16_t x = vld1q_s8(values);
     s0 = vmladavaq_s8(s0, x, vld1q_s8(w0));
@@ -157,11 +142,6 @@ void add_windows(std::int32_t* sums, Taps taps, std::int32_t offset, std::size_t
   }
 }
 
-// Whether `requantized` has the bits of requantize().
-bool is_plain(const Requantization& scale) {
-  return scale.shift <= 0 && scale.multiplier > std::numeric_limits<std::int32_t>::min();
-}
-
 int32x4_t requantized(int32x4_t values, const Requantization& scale) {
   return requantized(values, vdupq_n_s32(scale.multiplier), vdupq_n_s32(scale.shift));
 }
@@ -177,14 +157,16 @@ int32x4_t in_range(int32x4_t values, const OutputRange& range) {
 
 }  // namespace
 
-void dot_products(std::int32_t* sums, const std::int8_t* values, const std::int8_t* weights, std::size_t step,
-                  std::size_t count, std::size_t channels) {
+void dot_products(const std::int32_t* starts, std::int32_t* sums, const std::int8_t* values,
+                  const std::int8_t* weights, std::size_t step, std::size_t count, std::size_t channels) {
   std::size_t k = 0;
   for (; k + together <= channels; k += together) {
-    dot_products_together(sums + k, values, weights + k * step, step, count);
+    dot_products_together(starts + k, sums + k, values, weights, step, count);
+    weights += together * step;
   }
   for (; k < channels; ++k) {
-    sums[k] = dot_product(sums[k], values, weights + k * step, count);
+    sums[k] = dot_product(starts[k], values, weights, count);
+    weights += step;
   }
 }
 
@@ -208,7 +190,7 @@ void shared_window_products(std::int32_t* sums, const Taps& taps, std::int32_t o
 void add_all(const Addition& addition, const std::int8_t* left, const std::int8_t* right, std::int8_t* to,
              std::size_t count) {
   std::size_t i = 0;
-  if (is_plain(addition.first.scale) && is_plain(addition.second.scale) && is_plain(addition.scale)) {
+  if (addition.first.scale.is_plain() && addition.second.scale.is_plain() && addition.scale.is_plain()) {
     for (; i + 4 <= count; i += 4) {
       const int32x4_t first = scaled(addition.first, vldrbq_s32(left + i));
       const int32x4_t sum = vaddq_s32(first, scaled(addition.second, vldrbq_s32(right + i)));
@@ -220,17 +202,20 @@ void add_all(const Addition& addition, const std::int8_t* left, const std::int8_
   }
 }
 
-void requantize_all(const std::int32_t* sums, const std::int32_t* multipliers, const std::int32_t* shifts,
-                    const OutputRange& range, std::int8_t* to, std::size_t count) {
-  if (!are_plain(multipliers, shifts, count)) {
+void requantize_all(const std::int32_t* sums, const ChannelScales& scales, const OutputRange& range,
+                    std::int8_t* to, std::size_t count) {
+  const std::int32_t* multipliers = scales.multipliers;
+  const std::int32_t* shifts = scales.shifts;
+  if (!scales.are_plain) {
     requantize_each(sums, multipliers, shifts, range, to, count);
     return;
   }
   const int32x4_t least = vdupq_n_s32(range.minimum);
   const int32x4_t most = vdupq_n_s32(range.maximum);
+  const std::int32_t offset = range.offset;
   for (std::size_t left = count / 4; left > 0; --left) {
     const int32x4_t scaled = requantized(vld1q_s32(sums), vld1q_s32(multipliers), vld1q_s32(shifts));
-    vstrbq_s32(to, vminq_s32(vmaxq_s32(vaddq_n_s32(scaled, range.offset), least), most));
+    vstrbq_s32(to, vminq_s32(vmaxq_s32(vaddq_n_s32(scaled, offset), least), most));
     sums += 4;
     multipliers += 4;
     shifts += 4;
@@ -241,7 +226,7 @@ void requantize_all(const std::int32_t* sums, const std::int32_t* multipliers, c
 
 void requantize_all(const std::int32_t* sums, const Requantization& scale, const OutputRange& range,
                     std::int8_t* to, std::size_t count) {
-  if (!is_plain(scale)) {
+  if (!scale.is_plain()) {
     for (std::size_t i = 0; i < count; ++i) {
       to[i] = in_range(requantize(sums[i], scale), range);
     }
@@ -293,10 +278,15 @@ void softmax_lane(const float (&exponentials)[256], const std::int8_t* from, std
   }
 }
 
-void copy_values(const std::int8_t* from, std::int8_t* to, std::size_t count) {
-  for (std::size_t i = 0; i < count; i += 16) {
-    const mve_pred16_t lanes = vctp8q(count - i);
-    vstrbq_p_s8(to + i, vldrbq_z_s8(from + i, lanes), lanes);
+void copy_rows(const std::int8_t* from, std::int8_t* to, const CopiedRows& copied) {
+  const CopiedRows given = copied;
+  for (std::size_t row = given.rows; row > 0; --row) {
+    for (std::size_t i = 0; i < given.count; i += 16) {
+      const mve_pred16_t lanes = vctp8q(given.count - i);
+      vstrbq_p_s8(to + i, vldrbq_z_s8(from + i, lanes), lanes);
+    }
+    from += given.from_step;
+    to += given.to_step;
   }
 }
 

@@ -4,9 +4,10 @@
 
 namespace ethosu_sdk::kernels {
 
-void dot_products(std::int32_t* sums, const std::int8_t* values, const std::int8_t* weights, std::size_t step,
-                  std::size_t count, std::size_t channels) {
+void dot_products(const std::int32_t* starts, std::int32_t* sums, const std::int8_t* values,
+                  const std::int8_t* weights, std::size_t step, std::size_t count, std::size_t channels) {
   for (std::size_t k = 0; k < channels; ++k) {
+    sums[k] = starts[k];
     for (std::size_t i = 0; i < count; ++i) {
       const std::int32_t product = std::int32_t{values[i]} * std::int32_t{weights[k * step + i]};
       sums[k] = wrapping_sum(sums[k], product);
@@ -57,10 +58,10 @@ void add_all(const Addition& addition, const std::int8_t* left, const std::int8_
   }
 }
 
-void requantize_all(const std::int32_t* sums, const std::int32_t* multipliers, const std::int32_t* shifts,
-                    const OutputRange& range, std::int8_t* to, std::size_t count) {
+void requantize_all(const std::int32_t* sums, const ChannelScales& scales, const OutputRange& range,
+                    std::int8_t* to, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
-    to[i] = in_range(requantize(sums[i], {multipliers[i], shifts[i]}), range);
+    to[i] = in_range(requantize(sums[i], {scales.multipliers[i], scales.shifts[i]}), range);
   }
 }
 
@@ -76,8 +77,10 @@ void softmax_lane(const float (&exponentials)[256], const std::int8_t* from, std
   softmax_lane_by_element(exponentials, from, to, count, stride);
 }
 
-void copy_values(const std::int8_t* from, std::int8_t* to, std::size_t count) {
-  std::memcpy(to, from, count);
+void copy_rows(const std::int8_t* from, std::int8_t* to, const CopiedRows& copied) {
+  for (std::size_t i = 0; i < copied.rows; ++i) {
+    std::memcpy(to + i * copied.to_step, from + i * copied.from_step, copied.count);
+  }
 }
 
 }  // namespace ethosu_sdk::kernels
