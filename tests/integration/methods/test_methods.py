@@ -126,6 +126,24 @@ def test_one_method_runs_by_its_name(decoder: Path, tmp_path: Path) -> None:
     assert any(row["name"] == "the firmware's evidence is complete" for row in record["verdict"]["checks"])
 
 
+def test_one_method_is_profiled_by_its_name(decoder: Path, tmp_path: Path) -> None:
+    """Its own operations, and nothing of the first method's in the record of the compilation."""
+    found = {}
+    for name in ("prefill", "decode"):
+        done = sdk("profile", decoder, "--method", name, "--json", "-o", tmp_path / name, cwd=tmp_path)
+        assert done.code == 0, done.err
+        found[name] = json.loads(done.out)
+        assert schema.problems(found[name]) == []
+        run_record = json.loads((tmp_path / name / "run.json").read_text())
+        assert found[name]["model"] == run_record["model"]
+        assert run_record["model"]["entry"] == name
+        assert found[name]["totals"]["npu"]["cycles"][0]["value"] == run_record["npu"]["cycles"]["value"]
+    assert found["prefill"]["totals"]["npu"]["macs"] > found["decode"]["totals"]["npu"]["macs"] > 0
+    assert "vela" in found["prefill"]
+    gaps = {row["path"]: row["reason"] for row in found["decode"]["unavailable"]}
+    assert "estimates of its first method, not of decode" in gaps["/vela"]
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
