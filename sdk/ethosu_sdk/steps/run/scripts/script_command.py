@@ -66,9 +66,9 @@ def run(
     run_command.check_board(model, options, compile_options)
     path = run_command.program_file(model, compile_options, out_dir, reporter)
     program = pte.read(path, run_command.data_paths(model, options))
+    options = replace(options, core=compiled_core.of(path, program))
     assert options.script is not None
     rows = reading.read(options.script, program.methods)
-    options = replace(options, core=compiled_core.of(path, program))
     priced = options.priced or systems.asked_for(path, program, compile_options)
     run_command.machine(program, priced, options)  # an error here is of no call
     clock = time_line.cpu_clock(compile_options.system, options.cpu_clock_mhz, priced)
