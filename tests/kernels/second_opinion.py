@@ -248,9 +248,9 @@ _HEAD = """# Second opinion: Arm's own build of ExecuTorch
 Arm publishes inference runners with ExecuTorch's runtime, the Ethos-U driver and all portable kernels
 (`mlia-ethos-u` 0.1.0, evaluation kit 25.12.0). `run --runtime both` runs a program on the SDK's firmware and on
 that runner, on the same simulated Corstone-300; see [the guide](../guide/second-opinion.md).
-`scripts/second-opinion` writes this page. It has the cases that test the [kernels](kernels.md); the zoo has [its
-own page](second-opinion-zoo.md). {equal} of {cases} cases are equal bit for bit. The others differ for the reasons
-below. {left_out} cases cannot run there.
+`scripts/second-opinion` writes this page. It has the cases that test the [kernels](kernels.md); the zoo has [its own
+page](second-opinion-zoo.md), with networks of the Cortex-M backend's operators. {equal} of {cases} cases are equal
+bit for bit. The others differ for the reasons below. {left_out} cases cannot run there.
 
 Both runtimes use the SDK's NPU model. If their counters agree, the two drive the NPU in the same way; this does not
 show that the model is right (see [fidelity](fidelity.md)).
@@ -324,14 +324,11 @@ def _run_models(
     names: Sequence[str], folder: Path
 ) -> dict[second_opinion_zoo.Key, second_opinion_zoo.Outcome]:
     found = {}
-    for name in names:
-        for target in second_opinion_zoo.TARGETS:
-            outcome = second_opinion_zoo.run(
-                name, target, writing.make_directory(folder / f"{name}-{target}")
-            )
-            found[name, target] = outcome
-            status = outcome.refusal if outcome.record is None else outcome.record["status"]
-            print(f"{name} {target}: {status}", flush=True)
+    for name, target in second_opinion_zoo.rows(names):
+        outcome = second_opinion_zoo.run(name, target, writing.make_directory(folder / f"{name}-{target}"))
+        found[name, target] = outcome
+        status = outcome.refusal if outcome.record is None else outcome.record["status"]
+        print(f"{name} {target}: {status}", flush=True)
     return found
 
 

@@ -2,7 +2,7 @@
 
 import json
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,17 +14,23 @@ from tests.integration.cli import COMMAND
 from tests.places import ROOT
 
 PAGE = ROOT / "docs" / "reference" / "second-opinion-zoo.md"
+_CORE = "cortex-m55"
 # Target → the options with which both runtimes run on the board of Arm's runner.
 TARGETS = {
     "ethos-u55-128": ("--board", "corstone-300"),
     "ethos-u85-256": ("--board", "corstone-320", "--simulator", "qemu"),
+    _CORE: ("--board", "corstone-300"),
 }
 MODELS = zoo.stateless()
+# Those for which Arm's runner has all operators of the Cortex-M backend.
+ON_CORTEX_M = ("ds_cnn", "resnet8", "mobilenet_v1_025", "deep_autoencoder")
 _HEAD = """# Second opinion on the zoo
 
 Every model of the [zoo](zoo.md) runs on Arm's prebuilt runners (`mlia-ethos-u` 0.1.0: ExecuTorch's runtime, Arm's
-driver) and in the SDK's firmware, with the same inputs on the same simulated board: Corstone-300 for Ethos-U55,
-Corstone-320 for Ethos-U85. "equal" means bit for bit; see [the guide](../guide/second-opinion.md).
+driver) and in the SDK's firmware, with the same inputs on the same simulated board: Corstone-300 for Ethos-U55 and
+Cortex-M55, Corstone-320 for Ethos-U85. Cortex-M55 has the models for which Arm's runner has all operators of the
+Cortex-M backend. The runner has older forms of some of them: "adapted" counts the calls that it gets in its own
+form, in a copy of the program. "equal" means bit for bit; see [the guide](../guide/second-opinion.md).
 `scripts/second-opinion --groups ''` writes this page.
 
 | Model | Target | Outputs | Elements | NPU cycles, both | Counters |
@@ -32,6 +38,11 @@ Corstone-320 for Ethos-U85. "equal" means bit for bit; see [the guide](../guide/
 """
 
 Key = tuple[str, str]  # model and target
+
+
+def rows(names: Sequence[str]) -> list[Key]:
+    """The rows of the page that are of the models `names`."""
+    return [(name, target) for name in names for target in TARGETS if target != _CORE or name in ON_CORTEX_M]
 
 
 @dataclass(frozen=True)
@@ -78,6 +89,9 @@ def _row(name: str, target: str, outcome: Outcome) -> str:
     differing = sum(row["differing"] for row in opinion["outputs"])
     elements = sum(int(numpy.prod(row["shape"])) for row in record["outputs"])
     told = f"{differing} differ" if differing else "equal"
+    changed = opinion["runtime"].get("adapted", {"operators": []})["operators"]
+    if calls := sum(row["calls"] for row in changed):
+        told += f", {calls} calls adapted"
     npu = record.get("npu")
     if npu is None:
         return f"| `{name}` | {target} | {told} | {elements:,} | no NPU | |\n"

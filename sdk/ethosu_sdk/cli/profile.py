@@ -33,6 +33,7 @@ def profile_command(
                 "data",
                 "steps",
                 "feed",
+                "method",
                 "timeout_s",
                 "memory_timing",
                 "cpu_clock_mhz",

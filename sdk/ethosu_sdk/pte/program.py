@@ -86,7 +86,8 @@ class Pte:
             return ENTRY if ENTRY in names else self.methods[0]
         raise UsageError(
             f"the program has {len(self.methods)} methods: {', '.join(self.methods)}",
-            "choose one with --method NAME",
+            "`run` and `profile` take one with --method NAME; other commands need a program of one module: "
+            "`ethosu-sdk compile FILE.py:NAME`",
         )
 
     @property

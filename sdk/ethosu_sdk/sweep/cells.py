@@ -57,7 +57,7 @@ class Cell:
             "system_config": system_config,
             "memory_mode": memory_mode,
             "quantize": self.quantize,
-            "vela": self.vela,
+            "vela": NONE if isinstance(self.target, Core) else self.vela,
             "simulator": self.simulator,
             "board": self.board,
             "inputs": self.inputs,
@@ -133,14 +133,15 @@ def _product(
     compilers = [versions.own() if word == DEFAULT else word for word in values["vela"]]
     for model, row, quantize, vela in product(values["model"], targets, quantizations, compilers):
         for way in ways[row.name]:
-            why = row.reason or way.reason
-            if isinstance(row.target, Core) and quantize == "int16":
-                why = f"there is no int16 for {row.name}"
+            why, compiler = row.reason or way.reason, vela
+            if isinstance(row.target, Core):
+                compiler = versions.own()  # Vela does not see the program: one cell, whatever its version
+                why = f"there is no int16 for {row.name}" if quantize == "int16" else why
             if row.target is None or why:
                 dropped[why] += 1
             else:
                 run = (way.simulator, way.board, way.inputs)
-                yield Cell(model, row.target, quantize, vela, *run, system=row.system)
+                yield Cell(model, row.target, quantize, compiler, *run, system=row.system)
 
 
 def _matching(words: Sequence[str], known: Sequence[str]) -> list[str]:

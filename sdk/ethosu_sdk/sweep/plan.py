@@ -28,6 +28,7 @@ from ethosu_sdk.sweep.configuration.systems import DEFAULT
 from ethosu_sdk.sweep.keys import Keys
 from ethosu_sdk.sweep.options import SweepOptions
 from ethosu_sdk.sweep.rows import Row
+from ethosu_sdk.targets import Target
 
 DEFAULT_FOLDER = Path(locations.BUILD_FOLDER) / "sweep"
 # Seconds, where no cell tells: small networks on one core.
@@ -79,9 +80,9 @@ class Plan:
     def left(self) -> Left:
         """What is left to do, in numbers."""
         left = self.todo
-        compilations = {row.compilation for row in left} - self.compiled
-        lowerings = {row.lowering for row in left if row.compilation in compilations} - self.lowered.keys()
-        return structs.replace(_numbers(left), lowerings=len(lowerings), vela_runs=len(compilations))
+        todo = [row for row in left if row.compilation not in self.compiled]
+        lowerings = {row.lowering for row in todo} - self.lowered.keys()
+        return structs.replace(_numbers(left), lowerings=len(lowerings), vela_runs=_vela_runs(todo))
 
     def record(self) -> sweep.Plan:
         """The plan as the record of a sweep has it."""
@@ -100,12 +101,17 @@ class Plan:
         return work_s / max(1, jobs)
 
 
+def _vela_runs(chosen: Sequence[Planned]) -> int:
+    """How many compilations of these Vela has a part in: those for an NPU."""
+    return len({row.compilation for row in chosen if isinstance(row.cell.target, Target)})
+
+
 def _numbers(chosen: Sequence[Planned]) -> Left:
     """How many cells these are, and how many steps they are made of."""
     return Left(
         cells=len(chosen),
         lowerings=len({row.lowering for row in chosen}),
-        vela_runs=len({row.compilation for row in chosen}),
+        vela_runs=_vela_runs(chosen),
         simulations=sum(row.cell.simulator != NONE for row in chosen),
     )
 

@@ -4,14 +4,13 @@ The references are ExecuTorch's own in Python, which `compile` executes; a recor
 bits.
 """
 
-import re
-import shlex
 from pathlib import Path
 from typing import Any
 
 import numpy
 import pytest
 
+from tests.integration import guide
 from tests.integration.cli import sdk
 from tests.integration.cortex_m import refused_models
 from tests.places import ROOT
@@ -123,12 +122,7 @@ def test_operators_that_the_backend_would_take_are_foretold(tmp_path: Path) -> N
 
 
 def test_the_commands_of_the_guide_run(tmp_path: Path) -> None:
-    page = (ROOT / "docs" / "guide" / "cortex-m.md").read_text(encoding="utf-8")
-    commands = re.findall(r"^\$ ethosu-sdk (.*)$", page, re.MULTILINE)
-    assert len(commands) >= 4
-    for command in commands:
-        outcome = sdk(*shlex.split(command), cwd=tmp_path)
-        assert outcome.code == 0, outcome.err
+    guide.run("cortex-m.md", tmp_path, count=4)
     record = read(tmp_path / "build" / "ds_cnn-ethos-u55-128" / "ds_cnn.compile.json")
     assert record["options"]["fallback"] == "cortex-m"
     assert record["layout_changes"]["calls"] == 1

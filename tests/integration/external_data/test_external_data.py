@@ -6,8 +6,6 @@ Each must compute what the same network does with its data inside of the program
 from __future__ import annotations
 
 import json
-import re
-import shlex
 import shutil
 import subprocess
 import sys
@@ -21,12 +19,12 @@ from ethosu_sdk.errors import InputError
 from ethosu_sdk.evidence import evidence, uart
 from ethosu_sdk.feeds.stepping import Steps
 from ethosu_sdk.files import hashing, locks, writing
+from tests.integration import guide
 from tests.integration.cli import Outcome, sdk
 from tests.places import ROOT
 from tests.records import read
 
 pytestmark = [pytest.mark.qemu, pytest.mark.toolchain, pytest.mark.torch]
-PAGE = ROOT / "docs" / "guide" / "external-weights.md"
 TWINS = {
     "outside": "inside",
     "split": "inside",
@@ -283,17 +281,7 @@ def test_evidence_of_other_data_files_does_not_pass(programs: Path, tmp_path: Pa
 
 
 def test_the_page_command_by_command(tmp_path: Path) -> None:
-    text = PAGE.read_text(encoding="utf-8")
-    for name, content in re.findall(
-        r'^```python title="(\w+\.py)"\n(.*?)^```$', text, re.DOTALL | re.MULTILINE
-    ):
-        (tmp_path / name).write_text(content, encoding="utf-8")
-    subprocess.run([sys.executable, "lower.py"], cwd=tmp_path, check=True, timeout=300, capture_output=True)
-    commands = re.findall(r"^\$ ethosu-sdk (.*)$", text, re.MULTILINE)
-    assert len(commands) == 5
-    for command in commands:
-        outcome = sdk(*shlex.split(command), cwd=tmp_path)
-        assert outcome.code == 0, f"{command}: {outcome.err}"
+    guide.run("external-weights.md", tmp_path, count=6)
     shutil.rmtree(tmp_path / "build")
     (tmp_path / "net.weights.ptd").unlink()
     with pytest.raises(InputError, match="weight_data"):

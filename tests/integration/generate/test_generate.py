@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,8 +12,10 @@ from typing import Any
 import pytest
 
 from ethosu_sdk import schema
+from ethosu_sdk.files import locks, writing
 from ethosu_sdk.results import bundle
 from tests import own_qemu as corstone_qemu
+from tests.integration import guide
 from tests.integration.cli import COMMAND, Outcome, assert_clear, sdk
 from tests.places import GOLDEN_PTE, ROOT
 from tests.records import printed
@@ -26,7 +29,6 @@ CLEAR = 0.05  # standard deviations of the logits
 if os.environ.get("ETHOSU_SDK_DECODER") == "llama_15m":
     PROMPT, COUNT, CLEAR = "29381,18662,31480", 32, 0.001
 NAME = os.environ.get("ETHOSU_SDK_DECODER", "llama_1m")
-TARGET = ("--target", "ethos-u85-256", "--memory-mode", "Dedicated_Sram_512KB")
 TOKENIZER = {
     "version": "1.0",
     "added_tokens": [],
@@ -39,13 +41,17 @@ TOKENIZER = {
 }
 
 
-@pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The small decoder of the zoo."""
-    folder = tmp_path_factory.mktemp("decoder")
-    outcome = sdk("compile", f"zoo:{NAME}", *TARGET, "-o", "out", cwd=folder, timeout_s=900)
-    assert outcome.code == 0, outcome.err
-    return folder / "out" / f"{NAME}.pte"
+@pytest.fixture(scope="session")
+def program(shared_folder: Path) -> Path:
+    """The small decoder of the zoo, where the first command of the guide's page puts it."""
+    folder = writing.make_directory(shared_folder / "generate")
+    path = folder / "build" / f"{NAME}-ethos-u85-256" / f"{NAME}.pte"
+    words = [word.replace("llama_1m", NAME) for word in guide.commands("generate.md")[0]]
+    with locks.locked(folder):
+        if not path.is_file():
+            outcome = sdk(*words[1:], cwd=folder, timeout_s=900)
+            assert outcome.code == 0, outcome.err
+    return path
 
 
 @pytest.fixture(scope="module")
@@ -92,6 +98,20 @@ def test_the_board_and_the_host_choose_the_tokens_of_the_quantised_model(
     # Caches that did not change, or that all hold the same, would be equal too.
     assert len({tuple(row) for row in states["host"]}) == 3 + COUNT - 1
     assert len(set(states["host"][-1])) == {"llama_1m": 8, "llama_15m": 12}[NAME]
+
+
+@pytest.mark.skipif(NAME != "llama_1m", reason="the page has the small decoder")
+def test_the_command_of_the_guide_generates_the_tokens_of_the_quantised_model(
+    program: Path, in_pytorch: dict[str, Any], tmp_path: Path
+) -> None:
+    """The page's first command made the program; this is the other one, on the default board."""
+    _, (name, *words) = guide.commands("generate.md")
+    folder = tmp_path / "build" / program.parent.name
+    shutil.copytree(program.parent, folder)
+    guide.execute(name, words, tmp_path)
+    record = json.loads((folder / "generate.json").read_text(encoding="utf-8"))
+    assert schema.problems(record) == []
+    assert (record["status"], record["tokens"]) == ("pass", in_pytorch["tokens"])
 
 
 def _shown(program: Path, folder: Path, rate: str) -> None:

@@ -14,7 +14,8 @@ import pytest
 
 from ethosu_sdk import npz, pte, schema
 from ethosu_sdk.files import locks, writing
-from tests.integration.cli import sdk
+from tests.integration import guide
+from tests.integration.cli import assert_clear, sdk
 from tests.integration.methods import models
 from tests.records import printed
 
@@ -123,6 +124,24 @@ def test_one_method_runs_by_its_name(decoder: Path, tmp_path: Path) -> None:
     assert any(row["name"] == "the firmware's evidence is complete" for row in record["verdict"]["checks"])
 
 
+def test_one_method_is_profiled_by_its_name(decoder: Path, tmp_path: Path) -> None:
+    """Its own operations, and nothing of the first method's in the record of the compilation."""
+    found = {}
+    for name in ("prefill", "decode"):
+        done = sdk("profile", decoder, "--method", name, "--json", "-o", tmp_path / name, cwd=tmp_path)
+        assert done.code == 0, done.err
+        found[name] = json.loads(done.out)
+        assert schema.problems(found[name]) == []
+        run_record = json.loads((tmp_path / name / "run.json").read_text())
+        assert found[name]["model"] == run_record["model"]
+        assert run_record["model"]["entry"] == name
+        assert found[name]["totals"]["npu"]["cycles"][0]["value"] == run_record["npu"]["cycles"]["value"]
+    assert found["prefill"]["totals"]["npu"]["macs"] > found["decode"]["totals"]["npu"]["macs"] > 0
+    assert "vela" in found["prefill"]
+    gaps = {row["path"]: row["reason"] for row in found["decode"]["unavailable"]}
+    assert "estimates of its first method, not of decode" in gaps["/vela"]
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -213,6 +232,44 @@ def test_a_method_reads_what_another_wrote(
     found = [run(program, tmp_path, SCRIPT, simulator)[1] for simulator in SIMULATORS]
     assert found[0].tobytes() == found[1].tobytes()
     assert np.abs(found[0] - wanted).max() < most * np.abs(wanted).max()
+
+
+def test_the_page_command_by_command(tmp_path: Path) -> None:
+    """Each decode step takes the choice of the step before, the first one the choice behind the prompt."""
+    guide.run("methods.md", tmp_path, count=3)
+    record = json.loads((tmp_path / "build" / "script" / "script.json").read_text())
+    assert schema.problems(record) == []
+    folders = [tmp_path / "build" / "script" / row["folder"] for row in record["calls"]]
+    prompt, steps = (npz.read_npz(folder / "outputs.npz")["output0"] for folder in folders)
+    (alone,) = npz.read_npz(tmp_path / "build" / "prefill" / "outputs.npz").values()
+    assert prompt.tobytes() == alone.tobytes()
+    chosen = [int(prompt[0, 3].argmax()), *(int(row.argmax()) for row in steps[:-1])]
+    places = np.arange(4, 4 + len(steps), dtype=np.int64)
+    taken = {"input0": np.array(chosen, np.int64).reshape(-1, 1, 1), "input1": places.reshape(-1, 1)}
+    npz.write_npz(tmp_path / "taken.npz", taken)
+    call = '[[call]]\nmethod = "prefill"\n[[call]]\nmethod = "decode"\ninputs = "taken.npz"\nsteps = 16\n'
+    given = run(tmp_path / "build" / "decoder.pte", tmp_path, call, "host")[1]
+    assert given.tobytes() == steps.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--board", "corstone-42"), "corstone-42"),
+        (("--simulator", "host", "--board", "corstone-300"), "leave --board out"),
+        (("--simulator", "qemu", "--fast"), "--fast is for the FVP"),
+        (("--memory-timing", "none.toml"), "none.toml"),
+    ],
+)
+def test_wrong_options_are_not_said_of_a_call(
+    decoder: Path, tmp_path: Path, options: Sequence[str], words: str
+) -> None:
+    """No line of the script is to blame, and nothing has run."""
+    (tmp_path / "a.toml").write_text(DECODE)
+    done = sdk("run", decoder, "--script", "a.toml", *options, "-o", tmp_path / "r", cwd=tmp_path)
+    assert_clear(done, 3 if "none.toml" in options else 2, words)
+    assert "a.toml:" not in done.err
+    assert not list(tmp_path.glob("r/**/run.json"))
 
 
 def test_modules_with_a_buffer_of_one_name_are_refused(tmp_path: Path) -> None:

@@ -4,11 +4,8 @@ and board, from a saved state, after a kill; and what is not as expected is name
 from __future__ import annotations
 
 import json
-import re
-import shlex
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -17,11 +14,10 @@ import numpy as np
 import pytest
 
 from ethosu_sdk import schema
+from tests.integration import guide
 from tests.integration.cli import COMMAND, Outcome, sdk
-from tests.places import ROOT
 
 pytestmark = [pytest.mark.torch, pytest.mark.qemu, pytest.mark.toolchain]
-PAGE = ROOT / "docs" / "guide" / "sequences.md"
 GREEDY = ("--feed", "argmax(output0):input0", "--feed", "step:input1")
 
 
@@ -29,17 +25,7 @@ GREEDY = ("--feed", "argmax(output0):input0", "--feed", "step:input1")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder in which the page's files are, and its commands have run."""
     folder = tmp_path_factory.mktemp("sequences")
-    text = PAGE.read_text(encoding="utf-8")
-    for name, content in re.findall(
-        r'^```python title="(\w+\.py)"\n(.*?)^```$', text, re.DOTALL | re.MULTILINE
-    ):
-        (folder / name).write_text(content, encoding="utf-8")
-    subprocess.run([sys.executable, "frames.py"], cwd=folder, check=True, timeout=60)
-    commands = re.findall(r"^\$ ethosu-sdk (.*)$", text, re.MULTILINE)
-    assert len(commands) == 9
-    for command in commands:
-        outcome = sdk(*shlex.split(command), cwd=folder)
-        assert outcome.code == 0, f"{command}: {outcome.err}"
+    guide.run("sequences.md", folder, count=10)
     return folder
 
 

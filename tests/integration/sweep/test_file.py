@@ -183,3 +183,12 @@ def test_a_working_folder_that_was_deleted(tmp_path: Path) -> None:
         assert done.returncode == code, done.stderr
         assert "Traceback" not in done.stderr
         assert "internal error" not in done.stderr
+
+
+def test_a_processor_has_one_row_whatever_the_version_of_vela(tmp_path: Path) -> None:
+    """Vela does not see its programs."""
+    versions = 'vela = ["5.0.0", "5.1.0"]\n'
+    alone = planned(tmp_path, BASE + versions)
+    both = planned(tmp_path, BASE.replace('128"]', '128", "cortex-m55"]') + versions)
+    assert (alone["cells"], alone["vela_runs"]) == (2, 2)
+    assert (both["cells"], both["vela_runs"]) == (3, 2)

@@ -172,6 +172,10 @@ def _finished(folder: Path) -> RunResult:
 
 
 def _compile_record(program: Path, run: Run) -> Compilation | None:
-    """What `compile` wrote of the program; None when there is nothing, or when it is about another."""
+    """What `compile` wrote of the program; None when there is nothing, or when it is about another.
+
+    Its figures are of the program's first method, so it says nothing of a run of another one.
+    """
     path = locations.compile_record(program)
-    return results.of_program(path, run.model.sha256) if path.is_file() else None
+    found = results.of_program(path, run.model.sha256) if path.is_file() else None
+    return found if found is not None and found.model.entry == run.model.entry else None

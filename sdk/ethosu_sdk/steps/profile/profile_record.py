@@ -24,6 +24,9 @@ from ethosu_sdk.targets import Target
 _NO_COMPILE_RECORD = (
     "there is no {name} beside the program: names in the model and Vela's estimates are in it"
 )
+_OF_ANOTHER_METHOD = (
+    "{name} is of another program, or has Vela's estimates of its first method, not of {method}"
+)
 _NO_SYSTEM = (
     "the memories of {target.system_config} with {target.memory_mode} are not known here; cycles and traffic are for "
     "{system.name} with {system.memory_mode}. --vela-config FILE.ini gives the file that it was compiled with"
@@ -73,7 +76,7 @@ class _Call:
 def make(facts: ProfileFacts) -> Record:
     """The record of a profile."""
     target = facts.program.target()
-    plan = facts.program.plan()
+    plan = facts.program.plan(facts.run.model.entry)
     priced = facts.priced
     system = None if priced is None else memory_timing.of_run(facts.run, priced.system)
     delegates = {} if system is None else _delegates(plan, system)
@@ -210,7 +213,9 @@ def _unavailable(
     elif facts.priced is not None and facts.priced.areas is None:
         yield {"path": "/system", "reason": _NO_SYSTEM.format(target=target, system=system)}
     if facts.compiled is None:
-        yield {"path": "/vela", "reason": _NO_COMPILE_RECORD.format(name=facts.compiled_file.name)}
+        reason = _OF_ANOTHER_METHOD if facts.compiled_file.is_file() else _NO_COMPILE_RECORD
+        names = {"name": facts.compiled_file.name, "method": facts.run.model.entry}
+        yield {"path": "/vela", "reason": reason.format(**names)}
     for found in delegates.values():
         if found.reason:
             yield {"path": f"/delegates/{found.index}/operations", "reason": found.reason}

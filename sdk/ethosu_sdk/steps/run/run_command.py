@@ -38,6 +38,7 @@ from ethosu_sdk.steps.run.runners import Runner
 from ethosu_sdk.steps.run.sequences import declared, judging, kept_state
 from ethosu_sdk.steps.run.sequences.judging import Array, StepsVerdict
 from ethosu_sdk.steps.shared import compiled_core, hazards, memory_advice, systems, time_line
+from ethosu_sdk.steps.shared.board import Choice
 from ethosu_sdk.steps.shared.systems import Priced
 from ethosu_sdk.steps.shared.time_line import CpuClock
 from ethosu_sdk.targets import Target, suggestion
@@ -109,12 +110,25 @@ def check_board(model: str, options: RunOptions, compile_options: CompileOptions
         runners.choose(options, npu)
 
 
-def measuring(
-    program: pte.Pte, priced: Priced | None, options: RunOptions
-) -> tuple[SystemConfig | None, tuple[int, ...]]:
-    """The timing of the memories and the PMU events. UsageError for what the NPU of `program` does not have."""
+@dataclass(frozen=True)
+class Machine:
+    """What runs a program, where, and what is counted there: the timing of the memories and the PMU events."""
+
+    runner: Runner
+    choice: Choice
+    memories: SystemConfig | None
+    events: tuple[int, ...]
+
+
+def machine(program: pte.Pte, priced: Priced | None, options: RunOptions) -> Machine:
+    """The machine that `options` ask for, whichever method runs on it. UsageError for what it or the NPU of `program`
+    does not have, InputError for data files that do not fit."""
+    program.check_data()
+    runner, choice = runners.choose(options, program.npu())
+    if program.data_files:
+        runners.refuse_data_files(options)
     memories = memory_timing.choose(program.target(), priced, options.memory_timing)
-    return memories, choose_events(program.npu(), options.events)
+    return Machine(runner, choice, memories, choose_events(program.npu(), options.events))
 
 
 def program_file(model: str, options: CompileOptions, out_dir: Path | None, reporter: Reporter) -> Path:
@@ -133,15 +147,11 @@ def resolve(
     reporter: Reporter,
 ) -> tuple[Runner, RunJob]:
     """The job, and what runs it. Raises before anything is built for what cannot be run."""
-    plan, npu = _method(program, options.method), program.npu()
+    plan = _method(program, options.method)
     priced, clock = pricing
-    program.check_data()
+    found = machine(program, priced, options)
     memory.check_program(plan)
     hazards.refuse_lost_tables([plan])
-    runner, choice = runners.choose(options, npu)
-    if program.data_files:
-        runners.refuse_data_files(options)
-    memories, events = measuring(program, priced, options)
     wanted = feeds.parse(options.feed)
     if not wanted and options.steps is not None:
         wanted = declared.feeds(path, program, plan)
@@ -160,17 +170,17 @@ def resolve(
     if samples.source.startswith("random"):
         reporter.warn(f"no inputs were given: using {escape(samples.source)}")
     expected = None if options.expect is None else inputs.load_expected(options.expect, plan, samples)
-    return runner, RunJob(
+    return found.runner, RunJob(
         path=path,
         program=program,
         folder=folder,
         options=options,
-        choice=choice,
+        choice=found.choice,
         samples=samples,
         expected=expected,
-        events=events,
+        events=found.events,
         priced=priced,
-        memories=memories,
+        memories=found.memories,
         cpu_clock=clock,
         kept=kept,
     )

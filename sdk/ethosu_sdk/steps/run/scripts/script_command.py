@@ -30,7 +30,7 @@ from ethosu_sdk.steps.run.reference import Reference
 from ethosu_sdk.steps.run.run_record import Verdict
 from ethosu_sdk.steps.run.scripts import on_board, reading
 from ethosu_sdk.steps.run.scripts.reading import Call
-from ethosu_sdk.steps.shared import hazards, memory_advice, systems, time_line
+from ethosu_sdk.steps.shared import compiled_core, hazards, memory_advice, systems, time_line
 from ethosu_sdk.steps.shared.systems import Priced
 from ethosu_sdk.steps.shared.time_line import CpuClock
 
@@ -66,10 +66,11 @@ def run(
     run_command.check_board(model, options, compile_options)
     path = run_command.program_file(model, compile_options, out_dir, reporter)
     program = pte.read(path, run_command.data_paths(model, options))
+    options = replace(options, core=compiled_core.of(path, program))
     assert options.script is not None
     rows = reading.read(options.script, program.methods)
     priced = options.priced or systems.asked_for(path, program, compile_options)
-    run_command.measuring(program, priced, options)  # an error here is of no call
+    run_command.machine(program, priced, options)  # an error here is of no call
     clock = time_line.cpu_clock(compile_options.system, options.cpu_clock_mhz, priced)
     folder = locations.for_pte(path, program.target(), out_dir)
     with locks.locked(folder), bundle.published(folder, "run") as add:
