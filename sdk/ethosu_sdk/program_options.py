@@ -76,7 +76,7 @@ DATA = Option(
     name="--data",
     metavar="FILE.ptd",
     shapes=False,
-    shown_default="NAME*.ptd beside NAME.pte",
+    shown_default="those beside MODEL.pte that have its name",
 )
 VELA_CONFIG = Option(
     "Vela configuration file that has the system.",

@@ -17,6 +17,7 @@ from tests.attack import (
     arrays,
     ci,
     comparisons,
+    data_files,
     disks,
     edited,
     killed,
@@ -35,6 +36,7 @@ KINDS: dict[str, Kind] = {
     kind.name: kind
     for kind in (
         programs.KIND,
+        data_files.KIND,
         streams.KIND,
         arrays.KIND,
         logs.KIND,

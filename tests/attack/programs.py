@@ -6,6 +6,7 @@ import random
 import shlex
 import struct
 import subprocess
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -151,18 +152,9 @@ def _same(one: Path, other: Path) -> bool:
         )
 
 
-def _both(context: Context, choice: random.Random, data: bytes, name: str) -> Case:
-    """The board and the host run the same program: their outputs agree where both take it."""
-    run = [
-        *context.command,
-        "run",
-        "given.pte",
-        "--inputs",
-        str(_inputs(context, name)),
-        "--timeout",
-        "60",
-        "-q",
-    ]
+def both(context: Context, title: str, files: Mapping[str, bytes], options: Sequence[object]) -> Case:
+    """The board and the host run the same program, given.pte: their outputs agree where both take it."""
+    run = [*context.command, "run", "given.pte", *map(str, options), "--timeout", "60", "-q"]
     lines = [
         f"{shlex.join([*run, '--simulator', 'host', '-o', 'host'])}; host=$?",
         f"{shlex.join([*run, '--simulator', 'qemu', '-o', 'qemu'])}; qemu=$?",
@@ -170,8 +162,8 @@ def _both(context: Context, choice: random.Random, data: bytes, name: str) -> Ca
         'exit "$qemu"',
     ]
     return Case(
-        f"host and qemu run {name}",
-        {"given.pte": data},
+        f"host and qemu run {title}",
+        files,
         argv=("sh", "-c", "\n".join(lines)),
         limits=_LIMITS,
         judge=_agree,
@@ -197,7 +189,9 @@ def _case(context: Context, choice: random.Random) -> Case:
             *choice.sample(("--commands", "--hazards", "--json"), choice.randint(0, 3)),
         )
         return Case(f"inspect {name}", {"given.pte": data}, words)
-    return _both(context, choice, data, name) if way < 0.5 else expected_run(context, choice, data, name)
+    if way < 0.5:
+        return both(context, name, {"given.pte": data}, ("--inputs", _inputs(context, name)))
+    return expected_run(context, choice, data, name)
 
 
 KIND = Kind("programs", _case, _probe)

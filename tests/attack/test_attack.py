@@ -25,7 +25,7 @@ SMALL = Limits(seconds=60.0, memory_bytes=300 << 20)
 @pytest.mark.parametrize(
     "kinds",
     [
-        ("programs", "streams", "npz"),
+        ("programs", "data", "streams", "npz"),
         ("logs", "profiles", "comparisons", "archives", "kills", "disks"),
         ("links", "bundles", "ci"),
     ],
@@ -46,7 +46,7 @@ def test_a_quarter_of_a_minute_finds_nothing(
 def test_every_kind_is_known() -> None:
     assert set(KINDS) == {
         *("programs", "streams", "npz", "logs", "profiles", "comparisons", "archives", "kills", "disks"),
-        *("links", "bundles", "ci"),
+        *("data", "links", "bundles", "ci"),
         "sweep",  # takes minutes: scripts/attack
     }
 

@@ -14,7 +14,7 @@ from ethosu_sdk.firmware_build.elf import Section, section_bytes
 from ethosu_sdk.firmware_build.executable import Executable, Recipe
 from ethosu_sdk.firmware_build.layout import aligned
 from ethosu_sdk.firmware_build.memory_modes import memory_mode
-from ethosu_sdk.targets import MemoryAreas, Target
+from ethosu_sdk.targets import MemoryAreas, Target, suggestion
 
 DEFAULT_NPU_TIMEOUT_MS = 10_000
 _MODEL_SECTION = ".model"  # app/model.S
@@ -143,6 +143,7 @@ def _plan(path: Path, options: BuildOptions) -> _Plan:
     )
     choice = choose_board(program.npu(), options.board, options.simulator)
     board = boards.board(choice.board)
+    _check_data_memory(options.data_memory, board)
     modes = allowed_modes(target)
     memory = fit.plan(
         needs, board, options.inferences, modes, allow_spill=options.allow_spill, npu=program.npu()
@@ -182,6 +183,12 @@ def _check_data_files(program: pte.Pte, options: BuildOptions) -> None:
             f"the program has {len(program.data_files)} data files, but a firmware takes {protocol.MAX_DATA_FILES}",
             "write fewer of them: give several parts of the program the same tag",
         )
+
+
+def _check_data_memory(name: str | None, board: boards.Board) -> None:
+    names = [row.name.lower() for row in layout.data_memories(board)]
+    if name is not None and name not in names:
+        raise UsageError(f"unknown memory '{name}' for --data-memory", suggestion(name, names))
 
 
 def _has_data(elf: Path, files: Sequence[pte.DataFile]) -> bool:

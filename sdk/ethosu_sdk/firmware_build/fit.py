@@ -14,6 +14,7 @@ from ethosu_sdk.firmware_build.memory_modes import memory_modes
 # What makes a pool smaller, by its name.
 _SMALLER = {
     "MODEL": "use a model with fewer or narrower weights: int8 takes a quarter of the bytes of floating point",
+    "MODEL_DATA": "use data files with fewer or narrower weights",
     "PLANNED": "planned memory holds the model's state and what the CPU computes: use a smaller input or batch, and "
     "for a decoder a shorter context or caches in int8",
     "SCRATCH": "scratch holds the feature maps of the NPU: use a smaller input",
@@ -70,7 +71,8 @@ def _refusal(
     mode, other = _other_mode(needs, board, inferences, modes)
     spill = _spill(needs, board, inferences)
     elsewhere = _other_board(needs, board, inferences, npu)
-    advice = "; or ".join(text for text in (other, spill, elsewhere) if text) or nothing
+    data = _other_data_memory(needs, board, inferences)
+    advice = "; or ".join(text for text in (data, other, spill, elsewhere) if text) or nothing
     return MemoryFitError(error.message, advice, mode=mode, spill=bool(spill))
 
 
@@ -91,6 +93,17 @@ def _other_mode(needs: Requirements, board: Board, inferences: int, modes: Seque
             f"{fast.size_bytes:,} bytes of {fast.name}, judging by this program's sizes"
         )
     return "", ""
+
+
+def _other_data_memory(needs: Requirements, board: Board, inferences: int) -> str:
+    """Words for the data files in the large memory; empty where they lie there, or that does not help."""
+    if not needs.data_bytes or needs.data_memory == board.bulk.name:
+        return ""
+    try:
+        layout.plan(replace(needs, data_memory=board.bulk.name), board, inferences)
+    except DoesNotFitError:
+        return ""
+    return f"give --data-memory {board.bulk.name.lower()} for the data files"
 
 
 def _other_board(needs: Requirements, board: Board, inferences: int, npu: str | None) -> str:

@@ -113,9 +113,10 @@ def plan(needs: Requirements, board: Board, inferences: int = 1, *, allow_spill:
     memory mode, DoesNotFitError, with the arithmetic, when something does not fit.
     """
     notes: list[str] = []
-    rows = [*_model_data(needs, board, notes), *_npu_pools(needs, board)]
+    rows = [*_model_data(needs, board), *_npu_pools(needs, board)]
     if allow_spill:
         rows = _spilled(rows, needs, board, notes)
+    notes += _unusual_data(rows, needs, board)
     planned = sum(aligned(size) for size in needs.planned_bytes)
     rows.append(Placement("PLANNED", board.bulk, planned, sum(needs.planned_bytes)))
     rows.append(_method_pool(needs, board))
@@ -136,21 +137,32 @@ def data_memories(board: Board) -> tuple[Memory, ...]:
     return (board.fast, board.bulk)
 
 
-def _model_data(needs: Requirements, board: Board, notes: list[str]) -> list[Placement]:
+def _model_data(needs: Requirements, board: Board) -> list[Placement]:
     """MODEL_DATA: the data files one after the other, each aligned as the model is."""
     if not needs.data_bytes:
         return []
-    mode = memory_mode(needs.memory_mode, needs.areas)
-    usual = {"fast": board.fast, "bulk": board.bulk}[mode.model]
+    usual = _usual_memory(needs, board)
     memory = next((row for row in data_memories(board) if row.name == needs.data_memory), usual)
-    if needs.memory_mode is not None and memory != usual:
-        notes.append(
-            f"the data files lie in {memory.name}, as --data-memory asks, but {needs.memory_mode} has the model in "
-            f"{usual.name}: cycles and traffic are priced for {usual.name}"
-        )
     *others, last = needs.data_bytes
     size = sum(aligned(size, MODEL_ALIGNMENT) for size in others) + last
     return [Placement("MODEL_DATA", memory, size, size)]
+
+
+def _usual_memory(needs: Requirements, board: Board) -> Memory:
+    """Where the memory mode has the model, and so its data files."""
+    return {"fast": board.fast, "bulk": board.bulk}[memory_mode(needs.memory_mode, needs.areas).model]
+
+
+def _unusual_data(rows: Sequence[Placement], needs: Requirements, board: Board) -> list[str]:
+    """A note when the data files lie where --data-memory asks, and not where the memory mode has the model."""
+    usual = _usual_memory(needs, board)
+    found = next((row.memory for row in rows if row.name == "MODEL_DATA"), usual)
+    if needs.memory_mode is None or found == usual or found.name != needs.data_memory:
+        return []
+    return [
+        f"the data files lie in {found.name}, as --data-memory asks, but {needs.memory_mode} has the model in "
+        f"{usual.name}: cycles and traffic are priced for {usual.name}"
+    ]
 
 
 def _npu_pools(needs: Requirements, board: Board) -> list[Placement]:
@@ -176,11 +188,17 @@ def _spilled(rows: list[Placement], needs: Requirements, board: Board, notes: li
         if moving is None or end_of(fast) <= board.fast.size_bytes:
             continue
         rows = [replace(row, memory=board.bulk) if row is moving else row for row in rows]
-        notes.append(
-            f"{needs.memory_mode} wants the {name.lower()} of {moving.used_bytes:,} bytes in {board.fast.name}, "
-            f"which is too small: it lies in {board.bulk.name}, and traffic figures are not those of "
-            f"{needs.memory_mode}"
+        asked = name == "MODEL_DATA" and _usual_memory(needs, board) != board.fast
+        place = (
+            f"the {name.lower()} of {moving.used_bytes:,} bytes in {board.fast.name}, which is too small: it lies in "
+            f"{board.bulk.name}"
         )
+        if asked:
+            notes.append(f"--data-memory asks for {place}")
+        else:
+            notes.append(
+                f"{needs.memory_mode} wants {place}, and traffic figures are not those of {needs.memory_mode}"
+            )
     return rows
 
 

@@ -22,8 +22,8 @@ OTHER_EXPORT = "give the .ptd files that were written together with the program"
 def find_beside(path: Path) -> tuple[DataFile, ...]:
     """The data files in the folder of the program at `path` that are its own by name.
 
-    That is the program's name, alone or with more behind one of `.`, `_` and `-`. Of several programs that a file could
-    belong to, it belongs to the one with the longest name.
+    That is the program's name, alone or with more behind one of `.`, `_` and `-`. Of several programs that a file
+    could belong to, it belongs to the one with the longest name.
     """
     try:
         rows = [row for row in path.parent.iterdir() if row.is_file()]
@@ -45,7 +45,7 @@ def find_beside(path: Path) -> tuple[DataFile, ...]:
 
 
 def _is_of(name: str, program: str) -> bool:
-    """Whether a file called `name` is the `program`'s own: `net.weights` and `net_weights` are `net`'s, `net2` is not."""
+    """Whether a file called `name` is the `program`'s own: `net.weights` is `net`'s, `net2` is not."""
     return name == program or name.startswith(tuple(program + separator for separator in _SEPARATORS))
 
 
@@ -72,7 +72,8 @@ class NamedData:
         if len(holders) > 1:
             names = " and ".join(str(row.path) for row in holders[:2])
             raise InputError(
-                f"the program's data '{shortened(key)}' is in {names}", "name one of them with --data FILE.ptd"
+                f"the program's data '{shortened(key)}' is in {names}",
+                "name one of them with --data FILE.ptd",
             )
         if not holders:
             return self.own.get(key)

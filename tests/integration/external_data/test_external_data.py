@@ -252,6 +252,10 @@ def test_what_takes_no_data_files_says_so(programs: Path, tmp_path: Path) -> Non
         check_refused(done, message, 2)
     done = sdk("build", programs / "inside" / "inside.pte", "--data-memory", "ddr", cwd=tmp_path)
     check_refused(done, "--data-memory is for a program with data files", 2)
+    for command in ("build", "run"):
+        words = (command, programs / "outside" / "outside.pte", *given(data_of(programs / "outside")))
+        done = sdk(*words, "--data-memory", "dram", "-o", tmp_path / "out", cwd=tmp_path)
+        check_refused(done, "unknown memory 'dram' for --data-memory", 2)
     done = sdk("run", "zoo:digits_cnn", "--data", data_of(programs / "outside")[0], cwd=tmp_path)
     check_refused(done, "--data is for a program that is compiled already", 2)
 

@@ -29,8 +29,17 @@ def advice(needs: Requirements, modes: tuple[str, ...], inferences: int = 1) -> 
     with pytest.raises(BuildError) as caught:
         fit.plan(needs, BOARD, inferences, modes, allow_spill=False)
     assert caught.value.exit_code == 5
-    assert "too many" in caught.value.message
+    check_arithmetic(caught.value.message)
     return caught.value.hint
+
+
+def check_arithmetic(message: str) -> None:
+    """The terms add up to the sum, and that is as much larger than the memory as the message says."""
+    found = re.search(r": ([^:]*) bytes, but it has ([\d,]+) \(([\d,]+) too many\)$", message)
+    assert found, message
+    *parts, needed = (int(number.replace(",", "")) for number in re.findall(r"[\d,]+", found[1]))
+    size, over = (int(number.replace(",", "")) for number in found.groups()[1:])
+    assert sum(parts or [needed]) == needed == size + over, message
 
 
 @pytest.mark.parametrize(
@@ -89,6 +98,28 @@ def test_the_number_of_inferences_that_fit_is_exact() -> None:
 def test_a_program_too_large_for_ddr_is_told_what_to_shrink(changes: dict[str, Any], words: str) -> None:
     needs = replace(NEEDS, memory_mode="Shared_Sram", fast_scratch_bytes=0)
     assert words in advice(replace(needs, **changes), ALL)
+
+
+DATA = replace(NEEDS, memory_mode="Shared_Sram", data_bytes=(2 * MIB, 77), data_memory="SRAM")
+
+
+def test_data_files_that_fit_the_large_memory_alone_are_offered_it() -> None:
+    assert "--data-memory ddr" in advice(DATA, NO_DRAM)
+    assert layout.plan(replace(DATA, data_memory="DDR"), BOARD).notes == ()
+    too_large = replace(DATA, data_memory="", data_bytes=(256 * MIB, 5))
+    assert advice(too_large, NO_DRAM) == "use data files with fewer or narrower weights"
+
+
+def test_data_files_that_gave_way_are_not_said_to_lie_where_they_were_asked_for() -> None:
+    moved = layout.plan(DATA, BOARD, allow_spill=True)
+    assert {row.name: row.memory.name for row in moved.placements}["MODEL_DATA"] == "DDR"
+    (note,) = moved.notes
+    assert note.startswith("--data-memory asks for the model_data of 2,097,229 bytes in SRAM")
+    (note,) = layout.plan(replace(DATA, data_bytes=(77,)), BOARD).notes
+    assert note.startswith("the data files lie in SRAM, as --data-memory asks")
+    without_npu = replace(DATA, memory_mode=None, scratch_bytes=0)
+    (note,) = layout.plan(without_npu, BOARD, allow_spill=True).notes
+    assert "None" not in note
 
 
 def test_another_board_is_offered_where_the_program_fits_and_it_has_the_npu() -> None:
