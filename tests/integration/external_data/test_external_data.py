@@ -142,7 +142,7 @@ def test_the_folder_of_a_run_is_read_with_and_without_its_data_files(programs: P
     assert done.code == 0, done.err
     done = sdk("profile", out, *files, "-q", cwd=tmp_path)
     assert done.code == 0, done.err
-    assert record(out / "profile.json")["operations"]
+    assert read(out / "profile.json")["operations"]
     other = sdk("profile", out, *given(data_of(programs / "u55_weights")), cwd=tmp_path)
     check_refused(other, "'cmd_data' with the key")
 
