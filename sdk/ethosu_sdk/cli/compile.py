@@ -6,14 +6,14 @@ from dataclasses import replace
 
 from ethosu_sdk.cli.app import app
 from ethosu_sdk.cli.invocation import Invocation
-from ethosu_sdk.cli.options import Model, OutDir
+from ethosu_sdk.cli.options import OutDir, SourceModel
 from ethosu_sdk.steps.compile.options import CompileOptions
 from ethosu_sdk.steps.evaluate.options import AccuracyOptions
 
 
 @app.command("compile")
 def compile_command(
-    model: Model,
+    model: SourceModel,
     options: CompileOptions,
     accuracy: AccuracyOptions,
     *,

@@ -24,12 +24,9 @@ Pte = Annotated[
     Path,
     Option("An ExecuTorch program.", metavar="MODEL.pte", completion="programs"),
 ]
-Model = Annotated[
-    str,
-    Option(
-        "MODEL.pte, FILE.py[:NAME], FILE.pt2 or zoo:NAME. A .py file is executed as by Python: use only "
-        "files that you trust. A .pt2 file that could run code is refused without --trust.",
-        metavar="MODEL",
-        completion="models",
-    ),
-]
+_SOURCES = (
+    "FILE.py[:NAME], FILE.pt2 or zoo:NAME. A .py file is executed as by Python: use only files that you trust. A "
+    ".pt2 file that could run code is refused without --trust."
+)
+Model = Annotated[str, Option(f"MODEL.pte, {_SOURCES}", metavar="MODEL", completion="models")]
+SourceModel = Annotated[str, Option(_SOURCES, metavar="MODEL", completion="models")]

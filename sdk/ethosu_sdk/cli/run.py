@@ -23,7 +23,7 @@ def run_command(
 ) -> None:
     """Run MODEL on a simulated board. A missing or stale program or firmware is made first.
 
-    The options from --target to --no-delegate are those of `compile`; a MODEL.pte keeps the target that it was
+    The options from --target to --trust are those of `compile`; a MODEL.pte keeps the target that it was
     compiled for. A model FILE.py is executed.
     """
     if options.script is not None:
