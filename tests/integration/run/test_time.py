@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -105,7 +106,7 @@ def test_a_board_profile_gives_both_clocks_and_its_name(tmp_path: Path) -> None:
     outcome = sdk("profile", DELEGATED, "--system", "my-board.toml", "-o", "out", cwd=tmp_path)
     assert outcome.code == 0, outcome.err
     assert " on my-board (modelled, " in outcome.out
-    assert "inferences/s" not in outcome.out  # of the NPU alone
+    (rate,) = re.findall(r"([\d,.]+) inferences/s", outcome.out)  # of CPU and NPU, none of the NPU alone
     run, profile = (
         json.loads((tmp_path / "out" / f"{name}.json").read_text()) for name in ("run", "profile")
     )
@@ -115,6 +116,7 @@ def test_a_board_profile_gives_both_clocks_and_its_name(tmp_path: Path) -> None:
         assert_whole(time)
         assert {name: row["hz"] for name, row in time["clocks"].items()} == {"cpu": 200e6, "npu": 250e6}
     assert profile["time"]["parts"] == run["time"]["parts"]
+    assert float(rate.replace(",", "")) == pytest.approx(1 / run["time"]["total"]["duration_s"], abs=0.06)
     estimate = next(row["value"] for row in profile["totals"]["npu"]["cycles"] if row["source"] == "modelled")
     assert profile["time"]["sums"]["npu_s"] == pytest.approx(estimate / 250e6)
     engines = profile["time"]["engines"]
