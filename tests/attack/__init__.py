@@ -1,4 +1,4 @@
 """Attacks on the command: damaged and hostile files, kills and full disks for a given time, seed and choice of kinds.
 
-`campaign` runs them, one module per kind makes them, `oracle` says what is wrong, `process` measures a command.
+`campaign` runs them, the modules of `kinds` make them, `oracle` says what is wrong, `process` measures a command.
 """

@@ -12,7 +12,9 @@ from pathlib import Path
 
 from ethosu_sdk.errors import SdkError
 from ethosu_sdk.files import writing
-from tests.attack import (
+from tests.attack import oracle, process
+from tests.attack.case import Case, Context, Kind, Probe, TooSlow
+from tests.attack.kinds import (
     archives,
     arrays,
     ci,
@@ -23,13 +25,10 @@ from tests.attack import (
     killed,
     links,
     logs,
-    oracle,
-    process,
     profiles,
     programs,
     streams,
 )
-from tests.attack.case import Case, Context, Kind, Probe, TooSlow
 
 KILLS = "kills"
 KINDS: dict[str, Kind] = {

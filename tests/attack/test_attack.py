@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from ethosu_sdk.npz import write_npz
-from tests.attack import archives, oracle, process, programs
+from tests.attack import oracle, process
 from tests.attack.campaign import KINDS, Campaign, Tally
 from tests.attack.case import Case, Context, Probe
+from tests.attack.kinds import archives, programs
 from tests.attack.process import Ended, Limits
 
 SEED = "2026"

@@ -38,7 +38,7 @@ _OPTIONS = (
 def _case(context: Context, choice: random.Random) -> Case:
     seed = choice.getrandbits(32)
     where = choice.choice(("github", "gitlab"))
-    argv = (sys.executable, "-m", "tests.attack.ci", where, str(seed))
+    argv = (sys.executable, "-m", "tests.attack.kinds.ci", where, str(seed))
     path = os.pathsep.join((str(ROOT), os.environ.get("PYTHONPATH", "")))
     return Case(
         f"{where}, seed {seed}",

@@ -8,8 +8,9 @@ import numpy as np
 
 from ethosu_sdk import pte
 from ethosu_sdk.errors import InputError
-from tests.attack import damage, programs
+from tests.attack import damage
 from tests.attack.case import Case, Context, Kind, Probe, TooSlow
+from tests.attack.kinds import programs
 from tests.conformance.fuzz.campaign import Seed, run_sample, seed_of
 from tests.conformance.fuzz.mutations import Sample, mutations
 from tests.pte_files import golden

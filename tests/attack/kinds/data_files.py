@@ -12,8 +12,8 @@ from ethosu_sdk import pte
 from ethosu_sdk.pte import data_file
 from tests.attack import damage
 from tests.attack.case import Case, Context, Kind, Probe
+from tests.attack.kinds.programs import both
 from tests.attack.process import Ended
-from tests.attack.programs import both
 from tests.places import GOLDEN_PTD
 
 _PROGRAMS = {"split": ("weights", "biases"), "ethos_u55_128_two": ("fast", "slow")}

@@ -10,8 +10,9 @@ from pathlib import Path
 
 from ethosu_sdk.files import file_kinds
 from ethosu_sdk.installation.fvp import archive as fvp_install_archive
-from tests.attack import arrays, damage
+from tests.attack import damage
 from tests.attack.case import Case, Context, Kind, Probe
+from tests.attack.kinds import arrays
 from tests.attack.process import Ended
 from tests.integration.fvp import archives as fvp_archives
 

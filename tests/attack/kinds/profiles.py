@@ -12,8 +12,8 @@ from ethosu_sdk import schema
 from ethosu_sdk.files import hashing, writing
 from ethosu_sdk.steps.profile import profile_command
 from tests.attack.case import Case, Context, Kind, Probe
+from tests.attack.kinds.programs import mutated
 from tests.attack.process import Limits
-from tests.attack.programs import mutated
 from tests.places import ROOT
 from tests.pte_files import golden
 

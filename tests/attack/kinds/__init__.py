@@ -1,0 +1,1 @@
+"""The kinds of attacks: each module makes the cases of its kind."""
