@@ -143,7 +143,7 @@ def test_what_is_missing_is_named(run_folder: Path, tmp_path: Path) -> None:
     assert done.code == 0, done.err
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert text.count("the program of the run is not in") >= 2
-    assert "there is no debug.json in the folder" in text
+    assert "There is no debug.json in the folder" in text
 
 
 @pytest.mark.parametrize(
