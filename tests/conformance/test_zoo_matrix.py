@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ethosu_sdk import npu
-from ethosu_sdk.aot import zoo
-from tests.conformance.zoo_matrix import __main__ as program, page
+from ethosu_sdk import npu, npz
+from tests.conformance.zoo_matrix import __main__ as program, page, worker
 from tests.conformance.zoo_matrix.cells import (
     DELEGATES,
     KINDS,
     MEMORY,
+    MODELS,
     TARGETS,
     cells,
     memory_modes,
@@ -28,6 +28,7 @@ from tests.conformance.zoo_matrix.checks import (
     EXACT,
     FAILED,
     REFUSED,
+    STEPS,
     Oracles,
     Outcome,
     check_delegates,
@@ -35,15 +36,18 @@ from tests.conformance.zoo_matrix.checks import (
     said,
 )
 from tests.conftest import ZooPte
+from tests.integration.cli import assert_clear, sdk
 from tests.oracles.tosa import TosaModel
 from tests.places import ROOT
 
 PAGE = ROOT / "docs" / "reference" / "zoo-matrix.md"
+STREAM = "memory-vad-ethos-u65-256-int8-Dedicated_Sram_256KB"
 # Cells that no other test has, and how many delegates they have.
 SAMPLE = {
     "delegates-mtcnn_rnet-ethos-u65-256-int16-Dedicated_Sram_384KB": 1,
     "delegates-mtcnn_pnet-ethos-u85-256-int16-Sram_Only": 1,
     "memory-ds_cnn-ethos-u65-256-int8-Dedicated_Sram_512KB": 2,
+    STREAM: 1,
 }
 Array = NDArray[Any]
 
@@ -58,7 +62,19 @@ def test_a_sample_of_the_cells(tmp_path: Path) -> None:
     assert {str(cell): (row.verdict, row.delegates, row.detail) for cell, row in found.items()} == {
         name: (EXACT, delegates, "") for name, delegates in SAMPLE.items()
     }
-    assert all(row.elements > 10 for row in found.values())
+    assert all(row.elements >= STEPS for row in found.values())
+    check_state_matters(worker.program_folder(tmp_path, named(STREAM)))
+
+
+def check_state_matters(folder: Path) -> None:
+    """The last step alone, without the state of those before it, is not what the oracle gave for it."""
+    for name in ("inputs", "expected"):
+        arrays = npz.read_npz(folder / "run" / f"{name}.npz")
+        assert {len(rows) for rows in arrays.values()} == {STEPS}
+        npz.write_npz(folder / f"{name}.npz", {key: rows[-1] for key, rows in arrays.items()})
+    words = ("--inputs", "inputs.npz", "--expect", "expected.npz", "--simulator", "host", "-o", "alone")
+    outcome = sdk("run", "vad.pte", *words, cwd=folder)
+    assert_clear(outcome, 7, "the outputs are not as expected")
 
 
 @pytest.mark.torch
@@ -101,13 +117,11 @@ def test_a_firmware_that_gives_something_else_is_noticed(
 def test_the_page_has_every_cell_and_none_is_wrong() -> None:
     text = PAGE.read_text(encoding="utf-8")
     rows = page.rows_of(text, ("model", "quantised", *TARGETS))
-    assert [row[:2] for row in rows] == [
-        [f"`{name}`", q] for name in zoo.stateless() for q in quantisations(name)
-    ]
+    assert [row[:2] for row in rows] == [[f"`{name}`", q] for name in MODELS for q in quantisations(name)]
     for target in TARGETS:
         section = text.split(f"### {target}, ")[1]
         found = page.rows_of(section, ("model", *memory_modes(target)))
-        assert [row[0] for row in found] == [f"`{name}`" for name in zoo.stateless()]
+        assert [row[0] for row in found] == [f"`{name}`" for name in MODELS]
         rows += found
     texts = [cell for row in rows for cell in row[1:] if cell not in ("int8", "int16", "none")]
     assert len(texts) == sum(len(cells(kind)) for kind in KINDS)
@@ -149,6 +163,6 @@ def test_the_error_is_found_among_what_a_command_prints() -> None:
 
 
 def test_the_cells_are_those_that_are_asked_for() -> None:
-    assert len(cells(DELEGATES)) == len(TARGETS) * (2 * len(zoo.stateless()) + 2)
-    assert len(cells(MEMORY)) == len(zoo.stateless()) * (2 + 6 + 6)
+    assert len(cells(DELEGATES)) == len(TARGETS) * (2 * len(MODELS) + 2)
+    assert len(cells(MEMORY)) == len(MODELS) * (2 + 6 + 6)
     assert {np.dtype(row.quantize).itemsize for row in cells(DELEGATES) if row.quantize != "none"} == {1, 2}

@@ -7,10 +7,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from ethosu_sdk.aot import zoo
 from ethosu_sdk.files import json_text, writing
 from tests import campaigns
 from tests.conformance.zoo_matrix import page
-from tests.conformance.zoo_matrix.cells import DELEGATES, KINDS, MEMORY, Cell, cells
+from tests.conformance.zoo_matrix.cells import DELEGATES, KINDS, MEMORY, MODELS, Cell, cells
 from tests.conformance.zoo_matrix.checks import EXACT, REFUSED, Outcome
 from tests.conformance.zoo_matrix.worker import outcome_file
 from tests.places import ROOT
@@ -31,7 +32,12 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--memory-modes", action="store_true", help="the cells of the tables of memory modes only"
     )
-    parser.add_argument("--models", metavar="NAME,…", default="", help="the cells of these models only")
+    parser.add_argument(
+        "--models",
+        metavar="NAME,…",
+        default="",
+        help="the cells of these models only; those with a state, which have no rows on the page, are taken too",
+    )
     parser.add_argument(
         "--resume",
         action="store_true",
@@ -51,8 +57,8 @@ def wanted_cells(options: argparse.Namespace) -> list[Cell]:
         for kind, chosen in ((DELEGATES, options.delegates), (MEMORY, options.memory_modes))
         if chosen or options.delegates == options.memory_modes
     ]
-    models = set(campaigns.names(options.models))
-    return [cell for kind in kinds for cell in cells(kind) if not models or cell.model in models]
+    models = campaigns.names(options.models) or MODELS
+    return [cell for kind in kinds for cell in cells(kind, models)]
 
 
 def stored(folder: Path) -> dict[Cell, Outcome]:
@@ -60,7 +66,7 @@ def stored(folder: Path) -> dict[Cell, Outcome]:
     return {
         cell: Outcome.from_json(json_text.read_json(outcome_file(folder, cell)))
         for kind in KINDS
-        for cell in cells(kind)
+        for cell in cells(kind, zoo.names())
         if outcome_file(folder, cell).is_file()
     }
 

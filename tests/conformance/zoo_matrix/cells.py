@@ -1,5 +1,6 @@
 """The cells of the matrix: which zoo model, compiled how, is checked against what."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ethosu_sdk.aot import zoo
@@ -11,6 +12,7 @@ DELEGATES = "delegates"  # each delegate on the NPU model against the TOSA refer
 MEMORY = "memory"  # the firmware on QEMU against the host simulator and the independent chain
 KINDS = (DELEGATES, MEMORY)
 _QUANTISED = ("int8", "int16")
+MODELS = zoo.stateless()  # those with rows on the page
 
 
 @dataclass(frozen=True)
@@ -50,18 +52,18 @@ def memory_modes(target: str) -> tuple[str, ...]:
     return default.family.system_configs[default.system_config]
 
 
-def cells(kind: str) -> tuple[Cell, ...]:
+def cells(kind: str, models: Sequence[str] = MODELS) -> tuple[Cell, ...]:
     """All cells of a kind, model by model."""
     if kind == DELEGATES:
         return tuple(
             Cell(kind, model, target, quantize, executorch_target(target).memory_mode)
-            for model in zoo.stateless()
+            for model in models
             for target in TARGETS
             for quantize in quantisations(model)
         )
     return tuple(
         Cell(kind, model, target, zoo.entry(model).quantize, mode)
-        for model in zoo.stateless()
+        for model in models
         for target in TARGETS
         for mode in memory_modes(target)
     )
@@ -69,4 +71,4 @@ def cells(kind: str) -> tuple[Cell, ...]:
 
 def named(name: str) -> Cell:
     """The cell whose text is `name`."""
-    return {str(cell): cell for kind in KINDS for cell in cells(kind)}[name]
+    return {str(cell): cell for kind in KINDS for cell in cells(kind, zoo.names())}[name]

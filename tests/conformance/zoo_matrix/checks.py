@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ethosu_sdk import npu, npz, pte
-from ethosu_sdk.aot import CompileOutput
+from ethosu_sdk.aot import CompileOutput, zoo
 from ethosu_sdk.files import hashing, json_text
 from ethosu_sdk.simulators import host
 from tests.conformance.comparison import SEEDS, random_inputs, says_something
@@ -23,6 +23,7 @@ from tests.oracles.tosa import TosaModel
 
 EXACT, DIFFERS, REFUSED, FAILED = "exact", "differs", "refused", "failed"
 RANDOM_INFERENCES = 2  # beside the example inputs, in one boot of the firmware
+STEPS = 8  # of a model with a state
 SIMULATORS = ("qemu", "host")
 SPILL = "--allow-spill"
 
@@ -91,18 +92,19 @@ def counted(facts: Outcome, differing: int, elements: int) -> Outcome:
 def check_delegates(output: CompileOutput, oracles: Oracles, run: Run = npu.run) -> Outcome:
     """Every delegate on the NPU model against the TOSA reference model.
 
-    Inputs are what the program hands it for the model's example inputs, random ones over the whole range of their
-    types, and half of the one with half of the other, where deep networks do not saturate.
+    Inputs are what the program hands it for the model's example inputs or steps, random ones over the whole range of
+    their types, and half of the one with half of the other, where deep networks do not saturate.
     """
     graphs = chain.tosa_by_payload(output)
-    handed: dict[str, list[Array]] = {}
+    handed: dict[str, list[list[Array]]] = {row.payload_sha256: [] for row in output.delegates}
 
     def execute(call: host.DelegateCall) -> list[Array]:
-        handed[call.payload_sha256] = list(call.inputs)
+        handed[call.payload_sha256].append(list(call.inputs))
         return chain.execute_delegate(call, graphs, oracles.tosa)
 
     with host.open_pte(oracles.runner, output.pte, execute) as runtime:
-        runtime.run(example_inputs(output))
+        for step in steps(output) or [example_inputs(output)]:
+            runtime.run(step)
     differing = elements = 0
     delegates = pte.read(output.pte).plan("forward").delegates
     for row, delegate in zip(output.delegates, delegates, strict=True):
@@ -110,8 +112,8 @@ def check_delegates(output: CompileOutput, oracles: Oracles, run: Run = npu.run)
         assert hashing.sha256_bytes(payload) == row.payload_sha256
         program, references = npu.load(payload), []
         own = handed[row.payload_sha256]
-        random = [random_inputs(graph, program.blocks.inputs, seed, INT32_RANGE) for seed in SEEDS]
-        for inputs in [own, *random, *(mixed(own, other) for other in random)]:
+        random = [indices_kept(own[-1], graph, program, seed) for seed in SEEDS]
+        for inputs in [*own, *random, *(mixed(own[-1], other) for other in random)]:
             references.append(oracles.tosa.run(graph, inputs))
             found = run(program, inputs).outputs
             for array, wanted in zip(found, references[-1], strict=True):
@@ -126,6 +128,13 @@ def check_delegates(output: CompileOutput, oracles: Oracles, run: Run = npu.run)
     return counted(program_facts(output), differing, elements)
 
 
+def indices_kept(own: list[Array], graph: bytes, program: npu.Program, seed: int) -> list[Array]:
+    """Random inputs, but the program's own where they are int32: those are indices, and the reference model refuses
+    what is outside of a table."""
+    random = random_inputs(graph, program.blocks.inputs, seed, INT32_RANGE)
+    return [a.reshape(b.shape) if b.dtype == np.int32 else b for a, b in zip(own, random, strict=True)]
+
+
 def mixed(own: list[Array], other: list[Array]) -> list[Array]:
     """Half of each, without overflow."""
     return [(a.reshape(b.shape) >> 1) + (b >> 1) for a, b in zip(own, other, strict=True)]
@@ -137,8 +146,18 @@ def example_inputs(output: CompileOutput) -> list[Array]:
     return [stored[f"input{index}"] for index in range(len(output.inputs))]
 
 
+def steps(output: CompileOutput) -> list[list[Array]]:
+    """The first steps of a sequence, for a model of the zoo that keeps a state; else none. Imports torch for them."""
+    if not zoo.entry(output.name).stateful:
+        return []
+    return [[value.numpy() for value in step] for step in zoo.load(output.name).calibration[:STEPS]]
+
+
 def inferences(output: CompileOutput) -> list[list[Array]]:
-    """The model's example inputs, and random ones."""
+    """The model's example inputs and random ones; steps for a model with a state, which goes on from each to the
+    next."""
+    if own := steps(output):
+        return own
     generator = np.random.default_rng(len(output.name))
     example = example_inputs(output)
 

@@ -6,14 +6,13 @@ The page names versions but no date and no machine: the same outcomes give the s
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from ethosu_sdk.aot import zoo
 from ethosu_sdk.targets import parse_target
 from tests.conformance.report import table, versions
 from tests.conformance.targets import executorch_target
 from tests.conformance.zoo_matrix.cells import (
     DELEGATES,
-    KINDS,
     MEMORY,
+    MODELS,
     TARGETS,
     Cell,
     cells,
@@ -68,7 +67,7 @@ def _sentence(text: str) -> str:
 def delegate_table(outcomes: Outcomes, notes: Notes) -> str:
     """A row for each model and quantisation, a column for each target."""
     rows = []
-    for model in zoo.stateless():
+    for model in MODELS:
         for quantize in quantisations(model):
             row = [f"`{model}`", quantize]
             for target in TARGETS:
@@ -88,7 +87,7 @@ def memory_section(target: str, outcomes: Outcomes, notes: Notes) -> str:
     ran = [set(row.notes) for row in found.values() if row.verdict == EXACT and row.delegates]
     common = set.intersection(*ran) if ran else set()
     rows = []
-    for model in zoo.stateless():
+    for model in MODELS:
         outcomes_of = [found[cell] for cell in found if cell.model == model]
         rest = [replace(row, notes=tuple(n for n in row.notes if n not in common)) for row in outcomes_of]
         rows.append([f"`{model}`", *(cell_text(row, notes) for row in rest)])
@@ -144,9 +143,8 @@ def _split(line: str) -> list[str]:
 def sound(outcomes: Outcomes) -> bool:
     """Whether every cell is exact or refused with a reason."""
     return all(
-        outcomes[cell].verdict == EXACT or (outcomes[cell].verdict == REFUSED and outcomes[cell].detail)
-        for kind in KINDS
-        for cell in cells(kind)
+        found.verdict == EXACT or (found.verdict == REFUSED and bool(found.detail))
+        for found in outcomes.values()
     )
 
 
