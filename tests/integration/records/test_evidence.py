@@ -10,9 +10,9 @@ from ethosu_sdk.errors import InputError
 from ethosu_sdk.files import locks
 from ethosu_sdk.results import bundle
 from ethosu_sdk.results.reading import Reading, read
-from tests.attack.kinds import edited
 from tests.attack.campaign import KINDS, Campaign, Tally
 from tests.attack.case import Context
+from tests.attack.kinds import edited
 from tests.integration.cli import assert_clear, sdk
 
 EDITS = 24  # scripts/attack --only bundles makes thousands
