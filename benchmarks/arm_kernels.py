@@ -187,12 +187,12 @@ def count_arms(path: Path) -> list[int]:
     placed = runtimes.place(runner, plan, bytes(adapted.data), inputs)
     elf = runtimes.executable(runner)
     simulator = simulators.create("qemu", None, simulators.SimulatorOptions(), runner.board)
+    # No call uses the NPU, but the runner looks for one.
+    npu = Target(runner.npus[0], runner.default_macs, system_config="", memory_mode="")
     request = simulators.SimulationRequest(
         elf=elf,
         images=placed.images,
-        target=Target(
-            runner.npus[0], runner.default_macs, system_config="", memory_mode=""
-        ),  # it looks for an NPU
+        target=npu,
         timeout_s=600,
         idle_timeout_s=600,
         uart_log=path.with_name("uart.log"),

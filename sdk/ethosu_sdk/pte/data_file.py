@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TypeVar
 
 from ethosu_sdk.errors import InputError
 from ethosu_sdk.files import opening
@@ -28,6 +29,8 @@ _MAX_SHOWN = 100  # characters of a key; those of blocks have 64
 _MAGIC = b"FH01"
 _MAGIC_OFFSET = 8
 _HEADER_BYTES = 40  # magic, u32 length, u64 start and size of the tables, u64 start and size of the segments
+
+_Segment = TypeVar("_Segment")
 
 
 @dataclass(frozen=True)
@@ -106,15 +109,26 @@ def parse(data: bytes | bytearray | memoryview) -> DataFile:
             raise table.error(f"ends at byte {offset + size} of segments of {segment_bytes} bytes")
         segments.append((segment_base + offset, size))
     blobs: dict[str, Blob] = {}
+    for table, key, (start, size) in named_segments(root, segments):
+        blobs[key] = Blob(start, file[start : start + size], _layout(table))
+    return DataFile(Path(), hashlib.sha256(file).hexdigest(), blobs, file)
+
+
+def named_segments(root: Table, segments: Sequence[_Segment]) -> Iterator[tuple[Table, str, _Segment]]:
+    """The rows of `named_data` in a data file or a program, each with its key and the segment that it names.
+
+    Raises:
+        InputError: A key is empty or stands twice, or there is no such segment.
+    """
+    keys: set[str] = set()
     for table in root.tables("named_data"):
         key, index = table.string("key"), table.integer("segment_index")
-        if not key or key in blobs:
+        if not key or key in keys:
             raise table.error(f"is {shortened(key)!r}, which is empty or not unique", field="key")
         if index >= len(segments):
             raise table.error(f"is {index}, there are {len(segments)} segments", field="segment_index")
-        start, size = segments[index]
-        blobs[key] = Blob(start, file[start : start + size], _layout(table))
-    return DataFile(Path(), hashlib.sha256(file).hexdigest(), blobs, file)
+        keys.add(key)
+        yield table, key, segments[index]
 
 
 def shortened(key: str) -> str:

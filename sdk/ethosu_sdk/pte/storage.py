@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ethosu_sdk import vela_blocks
 from ethosu_sdk.errors import InputError
-from ethosu_sdk.pte.data_file import Blob, DataFile, shortened
+from ethosu_sdk.pte.data_file import Blob, DataFile, named_segments
 from ethosu_sdk.pte.flatbuffer import Table
 from ethosu_sdk.pte.model import Header, Segment
 from ethosu_sdk.pte.named_data import NamedData, check_block
@@ -172,12 +172,4 @@ def _check_no_constant_buffer(root: Table) -> None:
 
 def _named_data(root: Table, segments: tuple[Piece, ...]) -> Mapping[str, Blob]:
     """Program.named_data: blobs by their names."""
-    named: dict[str, Blob] = {}
-    for table in root.tables("named_data"):
-        key, index = table.string("key"), table.integer("segment_index")
-        if not key or key in named:
-            raise table.error(f"is {shortened(key)!r}, which is empty or not unique", field="key")
-        if index >= len(segments):
-            raise table.error(f"is {index}, there are {len(segments)} segments", field="segment_index")
-        named[key] = Blob(segments[index].offset, segments[index].data)
-    return named
+    return {key: Blob(piece.offset, piece.data) for _, key, piece in named_segments(root, segments)}
