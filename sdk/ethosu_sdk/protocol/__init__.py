@@ -145,7 +145,7 @@ FEED_STOP_COUNT_AT = 44
 FEED_STOPS_AT = 48
 FEED_END_AT = 64  # the last step that it computes a value for, or FEED_NO_END
 FEED_TAKES_AT = 68  # whether the first value comes from the last step of the call before
-FEED_LAST_ROWS = 0xFFFF_FFFF  # as many of the last rows as the input has elements
+FEED_LAST_ROWS = 0xFFFF_FFFF  # the last rows: one for each element of the input
 FEED_NO_END = 0xFFFF_FFFF  # every later step
 
 PROGRAM_HEADER_MAGIC = 0x31505545  # "EUP1"
