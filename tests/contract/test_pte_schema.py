@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ethosu_sdk import proc, pte, resources
+from ethosu_sdk import proc, pte, resources, tools
 from ethosu_sdk.files import writing
 from ethosu_sdk.pte import fbs, schema
 from ethosu_sdk.pte.scalar_types import NUMPY_TYPES, RECORD_TYPES, SCALAR_TYPES
@@ -103,9 +103,8 @@ def test_identifier_and_root() -> None:
 def generated(folder: Path, schema_file: Path, *options: str) -> list[str]:
     """What flatc makes of a schema: the lines of the header in the order of their text."""
     writing.make_directory(folder)
-    flatc = proc.find_tool("flatc", hint="apt-get install flatbuffers-compiler")
-    argv = [flatc, "--cpp", "--gen-all", "--scoped-enums", *options, "-o", str(folder), str(schema_file)]
-    proc.run(argv, timeout_s=60)
+    options = ("--cpp", "--gen-all", "--scoped-enums", *options, "-o", str(folder))
+    proc.run([str(tools.require("flatc").path), *options, str(schema_file)], timeout_s=60)
     lines = (folder / "program_generated.h").read_text(encoding="utf-8").splitlines()
     return sorted(line for line in lines if not line.lstrip().startswith("//"))
 

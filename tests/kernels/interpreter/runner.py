@@ -8,7 +8,7 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
-from ethosu_sdk import proc, pte
+from ethosu_sdk import proc, pte, tools
 from ethosu_sdk.files import locks, writing
 from ethosu_sdk.firmware_build import cmake, generate
 from tests.places import ROOT
@@ -33,8 +33,9 @@ def configure_and_build(folder: Path, targets: Sequence[str], *options: str) -> 
     """CMake over firmware/ into `folder`, then some targets of it."""
     shared = folder.parent / f"{folder.name}-shared"
     cmake.mirror(shared, generate.shared_sources())
-    configure = ["cmake", "-S", str(FIRMWARE), "-B", str(folder), "-G", "Ninja"]
-    proc.run([*configure, f"-DETHOSU_SHARED_SOURCES_DIR={shared}", *options], timeout_s=600)
+    own = (f"-DETHOSU_SHARED_SOURCES_DIR={shared}", f"-DETHOSU_FLATC={tools.require('flatc').path}")
+    configure = ["cmake", "-S", str(FIRMWARE), "-B", str(folder), "-G", "Ninja", *own, *options]
+    proc.run(configure, timeout_s=600)
     proc.run(["cmake", "--build", str(folder), "--target", *targets], timeout_s=600)
 
 
