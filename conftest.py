@@ -1,4 +1,5 @@
-"""With ETHOSU_SDK_NO_SKIPS (continuous integration) a skipped test fails, unless it needs the licensed FVP."""
+"""With ETHOSU_SDK_NO_SKIPS (continuous integration) a skipped test fails, unless it needs the licensed FVP. A
+failure is named at once: a run of many minutes may be ended before its summary."""
 
 import os
 from collections.abc import Generator
@@ -21,3 +22,9 @@ def pytest_runtest_makereport(
         report.outcome = "failed"
         report.longrepr = f"skipped where nothing may be skipped: {report.longrepr}"
     return report
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    if report.failed and "PYTEST_XDIST_WORKER" not in os.environ:
+        print(f"\nFAILED {report.nodeid} ({report.when}, {report.duration:.0f} s)", flush=True)

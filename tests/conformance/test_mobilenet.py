@@ -68,6 +68,7 @@ def test_outputs_equal_the_reference(
     equals_the_reference(payload, lowered.tosa, tosa)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("target", TARGETS)
 def test_outputs_equal_the_reference_with_little_memory(
     mobilenet: Callable[[str], MobileNet], tosa: TosaModel, target: str

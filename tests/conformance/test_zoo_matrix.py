@@ -52,6 +52,7 @@ SAMPLE = {
 Array = NDArray[Any]
 
 
+@pytest.mark.thorough
 @pytest.mark.torch
 @pytest.mark.qemu
 @pytest.mark.toolchain

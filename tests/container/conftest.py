@@ -17,6 +17,8 @@ SLOWNESS = 4 if "DOCKER_DEFAULT_PLATFORM" in os.environ else 1
 # Where torch's CPU build was out of reach, scripts/container-test puts another in its place and mounts what it needs.
 STAND_IN_LOCK = os.environ.get("ETHOSU_SDK_STAND_IN_LOCK")
 MOUNTS = tuple(shlex.split(os.environ.get("ETHOSU_SDK_TEST_MOUNTS", "")))
+# What was built: the tests of other images are left out.
+TARGETS = tuple(os.environ.get("ETHOSU_SDK_IMAGE_TARGETS", "slim full").split())
 STRANGER = 12345  # a user id that neither the image nor the host has heard of
 # As docs/getting-started/container.md recommends: no network, no rights, nothing to write but /work and /tmp.
 LOCKED_DOWN = (
@@ -101,6 +103,19 @@ class Image:
             options=("--entrypoint", interpreter),
             stdin=text,
         )
+
+
+def _needs(item: pytest.Item, target: str) -> bool:
+    """Whether a test looks at the image `target`."""
+    parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
+    return target in getattr(item, "fixturenames", ()) or target in parameters
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if "full" not in TARGETS:
+        left_out = [item for item in items if _needs(item, "full")]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
 
 
 def _image(target: str) -> Image:

@@ -26,6 +26,7 @@ SAMPLE = {
 LAYER_NORM = (("aten::native_layer_norm.out", 2),)
 
 
+@pytest.mark.thorough
 @pytest.mark.torch
 @pytest.mark.qemu
 @pytest.mark.toolchain

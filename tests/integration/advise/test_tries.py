@@ -103,6 +103,7 @@ def by_hand(
     return printed(done)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "kinds", "lines", "options"),
     [
@@ -145,6 +146,7 @@ def test_pruned_weights_break_outputs(tried: Callable[..., Tried]) -> None:
     assert "prune-half" in found.shown.partition("tried, and not advised")[2]
 
 
+@pytest.mark.thorough
 @pytest.mark.toolchain
 @pytest.mark.qemu
 def test_unet(tried: Callable[..., Tried], networks: Path) -> None:

@@ -42,6 +42,7 @@ def executed(folder: Path, name: str) -> dict[str, float]:
     return {row["candidate"]: row["top1"]["share"] for row in pairs}
 
 
+@pytest.mark.thorough
 def test_the_example_of_the_docs(tmp_path: Path) -> None:
     done = processes.run([sys.executable, SCRIPT, tmp_path], timeout_s=900)
     assert done.returncode == 0, done.stderr[-2000:]
