@@ -125,6 +125,8 @@ def _shown(program: Path, folder: Path, rate: str) -> None:
     text = path.read_text(encoding="utf-8")
     assert f'<p class="name">decode</p><p class="text">{rate}</p>' in text
     assert rate.replace("tokens", "inferences") in text
+    tokens = json.loads((folder / "out" / "generate.json").read_text(encoding="utf-8"))["tokens"]
+    assert " ".join(map(str, tokens)) in text
     assert rate.replace("tokens", "inferences") in sdk("summary", "out/run.json", cwd=folder).out
     assert sdk("run", program, "-o", "out", "--simulator", "host", cwd=folder).code == 0
     assert sdk("report", "out", "-o", path, cwd=folder, timeout_s=300).code == 0

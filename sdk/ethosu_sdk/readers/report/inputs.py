@@ -64,6 +64,12 @@ class Inputs:
         return record if isinstance(record, Profile) else None
 
     @property
+    def built(self) -> Build | None:
+        """The record of the firmware that ran; one that was built for another board is not."""
+        record = self.records.get(BUILD)
+        return record if isinstance(record, Build) and record.board == self.run.board else None
+
+    @property
     def compiled(self) -> Compilation | None:
         """The record of the compilation."""
         record = self.records.get(COMPILE)
