@@ -112,6 +112,10 @@ def test_the_command_of_the_guide_generates_the_tokens_of_the_quantised_model(
     record = json.loads((folder / "generate.json").read_text(encoding="utf-8"))
     assert schema.problems(record) == []
     assert (record["status"], record["tokens"]) == ("pass", in_pytorch["tokens"])
+    assert sdk("report", folder, "-o", "page.html", cwd=tmp_path, timeout_s=LIMIT_S).code == 0
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "<td>prefill</td><td>0 to 2</td>" in text
+    assert f"<td>decode</td><td>3 to {COUNT + 1}</td>" in text
 
 
 def _shown(program: Path, folder: Path, rate: str) -> None:
