@@ -26,13 +26,17 @@ class MemoryFitError(BuildError):
     """A program that does not fit the board as its memory mode has it.
 
     `mode` is another memory mode that it could be compiled for and would fit in, by the sizes of the present program;
-    empty when there is none. `spill` says that it fits when it may leave the mode's memory.
+    empty when there is none. `spill` says that it fits when it may leave the mode's memory, `less_scratch` that it
+    would fit with a smaller scratch.
     """
 
-    def __init__(self, message: str, hint: str, *, mode: str = "", spill: bool = False) -> None:
+    def __init__(
+        self, message: str, hint: str, *, mode: str = "", spill: bool = False, less_scratch: bool = False
+    ) -> None:
         super().__init__(message, hint)
         self.mode = mode
         self.spill = spill
+        self.less_scratch = less_scratch
 
 
 def plan(
@@ -64,16 +68,25 @@ def _refusal(
     npu: str | None,
 ) -> MemoryFitError:
     nothing = _SMALLER.get(error.largest, _NOTHING)
+    less = _fits(replace(needs, scratch_bytes=0, fast_scratch_bytes=0), board, inferences)
     if error.memory != board.fast.name:
         most = _most_inferences(needs, board, inferences)
         advice = f"{most:,} inferences fit one run: give that many inputs at once" if most else nothing
-        return MemoryFitError(error.message, advice)
+        return MemoryFitError(error.message, advice, less_scratch=less)
     mode, other = _other_mode(needs, board, inferences, modes)
     spill = _spill(needs, board, inferences)
     elsewhere = _other_board(needs, board, inferences, npu)
     data = _other_data_memory(needs, board, inferences)
     advice = "; or ".join(text for text in (data, other, spill, elsewhere) if text) or nothing
-    return MemoryFitError(error.message, advice, mode=mode, spill=bool(spill))
+    return MemoryFitError(error.message, advice, mode=mode, spill=bool(spill), less_scratch=less)
+
+
+def _fits(needs: Requirements, board: Board, inferences: int, *, allow_spill: bool = False) -> bool:
+    try:
+        layout.plan(needs, board, inferences, allow_spill=allow_spill)
+    except DoesNotFitError:
+        return False
+    return True
 
 
 def _other_mode(needs: Requirements, board: Board, inferences: int, modes: Sequence[str]) -> tuple[str, str]:
@@ -99,9 +112,7 @@ def _other_data_memory(needs: Requirements, board: Board, inferences: int) -> st
     """Words for the data files in the large memory; empty where they lie there, or that does not help."""
     if not needs.data_bytes or needs.data_memory == board.bulk.name:
         return ""
-    try:
-        layout.plan(replace(needs, data_memory=board.bulk.name), board, inferences)
-    except DoesNotFitError:
+    if not _fits(replace(needs, data_memory=board.bulk.name), board, inferences):
         return ""
     return f"give --data-memory {board.bulk.name.lower()} for the data files"
 
@@ -111,20 +122,16 @@ def _other_board(needs: Requirements, board: Board, inferences: int, npu: str | 
     for other in boards().values():
         if other.name == board.name or (npu is not None and npu not in other.npus):
             continue
-        try:
-            layout.plan(needs, other, inferences)
-        except DoesNotFitError:
-            continue
-        return (
-            f"build it for --board {other.name}, whose {other.fast.name} has {other.fast.size_bytes:,} bytes"
-        )
+        if _fits(needs, other, inferences):
+            return (
+                f"build it for --board {other.name}, whose {other.fast.name} has "
+                f"{other.fast.size_bytes:,} bytes"
+            )
     return ""
 
 
 def _spill(needs: Requirements, board: Board, inferences: int) -> str:
-    try:
-        layout.plan(needs, board, inferences, allow_spill=True)
-    except DoesNotFitError:
+    if not _fits(needs, board, inferences, allow_spill=True):
         return ""
     return (
         f"put it into {board.bulk.name} with --allow-spill: the outputs stay the same, but memory traffic is not "
@@ -137,9 +144,8 @@ def _most_inferences(needs: Requirements, board: Board, asked: int) -> int:
     low, high = 0, asked  # `low` fit, `high` do not
     while high - low > 1:
         middle = (low + high) // 2
-        try:
-            layout.plan(needs, board, middle, allow_spill=True)
+        if _fits(needs, board, middle, allow_spill=True):
             low = middle
-        except DoesNotFitError:
+        else:
             high = middle
     return low

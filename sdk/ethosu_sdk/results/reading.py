@@ -15,6 +15,8 @@ from ethosu_sdk.records import Record, kinds
 from ethosu_sdk.records.compile import Compilation
 from ethosu_sdk.records.kind import Part
 from ethosu_sdk.records.profile import Profile
+from ethosu_sdk.records.run import Run
+from ethosu_sdk.records.sequences.generate import Generate
 from ethosu_sdk.results import bundle
 
 
@@ -82,3 +84,10 @@ def is_of_run(profile: Profile, run: Path) -> bool:
     """Whether `profile` was made from the record of a run at `run`."""
     digest = hashing.sha256_file(run)
     return any(row.role == "run" and row.sha256 == digest for row in profile.provenance.inputs)
+
+
+def generated_in(generated: Generate, run: Run) -> bool:
+    """Whether `run` is the sequence that generated the tokens: a later run leaves the record in the folder."""
+    cycles = None if run.npu is None else run.npu.cycles
+    steps = 0 if run.sequence is None else len(run.sequence.steps)
+    return steps == generated.steps and cycles == generated.npu_cycles

@@ -36,6 +36,14 @@ def test_a_whole_program_is_equal_to_its_model(whole: Seen) -> None:
     assert {"first.0", "mix", "qkv", "head"} <= modules
 
 
+def test_a_state_is_compared_from_its_beginning(tmp_path: Path) -> None:
+    """The float model heard the calibration samples, and would still remember the last frames of them."""
+    seen = debug("zoo:streaming_kws", tmp_path)
+    assert seen.record["counts"]["float"] >= 20
+    for against in ("quantised", "float"):
+        assert "first_break" not in comparison(seen, against)
+
+
 def test_parts_of_a_concatenation_are_one_tensor(whole: Seen) -> None:
     (row,) = [row for row in whole.layers if "writers" in row]
     assert {part["source"]["module"] for part in row["writers"]} == {"one", "three"}

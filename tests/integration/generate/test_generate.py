@@ -20,15 +20,15 @@ from tests.integration.cli import COMMAND, Outcome, assert_clear, sdk
 from tests.places import GOLDEN_PTE, ROOT
 from tests.records import printed
 
-pytestmark = [pytest.mark.torch, pytest.mark.qemu, pytest.mark.toolchain]
-
 # Random weights choose between near ties, where rounding decides. These tokens are followed by clear choices.
 PROMPT, COUNT = "23,850,644", 16
 CLEAR = 0.05  # standard deviations of the logits
+LIMIT_S = 900  # of a command
 # The decoder with 15 million parameters takes minutes: ETHOSU_SDK_DECODER=llama_15m checks it instead.
 if os.environ.get("ETHOSU_SDK_DECODER") == "llama_15m":
-    PROMPT, COUNT, CLEAR = "29381,18662,31480", 32, 0.001
+    PROMPT, COUNT, CLEAR, LIMIT_S = "29381,18662,31480", 32, 0.001, 3600
 NAME = os.environ.get("ETHOSU_SDK_DECODER", "llama_1m")
+pytestmark = [pytest.mark.torch, pytest.mark.qemu, pytest.mark.toolchain, pytest.mark.timeout(2 * LIMIT_S)]
 TOKENIZER = {
     "version": "1.0",
     "added_tokens": [],
@@ -49,7 +49,7 @@ def program(shared_folder: Path) -> Path:
     words = [word.replace("llama_1m", NAME) for word in guide.commands("generate.md")[0]]
     with locks.locked(folder):
         if not path.is_file():
-            outcome = sdk(*words[1:], cwd=folder, timeout_s=900)
+            outcome = sdk(*words[1:], cwd=folder, timeout_s=LIMIT_S)
             assert outcome.code == 0, outcome.err
     return path
 
@@ -58,13 +58,13 @@ def program(shared_folder: Path) -> Path:
 def in_pytorch() -> dict[str, Any]:
     """What the quantised model gives in PyTorch."""
     words = [sys.executable, "-m", "tests.integration.generate.child", f"zoo:{NAME}", PROMPT, str(COUNT)]
-    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True, timeout=600)
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True, timeout=LIMIT_S)
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found
 
 
 def generate(program: Path, folder: Path, *words: str | Path, env: dict[str, str] | None = None) -> Outcome:
-    return sdk("generate", program, "-o", "out", *words, "--json", cwd=folder, env=env, timeout_s=600)
+    return sdk("generate", program, "-o", "out", *words, "--json", cwd=folder, env=env, timeout_s=LIMIT_S)
 
 
 def test_the_board_and_the_host_choose_the_tokens_of_the_quantised_model(
@@ -112,6 +112,10 @@ def test_the_command_of_the_guide_generates_the_tokens_of_the_quantised_model(
     record = json.loads((folder / "generate.json").read_text(encoding="utf-8"))
     assert schema.problems(record) == []
     assert (record["status"], record["tokens"]) == ("pass", in_pytorch["tokens"])
+    assert sdk("report", folder, "-o", "page.html", cwd=tmp_path, timeout_s=LIMIT_S).code == 0
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "<td>prefill</td><td>0 to 2</td>" in text
+    assert f"<td>decode</td><td>3 to {COUNT + 1}</td>" in text
 
 
 def _shown(program: Path, folder: Path, rate: str) -> None:
@@ -125,6 +129,8 @@ def _shown(program: Path, folder: Path, rate: str) -> None:
     text = path.read_text(encoding="utf-8")
     assert f'<p class="name">decode</p><p class="text">{rate}</p>' in text
     assert rate.replace("tokens", "inferences") in text
+    tokens = json.loads((folder / "out" / "generate.json").read_text(encoding="utf-8"))["tokens"]
+    assert " ".join(map(str, tokens)) in text
     assert rate.replace("tokens", "inferences") in sdk("summary", "out/run.json", cwd=folder).out
     assert sdk("run", program, "-o", "out", "--simulator", "host", cwd=folder).code == 0
     assert sdk("report", "out", "-o", path, cwd=folder, timeout_s=300).code == 0

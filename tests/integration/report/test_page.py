@@ -57,6 +57,10 @@ def test_figures_are_those_of_the_records(browser: Browser, report: Path, run_fo
         for region in run["memory"]["regions"]:
             used, size = (f"{region[name]:,}" for name in ("used_bytes", "size_bytes"))
             assert re.search(rf"{region['name']}\s+region\s+{used}\s+{size}\s", text)
+        for pool in read(run_folder / "build.json")["memory"]["pools"]:
+            assert re.search(
+                rf"{pool['name']}\s+pool in {pool['region']}\s+[\d,]+\s+{pool['size_bytes']:,}\s", text
+            )
         assert re.search(rf"CPU cycles\s+{run['cpu']['cycles']['value']:,} \(modelled\)", text)
         assert timing.band(run["target"]["npu"], run["target"]["macs"]) in text
 

@@ -180,6 +180,18 @@ def test_samples_are_the_same_on_board_and_host(page: Path) -> None:
     assert outputs(page / "drawn-host")[-1].tobytes() == outputs(page / "drawn")[0].tobytes()
 
 
+def test_the_call_that_writes_a_state_has_its_reason(page: Path) -> None:
+    """Conversions of outputs stand beside these calls, and are not made for them."""
+    outcome = sdk("advise", "build/keywords.pte", "--json", "-o", "advised", cwd=page)
+    assert outcome.code == 0, outcome.err
+    rows = {row["name"]: row for row in json.loads(outcome.out)["cpu"]}
+    state = rows["aten::copy_"]
+    assert state["why"].startswith("it writes a new value into a buffer that the program keeps")
+    assert "border_cycles" not in state
+    converts = rows["quantized_decomposed::dequantize_per_tensor.out"]
+    assert converts["why"] == "conversion between floating point and quantised values"
+
+
 def test_phases_are_in_the_profile(page: Path) -> None:
     profile = json.loads((page / "phases" / "profile.json").read_text(encoding="utf-8"))
     steps = record(page / "phases")["sequence"]["steps"]

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from ethosu_sdk import pte
-from ethosu_sdk.aot.lowering import integer_state, to_pte
+from ethosu_sdk.aot.graph.fx import operator_name
+from ethosu_sdk.aot.lowering import cortex_m, integer_state, to_pte
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 
@@ -191,6 +192,16 @@ def test_the_conversions_are_gone() -> None:
     before = _conversions(program)
     integer_state.keep([program])
     assert (before, _conversions(program)) == (4, 2)  # left: the input's first and the window's last
+
+
+def test_the_conversions_of_the_cortex_m_backend_go_too() -> None:
+    lowered = cortex_m.replace(edge(network(shifted)), "cortex-m55")
+    program = lowered.exported_program()
+    names = {operator_name(node) for node in program.graph.nodes if "quantize" in str(node.target)}
+    assert names == {"cortex_m::quantize_per_tensor", "cortex_m::dequantize_per_tensor"}
+    integer_state.keep([program])
+    assert _conversions(program) == 2
+    assert {str(value.dtype) for value in program.state_dict.values()} == {"torch.int8"}
 
 
 def _conversions(program: Any) -> int:

@@ -19,8 +19,8 @@ MODE = "Shared_Sram"
 Record = dict[str, Any]
 
 
-def _hint(folder: Path, change: Callable[[Record], object]) -> str:
-    """The hint for a program whose record went through `change`."""
+def _hint(folder: Path, change: Callable[[Record], object], *, less_scratch: bool = True) -> str:
+    """The hint for a program whose record went through `change`; `less_scratch` would make it fit."""
     program = folder / "add.pte"
     program.write_bytes(b"a program")
     record = json.loads(EXAMPLE.read_text(encoding="utf-8"))
@@ -28,7 +28,7 @@ def _hint(folder: Path, change: Callable[[Record], object]) -> str:
     change(record)
     (folder / "add.compile.json").write_text(json.dumps(record), encoding="utf-8")
     with pytest.raises(BuildError) as caught, memory_advice.added(program, compiled_here=False):
-        raise MemoryFitError("too large", "", mode=MODE)
+        raise MemoryFitError("too large", "", mode=MODE, less_scratch=less_scratch)
     return caught.value.hint
 
 
@@ -36,6 +36,8 @@ def test_the_record_tells_how_to_compile_again(tmp_path: Path) -> None:
     hint = _hint(tmp_path, lambda record: None)
     assert "try: ethosu-sdk compile zoo:add --target ethos-u55-128" in hint
     assert f"--memory-mode {MODE}" in hint
+    assert "--optimise=Size" in hint
+    assert "--optimise=Size" not in _hint(tmp_path, lambda record: None, less_scratch=False)
 
 
 @pytest.mark.parametrize(

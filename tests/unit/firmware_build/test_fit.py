@@ -133,3 +133,12 @@ def test_another_board_is_offered_where_the_program_fits_and_it_has_the_npu() ->
     with pytest.raises(fit.MemoryFitError) as caught:
         fit.plan(replace(NEEDS, scratch_bytes=2 * MIB), BOARD, 1, (), allow_spill=False)
     assert "--board" not in caught.value.hint, "5 MiB fit neither"
+
+
+def test_a_smaller_scratch_helps_only_where_the_rest_fits() -> None:
+    for scratch, model, helps in ((3 * MIB, MIB, True), (64, 3 * MIB, False)):
+        with pytest.raises(fit.MemoryFitError) as caught:
+            fit.plan(
+                replace(NEEDS, scratch_bytes=scratch, model_bytes=model), BOARD, 1, (), allow_spill=False
+            )
+        assert caught.value.less_scratch == helps

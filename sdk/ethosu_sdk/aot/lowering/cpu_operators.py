@@ -24,6 +24,8 @@ _CONVERSIONS = (
     "cortex_m::dequantize_per_tensor",
 )
 _CONVERTS = "conversion between float and quantised values"
+_WRITE_BACK = "aten::copy_"
+_KEEPS = "it writes a new value into a buffer that the program keeps from one inference to the next"
 _TRANSPOSE = "cortex_m::transpose"
 _LAYOUT = "change of layout: the Cortex-M backend has the channels of images last"
 # The partitioner prints an operator of the edge dialect with its whole schema.
@@ -67,6 +69,8 @@ def _reason(name: str, meta: Mapping[str, Any], without: str) -> str:
         return without
     if name in _CONVERSIONS:
         return _CONVERTS
+    if name == _WRITE_BACK:
+        return _KEEPS
     return _PRINTED.sub(r"\1", str(meta.get(REASON_KEY, _UNTOLD))).strip().rstrip(".")
 
 

@@ -92,7 +92,7 @@ def _calibrate(subject: Subject, prepared: Any, clock: StageClock) -> None:
         for sample in subject.wanted.calibration:
             execution.run_eager(prepared, sample)
         if subject.wanted.layers is not None:
-            subject.wanted.layers.take_float(prepared)
+            subject.wanted.layers.take_float(prepared, subject.state)
 
 
 def _of_branches(subject: Subject, spec: Any, clock: StageClock) -> Any:

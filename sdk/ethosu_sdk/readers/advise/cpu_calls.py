@@ -54,7 +54,7 @@ def placed(facts: Facts) -> tuple[Placed, ...]:
     for number, (runs_on, rows) in enumerate(groups):
         if runs_on == "NPU":
             continue
-        computing = [row for row in rows if not cpu.is_conversion(row)]
+        computing = [row for row in rows if not cpu.is_conversion(row) and not cpu.is_write_back(row)]
         around = [row for row in rows if cpu.is_conversion(row)]
         after = groups[number + 1][1][0] if 0 < number < len(groups) - 1 else None
         start = starts.get(after.delegate) if after is not None and after.delegate is not None else None

@@ -19,7 +19,7 @@ from ethosu_sdk.records.profile import Profile
 from ethosu_sdk.records.run import Run
 from ethosu_sdk.records.sequences.generate import Generate
 from ethosu_sdk.results import bundle, program_files
-from ethosu_sdk.results.reading import is_of_run, present, read_record
+from ethosu_sdk.results.reading import generated_in, is_of_run, present, read_record
 from ethosu_sdk.results.run_facts import RunFacts
 
 Shown = Run | Profile | Build | Compilation | Debug | Advice | Generate
@@ -62,6 +62,12 @@ class Inputs:
         """The profile of the run."""
         record = self.records.get(PROFILE)
         return record if isinstance(record, Profile) else None
+
+    @property
+    def built(self) -> Build | None:
+        """The record of the firmware that ran; one that was built for another board is not."""
+        record = self.records.get(BUILD)
+        return record if isinstance(record, Build) and record.board == self.run.board else None
 
     @property
     def compiled(self) -> Compilation | None:
@@ -158,17 +164,10 @@ def _add(path: Path, found: dict[str, Shown], missing: dict[str, str], stale: li
         return
     if isinstance(record, Profile) and not is_of_run(record, path.with_name(kinds.RUN.file)):
         return
-    if isinstance(record, Generate) and not _is_of_run(record, found[RUN]):
+    run = found.get(RUN)
+    if isinstance(record, Generate) and isinstance(run, Run) and not generated_in(record, run):
         return
     found[kind] = record
-
-
-def _is_of_run(generated: Generate, run: Shown) -> bool:
-    """Whether `run` is the sequence that generated the tokens: a later run leaves the record in the folder."""
-    assert isinstance(run, Run)
-    cycles = None if run.npu is None else run.npu.cycles
-    steps = 0 if run.sequence is None else len(run.sequence.steps)
-    return steps == generated.steps and cycles == generated.npu_cycles
 
 
 def _complete(facts: RunFacts, found: dict[str, Shown], missing: dict[str, str]) -> None:

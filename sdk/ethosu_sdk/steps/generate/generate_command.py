@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ethosu_sdk import pte, schema
 from ethosu_sdk.console.reporter import Reporter
-from ethosu_sdk.errors import UsageError
+from ethosu_sdk.errors import SdkError, UsageError
 from ethosu_sdk.feeds.syntax import ARGMAX, SAMPLE, Feed
 from ethosu_sdk.files import json_text, locks
 from ethosu_sdk.records import Record, kinds
@@ -103,6 +103,9 @@ def generate(
             start,
             reporter,
         )
+        raise
+    except SdkError:
+        reporter.stream("\n")  # the error begins a line of its own
         raise
     reporter.stream("\n")
     ended = (_stopped(asked, heard, room, options.max_tokens), ran)

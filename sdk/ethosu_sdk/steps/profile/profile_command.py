@@ -104,10 +104,12 @@ def profile(
     return Profiled(folder, done.folder, done.pte, record)
 
 
-def of_run(folder: Path, vela_config: Path | None = None, *, timeout_s: float) -> Record:
-    """The record of the profile of the run in `folder`, priced with the file `vela_config` if there is one; nothing
-    is written."""
-    return _record(_finished(folder), _Asked(vela_config, timeout_s))
+def of_run(
+    folder: Path, vela_config: Path | None = None, *, prefill: int | None = None, timeout_s: float
+) -> Record:
+    """The record of the profile of the run in `folder`, priced with the file `vela_config` if there is one, with a
+    phase of the first `prefill` steps; nothing is written."""
+    return _record(_finished(folder), _Asked(vela_config, timeout_s, prefill=prefill))
 
 
 def _record(done: RunResult, asked: _Asked) -> Record:

@@ -9,7 +9,8 @@ from ethosu_sdk.errors import SdkError
 from ethosu_sdk.records import kinds
 from ethosu_sdk.records.profile import Profile
 from ethosu_sdk.records.run import Run
-from ethosu_sdk.results.reading import is_of_run, read_record
+from ethosu_sdk.records.sequences.generate import Generate
+from ethosu_sdk.results.reading import generated_in, is_of_run, read_record
 from ethosu_sdk.results.run_facts import MadeProfile
 from ethosu_sdk.steps.profile import profile_command
 
@@ -44,9 +45,22 @@ def _is_whole(folder: Path) -> bool:
 
 def _made(folder: Path, vela_config: Path | None) -> MadeProfile:
     try:
-        record = profile_command.of_run(folder, vela_config, timeout_s=_TIMEOUT_S)
+        prefill = _steps_of_prompt(folder)
+        record = profile_command.of_run(folder, vela_config, prefill=prefill, timeout_s=_TIMEOUT_S)
         return MadeProfile(kinds.PROFILE.convert(record))
     except SdkError as error:
         if vela_config is not None:
             raise
         return MadeProfile(None, error.message)
+
+
+def _steps_of_prompt(folder: Path) -> int | None:
+    """How many steps of the run took the prompt of `generate`; None where it did not make the run, or there are no
+    others."""
+    path = folder / kinds.GENERATE.file
+    if not path.is_file():
+        return None
+    found, run = read_record(path), read_record(folder / kinds.RUN.file)
+    if not isinstance(found, Generate) or not isinstance(run, Run) or not generated_in(found, run):
+        return None
+    return len(found.prompt) if len(found.prompt) < found.steps else None

@@ -32,9 +32,10 @@ def added(path: Path, *, compiled_here: bool) -> Iterator[None]:
         remedies = [("--memory-mode", error.mode)] if error.mode and compiled_here else []
         again = "" if compiled_here or not error.mode else _compile_command(path, error.mode)
         tried = f"try: {again}, then the same again" if again else ""
+        schedule = _smaller_schedule(path) if error.less_scratch else ""
         raise BuildError(
             error.message,
-            "\n".join(text for text in (error.hint, _smaller_schedule(path), tried) if text),
+            "\n".join(text for text in (error.hint, schedule, tried) if text),
             remedies=(*remedies, *([_SPILL] if error.spill else [])),
         ) from error
 

@@ -26,6 +26,7 @@ from ethosu_sdk.aot.graph import arrays, interpreting, tensors
 from ethosu_sdk.aot.graph.arrays import Array
 from ethosu_sdk.aot.graph.conversions import is_quantize
 from ethosu_sdk.aot.graph.source_lines import SourceFinder
+from ethosu_sdk.aot.model.initial_state import InitialState
 from ethosu_sdk.aot.vela.capture import VelaCapture
 from ethosu_sdk.errors import InputError
 
@@ -53,12 +54,14 @@ class LayerValues:
         self._prepared: Any = None  # the graph of that model, whose id nodes of later ones have
         self._not_seen = _NOT_PREPARED
 
-    def take_float(self, prepared: Any) -> None:
-        """Execute the model that is prepared for quantisation, without a trace in its observers."""
+    def take_float(self, prepared: Any, state: InitialState) -> None:
+        """Execute the model that is prepared for quantisation from `state` on, as the program begins. Its observers
+        and its own state, which calibration changed, stay as they are."""
         self._prepared = prepared.graph
         self._weights = weights.before(prepared)
         try:
             with interpreting.state_kept(prepared):
+                state.restore(prepared)
                 self._float = _observed(prepared, self._inputs)
         except InputError as error:
             self._not_seen = error.message

@@ -12,12 +12,19 @@ from ethosu_sdk.records.profile import Operation
 QUANTISE, DEQUANTISE = "::quantize_per_tensor.out", "::dequantize_per_tensor.out"
 
 _HOW = "the counted instructions of these calls fall away"
+_WRITE_BACK = "aten::copy_"
 _HOW_CYCLES = "the modelled cycles of these calls fall away"
 
 
 def is_conversion(row: Operation) -> bool:
     """Whether a row of the profile converts between floating-point and quantised values."""
     return row.name.endswith((QUANTISE, DEQUANTISE))
+
+
+def is_write_back(row: Operation) -> bool:
+    """Whether a row of the profile writes a new value into a buffer that the program keeps: ExecuTorch ends a program
+    with these calls."""
+    return row.name == _WRITE_BACK
 
 
 def without(facts: Facts, rows: Sequence[Operation]) -> list[Change]:

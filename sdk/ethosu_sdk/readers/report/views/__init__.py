@@ -31,7 +31,7 @@ def of(inputs: Inputs) -> dict[str, Any]:
         "ran": [*run_rows.settings(inputs), *run_rows.counts(inputs)],
         "advice": advice.of(inputs),
         "checks": run.verdict.checks,
-        "memory": memory.of(run.memory),
+        "memory": memory.of(run.memory, inputs.built),
         "state": memory.state(run.state),
         "source_of_cycles": run.npu.cycles.source if run.npu is not None and run.npu.cycles else "",
         "phases": operations.phases(profile),

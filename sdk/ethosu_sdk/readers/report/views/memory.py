@@ -6,23 +6,26 @@ from collections.abc import Sequence
 from typing import Any
 
 from ethosu_sdk.records import profile, run
+from ethosu_sdk.records.build import Build, Pool
+from ethosu_sdk.records.common import Use
 from ethosu_sdk.records.sequences.sequence import RunState
 from ethosu_sdk.tables import figures
 
 
-def of(memory: run.Memory) -> list[dict[str, Any]]:
-    """Regions, then pools, with the share that is used."""
+def of(memory: run.Memory, built: Build | None) -> list[dict[str, Any]]:
+    """Regions, then pools, with the share that is used: as the firmware counted it, else as `build` laid it out."""
+    laid = () if built is None else built.memory.pools
+    regions, counted = {row.name: row.region for row in laid}, {row.name for row in memory.pools}
+    pools: list[Use | Pool] = [*memory.pools, *(row for row in laid if row.name not in counted)]
     return [
-        {
-            "kind": kind,
-            "name": row.name,
-            "used": row.used_bytes,
-            "size": row.size_bytes,
-            **_share(row.used_bytes, row.size_bytes),
-        }
-        for kind, rows in (("region", memory.regions), ("pool", memory.pools))
-        for row in rows
+        *(_row(row, "region") for row in memory.regions),
+        *(_row(row, f"pool in {regions[row.name]}" if row.name in regions else "pool") for row in pools),
     ]
+
+
+def _row(row: Use | Pool, kind: str) -> dict[str, Any]:
+    share = _share(row.used_bytes, row.size_bytes)
+    return {"kind": kind, "name": row.name, "used": row.used_bytes, "size": row.size_bytes, **share}
 
 
 def traffic(memories: Sequence[profile.Memory]) -> list[dict[str, Any]]:

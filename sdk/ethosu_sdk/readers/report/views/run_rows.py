@@ -192,6 +192,8 @@ def _generated(inputs: Inputs) -> Iterator[Row]:
     yield from (Row(name, words) for name, words in generate_rows.rows(record))
     if record.text is not None:
         yield Row("text", f"{record.text.prompt}{record.text.generated}")
+    elif record.tokens:
+        yield Row("generated", " ".join(map(str, record.tokens)))
 
 
 def _cycles(run: Run) -> Iterator[Row]:
