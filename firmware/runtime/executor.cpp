@@ -53,7 +53,7 @@ Status Executor::run_chain(const Instructions& instructions) {
       return Status::instruction_limit;
     }
     if (const Status status = step(*instructions.Get(instruction_)); status != Status::ok) {
-      error_ << "instruction " << instruction_ << (name_.empty() ? "" : ", ") << name_.c_str() << ": "
+      error_ << "instruction " << instruction_ << (*name_ == '\0' ? "" : ", ") << name_ << ": "
              << reason_.c_str();
       return status;
     }
@@ -62,7 +62,7 @@ Status Executor::run_chain(const Instructions& instructions) {
 }
 
 Status Executor::step(const schema::Instruction& instruction) {
-  name_.clear();
+  name_ = "";
   switch (instruction.instr_args_type()) {
     case schema::InstructionArguments::KernelCall:
       return call_kernel(*instruction.instr_args_as_KernelCall());
@@ -88,10 +88,10 @@ Status Executor::step(const schema::Instruction& instruction) {
 
 Status Executor::call_kernel(const schema::KernelCall& call) {
   const Operator& callee = state_.operators[static_cast<std::size_t>(call.op_index())];
-  name_ << callee.name << (*callee.overload == '\0' ? "" : ".") << callee.overload;
+  name_ = callee.name;
   Span<Value* const> arguments;
   // A view's own tensor gets its memory from the kernel.
-  const bool is_view = std::strcmp(callee.name, "executorch_prim::et_view") == 0;
+  const bool is_view = std::strcmp(callee.name, "executorch_prim::et_view.default") == 0;
   if (const Status status = gather_arguments(call.args(), is_view ? 2 : length(call.args()), arguments);
       status != Status::ok) {
     return status;
@@ -101,14 +101,14 @@ Status Executor::call_kernel(const schema::KernelCall& call) {
   const Status status = callee.function(context, arguments);
   hal::mark_runtime();
   if (status == Status::ok) {
-    report(instruction_kind::kernel, name_.c_str());
+    report(instruction_kind::kernel, name_);
   }
   return status;
 }
 
 Status Executor::call_delegate(const schema::DelegateCall& call) {
   const auto index = static_cast<std::uint32_t>(call.delegate_index());
-  name_ << state_.delegate->backend_id();
+  name_ = state_.delegate->backend_id();
   Span<Value* const> arguments;
   if (const Status status = gather_arguments(call.args(), length(call.args()), arguments);
       status != Status::ok) {
@@ -119,7 +119,7 @@ Status Executor::call_delegate(const schema::DelegateCall& call) {
     reason_ << state_.delegate->error_text();
     return status;
   }
-  report(instruction_kind::delegate, name_.c_str());
+  report(instruction_kind::delegate, name_);
   return Status::ok;
 }
 

@@ -31,8 +31,8 @@ class Executor {
   MethodState& state_;
   InstructionObserver* observer_;
   ErrorText& error_;
-  ErrorText name_;    // of the operator that is called
-  ErrorText reason_;  // of the failure
+  const char* name_ = "";  // of the operator that is called
+  ErrorText reason_;       // of the failure
   std::uint32_t instruction_ = 0;
   std::uint32_t next_ = 0;
   std::uint32_t executed_ = 0;

@@ -10,10 +10,9 @@
 
 namespace ethosu_sdk::runtime {
 
-// A kernel and the operator that it computes, such as {"aten::_softmax", "out", kernels::softmax_out}.
+// A kernel and the operator that it computes, such as {"aten::_softmax.out", kernels::softmax_out}.
 struct KernelEntry {
   const char* name;
-  const char* overload;
   KernelFn function;
 };
 

@@ -7,10 +7,19 @@
 namespace ethosu_sdk::runtime {
 namespace {
 
-KernelFn find_kernel(Span<const KernelEntry> kernels, const char* name, const char* overload) {
+bool is_named(const char* full_name, const char* name, const char* overload) {
+  const std::size_t length = std::strlen(name);
+  if (std::strncmp(full_name, name, length) != 0) {
+    return false;
+  }
+  const char* const rest = full_name + length;
+  return *overload == '\0' ? *rest == '\0' : *rest == '.' && std::strcmp(rest + 1, overload) == 0;
+}
+
+const KernelEntry* find_kernel(Span<const KernelEntry> kernels, const char* name, const char* overload) {
   for (const KernelEntry& entry : kernels) {
-    if (std::strcmp(entry.name, name) == 0 && std::strcmp(entry.overload, overload) == 0) {
-      return entry.function;
+    if (is_named(entry.name, name, overload)) {
+      return &entry;
     }
   }
   return nullptr;
@@ -62,14 +71,13 @@ Status MethodLoader::load_operators(Span<const KernelEntry> kernels) {
     return fail(Status::out_of_memory, "the method pool is too small for ", length(rows), " operators");
   }
   for (std::uint32_t i = 0; i < length(rows); ++i) {
-    Operator& entry = state_.operators[i];
-    entry.name = text_of(rows->Get(i)->name());
-    entry.overload = text_of(rows->Get(i)->overload());
-    entry.function = find_kernel(kernels, entry.name, entry.overload);
-    if (entry.function == nullptr) {
-      return fail(Status::missing_kernel, "no kernel for ", entry.name, *entry.overload == '\0' ? "" : ".",
-                  entry.overload);
+    const char* const name = text_of(rows->Get(i)->name());
+    const char* const overload = text_of(rows->Get(i)->overload());
+    const KernelEntry* const kernel = find_kernel(kernels, name, overload);
+    if (kernel == nullptr) {
+      return fail(Status::missing_kernel, "no kernel for ", name, *overload == '\0' ? "" : ".", overload);
     }
+    state_.operators[i] = {kernel->function, kernel->name};
   }
   return Status::ok;
 }

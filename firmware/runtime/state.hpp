@@ -10,8 +10,7 @@ namespace ethosu_sdk::runtime {
 
 struct Operator {
   KernelFn function;
-  const char* name;
-  const char* overload;
+  const char* name;  // with the overload, in the table of kernels
 };
 
 struct MethodState {

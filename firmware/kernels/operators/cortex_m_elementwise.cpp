@@ -93,13 +93,21 @@ void divide_all(const Division& division, const Tensor& left, const Tensor& righ
   });
 }
 
-// Four margins, of the dimensions in memory order and behind those that the tensor lacks.
+// As the dialect decides it: a tensor whose elements lie alike in both orders counts as channels_last.
+bool is_channels_last(const Tensor& tensor) {
+  return tensor.rank == 4 && (tensor.sizes[1] == 1 || (tensor.sizes[2] == 1 && tensor.sizes[3] == 1) ||
+                              (tensor.dim_order[0] == 0 && tensor.dim_order[1] == 2));
+}
+
+// Four margins: of the dimensions, behind those that the tensor lacks; of channels_last in memory order.
 void read_margins(Arguments& arguments, std::size_t index, const Tensor& input, std::int64_t (&margins)[4]) {
   std::int64_t stored[4] = {};
   if (arguments.integers(index, stored, 4) != 4 || input.rank > 4) {
     arguments.fail(Status::invalid_argument, "margins for a tensor of rank ", input.rank);
     return;
   }
+  constexpr std::size_t stored_last[] = {0, 2, 3, 1};
+  const bool channels_last = is_channels_last(input);
   const std::size_t missing = 4u - input.rank;
   for (std::size_t i = 0; i < 4; ++i) {
     if (stored[i] < 0 || stored[i] > 0x7FFFFFFF || (i < missing && stored[i] != 0)) {
@@ -107,7 +115,7 @@ void read_margins(Arguments& arguments, std::size_t index, const Tensor& input, 
       return;
     }
     if (i >= missing) {
-      margins[input.dim_order[i - missing]] = stored[i];
+      margins[channels_last ? stored_last[i] : i - missing] = stored[i];
     }
   }
 }

@@ -13,21 +13,19 @@
 namespace ethosu_sdk::kernels {
 namespace {
 
+// Windows have at least one element: they start inside the input or its leading padding, which is at most
+// half of them. -0 + x is x for all x, where 0 + -0 would be +0.
 template <typename T>
 struct SumWindow {
   void add(T value, std::int64_t /*index*/) {
-    // The first element starts the sum: 0 + -0.0 would be +0.0.
-    sum = empty ? value : static_cast<T>(sum + value);
-    empty = false;
+    if constexpr (std::is_same_v<T, std::int64_t>) {
+      sum = wrapping_sum(sum, value);
+    } else {
+      sum = static_cast<T>(sum + value);
+    }
   }
-  T sum = 0;
-  bool empty = true;
+  T sum = static_cast<T>(-0.0F);
 };
-
-template <>
-void SumWindow<std::int64_t>::add(std::int64_t value, std::int64_t /*index*/) {
-  sum = wrapping_sum(sum, value);
-}
 
 template <typename T>
 struct MaximumWindow {

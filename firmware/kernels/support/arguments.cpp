@@ -311,9 +311,25 @@ Status Arguments::expect_dtype(const Tensor& tensor, ScalarType dtype, const cha
 }
 
 Status Arguments::expect_same_dim_order(const Tensor& left, const Tensor& right) {
-  bool same = left.rank == right.rank;
-  for (std::size_t i = 0; same && i < left.rank; ++i) {
-    same = left.dim_order[i] == right.dim_order[i];
+  const std::size_t rank = left.rank;
+  if (rank == right.rank && std::equal(left.dim_order, left.dim_order + rank, right.dim_order)) {
+    return status_;  // as in nearly all programs
+  }
+  const auto next = [&](const Tensor& tensor, std::size_t i) {
+    while (i < rank && left.sizes[tensor.dim_order[i]] == 1 && right.sizes[tensor.dim_order[i]] == 1) {
+      ++i;
+    }
+    return i;
+  };
+  bool same = rank == right.rank;
+  if (same) {
+    std::size_t i = next(left, 0);
+    std::size_t j = next(right, 0);
+    while (i < rank && j < rank && left.dim_order[i] == right.dim_order[j]) {
+      i = next(left, i + 1);
+      j = next(right, j + 1);
+    }
+    same = i >= rank && j >= rank;
   }
   return same ? status_ : fail(Status::unsupported_argument, "tensors of different dim_order");
 }

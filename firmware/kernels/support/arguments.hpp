@@ -80,6 +80,7 @@ class Arguments {
   Status resize_like(Tensor& output, const Tensor& model) { return resize(output, model.sizes, model.rank); }
 
   Status expect_dtype(const Tensor& tensor, ScalarType dtype, const char* what);
+  // Dimensions of size 1 may stand anywhere: they move no element.
   Status expect_same_dim_order(const Tensor& left, const Tensor& right);
   Status expect_contiguous(const Tensor& tensor, const char* what);
   Status unsupported_dtype(const Tensor& tensor);

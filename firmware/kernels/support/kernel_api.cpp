@@ -92,10 +92,16 @@ std::size_t Tensor::element_count() const {
 }
 
 bool Tensor::is_contiguous() const {
+  std::size_t least = 0;
   for (std::size_t i = 0; i < rank; ++i) {
-    if (dim_order[i] != i) {
+    const std::size_t dim = dim_order[i];
+    if (sizes[dim] == 1) {
+      continue;
+    }
+    if (dim < least) {
       return false;
     }
+    least = dim;
   }
   return true;
 }

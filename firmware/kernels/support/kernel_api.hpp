@@ -68,7 +68,7 @@ struct Tensor {
 
   std::size_t element_count() const;
   std::size_t byte_count() const { return element_count() * element_bytes(dtype); }
-  bool is_contiguous() const;  // dim_order is 0, 1, 2, …
+  bool is_contiguous() const;  // dim_order is 0, 1, 2, …, but for dimensions of size 1
 
   template <typename T>
   T* as() const {

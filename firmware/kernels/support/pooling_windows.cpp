@@ -83,24 +83,4 @@ PoolGeometry fit_pool(Arguments& arguments, const Tensor& input, const PoolParam
   return geometry;
 }
 
-PoolRange inside(const SpatialAxis& axis, std::int64_t position) {
-  const std::int64_t start = axis.start(position);
-  const std::int64_t skipped = start < 0 ? (-start + axis.dilation - 1) / axis.dilation : 0;
-  const std::int64_t first = start + skipped * axis.dilation;
-  if (first >= axis.input || skipped >= axis.kernel) {
-    return {0, 0};
-  }
-  const std::int64_t room = axis.input - first;
-  const std::int64_t reach = axis.dilation == 1 ? room : (room - 1) / axis.dilation + 1;  // division is slow
-  const std::int64_t left = axis.kernel - skipped;
-  return {first, reach < left ? reach : left};
-}
-
-std::int64_t padded_count(const SpatialAxis& axis, std::int64_t position) {
-  const std::int64_t start = axis.start(position);
-  const std::int64_t end = start + axis.kernel;
-  const std::int64_t limit = axis.input + axis.padding;
-  return (end < limit ? end : limit) - start;
-}
-
 }  // namespace ethosu_sdk::kernels

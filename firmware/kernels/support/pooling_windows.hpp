@@ -45,10 +45,27 @@ struct PoolRange {
   std::int64_t count;
 };
 
-PoolRange inside(const SpatialAxis& axis, std::int64_t position);
+// Inline, as the next: once for each window and dimension, a call costs as much as some elements.
+inline PoolRange inside(const SpatialAxis& axis, std::int64_t position) {
+  const std::int64_t start = axis.start(position);
+  const std::int64_t skipped = start < 0 ? (-start + axis.dilation - 1) / axis.dilation : 0;
+  const std::int64_t first = start + skipped * axis.dilation;
+  if (first >= axis.input || skipped >= axis.kernel) {
+    return {0, 0};
+  }
+  const std::int64_t room = axis.input - first;
+  const std::int64_t reach = axis.dilation == 1 ? room : (room - 1) / axis.dilation + 1;  // division is slow
+  const std::int64_t left = axis.kernel - skipped;
+  return {first, reach < left ? reach : left};
+}
 
 // How many elements a window has when padding counts: it is cut at the end of the padding.
-std::int64_t padded_count(const SpatialAxis& axis, std::int64_t position);
+inline std::int64_t padded_count(const SpatialAxis& axis, std::int64_t position) {
+  const std::int64_t start = axis.start(position);
+  const std::int64_t end = start + axis.kernel;
+  const std::int64_t limit = axis.input + axis.padding;
+  return (end < limit ? end : limit) - start;
+}
 
 // One plane's windows in memory order. `Window::add(value, index in the plane)` gets each window's elements
 // row by row, from the state `empty` on, then `finish(window, element count, offset in the output plane)` is

@@ -245,6 +245,33 @@ void test_state_and_empty() {
   CHECK(call(kernels::empty_out, {&sizes, &none, &row.value}) == Status::shape_mismatch);
 }
 
+// Programs have either order for a tensor with one channel or one pixel.
+void test_layouts() {
+  static constexpr std::uint8_t channels_last[] = {0, 2, 3, 1};
+  struct Shape {
+    std::vector<std::int32_t> sizes;
+    bool alike;
+  };
+  const Shape shapes[] = {{{2, 1, 4, 5}, true}, {{2, 3, 1, 1}, true}, {{1, 3, 1, 2}, false}};
+  for (const Shape& shape : shapes) {
+    Owned planes(shape.sizes);
+    Owned pixels(shape.sizes);
+    Owned larger({2, 3, 2, 2});
+    pixels.tensor.dim_order = channels_last;
+    CHECK(planes.tensor.is_contiguous());
+    CHECK(pixels.tensor.is_contiguous() == shape.alike);
+    const auto same = [](const Tensor& left, const Tensor& right) {
+      ErrorText text;
+      KernelContext context(text);
+      return kernels::Arguments(context, {}, 0).expect_same_dim_order(left, right) == Status::ok;
+    };
+    CHECK(same(planes.tensor, pixels.tensor) == shape.alike);
+    CHECK(same(pixels.tensor, planes.tensor) == shape.alike);
+    CHECK(same(planes.tensor, larger.tensor));
+    CHECK(!same(pixels.tensor, larger.tensor));
+  }
+}
+
 void test_error_text() {
   ErrorText text;
   text << "a" << -9223372036854775807 - 1 << " " << 18446744073709551615ull << "\x01\xff";
@@ -288,6 +315,7 @@ int main() {
   test_arithmetic();
   test_convolution();
   test_state_and_empty();
+  test_layouts();
   test_error_text();
   return host::failed_checks == 0 ? 0 : 1;
 }

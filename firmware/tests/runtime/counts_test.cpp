@@ -18,8 +18,7 @@ int main() {
     ErrorText wanted;
     wanted << 0 << " arguments, the operator has " << counts[i];
     if (std::strcmp(text.c_str(), wanted.c_str()) != 0) {
-      std::printf("%s.%s: %s, the manifest: %s\n", kernels[i].name, kernels[i].overload, text.c_str(),
-                  wanted.c_str());
+      std::printf("%s: %s, the manifest: %s\n", kernels[i].name, text.c_str(), wanted.c_str());
       CHECK(!"the counts are the same");
     }
   }

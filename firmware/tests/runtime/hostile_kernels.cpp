@@ -231,7 +231,8 @@ std::size_t bytes_of(Span<Value* const> arguments) {
 
 void attack(const runtime::KernelEntry& kernel, Span<Value* const> arguments) {
   // A view's output has no memory before the call.
-  if (bytes_of(arguments) > largest_call || std::strcmp(kernel.name, "executorch_prim::et_view") == 0) {
+  if (bytes_of(arguments) > largest_call ||
+      std::strcmp(kernel.name, "executorch_prim::et_view.default") == 0) {
     return;
   }
   const std::size_t count = Copy(arguments).values.size();
@@ -246,8 +247,8 @@ void attack(const runtime::KernelEntry& kernel, Span<Value* const> arguments) {
       const Status status = kernel.function(context, {copy.arguments.data(), copy.arguments.size()});
       ++attacks;
       if ((status == Status::ok) != text.empty()) {
-        std::printf("%s.%s: victim %zu, way %zu: status %s, reason '%s'\n", kernel.name, kernel.overload,
-                    victim, way, status_name(status), text.c_str());
+        std::printf("%s: victim %zu, way %zu: status %s, reason '%s'\n", kernel.name, victim, way,
+                    status_name(status), text.c_str());
         std::abort();
       }
     }

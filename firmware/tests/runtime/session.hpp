@@ -35,7 +35,7 @@ inline Status sum(KernelContext& context, Span<Value* const> arguments) {
   return Status::ok;
 }
 
-inline constexpr runtime::KernelEntry kernels[] = {{"test::sum", "out", sum}, {"test::sum", "", sum}};
+inline constexpr runtime::KernelEntry kernels[] = {{"test::sum.out", sum}, {"test::sum", sum}};
 
 class Delegate final : public runtime::Delegate {
  public:

@@ -32,7 +32,7 @@ Span<const runtime::KernelEntry> wrapped_kernels() {
     std::abort();
   }
   for (std::size_t i = 0; i < plain.size(); ++i) {
-    table[i] = {plain[i].name, plain[i].overload, functions[i]};
+    table[i] = {plain[i].name, functions[i]};
   }
   return {table.data(), plain.size()};
 }

@@ -221,7 +221,7 @@ def _data_file(index: int, sha256: str) -> list[str]:
 
 def selected_kernels(kernels: Sequence[Kernel]) -> str:
     """The text of selected_kernels.cpp: a table of exactly the kernels that the program calls."""
-    rows = [f'    {{"{row.name}", "{row.overload}", kernels::{row.function}}},' for row in kernels]
+    rows = [f'    {{"{row.operator}", kernels::{row.function}}},' for row in kernels]
     return "\n".join(
         [
             _NOTICE,
@@ -232,7 +232,7 @@ def selected_kernels(kernels: Sequence[Kernel]) -> str:
             "namespace {",
             "",
             "constexpr runtime::KernelEntry table[] = {",
-            *(rows or ['    {"", "", nullptr},']),
+            *(rows or ['    {"", nullptr},']),
             "};",
             "",
             "}  // namespace",

@@ -182,7 +182,7 @@ def run(
             kill_tree(process)
             text = (expired.output or b"").decode(errors="replace")
             raise error(
-                f"{argv[0]} did not end within {timeout_s:g} s\n{tail(text)}", quoted(argv)
+                f"{argv[0]} did not end within {timeout_s:g} s\n{tail(text)}".rstrip(), quoted(argv)
             ) from expired
     result = ProcResult(
         tuple(argv), process.returncode, raw.decode(errors="replace"), time.monotonic() - start
@@ -194,7 +194,7 @@ def run(
     if check and result.returncode != 0:
         where = f"; the whole output is in {log}" if log is not None else ""
         raise error(
-            f"{Path(argv[0]).name} failed with exit status {result.returncode}\n{tail(result.output)}",
+            f"{Path(argv[0]).name} failed with exit status {result.returncode}\n{tail(result.output)}".rstrip(),
             f"command: {quoted(argv)}{where}",
         )
     return result

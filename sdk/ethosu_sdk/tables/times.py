@@ -24,9 +24,15 @@ def line(time: TimeLine) -> str:
         band = f"{milliseconds(total.least_s)} to {milliseconds(total.most_s)}"
     return (
         f"{milliseconds(total.duration_s)} on {time.place} ({total.source}, {band}): "
-        f"NPU {milliseconds(time.sums.npu_s)}, CPU {milliseconds(time.sums.cpu_s)}; "
+        f"{sums(time)}; "
         f"largest on the CPU: {largest_on_cpu(time)}"
     )
+
+
+def sums(time: TimeLine) -> str:
+    """What the NPU takes and what the CPU; of a program that has no work for the NPU, the CPU's alone."""
+    cpu = f"CPU {milliseconds(time.sums.cpu_s)}"
+    return f"NPU {milliseconds(time.sums.npu_s)}, {cpu}" if time.sums.npu_s else cpu
 
 
 def rate(time: TimeLine) -> Iterator[str]:

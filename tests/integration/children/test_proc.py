@@ -55,6 +55,16 @@ def test_a_failure_carries_the_last_lines_and_the_command() -> None:
     assert "range(100)" in caught.value.hint
 
 
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [(["false"], "false failed with exit status 1"), (["sleep", "9"], "sleep did not end within 0.5 s")],
+)
+def test_the_error_of_a_silent_process_is_one_line(argv: list[str], message: str) -> None:
+    with pytest.raises(SimulationError) as caught:
+        proc.run(argv, timeout_s=0.5, error=SimulationError)
+    assert caught.value.message == message
+
+
 def test_a_time_out_kills_the_whole_group() -> None:
     code = (
         "import subprocess, sys, time; c = subprocess.Popen(['sleep', '600']); "

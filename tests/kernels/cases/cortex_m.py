@@ -123,6 +123,8 @@ def movement_cases() -> Cases:
         "transpose/rows": Case(transpose(1, 0), (rows,)),
         "pad/contiguous": Case(pad([1, 0, 2, 3], [0, 1, 0, 4]), (image,)),
         "pad/channels_last": Case(pad([0, 1, 2, 0], [0, 3, 1, 0]), (image,), True),
+        "pad/one_channel": Case(pad([0, 1, 2, 0], [0, 3, 1, 0]), (image[:, :1],)),
+        "pad/one_pixel": Case(pad([0, 1, 2, 0], [0, 3, 1, 0]), (image[:, :, :1, :1],)),
         "pad/rows": Case(pad([0, 0, 1, 2], [0, 0, 0, 1]), (rows,)),
     }
 

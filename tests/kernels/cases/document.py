@@ -28,10 +28,11 @@ place, or absolute + relative.
 
 `cortex_m` operators are those of ExecuTorch's Cortex-M backend, which its compiler makes for `-t cortex-m55`. `run`
 and `build` take such a `.pte`. They are compared with the references in Python that ExecuTorch registers beside them
-(`tests/kernels/test_cortex_m.py` compares whole networks), and images must have their channels last. All 23 of the
-dialect have a kernel. Three references compute in float. The last bit of PyTorch's exponentials can change a result
-of `softmax` that lies next to a tie; ExecuTorch's own test of it allows CMSIS-NN's integers 2 steps. The sums of
-transposed convolution and `quantized_batch_matmul` are exact in float up to 2^24, and here always.
+(`tests/kernels/test_cortex_m.py` compares whole networks, `test_upstream_cases.py` ExecuTorch's own cases), and
+images must have their channels last. All 23 of the dialect have a kernel. Three references compute in float. The
+last bit of PyTorch's exponentials can change a result of `softmax` that lies next to a tie; ExecuTorch's own test
+of it allows CMSIS-NN's integers 2 steps. The sums of transposed convolution and `quantized_batch_matmul` are exact
+in float up to 2^24, and here always.
 
 Where Helium (MVE) is worth it, kernels compute in vectors with the bits of the scalar loop;
 `tests/kernels/test_twins.py` compares the two on QEMU.

@@ -138,20 +138,28 @@ def _module(method: Method) -> Any:
 
 
 def run_eagerly(method: Method) -> list[Array]:
-    """The outputs as PyTorch computes them, without a program.
+    """The outputs as PyTorch computes them, without a program."""
+    import torch
 
-    PyTorch has no dilated convolution of int32: convolutions of integers are computed in float64, which is exact.
-    """
+    with torch.no_grad(), exact_integer_convolutions():
+        return [numpy.array(output.numpy(), order="C") for output in _module(method)(*tensors(method))]
+
+
+@contextmanager
+def exact_integer_convolutions() -> Iterator[None]:
+    """PyTorch has no dilated convolution of int32: those of integers are computed in float64, which is exact."""
     import torch
 
     convolve = torch.nn.functional.conv2d
 
-    def convolve_integers(x: Any, weight: Any, bias: Any, **options: Any) -> Any:
-        assert not x.is_floating_point()
-        return convolve(x.double(), weight.double(), bias.double(), **options).to(x.dtype)
+    def convolve_exactly(x: Any, weight: Any, bias: Any = None, *places: Any, **options: Any) -> Any:
+        if x.is_floating_point():
+            return convolve(x, weight, bias, *places, **options)
+        bias = None if bias is None else bias.double()
+        return convolve(x.double(), weight.double(), bias, *places, **options).to(x.dtype)
 
-    with torch.no_grad(), mock.patch.object(torch.nn.functional, "conv2d", convolve_integers):
-        return [numpy.array(output.numpy(), order="C") for output in _module(method)(*tensors(method))]
+    with mock.patch.object(torch.nn.functional, "conv2d", convolve_exactly):
+        yield
 
 
 class HostRuntime:

@@ -95,7 +95,8 @@ class _Part:
             with reporter.stage("building the host runner (the first time only)"):
                 runner = host.build_runner(cache.directory_or_own(host.CACHE_PART))
         except ToolError as error:
-            return Checked(unavailable=f"the host simulator cannot be built: {error.message}")
+            reason = error.message.partition("\n")[0]
+            return Checked(unavailable=f"the host simulator cannot be built: {reason}")
         try:
             with reporter.stage("checking the program on the host simulator"):
                 executed = self._execute(runner, facts.samples)

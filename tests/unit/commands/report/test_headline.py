@@ -59,6 +59,13 @@ def test_each_processor_has_its_largest_part() -> None:
     )
 
 
+def test_a_program_without_work_for_the_npu_names_the_cpu_alone() -> None:
+    time = _record("run-add-timed").time
+    assert times.sums(time).startswith("NPU ")
+    cpu = times.milliseconds(time.sums.cpu_s)
+    assert times.sums(replace(time, sums=replace(time.sums, npu_s=0.0))) == f"CPU {cpu}"
+
+
 @pytest.mark.parametrize(
     ("cpu", "words"), [(93.5, "The CPU sets the pace with 94 %"), (20.0, "The NPU sets the pace with 80 %")]
 )

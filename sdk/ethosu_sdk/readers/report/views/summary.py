@@ -155,10 +155,9 @@ def cards(inputs: Inputs) -> list[dict[str, str]]:
         if total.least_s is not None and total.most_s is not None:
             band += f", {times.milliseconds(total.least_s)} to {times.milliseconds(total.most_s)}"
         slower, share = _slower(time)
-        sums = f"NPU {times.milliseconds(time.sums.npu_s)}, CPU {times.milliseconds(time.sums.cpu_s)}"
         found += [
             {"name": "inference", "text": times.milliseconds(total.duration_s), "note": band},
-            {"name": "most of it on the", "text": f"{slower}, {share:.0f} %", "note": sums},
+            {"name": "most of it on the", "text": f"{slower}, {share:.0f} %", "note": times.sums(time)},
         ]
     elif (known := _known_cycles(run)) is not None:
         name, cycles = known
