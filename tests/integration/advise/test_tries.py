@@ -254,6 +254,7 @@ def test_half_of_the_mac_unit_is_worse(tried: Callable[..., Tried]) -> None:
     assert not any(set(worse) & set(row["parts"]) for row in found.trials.values() if len(row["parts"]) > 1)
 
 
+@pytest.mark.thorough
 @pytest.mark.toolchain
 def test_a_program_that_is_too_large(tried: Callable[..., Tried], networks: Path) -> None:
     done = sdk("build", networks / "none.pte", cwd=networks)

@@ -40,6 +40,7 @@ def run(path: Path, folder: Path, *options: str) -> dict[str, Any]:
     return record
 
 
+@pytest.mark.thorough
 def test_a_thousand_inferences_in_one_boot_do_not_drift(tmp_path: Path) -> None:
     """What one inference gives, uses and counts is what a thousand give, use and count."""
     for way in ((), ("--resident",)):

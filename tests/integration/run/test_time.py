@@ -264,6 +264,7 @@ def test_what_cannot_be_priced(arguments: tuple[str, ...], code: int, words: str
     assert "Traceback" not in outcome.err
 
 
+@pytest.mark.thorough
 @pytest.mark.torch
 def test_mobilenet_on_alif_ensemble_e8(tmp_path: Path) -> None:
     """Published: about 19 ms for the method (ExecuTorch's zephyr_alif_tutorial), in which the CPU's largest operator

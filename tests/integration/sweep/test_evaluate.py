@@ -40,6 +40,7 @@ def figures(folder: Path) -> tuple[float, float]:
     return by_names["float", "executed"]["sqnr_db"], by_names["labels", "executed"]["top1"]["share"]
 
 
+@pytest.mark.thorough
 def test_a_cell_has_the_accuracy_that_compile_finds(tmp_path: Path) -> None:
     images, labels = zoo.digits.held_back()
     file = write(tmp_path, SWEEP)

@@ -141,6 +141,7 @@ NAMED = "import torch\nmodel = torch.nn.Linear(4, {})\nexample_inputs = (torch.o
 NAMES = ["mobilenet.v2.py", ".hid.py", "a;b.py", "a#b.py", "a%s.py", "a\\n.py", "a:b.py", "a b.py"]
 
 
+@pytest.mark.thorough
 def test_names_with_dots_and_signs_are_names(tmp_path: Path) -> None:
     folder = tmp_path / 'a;b #% \\ : $(x) "'
     for number, name in enumerate(NAMES):

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from ethosu_sdk.files import hashing
 from tests.integration.sweep.sweeps import NET, SCALE, rows, sweep, write
 
@@ -44,6 +46,7 @@ def test_files_are_found_where_they_were_read(tmp_path: Path) -> None:
     assert found == {**known, "changed": "0" * 64}
 
 
+@pytest.mark.thorough
 def test_no_compilation_outlives_what_its_model_read(tmp_path: Path) -> None:
     """One target alone is swept after a change: what the other has from before is of the old model."""
     both = 'models = ["net.py"]\ntargets = ["ethos-u55-32", "ethos-u55-64"]\n'
