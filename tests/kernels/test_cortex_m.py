@@ -13,7 +13,7 @@ import pytest
 
 from ethosu_sdk import pte
 from tests.integration.cli import Outcome, sdk
-from tests.kernels.interpreter.cortex_m import lower_network
+from tests.kernels.interpreter.cortex_m import lower, lower_network
 from tests.kernels.interpreter.runner import same_bits
 from tests.pte_files import changed
 
@@ -61,6 +61,33 @@ def test_a_network_equals_the_references_on_both_runtimes(name: str, tmp_path: P
         if row in called
     }
     assert adapted["program_sha256"] != record["model"]["sha256"]
+
+
+def test_arms_average_pool_rounds_a_half_away_from_zero(tmp_path: Path) -> None:
+    """The firmware has the bits of the reference; Arm's differ at ties alone, and the error says why."""
+    import torch
+
+    step = 1 / 64
+    corners = [torch.full((1, 8, 16, 16), number * step) for number in (-128, 127)]
+    x = torch.randint(-128, 128, (1, 8, 16, 16), generator=torch.Generator().manual_seed(3)) * step
+    tensors = [tensor.to(memory_format=torch.channels_last) for tensor in (*corners, x)]
+    network = lower(torch.nn.AvgPool2d(2), [(tensor,) for tensor in tensors[:2]], (tensors[2],))
+    (tmp_path / "network.pte").write_bytes(network.program)
+    numpy.savez(tmp_path / "inputs.npz", input0=x.numpy())
+    outcome = sdk(
+        "run", "network.pte", "--inputs", "inputs.npz", "--runtime", "both", "-o", "out", cwd=tmp_path
+    )
+    assert outcome.code == 7
+    assert "rounds a half away from zero in cortex_m::quantized_avg_pool2d" in " ".join(outcome.err.split())
+    own, arms = (
+        numpy.load(tmp_path / "out" / name)["output0"] for name in ("outputs.npz", "outputs-executorch.npz")
+    )
+    assert same_bits(own, network.expected[0])
+    means = x.reshape(1, 8, 8, 2, 8, 2).mean((3, 5)).numpy() / step
+    differ = own != arms
+    assert differ.sum() > 20
+    assert ((means[differ] % 1) == 0.5).all()
+    assert (abs(arms[differ]) > abs(own[differ])).all()
 
 
 def test_what_the_older_form_cannot_express_is_refused(tmp_path: Path) -> None:
