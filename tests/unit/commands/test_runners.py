@@ -2,6 +2,7 @@
 
 import itertools
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,6 +27,16 @@ def test_every_choice_has_a_runner(simulator: str, runtime: str) -> None:
     assert any(simulator in row.simulators and runtime in row.runtimes for row in runners.RUNNERS)
     if simulator != "host" or runtime == "own":
         runners.check(options)
+
+
+def test_the_digest_of_a_large_program_is_no_hang(tmp_path: Path) -> None:
+    program = tmp_path / "large.pte"
+    with program.open("wb") as file:
+        file.truncate(73_000_000)
+    assert RunOptions().idle_timeout_s(program) > 120
+    assert RunOptions(timeout_s=20).idle_timeout_s(program) == 20
+    program.write_bytes(bytes(1000))
+    assert RunOptions().idle_timeout_s(program) == pytest.approx(30, abs=1)
 
 
 def test_every_refusal_is_about_an_option() -> None:

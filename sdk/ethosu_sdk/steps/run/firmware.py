@@ -188,7 +188,7 @@ def _request(boot: Boot) -> SimulationRequest:
         images=((symbol.address, content), *(image.images if isinstance(image, Loaded) else ())),
         target=boot.job.target,
         timeout_s=options.timeout_s,
-        idle_timeout_s=options.idle_timeout_s,
+        idle_timeout_s=options.idle_timeout_s(boot.job.path),
         uart_log=boot.job.folder / UART_NAME,
         count_instructions=expected.counts_cycles,
         compare_loaded=True,

@@ -25,6 +25,7 @@ ALL_STEPS, LAST_STEP = "all", "last"
 DATA_MEMORIES = ("sram", "ddr")  # those that every board has, and the NPU reaches
 SENT = (ALL_STEPS, LAST_STEP)
 _IDLE_LIMIT_S = 30.0
+_DIGESTED_BYTES_PER_S = 0.5e6  # SHA-256 on QEMU, on a busy machine; ten times that on a quiet one
 VELA_TIMING = "vela"  # memories as the system configuration has them
 LONGEST_S = 604_800.0  # a week: a limit that is never reached is none
 TIMEOUT = Option(
@@ -195,7 +196,6 @@ class RunOptions:
     on_step: Callable[[int, Mapping[int, tuple[int, ...]]], None] | None = None
     core: str | None = None
 
-    @property
-    def idle_timeout_s(self) -> float:
-        """How long a firmware may neither print nor use the NPU."""
-        return min(_IDLE_LIMIT_S, self.timeout_s)
+    def idle_timeout_s(self, program: Path) -> float:
+        """How long the firmware of the .pte `program`, which it digests first, may neither print nor use the NPU."""
+        return min(_IDLE_LIMIT_S + program.stat().st_size / _DIGESTED_BYTES_PER_S, self.timeout_s)

@@ -143,7 +143,7 @@ def run(request: Request, uart_log: Path, reporter: Reporter) -> Execution:
         images=request.placed.images,
         target=request.target,
         timeout_s=options.timeout_s,
-        idle_timeout_s=options.idle_timeout_s,
+        idle_timeout_s=options.idle_timeout_s(request.job.path),
         uart_log=uart_log,
         end_marks=(_END,),
         read_back=request.placed.read_back,

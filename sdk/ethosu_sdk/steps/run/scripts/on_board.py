@@ -61,7 +61,7 @@ def execute(calls: Sequence[HostCall], reporter: Reporter) -> list[Execution]:
         images=((image.firmware.symbols[INPUT_IMAGE_SYMBOL].address, content),),
         target=first.target,
         timeout_s=first.options.timeout_s,
-        idle_timeout_s=first.options.idle_timeout_s,
+        idle_timeout_s=first.options.idle_timeout_s(first.path),
         uart_log=first.folder.parent.parent / UART_NAME,
         compare_loaded=True,
         uart_tee=listening.stream(first.options.on_step),
