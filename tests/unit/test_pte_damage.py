@@ -149,19 +149,19 @@ def test_more_numbers_than_any_program_has(monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize("kind", ["plans", "values"])
 def test_tables_that_are_referred_to_over_and_over(kind: str) -> None:
     data = amplified(kind, 20_000)
-    start = time.monotonic()
+    start = time.process_time()
     with pytest.raises(InputError, match="shares its bytes with other tables"):
         pte.parse(data)
-    assert time.monotonic() - start < LIMIT_S
+    assert time.process_time() - start < LIMIT_S
 
 
 def test_large_files_are_read_quickly() -> None:
     data = golden("softmax") + bytes(4 << 20)
     times = []
     for _ in range(3):
-        start = time.perf_counter()
+        start = time.process_time()
         pte.parse(data)
-        times.append(time.perf_counter() - start)
+        times.append(time.process_time() - start)
     assert min(times) < 0.05
 
 

@@ -145,13 +145,13 @@ def test_an_fvp_that_falls_silent_is_ended(tmp_path: Path, monkeypatch: pytest.M
         images=(),
         target=parse_target("ethos-u55-128"),
         timeout_s=50.0,
-        idle_timeout_s=0.5,
+        idle_timeout_s=5.0,
         uart_log=tmp_path / "uart.log",
     )
     begun = time.monotonic()
     with pytest.raises(SimulationError, match="printed nothing") as silent:
         FvpSimulator("ethos-u55").run(request)
-    assert time.monotonic() - begun < 20
+    assert time.monotonic() - begun < 45
     assert "begins" in silent.value.message
     assert (tmp_path / "uart.log").read_bytes() == b"begins\n"
 

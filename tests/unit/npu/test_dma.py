@@ -254,13 +254,13 @@ HOSTILE: dict[str, Setting] = {
 )
 def test_counts_beyond_all_memory_are_soon_refused_or_done(changes: dict[str, Setting]) -> None:
     """Four thousand million rows in a stride of zero: neither hours nor gigabytes."""
-    start = time.monotonic()
+    start = time.process_time()
     if changes["DMA0_LEN"] == 0:
         assert (copied({**HOSTILE, **changes}) == 0xEE).all()
     else:
         with pytest.raises(BusError):
             copied({**HOSTILE, **changes}, indices=[0])
-    assert time.monotonic() - start < 5
+    assert time.process_time() - start < 5
 
 
 COUNTS = st.integers(0, 5) | st.sampled_from([255, 0xFFFF])

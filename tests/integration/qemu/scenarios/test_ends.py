@@ -32,8 +32,8 @@ pytestmark = [pytest.mark.qemu, pytest.mark.toolchain]
 def test_a_silent_firmware_is_stopped_and_located(
     request_for: RequestFor, simulator: QemuSimulator, scenario: Scenario, said: str
 ) -> None:
-    with pytest.raises(SimulationError, match=r"hangs: for 0\.7 s") as caught:
-        simulator.run(dataclasses.replace(request_for(scenario), idle_timeout_s=0.7))
+    with pytest.raises(SimulationError, match=r"hangs: for 3 s") as caught:
+        simulator.run(dataclasses.replace(request_for(scenario), idle_timeout_s=3.0))
     function = "main" if scenario == Scenario.SLEEP else "spin_forever"
     assert f"({function}+0x" in caught.value.message
     assert said in caught.value.message
@@ -56,15 +56,15 @@ def test_a_firmware_ends_the_run_by_what_it_prints(
 def test_a_talking_firmware_is_stopped_at_the_time_out(
     request_for: RequestFor, simulator: QemuSimulator
 ) -> None:
-    with pytest.raises(SimulationError, match="did not end within 3 s") as caught:
-        simulator.run(dataclasses.replace(request_for(Scenario.CHATTER), timeout_s=3.0, idle_timeout_s=2.0))
+    with pytest.raises(SimulationError, match="did not end within 8 s") as caught:
+        simulator.run(dataclasses.replace(request_for(Scenario.CHATTER), timeout_s=8.0, idle_timeout_s=6.0))
     assert caught.value.message.count("still here") >= 9  # of the last ten lines, one may be unfinished
 
 
 def test_a_firmware_that_uses_the_npu_is_not_idle(request_for: RequestFor, simulator: QemuSimulator) -> None:
     request = request_for(Scenario.MANY_READS, 0xFFFF_FFFF)
-    with pytest.raises(SimulationError, match="did not end within 3 s"):
-        simulator.run(dataclasses.replace(request, timeout_s=3.0, idle_timeout_s=2.0))
+    with pytest.raises(SimulationError, match="did not end within 8 s"):
+        simulator.run(dataclasses.replace(request, timeout_s=8.0, idle_timeout_s=6.0))
 
 
 def test_endless_output_ends_the_run(
@@ -80,7 +80,7 @@ def test_endless_output_ends_the_run(
 def test_a_log_that_cannot_be_written_ends_the_run(
     request_for: RequestFor, simulator: QemuSimulator, scenario: Scenario
 ) -> None:
-    request = dataclasses.replace(request_for(scenario, 10), uart_log=Path("/dev/full"), idle_timeout_s=1.0)
+    request = dataclasses.replace(request_for(scenario, 10), uart_log=Path("/dev/full"), idle_timeout_s=4.0)
     with pytest.raises(SimulationError, match="UART log cannot be written: No space left"):
         simulator.run(request)
 
@@ -140,7 +140,7 @@ def test_a_signal_that_asks_qemu_to_end_does_not_end_a_run_early(
 def test_a_frozen_simulator_does_not_freeze_the_run(
     request_for: RequestFor, simulator: QemuSimulator, scenarios: Path
 ) -> None:
-    request = dataclasses.replace(request_for(Scenario.SPIN), idle_timeout_s=0.7)
+    request = dataclasses.replace(request_for(Scenario.SPIN), idle_timeout_s=3.0)
 
     def freeze() -> None:
         pid = traces.wait_for_qemu(scenarios)

@@ -321,10 +321,10 @@ def test_more_work_than_any_model_has_is_refused_at_once(opcode: int, mode: int)
         "WEIGHT_LENGTH": 16,
         "WEIGHT_FORMAT": 0,
     }
-    start = time.monotonic()
+    start = time.process_time()
     with pytest.raises(UnsupportedCommand, match="steps"):
         run(stream((registers, opcode, mode)), place(), config=U85_256)
-    assert time.monotonic() - start < 5
+    assert time.process_time() - start < 5
 
 
 def test_ethos_u55_counts_the_same_work() -> None:

@@ -98,7 +98,7 @@ def test_comparisons_decide() -> None:
 def test_a_loop_counts_down_through_memory(rounds: int) -> None:
     body = mark(0) + with_scalar(SUB, COUNTER, COUNTER, 1)
     scratch = place((COUNTER, np.array([rounds], np.int8)))
-    start = time.monotonic()
+    start = time.process_time()
     machine = on_u85(body + branch(0, True) + STOP, scratch)
     assert trail(scratch) == [rounds, 0, 0, 0]
     assert taken(scratch, COUNTER, 1, "<i1") == [0]
@@ -108,7 +108,7 @@ def test_a_loop_counts_down_through_memory(rounds: int) -> None:
     assert machine.counters.total_cycles == until_first_command + sum(
         row.total_cycles for row in machine.trace
     )
-    assert time.monotonic() - start < 10
+    assert time.process_time() - start < 10
 
 
 def test_a_loop_of_two_branches() -> None:
@@ -158,20 +158,20 @@ def test_commands_run_with_the_registers_of_the_way_that_led_to_them() -> None:
 @pytest.mark.parametrize("conditional", [False, True])
 def test_endless_loops_end_within_seconds(conditional: bool) -> None:
     head = with_scalar(ADD, FLAG, FLAG + 1, 1)
-    start = time.monotonic()
+    start = time.process_time()
     with pytest.raises(UnsupportedCommand, match="steps") as raised:
         on_u85(head + branch(0, conditional) + STOP, place())
     assert raised.value.name == "NPU_OP_BRANCH"
-    assert time.monotonic() - start < 60
+    assert time.process_time() - start < 60
 
 
 def test_long_endless_loops_end_as_soon() -> None:
     """Fifty operations in each round: what counts is the work, not the branches."""
-    start = time.monotonic()
+    start = time.process_time()
     with pytest.raises(UnsupportedCommand) as raised:
         on_u85(mark(0) * 50 + branch(0) + STOP, place())
     assert raised.value.name == "NPU_OP_BRANCH"
-    assert time.monotonic() - start < 30
+    assert time.process_time() - start < 30
 
 
 def test_a_branch_to_itself_ends() -> None:

@@ -154,9 +154,9 @@ def test_a_kernel_of_hostile_size_is_priced_in_no_time() -> None:
         block=(1, 1, 8),
         kernel=replace(SQUARE.kernel, height=65536, width=65536),
     )
-    begin = time.perf_counter()
+    begin = time.process_time()
     elapsed(huge)
-    assert time.perf_counter() - begin < 1
+    assert time.process_time() - begin < 1
 
 
 def test_systems_of_other_families_are_priced() -> None:

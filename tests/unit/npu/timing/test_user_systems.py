@@ -139,10 +139,10 @@ def test_what_a_file_cannot_say(old: str, new: str, words: str) -> None:
 def test_a_long_line_of_inheritance_ends_soon() -> None:
     """A file of the largest size: every section inherits from the one behind it."""
     rows = "".join(f"[a{number}]\ninherit=a{number + 1}\n" for number in range(40_000))
-    begun = time.monotonic()
+    begun = time.process_time()
     with pytest.raises(InputError, match="through more than 64 sections"):
         read(f"{rows}[a40000]\n{INI}")
-    assert time.monotonic() - begun < 10
+    assert time.process_time() - begun < 10
 
 
 def test_names_that_the_file_does_not_have() -> None:
