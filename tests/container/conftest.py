@@ -105,15 +105,14 @@ class Image:
         )
 
 
-def _needs(item: pytest.Item, target: str) -> bool:
-    """Whether a test looks at the image `target`."""
+def _needs_full(item: pytest.Item) -> bool:
     parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
-    return target in getattr(item, "fixturenames", ()) or target in parameters
+    return "full" in (*getattr(item, "fixturenames", ()), *parameters)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if "full" not in TARGETS:
-        left_out = [item for item in items if _needs(item, "full")]
+        left_out = [item for item in items if _needs_full(item)]
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
 

@@ -13,16 +13,14 @@ from ethosu_sdk.aot.facts.source_line import SourceLine
 from ethosu_sdk.aot.graph import program_facts
 from ethosu_sdk.aot.graph.lowering_trace import REASON_KEY
 from ethosu_sdk.aot.graph.source_lines import SourceFinder
-from ethosu_sdk.aot.lowering import fallback
+from ethosu_sdk.aot.lowering import fallback, integer_state
 
-_CONVERSIONS = (
-    "quantized_decomposed::quantize_per_tensor",
-    "quantized_decomposed::dequantize_per_tensor",
+_CONVERSIONS = {
+    *integer_state.QUANTIZES,
+    *integer_state.DEQUANTIZES,
     "quantized_decomposed::quantize_per_channel",
     "quantized_decomposed::dequantize_per_channel",
-    "cortex_m::quantize_per_tensor",
-    "cortex_m::dequantize_per_tensor",
-)
+}
 _CONVERTS = "conversion between float and quantised values"
 _WRITE_BACK = "aten::copy_"
 _KEEPS = "it writes a new value into a buffer that the program keeps from one inference to the next"

@@ -22,8 +22,8 @@ from ethosu_sdk.aot.graph.fx import operator_name
 QUANTIZE = "quantized_decomposed::quantize_per_tensor"
 DEQUANTIZE = "quantized_decomposed::dequantize_per_tensor"
 # What the Cortex-M backend puts in their place has the same arguments.
-_QUANTIZE = frozenset({QUANTIZE, "cortex_m::quantize_per_tensor"})
-_DEQUANTIZE = frozenset({DEQUANTIZE, "cortex_m::dequantize_per_tensor"})
+QUANTIZES = frozenset({QUANTIZE, "cortex_m::quantize_per_tensor"})
+DEQUANTIZES = frozenset({DEQUANTIZE, "cortex_m::dequantize_per_tensor"})
 
 # Operators that only move values, with the positions of the arguments whose values they move.
 _MOVES: Mapping[str, tuple[int, ...]] = {
@@ -85,7 +85,7 @@ class _Program:
             if name in self.places
         ]
         yield from (value for state, value in pairs if state is node)
-        if operator_name(node) in _DEQUANTIZE:
+        if operator_name(node) in DEQUANTIZES:
             return  # its users may have the integers or the floating-point values, each for itself
         yield from (state for state, value in pairs if value is node)
         yield from _moved(node)
@@ -132,7 +132,7 @@ def _parts(program: _Program) -> Iterator[_Part]:
             node = waiting.pop()
             if node not in seen:
                 # Another part may begin with the same dequantised value.
-                seen.update({node} if operator_name(node) not in _DEQUANTIZE else ())
+                seen.update({node} if operator_name(node) not in DEQUANTIZES else ())
                 found += [] if node in found else [node]
                 waiting += [row for row in program.connected(node) if row not in found]
         names = tuple(name for name, node in program.states.items() if node in found)
@@ -159,13 +159,13 @@ def _parameters(program: _Program, nodes: Sequence[Any], states: Sequence[str]) 
     found: set[Parameters] = set()
     own = {program.places[name] for name in states if name in program.places}
     for node in nodes:
-        if operator_name(node) in _DEQUANTIZE:
+        if operator_name(node) in DEQUANTIZES:
             found.add(tuple(node.args[1:6]))
             continue
         if not _moved(node) and node not in program.states.values():
             return None
         for user in node.users:
-            if operator_name(user) in _QUANTIZE:
+            if operator_name(user) in QUANTIZES:
                 found.add(tuple(user.args[1:6]))
             elif user.op == "output":
                 if any(row is node and index not in own for index, row in enumerate(program.outputs)):
@@ -202,13 +202,13 @@ def _retype(part: _Part) -> None:
     program, parameters = part.program.program, part.parameters
     assert parameters is not None
     graph = program.graph
-    values = [node for node in part.nodes if operator_name(node) not in _DEQUANTIZE]
+    values = [node for node in part.nodes if operator_name(node) not in DEQUANTIZES]
     for name in part.states:
         held = part.program.holder(name)
         held[name] = _initial_integers(held[name].detach(), parameters)
     for node in values:
         node.meta["val"] = node.meta["val"].to(parameters[-1])
-        for user in [row for row in node.users if operator_name(row) in _QUANTIZE]:
+        for user in [row for row in node.users if operator_name(row) in QUANTIZES]:
             user.replace_all_uses_with(node)
             graph.erase_node(user)
     for source in [node for node in part.nodes if node not in values]:
@@ -225,7 +225,7 @@ def _return(part: _Part) -> None:
     output, results = part.program.program.graph.output_node(), part.program.outputs
     for name in part.states:
         place = part.program.places.get(name)
-        if place is not None and operator_name(results[place]) in _DEQUANTIZE:
+        if place is not None and operator_name(results[place]) in DEQUANTIZES:
             results[place] = results[place].args[0]
             part.program.program.graph_signature.output_specs[place].arg.name = results[place].name
     output.args = (tuple(results),)

@@ -11,8 +11,8 @@ from ethosu_sdk.records.profile import Operation
 
 QUANTISE, DEQUANTISE = "::quantize_per_tensor.out", "::dequantize_per_tensor.out"
 
-_HOW = "the counted instructions of these calls fall away"
 _WRITE_BACK = "aten::copy_"
+_HOW = "the counted instructions of these calls fall away"
 _HOW_CYCLES = "the modelled cycles of these calls fall away"
 
 
