@@ -140,7 +140,7 @@ def test_a_reason_names_its_operator_without_the_schema(run: Run) -> None:
     (cast,) = [row for row in done.record["cpu_operators"] if "_to_dim_order_copy" in row["name"]]
     assert [site["reason"] for site in cast["sites"]] == [
         "Output dtype torch.float32 is not supported in dim_order_ops._to_dim_order_copy.default for input dtype "
-        "torch.bool. Supported output types: torch.int8, torch.int16, torch.int32, torch.bool"
+        "torch.bool. Supported output types: torch.bool, torch.int16, torch.int32, torch.int8"
     ]
 
 

@@ -28,6 +28,8 @@ _TRANSPOSE = "cortex_m::transpose"
 _LAYOUT = "change of layout: the Cortex-M backend has the channels of images last"
 # The partitioner prints an operator of the edge dialect with its whole schema.
 _PRINTED = re.compile(r"<EdgeOpOverload: ([\w.:]+)>: schema = .*?\) -> (?:\(.*?\)|\S+)")
+# It prints a set of types in the order of their addresses.
+_TYPES = re.compile(r"torch\.\w+(?:, torch\.\w+)+")
 _UNTOLD = "ExecuTorch's partitioner left it out and gives no reason"
 
 
@@ -69,7 +71,13 @@ def _reason(name: str, meta: Mapping[str, Any], without: str) -> str:
         return _CONVERTS
     if name == _WRITE_BACK:
         return _KEEPS
-    return _PRINTED.sub(r"\1", str(meta.get(REASON_KEY, _UNTOLD))).strip().rstrip(".")
+    return _plain(str(meta.get(REASON_KEY, _UNTOLD)))
+
+
+def _plain(reason: str) -> str:
+    """ExecuTorch's reason with the name of an operator for its schema, and in the same words in every process."""
+    ordered = _TYPES.sub(lambda found: ", ".join(sorted(found[0].split(", "))), reason)
+    return _PRINTED.sub(r"\1", ordered).strip().rstrip(".")
 
 
 def _operator_nodes(manager: Any, method: str) -> list[tuple[tuple[str, str], Mapping[str, Any]]]:
