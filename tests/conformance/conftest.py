@@ -13,7 +13,7 @@ import pytest
 from ethosu_sdk import proc
 from ethosu_sdk.files import writing
 from tests.conformance.lower import compile_missing
-from tests.conformance.selection import ALL_GROUPS, FULL, Pair, profile_of
+from tests.conformance.selection import ALL_GROUPS, FULL, Lowering, Pair, profile_of
 from tests.places import ROOT
 
 _TIME_LIMIT_S = 2700
@@ -47,24 +47,31 @@ def read_delegates(folder: Path, target: str) -> list[Delegate]:
     ]
 
 
-def groups_of(items: Iterable[pytest.Item]) -> set[str]:
-    """The groups whose models the tests of a session run."""
+def lowerings_of(items: Iterable[pytest.Item]) -> list[Lowering]:
+    """What the tests of a session need, the largest groups first."""
     parameters = (
         item.callspec.params
         for item in items
         if isinstance(item, pytest.Function) and hasattr(item, "callspec")
     )
-    return {pair.group for pair in (row.get("pair") for row in parameters) if isinstance(pair, Pair)}
+    pairs = (row.get("pair") for row in parameters)
+    found = dict.fromkeys(pair.lowering for pair in pairs if isinstance(pair, Pair))
+    return sorted(found, key=lambda row: ALL_GROUPS.index(row.group))
 
 
-def lower(folder: Path, group: str, others: Iterable[str]) -> None:
-    """Have a group lowered into `folder`, and `others` that nobody is lowering; wait for the group alone."""
-    if not (folder / group / "done").is_file():
-        argv = [sys.executable, "-m", "tests.conformance.lower", str(folder), group, *others]
+def lower(folder: Path, wanted: Lowering, others: Iterable[Lowering]) -> None:
+    """Have a model lowered into `folder`, and `others` that nobody is lowering; wait for that model alone.
+
+    The second try is for a model that is none of those for which another process has locked its group.
+    """
+    for _ in range(2):
+        if (folder / wanted.done).is_file():
+            return
+        argv = [sys.executable, "-m", "tests.conformance.lower", str(folder), *map(str, (wanted, *others))]
         proc.run(argv, cwd=ROOT, timeout_s=_TIME_LIMIT_S, log=folder / f"lower-{os.getpid()}.log")
-        with (folder / group / "lock").open("w") as lock:
+        with (folder / wanted.group / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-    assert (folder / group / "done").is_file(), f"the process that was lowering {group} failed"
+    assert (folder / wanted.done).is_file(), f"the process that was lowering {wanted} failed"
 
 
 @pytest.fixture(scope="session")
@@ -72,19 +79,18 @@ def corpus(shared_folder: Path, request: pytest.FixtureRequest) -> Corpus:
     """``corpus(pair)``: the delegates of a model for a target. The first call lowers, and Vela compiles what is asked
     for.
 
-    Two workers of pytest-xdist share the work by groups. The environment variable ETHOSU_SDK_CORPUS names a folder
+    Workers of pytest-xdist share the work by groups. The environment variable ETHOSU_SDK_CORPUS names a folder
     that keeps what is lowered for later sessions.
     """
     kept = os.environ.get("ETHOSU_SDK_CORPUS")
     folder = writing.make_directory(
         (Path(kept) if kept else shared_folder / "conformance") / ("full" if FULL else "quick")
     )
-    needed = groups_of(request.session.items)
+    needed = lowerings_of(request.session.items)
 
     def delegates(pair: Pair) -> list[Delegate]:
-        lower(folder, pair.group, (group for group in ALL_GROUPS if group in needed))
+        lower(folder, pair.lowering, needed)
         place = folder / pair.group / pair.model
-        assert place.is_dir(), f"{pair} is not in the set of models that is lowered: selection.py"
         compile_missing(place, pair)
         return read_delegates(place, pair.target)
 

@@ -1,8 +1,8 @@
-"""Child process: lowers groups of models and leaves TOSA graphs behind.
+"""Child process: lowers models and leaves TOSA graphs behind.
 
-Usage: python -m tests.conformance.lower FOLDER GROUP... Each model gets FOLDER/GROUP/MODEL with, per profile (u55 or
-u85) and delegate N, the TOSA graph ``u55-N.tosa``; FOLDER/GROUP/done marks a whole group. Groups that another process
-has locked are left to it. It is a process of its own because the tools print, warn and may end it.
+Usage: python -m tests.conformance.lower FOLDER GROUP/MODEL/PROFILE... For each profile (u55 or u85), the folder
+GROUP/MODEL in FOLDER gets the TOSA graph ``u55-N.tosa`` of each delegate N, and then ``u55.done``. Groups that
+another process has locked are left to it. It is a process of its own because the tools print, warn and may end it.
 
 ExecuTorch knows two profiles of operators: the TOSA graphs of Ethos-U55 and U65 are the same, those of U85 differ.
 So a model is lowered twice. Vela compiles a graph for a target when a test asks for it (:func:`compile_missing`), to
@@ -23,7 +23,7 @@ from ethosu_sdk.aot.vela.capture import spaceless_directory
 from ethosu_sdk.files import writing
 from tests.conformance.models import GROUPS
 from tests.conformance.models.case import BRANCHES, Case, Integers, Shape
-from tests.conformance.selection import FULL, PROFILES, Pair, cases, profile_of
+from tests.conformance.selection import PROFILES, Lowering, Pair, profile_of
 from tests.conformance.targets import executorch_target
 from tests.conformance.tosa_operators import GRAPHS, NUMERIC
 
@@ -133,35 +133,35 @@ def compile_missing(place: Path, pair: Pair) -> None:
         writing.write_bytes(made, payload)
 
 
-def lower(place: Path, group: str) -> None:
-    """Lower all models of a group into `place`."""
-    if group == NUMERIC:
-        for name, tie in GRAPHS.items():
-            for profile in tie.profiles:
-                write(place / name, profile, [tie.make()])
-        return
-    for name, case in cases(group, full=FULL).items():
-        for profile in case.profiles:
-            write(place / name, profile, tosa_graphs(case, PROFILES[profile]))
+def lower(place: Path, lowering: Lowering) -> None:
+    """Lower a model into `place`, unless somebody has."""
+    done = place / lowering.done
+    if not done.is_file():
+        made = (
+            [GRAPHS[lowering.model].make()]
+            if lowering.group == NUMERIC
+            else tosa_graphs(GROUPS[lowering.group][lowering.model], PROFILES[lowering.profile])
+        )
+        write(place / lowering.group / lowering.model, lowering.profile, made)
+        done.touch()
 
 
 @acceleration.rare_collections()
 def main() -> None:
-    """Lower those groups of the command line that nobody has lowered and nobody is lowering."""
+    """Lower what the command line names, but for groups that somebody is lowering."""
     import torch
 
     torch.set_num_threads(1)  # the models are small: more threads only wait for each other
-    for group in sys.argv[2:]:
-        place = Path(sys.argv[1], group)
-        place.mkdir(parents=True, exist_ok=True)
-        with (place / "lock").open("w") as lock:
+    folder, lowerings = Path(sys.argv[1]), [Lowering(*word.split("/")) for word in sys.argv[2:]]
+    for group in dict.fromkeys(lowering.group for lowering in lowerings):
+        writing.make_directory(folder / group)
+        with (folder / group / "lock").open("w") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 continue
-            if not (place / "done").is_file():
-                lower(place, group)
-                (place / "done").touch()
+            for lowering in (row for row in lowerings if row.group == group):
+                lower(folder, lowering)
 
 
 if __name__ == "__main__":

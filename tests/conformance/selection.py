@@ -1,8 +1,11 @@
 """Which model runs on which of the eleven NPU configurations, in the quick set and in the full one."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+
+import pytest
+from _pytest.mark import ParameterSet
 
 from ethosu_sdk.targets import target_names
 from tests.conformance.models import GROUPS
@@ -48,6 +51,23 @@ def profile_of(target: str) -> str:
 
 
 @dataclass(frozen=True)
+class Lowering:
+    """What is lowered once for all targets of a profile."""
+
+    group: str
+    model: str
+    profile: str
+
+    def __str__(self) -> str:
+        return f"{self.group}/{self.model}/{self.profile}"
+
+    @property
+    def done(self) -> str:
+        """The file that marks its end, from the corpus's folder."""
+        return f"{self.group}/{self.model}/{self.profile}.done"
+
+
+@dataclass(frozen=True)
 class Pair:
     """A model on a configuration."""
 
@@ -57,6 +77,11 @@ class Pair:
 
     def __str__(self) -> str:
         return f"{self.group}-{self.model}-{self.target}"
+
+    @property
+    def lowering(self) -> Lowering:
+        """What Vela compiles for the configuration."""
+        return Lowering(self.group, self.model, profile_of(self.target))
 
     @property
     def int32_range(self) -> tuple[int, int]:
@@ -89,3 +114,22 @@ def pairs(*, full: bool) -> list[Pair]:
             chosen = targets if full else (targets[index % len(targets)],)
             found += [Pair(group, model, target) for target in chosen]
     return found
+
+
+def _spared() -> Iterator[Pair]:
+    """Of the quick set's models with two profiles, one each."""
+    found: dict[tuple[str, str], list[Pair]] = {}
+    for pair in pairs(full=False):
+        if pair.group != NUMERIC:
+            found.setdefault((pair.group, pair.model), []).append(pair)
+    for number, row in enumerate(found.values()):
+        yield from (pair for place, pair in enumerate(row) if place != number % len(row))
+
+
+def parameters(chosen: Sequence[Pair]) -> list[ParameterSet]:
+    """Pairs as parameters of a test. Lowering is what costs time: half of the quick set is in the thorough tests."""
+    spared = () if FULL else frozenset(_spared())
+    return [
+        pytest.param(pair, id=str(pair), marks=[pytest.mark.thorough] if pair in spared else [])
+        for pair in chosen
+    ]

@@ -8,13 +8,13 @@ import pytest
 
 from tests.conformance.comparison import differing_elements
 from tests.conformance.conftest import Corpus
-from tests.conformance.selection import FULL, Pair, pairs
+from tests.conformance.selection import FULL, Pair, pairs, parameters
 from tests.oracles.tosa import TosaModel
 
 pytestmark = pytest.mark.torch
 
 
-@pytest.mark.parametrize("pair", pairs(full=FULL), ids=str)
+@pytest.mark.parametrize("pair", parameters(pairs(full=FULL)))
 def test_outputs_equal_the_reference(corpus: Corpus, tosa: TosaModel, pair: Pair) -> None:
     delegates = corpus(pair)
     assert delegates, "nothing of the model was delegated"

@@ -70,6 +70,7 @@ def test_on_a_board_of_assumed_memories_rows_are_judged_that_hardly_wait(tmp_pat
 @pytest.mark.filterwarnings(
     "ignore::DeprecationWarning", "ignore::FutureWarning"
 )  # of ExecuTorch's and torch's imports
+@pytest.mark.thorough
 def test_quantizing_waits_for_memory(tmp_path: Path) -> None:
     """On Debian's QEMU. Without waits the figure is far from the published one, so they are what it judges."""
     plain, waiting = judged(CPU_CYCLES, "quantize_per_tensor", tmp_path)

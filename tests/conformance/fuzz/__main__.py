@@ -10,6 +10,7 @@ from collections import Counter
 from pathlib import Path
 
 from tests.conformance.conftest import lower, read_delegates
+from tests.conformance.lower import compile_missing
 from tests.conformance.selection import Pair, pairs
 
 _GROUPS = ("networks", "numeric")
@@ -32,10 +33,11 @@ def main() -> int:
         corpus.mkdir(parents=True, exist_ok=True)
         seeds.mkdir()
         print("lowering the models ...", flush=True)
-        for group in _GROUPS:
-            lower(corpus, group, ())
         for pair in chosen():
-            for number, delegate in enumerate(read_delegates(corpus / pair.group / pair.model, pair.target)):
+            place = corpus / pair.group / pair.model
+            lower(corpus, pair.lowering, (other.lowering for other in chosen()))
+            compile_missing(place, pair)
+            for number, delegate in enumerate(read_delegates(place, pair.target)):
                 (seeds / f"{pair}-{number}.bin").write_bytes(delegate.payload)
         print(
             f"{count} samples from {len(list(seeds.iterdir()))} streams, seed {random_seed} ...", flush=True

@@ -13,7 +13,7 @@ from ethosu_sdk.npu.program import steps
 from ethosu_sdk.npu.stream.decode import Command
 from ethosu_sdk.vela_blocks import parse
 from tests.conformance.conftest import Corpus
-from tests.conformance.selection import FULL, TARGETS, Pair, pairs
+from tests.conformance.selection import FULL, TARGETS, Pair, pairs, parameters
 
 pytestmark = pytest.mark.torch
 
@@ -80,7 +80,7 @@ def neighbours(stream: Stream) -> Iterator[tuple[BlockOp, BlockOp]]:
             front = op
 
 
-@pytest.mark.parametrize("pair", pairs(full=FULL), ids=str)
+@pytest.mark.parametrize("pair", parameters(pairs(full=FULL)))
 def test_streams_of_vela_have_no_hazards(corpus: Corpus, pair: Pair) -> None:
     for stream, config in streams(corpus, pair):
         assert [hazard.describe() for hazard in check(stream, config)] == []

@@ -13,7 +13,7 @@ from ethosu_sdk.npu.memory import FixedRegions
 from ethosu_sdk.npu.program import described
 from ethosu_sdk.npu.stream import pieces
 from tests.conformance.conftest import Corpus
-from tests.conformance.selection import FULL, Pair, pairs
+from tests.conformance.selection import FULL, Pair, pairs, parameters
 
 Memory = dict[int, NDArray[np.uint8]]
 
@@ -50,7 +50,7 @@ def _equal(one: Memory, other: Memory) -> bool:
 BRANCHING = "control"
 
 
-@pytest.mark.parametrize("pair", [row for row in pairs(full=FULL) if row.group == BRANCHING], ids=str)
+@pytest.mark.parametrize("pair", parameters([row for row in pairs(full=FULL) if row.group == BRANCHING]))
 def test_a_stream_that_branches_is_not_cut(corpus: Corpus, pair: Pair) -> None:
     (delegate,) = corpus(pair)
     program = npu.load(delegate.payload)
@@ -58,7 +58,7 @@ def test_a_stream_that_branches_is_not_cut(corpus: Corpus, pair: Pair) -> None:
         pieces.cut(bytes(program.blocks.command_stream), program.config)
 
 
-@pytest.mark.parametrize("pair", [row for row in pairs(full=FULL) if row.group != BRANCHING], ids=str)
+@pytest.mark.parametrize("pair", parameters([row for row in pairs(full=FULL) if row.group != BRANCHING]))
 def test_pieces_leave_the_same_memory(corpus: Corpus, pair: Pair) -> None:
     for delegate in corpus(pair):
         program = npu.load(delegate.payload)

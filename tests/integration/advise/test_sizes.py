@@ -42,6 +42,7 @@ def _cycles(run: Advised) -> int:
     return sum(int(part["value"]) for row in own for part in row["cycles"] if part["source"] == "modelled")
 
 
+@pytest.mark.thorough
 def test_channel_steps(place: Path) -> None:
     partial, full, fewer = (_convolutions(channels, place) for channels in (25, 32, 24))
     advice = partial.one("channel-steps")

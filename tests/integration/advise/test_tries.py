@@ -134,6 +134,7 @@ def test_at_least_what_a_person_gets(
     assert found.best["outputs"]["state"] in ("equal", "close")
 
 
+@pytest.mark.thorough
 def test_pruned_weights_break_outputs(tried: Callable[..., Tried]) -> None:
     """Negative control: it saves cycles and flash, and is not advised."""
     found = tried("nets.py:mobilenet", "program,weights")
@@ -174,6 +175,7 @@ def test_unet(tried: Callable[..., Tried], networks: Path) -> None:
 
 @pytest.mark.toolchain
 @pytest.mark.qemu
+@pytest.mark.thorough
 def test_every_operator_on_the_cpu_has_a_line(tried: Callable[..., Tried]) -> None:
     """By the constraints that ExecuTorch's partitioner states; the cycles are those of the profile."""
     found = tried("nets.py:unet", "program,model", host=False)

@@ -35,6 +35,7 @@ def processes_in(folder: Path) -> list[str]:
     return found
 
 
+@pytest.mark.thorough
 def test_runs_four_at_a_time_do_not_meet(tmp_path: Path) -> None:
     """Each has inputs of its own; what must come out is one NumPy expression: x + x."""
 

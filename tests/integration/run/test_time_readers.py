@@ -95,6 +95,7 @@ def test_advice_is_ranked_by_the_time_that_it_saves(folder: Path) -> None:
     assert times == sorted(times, key=lambda row: row["after"])
 
 
+@pytest.mark.thorough
 def test_a_sweep_has_the_time_of_each_cell_on_its_board(tmp_path: Path) -> None:
     """The model takes less than 20 ms on the fast board, and more than a tenth of a millisecond on the slow one."""
     pytest.importorskip("distributed")

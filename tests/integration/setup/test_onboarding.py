@@ -67,6 +67,7 @@ def is_shown(line: str, output: str) -> bool:
     return any(re.fullmatch(pattern.strip(), words(found)) for found in output.splitlines())
 
 
+@pytest.mark.thorough
 def test_the_page_is_true(tmp_path: Path) -> None:
     page = commands(PAGE.read_text(encoding="utf-8"))
     assert {row.text for row in page} >= REPLACED.keys()

@@ -26,6 +26,7 @@ def run(argv: Sequence[str | Path], folder: Path) -> str:
 
 @pytest.mark.toolchain
 @pytest.mark.qemu
+@pytest.mark.thorough
 def test_a_ready_program_runs_from_an_empty_environment(tmp_path: Path) -> None:
     place = tmp_path / "environment"
     venv.create(place, with_pip=False)

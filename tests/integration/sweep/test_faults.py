@@ -90,6 +90,7 @@ def _words(path: Path) -> bytes:
         return b""
 
 
+@pytest.mark.thorough
 def test_a_worker_that_is_killed_changes_nothing(small: Path, tmp_path: Path) -> None:
     file = write(tmp_path, SMALL)
     process = start(file, tmp_path / "out", "-j", "2")

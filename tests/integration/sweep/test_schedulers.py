@@ -69,6 +69,7 @@ def test_without_tls_it_is_warned_of(small: Path, tmp_path: Path) -> None:
     assert by_cell(tmp_path / "out") == by_cell(small / "out")
 
 
+@pytest.mark.thorough
 def test_with_tls_nobody_else_is_answered(small: Path, tmp_path: Path) -> None:
     file = write(tmp_path, SMALL)
     own = _certificates(tmp_path)
