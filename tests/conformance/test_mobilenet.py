@@ -58,7 +58,10 @@ def equals_the_reference(payload: bytes, graph: bytes, tosa: TosaModel) -> None:
     assert again.counters == first.counters
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(
+    "target",
+    [pytest.param(name, marks=[] if "u55" in name else [pytest.mark.thorough]) for name in TARGETS],
+)
 def test_outputs_equal_the_reference(
     mobilenet: Callable[[str], MobileNet], tosa: TosaModel, target: str
 ) -> None:

@@ -46,7 +46,13 @@ def decibels(wanted: np.ndarray, found: np.ndarray) -> float:
     return float(10 * np.log10((wanted**2).sum() / max(((found - wanted) ** 2).sum(), 1e-30)))
 
 
-@pytest.mark.parametrize(("name", "target", "least"), [(name, *row) for name, row in NETWORKS.items()])
+@pytest.mark.parametrize(
+    ("name", "target", "least"),
+    [
+        pytest.param(name, *row, marks=[] if name.startswith("cache") else [pytest.mark.thorough])
+        for name, row in NETWORKS.items()
+    ],
+)
 def test_eight_steps(
     name: str, target: str, least: float, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

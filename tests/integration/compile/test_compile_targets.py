@@ -38,6 +38,7 @@ Path(sys.argv[2]).write_text(json.dumps(found))
 """
 
 
+@pytest.mark.thorough
 def test_every_allowed_combination_compiles(zoo_pte: ZooPte, tmp_path: Path) -> None:
     graph = zoo_pte("add").pte.with_name("delegate0.tosa")
     done = processes.run(

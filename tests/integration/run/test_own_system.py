@@ -149,6 +149,7 @@ def test_a_wrong_file_is_an_error_of_input(folder: Path, old: str, new: str, wor
         assert_clear(done, 3, words)
 
 
+@pytest.mark.thorough
 def test_a_run_is_verified_on_its_system(folder: Path) -> None:
     done = sdk("verify", "out/run.json", cwd=folder)
     assert done.code == 0, done.err

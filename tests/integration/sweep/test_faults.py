@@ -67,6 +67,7 @@ def test_a_cell_that_fails_is_a_row(tmp_path: Path) -> None:
     assert json.loads(again.out)["left"]["cells"] == 1
 
 
+@pytest.mark.thorough
 def test_limits_of_a_task_are_rows(tmp_path: Path) -> None:
     limits = '[limits]\ntime = 12\nmemory = "512 MiB"\n'
     file = _models(tmp_path, {"hungry.py": HUNGRY, "slow.py": SLOW}, limits)
@@ -105,7 +106,13 @@ def test_a_worker_that_is_killed_changes_nothing(small: Path, tmp_path: Path) ->
     assert by_cell(tmp_path / "out") == by_cell(small / "out")
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT], ids=["killed", "interrupted"])
+@pytest.mark.parametrize(
+    "number",
+    [
+        pytest.param(signal.SIGKILL, id="killed"),
+        pytest.param(signal.SIGINT, id="interrupted", marks=pytest.mark.thorough),
+    ],
+)
 def test_a_sweep_that_ends_early_is_gone_on_with(small: Path, tmp_path: Path, number: signal.Signals) -> None:
     file, out = write(tmp_path, SMALL), tmp_path / "out"
     process = start(file, out, "-j", "1")
