@@ -36,7 +36,7 @@ def arguments() -> argparse.Namespace:
         "--models",
         metavar="NAME,…",
         default="",
-        help="the cells of these models only; those with a state, which have no rows on the page, are taken too",
+        help="the cells of these models only; decoders, which have no rows on the page, are taken too",
     )
     parser.add_argument(
         "--resume",
