@@ -31,6 +31,7 @@ CACHE_PART = "host-runner"
 # ExecuTorch's wheel has no kernels for the operators of its Cortex-M backend: those are the firmware's.
 _FROM_FIRMWARE = "cortex_m::"
 _FUNCTION = re.compile(r"[a-z_0-9]+")
+_USES = re.compile(r'^#include "kernels/operators/(\w+)\.hpp"', re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -53,27 +54,41 @@ def _firmware() -> _Firmware:
     folder = resources.directory("firmware")
     kernels = folder / "kernels"
     tables = tomllib.loads((kernels / "kernels.toml").read_text(encoding="utf-8"))
-    functions, rows = [], []
-    for table in tables.values():
+    functions, rows, families = [], [], []
+    for family, table in tables.items():
         functions += [_FUNCTION.match(call)[0] for call in table.values()]  # type: ignore[index]
         own = {name: call for name, call in table.items() if name.startswith(_FROM_FIRMWARE)}
         rows += [
             f'{{"{name}", ethosu_sdk::kernels::{call.partition("(")[0]}}},' for name, call in own.items()
         ]
+        if own:
+            families.append(family)
     declared = "".join(
         f"Status {name}(KernelContext& context, Span<Value* const> arguments);\n"
         for name in dict.fromkeys(functions)
     )
     header = (kernels / "kernels.hpp.in").read_text(encoding="utf-8")
-    places = ("operators", "support", "support/scalar")
+    shared = [
+        path for place in ("support", "support/scalar", "../base") for path in (kernels / place).glob("*.cpp")
+    ]
     return _Firmware(
         folder,
-        tuple(sorted(path for place in (*places, "../base") for path in (kernels / place).glob("*.cpp"))),
+        (*_sources(kernels / "operators", families), *sorted(shared)),
         {
             "kernels/kernels.hpp": header.replace("@ETHOSU_KERNEL_DECLARATIONS@", declared),
             "firmware_kernels.inc": "\n".join(rows),
         },
     )
+
+
+def _sources(folder: Path, families: list[str]) -> Iterator[Path]:
+    """The sources of families of operators, and of those that they use."""
+    wanted = list(families)
+    for family in wanted:
+        source = folder / f"{family}.cpp"
+        used = _USES.findall(source.read_text(encoding="utf-8"))
+        wanted += [name for name in used if name not in wanted]
+        yield source
 
 
 def runner_argv(compiler: str, root: Path, output: Path, generated: Path) -> list[str]:
