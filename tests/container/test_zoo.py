@@ -82,9 +82,9 @@ def test_the_host_compiles_the_same(there: Path, here: Path) -> None:
     if not IS_OTHER:
         programs = [(folder / f"{MODEL}.pte").read_bytes() for folder in (there, here)]
         assert programs[0] == programs[1]
-    # Negative control: a figure that is wrong is noticed.
+    # Negative control: a figure that is 5 % off is noticed, or 20 % of another processor's.
     noise = theirs["chain"]["noisy_layers"][0]
-    noise["sqnr_db"] += 6.0
+    noise["sqnr_db"] *= 1.2 if IS_OTHER else 1.05
     assert len(differences(ours, theirs)) == 1
 
 

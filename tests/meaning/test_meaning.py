@@ -57,20 +57,18 @@ samples = [draw() for _ in range(4)]
 """
 
 
-_SPARED = 5  # of so many models, all but one are in the thorough tests
-
-
+# All but each fifth are in the thorough tests. Together, 51 of the 60 must be right; the others are refused.
 @pytest.mark.torch
 @pytest.mark.parametrize(
-    "numbers",
+    ("numbers", "least_right"),
     [
-        pytest.param([number for number in range(60) if number % _SPARED == 0], id="twelve"),
+        pytest.param([number for number in range(60) if number % 5 == 0], 10, id="twelve"),
         pytest.param(
-            [number for number in range(60) if number % _SPARED], id="the others", marks=pytest.mark.thorough
+            [number for number in range(60) if number % 5], 41, id="the others", marks=pytest.mark.thorough
         ),
     ],
 )
-def test_sixty_models(numbers: list[int], tmp_path: Path) -> None:
+def test_sixty_models(numbers: list[int], least_right: int, tmp_path: Path) -> None:
     """In two tests: for each of them, everything is imported once."""
     cells = fixed.cells()
     assert len(cells) == 60
@@ -83,8 +81,7 @@ def test_sixty_models(numbers: list[int], tmp_path: Path) -> None:
     found = program.outcomes_in(tmp_path)
     assert len(found) == len(chosen)
     assert {cell: row.problem or row.message for cell, row in found.items() if row.verdict in FINDINGS} == {}
-    # The others are refused.
-    assert sum(row.verdict == RIGHT for row in found.values()) >= 0.85 * len(chosen) - 1
+    assert sum(row.verdict == RIGHT for row in found.values()) >= least_right
 
 
 @pytest.mark.torch
