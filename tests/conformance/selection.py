@@ -64,7 +64,7 @@ class Lowering:
     @property
     def done(self) -> str:
         """The file that marks its end, from the corpus's folder."""
-        return f"{self.group}/{self.model}/{self.profile}.done"
+        return f"{self}.done"
 
 
 @dataclass(frozen=True)

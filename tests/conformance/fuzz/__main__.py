@@ -33,9 +33,10 @@ def main() -> int:
         corpus.mkdir(parents=True, exist_ok=True)
         seeds.mkdir()
         print("lowering the models ...", flush=True)
+        lowerings = [pair.lowering for pair in chosen()]
         for pair in chosen():
             place = corpus / pair.group / pair.model
-            lower(corpus, pair.lowering, (other.lowering for other in chosen()))
+            lower(corpus, pair.lowering, lowerings)
             compile_missing(place, pair)
             for number, delegate in enumerate(read_delegates(place, pair.target)):
                 (seeds / f"{pair}-{number}.bin").write_bytes(delegate.payload)
