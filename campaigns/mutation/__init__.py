@@ -1,0 +1,1 @@
+"""Planted faults: which tests find each (campaigns/mutation/README.md)."""
