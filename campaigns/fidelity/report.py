@@ -1,0 +1,152 @@
+"""The comparison as a page or on the terminal: scripts/fidelity."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from campaigns.fidelity.comparison import DATA, VELA, Choice, Figure, figures, rows
+from campaigns.fidelity.cpu import page as cpu_page
+from campaigns.fidelity.cpu.comparison import figures as cpu_figures, is_table as is_cpu_table
+from campaigns.fidelity.fitting import LeftOut, kept_errors
+from campaigns.fidelity.networks import NETWORKS
+from campaigns.fidelity.vela import compile_network
+from ethosu_sdk.npu import timing
+from tests.published_systems import system_of
+
+_VERSIONS = ("4.4.1", "4.5.0", "5.0.0", "5.1.0", "5.2.0")
+_TABLES = {
+    "Networks": "networks.csv",
+    "More networks": "networks_more.csv",
+    "Arm's learning path": "learning_path.csv",
+    "Single operators": "single_operators.csv",
+    "Larger single operators": "single_operators_more.csv",
+}
+_INTRODUCTION = f"""# Accuracy of modelled cycles and traffic
+
+`scripts/fidelity` makes this page; do not edit it. It compares published runs of Arm's FVP, which is itself
+cycle-approximate (about 10 %), with the SDK's model and with Vela's own estimate. The networks are rebuilt from
+their public descriptions, with random weights that compress equally well, and compiled with the Vela of the published
+run. The last column shows how far Vela's total for the rebuilt network is from the published one: within 1 %, so
+the streams are practically the same.
+
+`scripts/fit-timing` fits the constants in `npu/timing/fitted.py` to all of these runs together, and then once for
+each network without that network. The errors of the networks that were left out are the error bands.
+
+`scripts/fidelity --data TABLE.csv` compares further published runs, in a table with the columns of those in
+`campaigns/fidelity/data/`. It reports networks that cannot be rebuilt. The known networks are
+{", ".join(f"`{name}`" for name in NETWORKS)}.
+
+Cycles are NPU_ACTIVE. `rd0` and `wr0` are beats of AXI port 0 (Ethos-U85: SRAM), `rd1` and `wr1` of port 1 (EXT).
+Of larger single operators the total is published, which moves in steps of 1,000 cycles. Beats below 50,000 and
+latency-free runs below 2,500 cycles are shown but not judged. `npu/timing/constants.py` has the other constants and
+their sources.
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Compare, and print or write the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, help="a table of published runs instead of the SDK's")
+    parser.add_argument("--write", type=Path, help="the page to write")
+    parser.add_argument(
+        "--versions", action="store_true", help="also Vela's estimate by each of its versions (slow)"
+    )
+    parser.add_argument("--only", default="", metavar="TEXT", help="with --data: the rows that contain it")
+    parser.add_argument(
+        "--own-vela", action="store_true", help="with --data: compile with the SDK's Vela; none is installed"
+    )
+    chosen = parser.parse_args(arguments)
+    if chosen.data is not None:
+        choice = Choice(chosen.only, "" if chosen.own_vela else None)
+        if is_cpu_table(chosen.data):
+            print(cpu_page.table(list(cpu_figures(chosen.data, choice))))
+        else:
+            print(table(list(figures(chosen.data, choice))))
+        return
+    found = {title: list(figures(DATA / name)) for title, name in _TABLES.items()}
+    parts = [_INTRODUCTION, bands([row for part in found.values() for row in part], kept_errors())]
+    parts += [f"## {title}\n\n{table(part)}" for title, part in found.items()]
+    if chosen.versions:
+        parts.append(f"## Vela's own estimate by version\n\n{versions()}")
+    parts.append(cpu_page.sections())
+    page = "\n".join(parts)
+    print(page) if chosen.write is None else chosen.write.write_text(page, encoding="utf-8")
+
+
+def table(found: Sequence[Figure]) -> str:
+    """Figures as a Markdown table; runs that cannot be rebuilt are lines below it."""
+    lines = [
+        "| run | figure | published | model | error | Vela | its error | Vela, rebuilt |",
+        "|---|---|--:|--:|--:|--:|--:|--:|",
+    ]
+    for row in found:
+        if row.why:
+            continue
+        error = _percent(row.error) if row.scored else f"({_percent(row.error)})"
+        estimate = row.published_vela or row.vela
+        vela = "" if estimate is None else f"{estimate:,}"
+        lines.append(
+            f"| {row.run} | {row.what} | {row.published:,} | {row.modelled:,} | {error} | {vela} | "
+            f"{_percent(row.vela_error)} | {_percent(row.rebuilt_vela_error)} |"
+        )
+    skipped = [f"{row.run}: {row.why}" for row in found if row.why]
+    return "\n".join([*lines, "", *skipped, ""])
+
+
+def bands(found: Sequence[Figure], left_out: Sequence[LeftOut]) -> str:
+    """Errors of networks by configuration, beside the bands that the SDK quotes."""
+    lines = [
+        "## Error bands\n",
+        "| configuration | networks | largest error left out of the fit | in the fit | of beats | quoted |",
+        "|---|--:|--:|--:|--:|---|",
+    ]
+    for npu, macs in sorted({(row.npu, row.macs) for row in left_out}):
+        own = [row for row in left_out if (row.npu, row.macs) == (npu, macs)]
+        runs = {row.run for row in own}
+        judged = [row for row in found if row.run in runs and row.scored and row.error is not None]
+        cycles = [abs(row.error or 0) for row in judged if row.what == "cycles"]
+        beats = [abs(row.error or 0) for row in judged if row.what != "cycles"]
+        cells = [
+            f"{npu}-{macs}",
+            str(len({row.network for row in own})),
+            f"{100 * max(abs(row.error) for row in own):.1f} %",
+            f"{100 * max(cycles):.1f} %",
+            f"{100 * max(beats):.1f} %" if beats else "",
+            timing.band(npu, macs),
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    lines += ["", "## Networks left out of the fit", "", "| run | error of its cycles |", "|---|--:|"]
+    lines += [f"| {row.run} | {_percent(row.error)} |" for row in left_out]
+    return "\n".join([*lines, ""])
+
+
+def versions() -> str:
+    """Vela's total of each network by each version of Vela."""
+    lines = [f"| run | published | {' | '.join(_VERSIONS)} |", "|---|--:" + "|--:" * len(_VERSIONS) + "|"]
+    for row in rows(DATA / "networks.csv"):
+        system = system_of(row["npu"], row["mode"])
+        totals = []
+        for version in _VERSIONS:
+            compiled = compile_network(
+                NETWORKS[row["model"]](),
+                version,
+                system.accelerator,
+                system.system_config,
+                system.memory_mode,
+                system.cache_bytes,
+            )
+            totals.append(
+                f"{compiled.vela_total:,} ({_percent(compiled.vela_total / int(row['active']) - 1)})"
+            )
+        lines.append(f"| {row['model']} {row['npu']} | {int(row['active']):,} | {' | '.join(totals)} |")
+    return "\n".join([*lines, "", f"The published runs were compiled with {VELA}.", ""])
+
+
+def _percent(share: float | None) -> str:
+    return "" if share is None else f"{100 * share:+.1f} %"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The firmware's kernels and the zoo on Arm's prebuilt runner beside our firmware."""
