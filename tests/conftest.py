@@ -1,4 +1,4 @@
-"""What all tests share: the zoo compiled once for the whole session, and the oracles.
+"""What all tests share: the zoo compiled once, what they keep between runs, and the oracles.
 
 With pytest-xdist every worker is a session of its own; a folder beside theirs, with a lock, is common to all.
 """
@@ -12,13 +12,14 @@ from typing import Any
 import pytest
 from numpy.typing import NDArray
 
+from ethosu_sdk import tools
 from ethosu_sdk.aot import CompileOutput, CompileRequest, compile_model
 from ethosu_sdk.aot.facts import crossing
 from ethosu_sdk.files import locks, writing
 from ethosu_sdk.program_options import ProgramOptions
 from ethosu_sdk.simulators import host
 from ethosu_sdk.targets import parse_target
-from tests import own_qemu as corstone_qemu, warm
+from tests import kept, own_qemu as corstone_qemu, warm
 from tests.oracles import chain
 from tests.oracles.tosa import TosaModel, tosa_model
 from tests.places import ROOT
@@ -26,6 +27,7 @@ from tests.places import ROOT
 DEFAULT_TARGET = "ethos-u55-128"
 
 ZooPte = Callable[..., CompileOutput]
+KeptFolder = Callable[..., Path]
 ExpectedOutputs = Callable[[CompileOutput, Sequence[NDArray[Any]]], list[NDArray[Any]]]
 
 
@@ -38,36 +40,84 @@ def shared_folder(tmp_path_factory: pytest.TempPathFactory, request: pytest.Fixt
     return writing.make_directory(base / "shared")
 
 
-@pytest.fixture(scope="session", autouse=True)
-def own_surroundings(shared_folder: Path) -> Iterator[None]:
-    """Keep the SDK's cache inside of the test session: nothing is found that an earlier one left.
+@pytest.fixture(scope="session")
+def test_cache(shared_folder: Path) -> Path:
+    """The folder that is kept between runs, and common to the workers: see :mod:`tests.kept`."""
+    with locks.locked(shared_folder):
+        if not (shared_folder / "cache-is-tidy").exists():
+            kept.drop_unused()
+            (shared_folder / "cache-is-tidy").touch()
+    return kept.root()
 
-    QEMU's plugin is built there, as scripts/setup does. The width and the colours of the terminal that the tests are
-    started from do not reach them either.
+
+@pytest.fixture(scope="session", autouse=True)
+def own_surroundings(test_cache: Path) -> Iterator[None]:
+    """Keep the SDK's cache in the tests' own: nothing is found that its user left, nor QEMU's plugin.
+
+    The width and the colours of the terminal that the tests are started from do not reach them either.
     """
     with pytest.MonkeyPatch.context() as patch:
         for name in ("COLUMNS", "LINES", "FORCE_COLOR", "NO_COLOR"):
             patch.delenv(name, raising=False)
-        patch.setenv("ETHOSU_SDK_CACHE", str(shared_folder / "cache"))
-        subprocess.run([ROOT / "scripts" / "build-qemu-plugin"], check=True, capture_output=True, timeout=120)
+        patch.setenv("ETHOSU_SDK_CACHE", str(test_cache / "sdk"))
         yield
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """A test that starts QEMU finds its plugin, before any other fixture runs a program."""
+    if item.get_closest_marker("qemu") and isinstance(item, pytest.Function):
+        item.fixturenames.insert(0, "qemu_plugin")
+
+
 @pytest.fixture(scope="session")
-def zoo_pte(shared_folder: Path) -> ZooPte:
-    """``zoo_pte(name, target="ethos-u55-128", io="float")``: the compiled zoo model, once per session."""
+def qemu_plugin(test_cache: Path, own_surroundings: None) -> Iterator[Path]:
+    """QEMU's plugin that counts blocks."""
+    command = [
+        "env",
+        f"ETHOSU_SDK_CACHE={test_cache / 'plugin'}",
+        str(ROOT / "scripts" / "build-qemu-plugin"),
+    ]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120)
+    path = Path(done.stdout.strip())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ETHOSU_SDK_QEMU_PLUGIN", str(path))
+        tools.probe.cache_clear()
+        yield path
+
+
+@pytest.fixture(scope="session")
+def kept_folder(
+    shared_folder: Path, test_cache: Path, tmp_path_factory: pytest.TempPathFactory
+) -> KeptFolder:
+    """``kept_folder(name, make, *parts, own=False)``: a folder of this session as ``make(folder)`` left it.
+
+    It did so in this run, or in an earlier one from the same sources of the SDK and its firmware, the same module of
+    `make`, and the same `parts`, which are texts and files. With `own` no other worker has it.
+    """
+
+    def folder(name: str, make: Callable[[Path], object], *parts: str | Path, own: bool = False) -> Path:
+        return kept.folder((tmp_path_factory.mktemp(name) if own else shared_folder) / name, make, *parts)
+
+    return folder
+
+
+@pytest.fixture(scope="session")
+def zoo_pte(shared_folder: Path, test_cache: Path) -> ZooPte:
+    """``zoo_pte(name, target="ethos-u55-128", io="float")``: the compiled zoo model, kept between runs."""
 
     def compiled(name: str, target: str = DEFAULT_TARGET, io: str = "float") -> CompileOutput:
-        folder = writing.make_directory(shared_folder / "zoo" / f"{name}-{target}-{io}")
-        facts = folder / "facts.json"
-        with locks.locked(folder):
-            if not facts.is_file():
-                request = CompileRequest(
-                    f"zoo:{name}", parse_target(target), folder, options=ProgramOptions(io=io)
-                )
-                with warm.compilers():
-                    facts.write_text(crossing.to_text(compile_model(request)), encoding="utf-8")
-        return crossing.from_json(CompileOutput, json.loads(facts.read_text(encoding="utf-8")))
+        def make(folder: Path) -> None:
+            request = CompileRequest(
+                f"zoo:{name}", parse_target(target), folder, options=ProgramOptions(io=io)
+            )
+            with warm.compilers():
+                facts = crossing.to_text(compile_model(request))
+            (folder / "facts.json").write_text(facts, encoding="utf-8")
+
+        place = writing.make_directory(shared_folder / "zoo") / f"{name}-{target}-{io}"
+        folder = kept.folder(place, make, basis=kept.compiler())
+        facts = (folder / "facts.json").read_text(encoding="utf-8")
+        return crossing.from_json(CompileOutput, json.loads(facts))
 
     return compiled
 
@@ -79,9 +129,9 @@ def own_qemu() -> Path:
 
 
 @pytest.fixture(scope="session")
-def host_runner(shared_folder: Path) -> Path:
-    """The program that runs ExecuTorch's C++ runtime, built once per session."""
-    return host.build_runner(shared_folder / "host-runner")
+def host_runner(test_cache: Path) -> Path:
+    """The program that runs ExecuTorch's C++ runtime."""
+    return host.build_runner(writing.make_directory(test_cache / "sdk" / host.CACHE_PART))
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,7 @@ _PACKAGES_MISSING = 4
 
 
 def built() -> Path:
-    """What the environment names, else the one in the user's cache: the tests' own cache does not last."""
+    """What the environment names, else the one in the user's cache: it takes long, and serves all checkouts."""
     if chosen := os.environ.get(VARIABLE):
         return Path(chosen)
     command = ["env", "-u", "ETHOSU_SDK_CACHE", str(ROOT / "scripts" / "build-qemu")]

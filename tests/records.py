@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from ethosu_sdk import schema
+from ethosu_sdk.records import kinds
 from tests.integration.cli import Outcome
 from tests.places import ROOT
 
@@ -18,9 +19,21 @@ def read(path: Path) -> Record:
     return record
 
 
+def valid(path: Path) -> Record:
+    """The same, when it is as its schema says."""
+    record = read(path)
+    assert schema.problems(record) == []
+    return record
+
+
 def example(name: str) -> Record:
     """The record of an example of a schema."""
     return read(EXAMPLES / f"{name}.json")
+
+
+def content(name: str) -> Any:
+    """The same as the object of its class."""
+    return kinds.content(example(name))
 
 
 def printed(outcome: Outcome, code: int = 0) -> Record:

@@ -1,7 +1,8 @@
-"""The corpus, lowered once per test session and group, and the size of the run."""
+"""The corpus, lowered and compiled once for each state of what shapes it, and kept between runs."""
 
 import csv
 import fcntl
+import functools
 import os
 import sys
 from collections.abc import Callable, Iterable
@@ -11,12 +12,25 @@ from pathlib import Path
 import pytest
 
 from ethosu_sdk import proc
-from ethosu_sdk.files import writing
-from tests.conformance.lower import compile_missing
-from tests.conformance.selection import ALL_GROUPS, FULL, Lowering, Pair, profile_of
+from tests import kept
+from tests.conformance.selection import ALL_GROUPS, Pair, profile_of
 from tests.places import ROOT
 
 _TIME_LIMIT_S = 2700
+_SDK, _HERE = ROOT / "sdk" / "ethosu_sdk", Path(__file__).parent
+# What a lowered graph and Vela's payload depend on.
+SOURCES = (
+    *(_SDK / "aot").rglob("*.py"),
+    *(_SDK / name for name in ("program_options.py", "targets.py", "targets.toml")),
+    *(_HERE / "models").glob("*.py"),
+    *(_HERE / f"{name}.py" for name in ("lower", "targets", "tosa_graph", "tosa_graphs", "tosa_operators")),
+)
+
+
+@functools.cache
+def kept_folder() -> Path:
+    """The folder of the corpus."""
+    return kept.shared("conformance", SOURCES)
 
 
 @dataclass(frozen=True)
@@ -34,64 +48,50 @@ class Delegate:
 Corpus = Callable[[Pair], list[Delegate]]
 
 
-def read_delegates(folder: Path, target: str) -> list[Delegate]:
-    """The delegates of the model in `folder` for a target, in order."""
-    graphs = sorted(folder.glob(f"{profile_of(target)}-*.tosa"))
+def delegates_of(pair: Pair, others: Iterable[Pair] = ()) -> list[Delegate]:
+    """The delegates of a model for a target, in order: made now, with `others` that nobody is making, or kept."""
+    folder = kept_folder()
+    make(folder, pair, others)
     return [
         Delegate(
             graph.read_bytes(),
-            graph.with_suffix(f".{target}.bin").read_bytes(),
-            list(csv.DictReader(graph.with_suffix(f".{target}.csv").read_text().splitlines())),
+            graph.with_suffix(f".{pair.target}.bin").read_bytes(),
+            list(csv.DictReader(graph.with_suffix(f".{pair.target}.csv").read_text().splitlines())),
         )
-        for graph in graphs
+        for graph in sorted((folder / pair.group / pair.model).glob(f"{profile_of(pair.target)}-*.tosa"))
     ]
 
 
-def lowerings_of(items: Iterable[pytest.Item]) -> list[Lowering]:
+def make(folder: Path, wanted: Pair, others: Iterable[Pair]) -> None:
+    """Have a pair made in `folder`, and `others` that nobody is making; wait for that pair alone.
+
+    The second try is for a pair that is none of those for which another process has locked its group.
+    """
+    for _ in range(2):
+        if (folder / wanted.done).is_file():
+            return
+        words = dict.fromkeys(pair.path for pair in (wanted, *others) if not (folder / pair.done).is_file())
+        argv = [sys.executable, "-m", "tests.conformance.lower", str(folder), *words]
+        proc.run(argv, cwd=ROOT, timeout_s=_TIME_LIMIT_S, log=folder / f"lower-{os.getpid()}.log")
+        with (folder / wanted.group / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+    assert (folder / wanted.done).is_file(), f"the process that was making {wanted} failed"
+
+
+def pairs_of(items: Iterable[pytest.Item]) -> list[Pair]:
     """What the tests of a session need, the largest groups first."""
     parameters = (
         item.callspec.params
         for item in items
         if isinstance(item, pytest.Function) and hasattr(item, "callspec")
     )
-    pairs = (row.get("pair") for row in parameters)
-    found = dict.fromkeys(pair.lowering for pair in pairs if isinstance(pair, Pair))
+    found = dict.fromkeys(pair for row in parameters if isinstance(pair := row.get("pair"), Pair))
     return sorted(found, key=lambda row: ALL_GROUPS.index(row.group))
 
 
-def lower(folder: Path, wanted: Lowering, others: Iterable[Lowering]) -> None:
-    """Have a model lowered into `folder`, and `others` that nobody is lowering; wait for that model alone.
-
-    The second try is for a model that is none of those for which another process has locked its group.
-    """
-    for _ in range(2):
-        if (folder / wanted.done).is_file():
-            return
-        argv = [sys.executable, "-m", "tests.conformance.lower", str(folder), *map(str, (wanted, *others))]
-        proc.run(argv, cwd=ROOT, timeout_s=_TIME_LIMIT_S, log=folder / f"lower-{os.getpid()}.log")
-        with (folder / wanted.group / "lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-    assert (folder / wanted.done).is_file(), f"the process that was lowering {wanted} failed"
-
-
 @pytest.fixture(scope="session")
-def corpus(shared_folder: Path, request: pytest.FixtureRequest) -> Corpus:
-    """``corpus(pair)``: the delegates of a model for a target. The first call lowers, and Vela compiles what is asked
-    for.
-
-    Workers of pytest-xdist share the work by groups. The environment variable ETHOSU_SDK_CORPUS names a folder
-    that keeps what is lowered for later sessions.
-    """
-    kept = os.environ.get("ETHOSU_SDK_CORPUS")
-    folder = writing.make_directory(
-        (Path(kept) if kept else shared_folder / "conformance") / ("full" if FULL else "quick")
-    )
-    needed = lowerings_of(request.session.items)
-
-    def delegates(pair: Pair) -> list[Delegate]:
-        lower(folder, pair.lowering, needed)
-        place = folder / pair.group / pair.model
-        compile_missing(place, pair)
-        return read_delegates(place, pair.target)
-
-    return delegates
+def corpus(request: pytest.FixtureRequest) -> Corpus:
+    """``corpus(pair)``: the delegates of a model for a target. The first call makes what the session needs; workers
+    of pytest-xdist share the work by groups."""
+    needed = pairs_of(request.session.items)
+    return lambda pair: delegates_of(pair, needed)

@@ -1,12 +1,12 @@
-"""Child process: lowers models and leaves TOSA graphs behind.
+"""Child process: lowers models, has Vela compile them, and leaves the results behind.
 
-Usage: python -m tests.conformance.lower FOLDER GROUP/MODEL/PROFILE... For each profile (u55 or u85), the folder
-GROUP/MODEL in FOLDER gets the TOSA graph ``u55-N.tosa`` of each delegate N, and then ``u55.done``. Groups that
-another process has locked are left to it. It is a process of its own because the tools print, warn and may end it.
+Usage: python -m tests.conformance.lower FOLDER GROUP/MODEL/TARGET... It is a process of its own because the tools
+print, warn and may end it, and because a test that finds everything in the cache needs none of them.
 
 ExecuTorch knows two profiles of operators: the TOSA graphs of Ethos-U55 and U65 are the same, those of U85 differ.
-So a model is lowered twice. Vela compiles a graph for a target when a test asks for it (:func:`compile_missing`), to
-the payload ``u55-N.TARGET.bin`` and its table of layers ``u55-N.TARGET.csv``.
+So a model is lowered at most twice: the folder GROUP/MODEL gets the TOSA graph ``u55-N.tosa`` of each delegate N, and
+then ``u55.done``. For each target it gets Vela's payload ``u55-N.TARGET.bin`` and table of layers
+``u55-N.TARGET.csv``, and then ``TARGET.done``. Groups that another process has locked are left to it.
 """
 
 import fcntl
@@ -16,14 +16,14 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ethosu_sdk.aot.lowering import acceleration, exporting, quantizing, to_pte
 from ethosu_sdk.aot.vela.capture import spaceless_directory
 from ethosu_sdk.files import writing
 from tests.conformance.models import GROUPS
 from tests.conformance.models.case import BRANCHES, Case, Integers, Shape
-from tests.conformance.selection import PROFILES, Lowering, Pair, profile_of
+from tests.conformance.selection import PROFILES, Pair, profile_of
 from tests.conformance.targets import executorch_target
 from tests.conformance.tosa_operators import GRAPHS, NUMERIC
 
@@ -32,9 +32,17 @@ _AMPLITUDE = 4.0
 _OFFSET = 0.5  # without it the mean of a whole tensor would have a range of almost nothing
 
 
-def compile_for(target: str, tosa: bytes, extra_flags: Sequence[str] = ()) -> tuple[bytes, bytes]:
-    """The delegate payload of a TOSA graph for a target, and Vela's table of layers."""
-    with warnings.catch_warnings():  # of ExecuTorch's modules, where a test calls this
+class Compiled(NamedTuple):
+    """What Vela makes of a TOSA graph: the delegate's payload, the table of layers, and a debug database if asked."""
+
+    payload: bytes
+    layers: bytes
+    debug_xml: bytes
+
+
+def compile_for(target: str, tosa: bytes, extra_flags: Sequence[str] = ()) -> Compiled:
+    """Compile a TOSA graph for a target."""
+    with warnings.catch_warnings(), acceleration.quick_imports():  # warnings where a test calls this
         warnings.simplefilter("ignore")
         from executorch.backends.arm.arm_vela import vela_compile
 
@@ -43,7 +51,8 @@ def compile_for(target: str, tosa: bytes, extra_flags: Sequence[str] = ()) -> tu
         flags = [*spec.compiler_flags, *extra_flags, "--verbose-performance"]
         result = vela_compile(tosa, flags, intermediate_path=folder)
         (table,) = Path(folder, "output").glob("*_per-layer.csv")
-        return bytes(result.processed_bytes), table.read_bytes()
+        debug_xml = b"".join(path.read_bytes() for path in Path(folder, "output").glob("*_debug.xml"))
+        return Compiled(bytes(result.processed_bytes), table.read_bytes(), debug_xml)
 
 
 @contextmanager
@@ -113,55 +122,56 @@ def tosa_graphs(case: Case, target: str) -> list[bytes]:
     return graphs
 
 
-def write(place: Path, profile: str, graphs: Sequence[bytes]) -> None:
-    """Leave a model's graphs in `place`."""
-    place.mkdir(parents=True, exist_ok=True)
-    for number, tosa in enumerate(graphs):
-        (place / f"{profile}-{number}.tosa").write_bytes(tosa)
-
-
 def compile_missing(place: Path, pair: Pair) -> None:
     """Compile the graphs in `place` for the target of `pair`, unless somebody has."""
     flags = () if pair.group == NUMERIC else GROUPS[pair.group][pair.model].flags
     for graph in sorted(place.glob(f"{profile_of(pair.target)}-*.tosa")):
         made = graph.with_suffix(f".{pair.target}.bin")
-        if made.is_file():
-            continue
-        payload, table = compile_for(pair.target, graph.read_bytes(), flags)
-        # The payload last: where it is, the table is too.
-        writing.write_bytes(graph.with_suffix(f".{pair.target}.csv"), table)
-        writing.write_bytes(made, payload)
+        if not made.is_file():
+            compiled = compile_for(pair.target, graph.read_bytes(), flags)
+            # The payload last: where it is, the table is too.
+            writing.write_bytes(graph.with_suffix(f".{pair.target}.csv"), compiled.layers)
+            writing.write_bytes(made, compiled.payload)
 
 
-def lower(place: Path, lowering: Lowering) -> None:
-    """Lower a model into `place`, unless somebody has."""
-    done = place / lowering.done
-    if not done.is_file():
-        made = (
-            [GRAPHS[lowering.model].make()]
-            if lowering.group == NUMERIC
-            else tosa_graphs(GROUPS[lowering.group][lowering.model], PROFILES[lowering.profile])
+def make(folder: Path, pair: Pair) -> None:
+    """Lower and compile a pair, as far as nobody has."""
+    place, profile = writing.make_directory(folder / pair.group / pair.model), profile_of(pair.target)
+    lowered = place / f"{profile}.done"
+    if not lowered.is_file():
+        graphs = (
+            [GRAPHS[pair.model].make()]
+            if pair.group == NUMERIC
+            else tosa_graphs(GROUPS[pair.group][pair.model], PROFILES[profile])
         )
-        write(place / lowering.group / lowering.model, lowering.profile, made)
-        done.touch()
+        for number, tosa in enumerate(graphs):
+            (place / f"{profile}-{number}.tosa").write_bytes(tosa)
+        lowered.touch()
+    compile_missing(place, pair)
+    (folder / pair.done).touch()
 
 
 @acceleration.rare_collections()
 def main() -> None:
-    """Lower what the command line names, but for groups that somebody is lowering."""
+    """Make what the command line names, but for groups that another process has. Only the first pair must succeed:
+    the others are asked for again by their own tests."""
     import torch
 
     torch.set_num_threads(1)  # the models are small: more threads only wait for each other
-    folder, lowerings = Path(sys.argv[1]), [Lowering(*word.split("/")) for word in sys.argv[2:]]
-    for group in dict.fromkeys(lowering.group for lowering in lowerings):
+    folder, pairs = Path(sys.argv[1]), [Pair(*word.split("/")) for word in sys.argv[2:]]
+    for group in dict.fromkeys(pair.group for pair in pairs):
         writing.make_directory(folder / group)
         with (folder / group / "lock").open("w") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 continue
-            for lowering in (row for row in lowerings if row.group == group):
-                lower(folder, lowering)
+            for pair in (row for row in pairs if row.group == group and not (folder / row.done).is_file()):
+                try:
+                    make(folder, pair)
+                except Exception:
+                    if pair == pairs[0]:
+                        raise
 
 
 if __name__ == "__main__":

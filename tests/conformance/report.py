@@ -87,7 +87,7 @@ def per_target(results: Iterable[Result]) -> Mapping[str, Mapping[str, Tally]]:
     """Group → target → how many of its models are exact; ``mobilenet`` and ``mobilenet-size`` among the groups."""
     found: dict[str, dict[str, Tally]] = defaultdict(lambda: defaultdict(Tally))
     for result in results:
-        if result.module == "test_models" and result.function == "test_outputs_equal_the_reference":
+        if result.module == "test_models" and result.function == "test_outputs_pieces_and_hazards":
             group, _, target = result.parameters.split("-", 2)
             found[group][target].add(result.passed)
         elif result.module == "test_mobilenet" and result.parameters:
@@ -171,7 +171,7 @@ suite checks that they show without this.
 
 {versions}
 
-The TOSA version is {tosa}. `scripts/npu-conformance` runs the comparison again. `scripts/test` includes a quick
+The TOSA version is {tosa}. `scripts/npu-conformance` runs the comparison again. The tests include a quick
 set: each model on one configuration per generation of the command stream.
 """
 

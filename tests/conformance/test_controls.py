@@ -42,9 +42,8 @@ class Comparison:
 
     def differing(self, payload: bytes | None = None) -> float:
         """The part of the elements that differ, with another payload if one is given."""
-        differing, total = differing_elements(
-            payload or self.payload, self.tosa, self.oracle, self.int32_range
-        )
+        program = npu.load(payload or self.payload)
+        differing, total = differing_elements(program, self.tosa, self.oracle, self.int32_range)
         return differing / total
 
 

@@ -67,7 +67,7 @@ def test_outputs_equal_the_reference(
 ) -> None:
     lowered = mobilenet(target)
     own = target in PROFILES.values()
-    payload = lowered.payload if own else compile_for(target, lowered.tosa)[0]
+    payload = lowered.payload if own else compile_for(target, lowered.tosa).payload
     equals_the_reference(payload, lowered.tosa, tosa)
 
 
@@ -77,8 +77,8 @@ def test_outputs_equal_the_reference_with_little_memory(
     mobilenet: Callable[[str], MobileNet], tosa: TosaModel, target: str
 ) -> None:
     lowered = mobilenet(target)
-    payload, _ = compile_for(target, lowered.tosa, FOR_SIZE)
-    usual, _ = compile_for(target, lowered.tosa)
+    payload = compile_for(target, lowered.tosa, FOR_SIZE).payload
+    usual = compile_for(target, lowered.tosa).payload
     scratch = [npu.load(blob).blocks.scratch_bytes for blob in (payload, usual)]
     assert scratch[0] < scratch[1]
     equals_the_reference(payload, lowered.tosa, tosa)

@@ -1,16 +1,10 @@
 """Files are opened by `files/opening.py`, records read by `results/reading.py`; exceptions are listed."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
-from tests.places import ROOT
-
-PACKAGE = ROOT / "sdk" / "ethosu_sdk"
+from tests.contract.sources import PACKAGE, nodes, offenders, python_files
 
 # Who writes past the door, and why that follows no link.
 WRITES = {
@@ -50,7 +44,7 @@ _WRITING = ("write_text", "write_bytes", "touch")
 
 
 def calls(path: Path) -> Iterator[tuple[str, ast.Call]]:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes(path):
         if isinstance(node, ast.Call):
             yield ast.unparse(node.func), node
 
@@ -85,18 +79,18 @@ def reads(path: Path) -> list[str]:
     return [call for call, _ in calls(path) if call.endswith(("read_json", "parse_record"))]
 
 
-def names() -> list[str]:
-    return [path.relative_to(PACKAGE).as_posix() for path in sorted(PACKAGE.rglob("*.py"))]
+def name_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).as_posix()
 
 
-@pytest.mark.parametrize("name", names())
-def test_what_is_written_goes_through_the_door(name: str) -> None:
-    found = writes(PACKAGE / name)
-    assert not found or name in WRITES, f"{name}: {found}: use files/opening.py or files/writing.py"
+def room_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0]
 
 
-def test_the_table_of_writers_has_no_stale_row() -> None:
-    assert [name for name in WRITES if not writes(PACKAGE / name)] == []
+def test_what_is_written_goes_through_the_door() -> None:
+    """files/opening.py or files/writing.py."""
+    found = offenders([path for path in python_files() if name_of(path) not in WRITES], writes)
+    assert not found, found
 
 
 # The rooms that commands are made of.
@@ -114,15 +108,29 @@ COMMANDS = (
 )
 
 
-@pytest.mark.parametrize("name", [name for name in names() if name.split("/")[0] in COMMANDS])
-def test_commands_read_records_through_one_door(name: str) -> None:
-    found = reads(PACKAGE / name)
-    assert not found or name in READS, f"{name}: use results.read, which holds a record against its manifest"
+def test_commands_read_records_through_one_door() -> None:
+    """results.read, which holds a record against its manifest."""
+    assert {room_of(path) for path in python_files()} >= {*COMMANDS}
+    commands = [path for path in python_files() if room_of(path) in COMMANDS and name_of(path) not in READS]
+    found = offenders(commands, reads)
+    assert not found, found
 
 
-def test_every_room_of_commands_is_there() -> None:
-    assert {name.split("/")[0] for name in names()} >= {*COMMANDS}
-
-
-def test_the_table_of_readers_has_no_stale_row() -> None:
+def test_the_tables_have_no_stale_row() -> None:
+    assert [name for name in WRITES if not writes(PACKAGE / name)] == []
     assert [name for name in READS if not reads(PACKAGE / name)] == []
+
+
+def test_planted_calls_are_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "planted.py"
+    path.write_text(
+        "open(name)\nopen(name, 'rb')\nopen(name, 'wb')\nos.open(name, os.O_WRONLY)\n"
+        "path.write_text('')\nwriting.write_text(path, '')\nnp.save(path, array)\nfiles.read_json(path)\n"
+    )
+    assert writes(path) == [
+        "open at line 3",
+        "os.open at line 4",
+        "path.write_text at line 5",
+        "np.save at line 7",
+    ]
+    assert reads(path) == ["files.read_json"]

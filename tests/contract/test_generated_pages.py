@@ -1,7 +1,5 @@
 """Pages that are made from the program hold all of it."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The manifest of the firmware's kernels against the operators' schemas, as torch and ExecuTorch register them."""
 
-from __future__ import annotations
-
 import importlib
 
 import pytest

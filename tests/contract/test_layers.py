@@ -7,15 +7,14 @@ no two of them import each other, directly or through others.
 import ast
 import functools
 import re
+import sys
 from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 
-import pytest
-
+from tests.contract.sources import PACKAGE, nodes, offenders, python_files, text
 from tests.places import ROOT
 
-PACKAGE = ROOT / "sdk" / "ethosu_sdk"
 FIRMWARE = ROOT / "firmware"
 
 BASE = {
@@ -84,17 +83,12 @@ def units(package: Path) -> set[str]:
     }
 
 
-def python_files() -> list[Path]:
-    return sorted(PACKAGE.rglob("*.py"))
-
-
 @functools.cache
 def imports(path: Path) -> tuple[tuple[str, bool], ...]:
     """(module or what is taken from one, whether at module level) for every import in a file."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    top = {id(node) for node in tree.body}
+    top = {id(node) for node in nodes(path)[0].body}
     found = []
-    for node in ast.walk(tree):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             found += [(alias.name, id(node) in top) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -113,21 +107,19 @@ def imported_rooms(path: Path) -> set[str]:
     return rooms - {"__version__"}
 
 
-@pytest.mark.parametrize("path", python_files(), ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_imports_follow_the_layers(path: Path) -> None:
-    room = room_of(path)
-    if room == "__init__":
-        return
-    assert imported_rooms(path) - {room} - rights(room) == set(), f"{room} may not import these"
+def forbidden(path: Path, room: str) -> set[str]:
+    """What a file of `room` imports and may not."""
+    found = imported_rooms(path) - {room} - rights(room)
     if room == "npu":
-        third = {module.split(".")[0] for module, _ in imports(path)} & {
-            *SLOW,
-            "rich",
-            "typer",
-            "ethosu",
-            "numpy",
-        }
-        assert third <= NPU_THIRD_PARTY
+        packages = {module.split(".")[0] for module, _ in imports(path)}
+        found |= packages - sys.stdlib_module_names - {"ethosu_sdk"} - NPU_THIRD_PARTY
+    return found
+
+
+def test_imports_follow_the_layers() -> None:
+    files = [path for path in python_files() if room_of(path) != "__init__"]
+    found = offenders(files, lambda path: forbidden(path, room_of(path)))
+    assert not found, found
 
 
 def test_every_room_has_a_layer() -> None:
@@ -186,15 +178,18 @@ def packages() -> list[Path]:
     return [path.parent for path in python_files() if path.name == "__init__.py"]
 
 
-@pytest.mark.parametrize("package", packages(), ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_units_of_a_package_have_no_circle(package: Path) -> None:
+def circles_below(package: Path) -> list[set[str]]:
     name = ".".join(("ethosu_sdk", *package.relative_to(PACKAGE).parts))
     graph = unit_imports(package, name)
-    if (
-        package == PACKAGE
-    ):  # every module may know the version; the functions of `api` are loaded when they are used
+    if package == PACKAGE:
+        # every module may know the version; the functions of `api` are loaded when they are used
         graph = {room: others - {"__init__"} for room, others in graph.items()}
-    assert circles(graph) == []
+    return circles(graph)
+
+
+def test_units_of_a_package_have_no_circle() -> None:
+    found = offenders(packages(), circles_below)
+    assert not found, found
 
 
 def test_planted_circles_are_found(tmp_path: Path) -> None:
@@ -210,28 +205,35 @@ def test_planted_circles_are_found(tmp_path: Path) -> None:
         "whole/part.py": "from planted.whole import g\n",
         "fine.py": "from planted import low, whole\nfrom planted.low import leaf\n",
     }
-    for name, text in files.items():
+    for name, content in files.items():
         path = tmp_path / "planted" / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        path.write_text(content, encoding="utf-8")
     assert circles(unit_imports(tmp_path / "planted", "planted")) == [{"high", "middle", "low"}]
     assert circles(unit_imports(tmp_path / "planted" / "whole", "planted.whole")) == [{"__init__", "part"}]
     assert circles(unit_imports(tmp_path / "planted" / "low", "planted.low")) == []
 
 
-def test_planted_imports_of_a_reader_are_refused(tmp_path: Path) -> None:
+def slow_at_start(path: Path) -> set[str]:
+    return {module.split(".")[0] for module, top in imports(path) if top} & SLOW
+
+
+def test_slow_modules_are_imported_where_they_are_used() -> None:
+    found = offenders(python_files(), slow_at_start)
+    assert not found, found
+
+
+def test_planted_imports_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "planted.py"
     path.write_text(
-        "from ethosu_sdk import __version__, npu\ndef f():\n    import ethosu_sdk.steps.run\n",
+        "import torch.nn\nfrom ethosu_sdk import __version__, npu\n"
+        "def f():\n    import ethosu_sdk.steps.run, tosa_reference_model, rich.text, numpy, sys\n",
         encoding="utf-8",
     )
-    assert imported_rooms(path) - rights("readers") == {"npu", "steps"}
-
-
-@pytest.mark.parametrize("path", python_files(), ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_slow_modules_are_imported_where_they_are_used(path: Path) -> None:
-    at_start = {module.split(".")[0] for module, top in imports(path) if top}
-    assert not at_start & SLOW
+    assert forbidden(path, "readers") == {"npu", "steps"}
+    assert forbidden(path, "npu") == {"steps", "torch", "tosa_reference_model", "rich"}
+    assert slow_at_start(path) == {"torch"}
+    assert offenders([path], slow_at_start) == f"{path}: {{'torch'}}"
 
 
 # What computes outputs knows nothing of cycles, traffic or hazards.
@@ -262,18 +264,23 @@ def test_what_the_npu_computes_does_not_depend_on_what_it_costs() -> None:
     assert all((npu / name).is_dir() or (npu / f"{name}.py").is_file() for name in OUTPUTS)
 
 
-def test_one_door_to_the_terminal() -> None:
+def rich_by_hand(path: Path) -> set[str]:
     """Rich's own console and escape let the codes through that console/terminal.py stops."""
+    found = {
+        alias.name
+        for node in nodes(path)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("rich")
+        for alias in node.names
+    }
+    used_as_type = path == PACKAGE / "steps" / "inspect" / "inspect_command.py"  # below TYPE_CHECKING
+    return found & ({"escape", "Text"} | (set() if used_as_type else {"Console"}))
+
+
+def test_one_door_to_the_terminal() -> None:
     door = PACKAGE / "console" / "terminal.py"
-    for path in set(python_files()) - {door}:
-        found = {
-            alias.name
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("rich")
-            for alias in node.names
-        }
-        used_as_type = path == PACKAGE / "steps" / "inspect" / "inspect_command.py"  # below TYPE_CHECKING
-        assert not found & ({"escape", "Text"} | (set() if used_as_type else {"Console"})), path
+    assert rich_by_hand(door)
+    found = offenders([path for path in python_files() if path != door], rich_by_hand)
+    assert not found, found
 
 
 # Folder of the firmware → the folders whose headers it may include.
@@ -298,17 +305,32 @@ def firmware_files() -> list[Path]:
     )
 
 
-@pytest.mark.parametrize("path", firmware_files(), ids=lambda path: str(path.relative_to(FIRMWARE)))
-def test_firmware_includes_follow_the_layers(path: Path) -> None:
-    folder = path.relative_to(FIRMWARE).parts[0]
-    for name in _INCLUDE.findall(path.read_text(encoding="utf-8")):
-        first = name.split("/")[0]
-        if first in FIRMWARE_ALLOWED:
-            assert first in FIRMWARE_ALLOWED[folder], f"{folder} may not include {name}"
+def foreign_headers(path: Path, folder: str) -> list[str]:
+    return [
+        name
+        for name in _INCLUDE.findall(text(path))
+        if (first := name.split("/")[0]) in FIRMWARE_ALLOWED and first not in FIRMWARE_ALLOWED[folder]
+    ]
+
+
+def test_firmware_includes_follow_the_layers() -> None:
+    found = offenders(
+        firmware_files(), lambda path: foreign_headers(path, path.relative_to(FIRMWARE).parts[0])
+    )
+    assert not found, found
+
+
+def board_by_preprocessor(path: Path) -> list[str]:
+    return [line for line in text(path).splitlines() if line.startswith("#if") and "CORSTONE" in line]
 
 
 def test_boards_differ_by_file_and_not_by_preprocessor() -> None:
-    for path in firmware_files():
-        assert "CORSTONE" not in " ".join(
-            line for line in path.read_text(encoding="utf-8").splitlines() if line.startswith("#if")
-        ), path
+    found = offenders(firmware_files(), board_by_preprocessor)
+    assert not found, found
+
+
+def test_planted_lines_of_the_firmware_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "planted.cpp"
+    path.write_text('#include "app/main.hpp"\n#include "hal/hal.hpp"\n#if CORSTONE_300\n#endif\n')
+    assert foreign_headers(path, "runtime") == ["app/main.hpp"]
+    assert board_by_preprocessor(path) == ["#if CORSTONE_300"]

@@ -1,7 +1,5 @@
 """The firmware's marks: what the firmware has and calls against what the host looks for."""
 
-from __future__ import annotations
-
 import re
 
 from ethosu_sdk import protocol, resources

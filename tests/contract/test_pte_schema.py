@@ -1,9 +1,6 @@
 """The SDK's view of the `.pte` format against ExecuTorch's own: its schema files and its Python reader."""
 
-from __future__ import annotations
-
 import functools
-import importlib.util
 import json
 import re
 import warnings
@@ -17,25 +14,22 @@ from ethosu_sdk import proc, pte, resources, tools
 from ethosu_sdk.files import writing
 from ethosu_sdk.pte import fbs, schema
 from ethosu_sdk.pte.scalar_types import NUMPY_TYPES, RECORD_TYPES, SCALAR_TYPES
+from tests import installed
 from tests.places import GOLDEN_PTE, ROOT
 from tests.pte_files import NAMES, golden
 
 pytestmark = pytest.mark.torch
 
 
-def schema_text(name: str) -> str:
-    """A schema file of the installed package, without comments; the package is not imported."""
-    spec = importlib.util.find_spec("executorch")
-    assert spec is not None
-    (folder,) = spec.submodule_search_locations or []
-    text = (Path(folder) / "schema" / name).read_text(encoding="utf-8")
-    return re.sub(r"//[^\n]*", "", text)
+def schema_text(path: str) -> str:
+    """A schema file of the installed package, without comments."""
+    return re.sub(r"//[^\n]*", "", (installed.folder("executorch") / path).read_text(encoding="utf-8"))
 
 
 @functools.cache
 def declarations() -> tuple[tuple[str, str, str], ...]:
     """(keyword, name with its base type, body) of everything that the schema files declare."""
-    text = schema_text("program.fbs") + schema_text("scalar_type.fbs")
+    text = schema_text("schema/program.fbs") + schema_text("schema/scalar_type.fbs")
     return tuple(re.findall(r"\b(table|union|enum|struct)\s+([\w :]+?)\s*\{(.*?)\}", text, re.S))
 
 
@@ -65,11 +59,8 @@ def test_tables() -> None:
 
 
 def test_tables_of_data_files() -> None:
-    spec = importlib.util.find_spec("executorch")
-    assert spec is not None
-    (folder,) = spec.submodule_search_locations or []
-    path = Path(folder) / "extension" / "flat_tensor" / "serialize" / "flat_tensor.fbs"
-    text = re.sub(r"//[^\n]*", "", path.read_text(encoding="utf-8")).replace("executorch_flatbuffer.", "")
+    text = schema_text("extension/flat_tensor/serialize/flat_tensor.fbs")
+    text = text.replace("executorch_flatbuffer.", "")
     declared = {
         name: [tuple(re.split(r"\s*:\s*", row.strip())) for row in body.split(";") if row.strip()]
         for name, body in re.findall(r"\btable\s+(\w+)\s*\{(.*?)\}", text, re.S)
@@ -95,7 +86,7 @@ def test_enums() -> None:
 
 
 def test_identifier_and_root() -> None:
-    text = schema_text("program.fbs")
+    text = schema_text("schema/program.fbs")
     assert re.findall(r'file_identifier\s+"(\w+)"', text) == [schema.FILE_IDENTIFIER.decode()]
     assert re.findall(r"root_type\s+(\w+)", text) == [schema.ROOT_TABLE]
 
@@ -113,10 +104,7 @@ def generated(folder: Path, schema_file: Path, *options: str) -> list[str]:
 def test_flatc_makes_the_same_of_the_sdks_schema(tmp_path: Path) -> None:
     own = tmp_path / fbs.FILE_NAME
     own.write_text(fbs.text(), encoding="utf-8")
-    spec = importlib.util.find_spec("executorch")
-    assert spec is not None
-    (root,) = spec.submodule_search_locations or []
-    theirs = Path(root) / "schema"
+    theirs = installed.folder("executorch") / "schema"
     expected = generated(tmp_path / "theirs", theirs / "program.fbs", "-I", str(theirs))
     assert len(expected) > 1000
     assert generated(tmp_path / "own", own) == expected
@@ -164,8 +152,15 @@ def reference(name: str) -> Any:
     return deserialize_pte_binary(golden(name))
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_plans_are_read_alike(name: str) -> None:
+def test_files_are_read_alike(subtests: pytest.Subtests) -> None:
+    for name in NAMES:
+        with subtests.test(name):
+            check_plans(name)
+            check_values(name)
+            check_data(name)
+
+
+def check_plans(name: str) -> None:
     plans = reference(name).program.execution_plan
     ours = pte.read(GOLDEN_PTE / f"{name}.pte").plans
     assert [plan.name for plan in ours] == [plan.name for plan in plans]
@@ -188,8 +183,7 @@ def instruction_facts(row: Any) -> tuple[Any, ...]:
     )
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_values_are_read_alike(name: str) -> None:
+def check_values(name: str) -> None:
     plans = reference(name).program.execution_plan
     kinds = set()
     for plan, other in zip(pte.parse(golden(name)).plans, plans, strict=True):
@@ -229,8 +223,7 @@ def reference_facts(value: Any) -> Any:
     return getattr(value, field)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_data_is_read_alike(name: str) -> None:
+def check_data(name: str) -> None:
     """Payloads, compile specifications, constants and initial states."""
     file = reference(name)
     program = pte.parse(golden(name))

@@ -1,7 +1,5 @@
 """The class of every kind of record has the members of its JSON Schema: the same names, types, and optional ones."""
 
-from __future__ import annotations
-
 import copy
 import json
 import types
@@ -134,10 +132,12 @@ def containers(shape: Shape) -> list[Any]:
     return [row for row in shape if isinstance(row, tuple) and row[0] in ("list", "map", "object")]
 
 
-@pytest.mark.parametrize("kind", kinds.BY_SCHEMA.values(), ids=kinds.BY_SCHEMA)
-def test_the_class_has_the_members_of_the_schema(kind: RecordKind[Any]) -> None:
-    document = document_of(kind)
-    assert differences(shape_of_schema(document, document), shape_of_class(kind.content)) == []
+def test_the_classes_have_the_members_of_the_schemas() -> None:
+    found = {}
+    for name, kind in kinds.BY_SCHEMA.items():
+        document = document_of(kind)
+        found[name] = differences(shape_of_schema(document, document), shape_of_class(kind.content))
+    assert {name: rows for name, rows in found.items() if rows} == {}
 
 
 def test_every_schema_has_a_kind() -> None:
@@ -195,11 +195,3 @@ def test_a_planted_difference_is_found(change: Callable[[Json], None], found: st
     rows = differences(shape_of_schema(document, document), shape_of_class(kinds.RUN.content))
     assert len(rows) == 1
     assert rows[0].startswith(found)
-
-
-@pytest.mark.parametrize(
-    "path", sorted(ROOT.glob("schemas/examples/valid/*.json")), ids=lambda path: path.stem
-)
-def test_a_record_is_the_same_after_it_was_read(path: Any) -> None:
-    record = json.loads(path.read_text(encoding="utf-8"))
-    assert kinds.content(record).to_json() == record

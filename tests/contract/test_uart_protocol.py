@@ -1,7 +1,5 @@
 """The firmware-host protocol: what the firmware does with the generated header against the host's tables."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from ethosu_sdk.files import locks, writing
-from tests.conftest import ZooPte
-from tests.integration.cli import sdk
+from ethosu_sdk.files import hashing
+from tests.conftest import KeptFolder, ZooPte
+from tests.integration.cli import sdk_ok
 from tests.integration.report.pages import beside_its_record
+
+FinishedRun = Callable[..., Path]
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -27,12 +29,29 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="session")
-def run_folder(zoo_pte: ZooPte, shared_folder: Path) -> Path:
+def finished_run(kept_folder: KeptFolder, qemu_plugin: Path) -> FinishedRun:
+    """``finished_run(program, *options, command="run")``: the folder of such a run, kept between runs of the tests.
+
+    Others read it too: who changes it makes a copy. The options are texts, and files as paths.
+    """
+
+    def ran(program: Path, *options: str | Path, command: str = "run") -> Path:
+        def make(folder: Path) -> None:
+            sdk_ok(command, program, *options, "-o", folder, "-q", cwd=folder)
+
+        words = [command, *(option.name if isinstance(option, Path) else option for option in options)]
+        digest = hashing.sha256_bytes(" ".join(words).encode())[:8]
+        return kept_folder(f"{program.stem}-{digest}", make, program, *words, *options)
+
+    return ran
+
+
+@pytest.fixture(scope="session")
+def run_folder(zoo_pte: ZooPte, kept_folder: KeptFolder, qemu_plugin: Path) -> Path:
     """The folder of a profiled run of digits_cnn, the program and its compile record in it."""
-    folder = writing.make_directory(shared_folder / "report" / "digits")
-    with locks.locked(folder.parent):
-        if not (folder / "profile.json").is_file():
-            program = beside_its_record("digits_cnn", zoo_pte, folder)
-            done = sdk("profile", program, "-o", folder, "-q", cwd=folder)
-            assert done.code == 0, done.err
-    return folder
+
+    def make(folder: Path) -> None:
+        program = beside_its_record("digits_cnn", zoo_pte, folder)
+        sdk_ok("profile", program, "-o", folder, "-q", cwd=folder)
+
+    return kept_folder("digits", make)

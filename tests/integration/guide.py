@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
+from tests import warm
 from tests.integration.cli import sdk
 from tests.places import ROOT
 
@@ -37,8 +36,7 @@ def run(page: str, folder: Path, *, count: int) -> None:
 def execute(program: str, words: list[str], folder: Path) -> None:
     """Run one command of a page in `folder`."""
     if program == "python":
-        argv = [sys.executable, *words]
-        subprocess.run(argv, cwd=folder, check=True, capture_output=True, timeout=_TIMEOUT_S)
+        warm.python(*words, cwd=folder, timeout_s=_TIMEOUT_S)
         return
     outcome = sdk(*words, cwd=folder, timeout_s=_TIMEOUT_S)
     assert outcome.code == 0, f"{shlex.join(words)}: {outcome.err}"

@@ -18,8 +18,8 @@ from tests.kernels.interpreter.runner import (
     FIRMWARE,
     Interpreter,
     Run,
-    build_runner,
-    configure_and_build,
+    built,
+    kept_tree,
     same_bits,
 )
 
@@ -27,10 +27,8 @@ pytestmark = pytest.mark.torch
 
 
 @pytest.fixture(scope="module")
-def interpreter(shared_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Interpreter:
-    return Interpreter(
-        build_runner(shared_folder / "pte-host-runner"), tmp_path_factory.mktemp("interpreter")
-    )
+def interpreter(tmp_path_factory: pytest.TempPathFactory) -> Interpreter:
+    return Interpreter(built(), tmp_path_factory.mktemp("interpreter"))
 
 
 def _check(
@@ -266,11 +264,11 @@ def test_number_inputs(interpreter: Interpreter) -> None:
     assert same_bits(run.outputs[0], floats(5) * numpy.float32(2.5) + numpy.float32(3))
 
 
-@pytest.mark.parametrize("name", CPP_TESTS)
-def test_programs_and_arguments_that_no_exporter_writes(interpreter: Interpreter, name: str) -> None:
+def test_programs_and_arguments_that_no_exporter_writes() -> None:
     """firmware/tests/runtime's own test programs, under the sanitizers."""
-    result = proc.run([str(interpreter.runner.with_name(name))], timeout_s=60, check=False)
-    assert (result.returncode, result.output) == (0, "")
+    for name in CPP_TESTS:
+        result = proc.run([str(built(name))], timeout_s=60, check=False)
+        assert (name, result.returncode, result.output) == (name, 0, "")
 
 
 _MEMORY_CALLS = {"memcpy", "memmove", "memset", "memcmp", "strcmp", "strncmp", "strlen"}
@@ -283,14 +281,14 @@ _LIBRARY_CALLS = _MEMORY_CALLS | {*_SINGLE_NAMES.split()} | _DOUBLE_CALLS
 
 
 @pytest.mark.toolchain
-def test_cross_compiles_without_heap(tmp_path: Path) -> None:
+def test_cross_compiles_without_heap() -> None:
     """The same sources for Cortex-M55, warnings as errors: all that they ask for is a few pure functions.
 
     So there is no heap, no exception, no stdio and no abort.
     """
     toolchain = f"-DCMAKE_TOOLCHAIN_FILE={FIRMWARE / 'cmake' / 'gnu-arm.cmake'}"
-    configure_and_build(tmp_path, ["ethosu_runtime"], toolchain, "-DETHOSU_BOARD=corstone-300")
-    archives = [tmp_path / "runtime" / "libethosu_runtime.a", tmp_path / "kernels" / "libethosu_kernels.a"]
+    tree = kept_tree("arm-tree", ["ethosu_runtime"], toolchain, "-DETHOSU_BOARD=corstone-300")
+    archives = [tree / "runtime" / "libethosu_runtime.a", tree / "kernels" / "libethosu_kernels.a"]
     listing = proc.run(["arm-none-eabi-nm", "--undefined-only", *map(str, archives)], timeout_s=60).output
     undefined = {line.split()[1] for line in listing.splitlines() if line.strip().startswith("U ")}
     own = ("_ZN10ethosu_sdk", "_ZNK10ethosu_sdk", "ethosu_mark_")

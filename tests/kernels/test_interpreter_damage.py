@@ -11,7 +11,7 @@ from ethosu_sdk.errors import InputError
 from tests.conftest import ZooPte
 from tests.kernels.interpreter.models import Array
 from tests.kernels.interpreter.programs import FEATURES, every_feature
-from tests.kernels.interpreter.runner import FIRMWARE, Interpreter, Run, build_runner, same_bits
+from tests.kernels.interpreter.runner import FIRMWARE, Interpreter, Run, built, same_bits
 
 pytestmark = pytest.mark.torch
 
@@ -21,15 +21,14 @@ STATUS_NAMES = frozenset(
     re.findall(r"^  (\w+),", _KERNEL_API.partition("enum class Status")[2], re.MULTILINE)
 )
 RUN_LIMIT_S = 60.0
-DAMAGED_FILES = 5000  # of each program
 
 
 Programs = dict[str, tuple[bytes, list[Array]]]
 
 
 @pytest.fixture(scope="module")
-def interpreter(shared_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Interpreter:
-    return Interpreter(build_runner(shared_folder / "pte-host-runner"), tmp_path_factory.mktemp("damage"))
+def interpreter(tmp_path_factory: pytest.TempPathFactory) -> Interpreter:
+    return Interpreter(built(), tmp_path_factory.mktemp("damage"))
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +52,17 @@ def _survives(interpreter: Interpreter, program: bytes, inputs: list[Array], pla
 
 
 @pytest.mark.parametrize("name", FEATURES)
-def test_damage(interpreter: Interpreter, programs: Programs, tmp_path: Path, name: str) -> None:
+def test_damage(programs: Programs, tmp_path: Path, name: str) -> None:
+    _check_damage(programs, tmp_path, name, 1000)
+
+
+@pytest.mark.thorough
+def test_much_damage(programs: Programs, tmp_path: Path) -> None:
+    for name in FEATURES:
+        _check_damage(programs, tmp_path, name, 5000)
+
+
+def _check_damage(programs: Programs, tmp_path: Path, name: str, files: int) -> None:
     """Bits, bytes and words changed, alone and several at once: no crash, no hang, no error without a reason.
 
     Changed constants and sizes can make a valid program with another result, which only the model's digest can
@@ -62,14 +71,14 @@ def test_damage(interpreter: Interpreter, programs: Programs, tmp_path: Path, na
     program, _ = programs[name]
     (tmp_path / "model.pte").write_bytes(program)
     planned = sum(_planned(program))
-    argv = [str(interpreter.runner.with_name("runtime_damage_test")), str(tmp_path / "model.pte")]
-    result = proc.run([*argv, str(planned), str(DAMAGED_FILES), "1"], timeout_s=500, check=False)
+    argv = [str(built("runtime_damage_test")), str(tmp_path / "model.pte")]
+    result = proc.run([*argv, str(planned), str(files), "1"], timeout_s=500, check=False)
     assert result.returncode == 0, result.output[-3000:]
     outcomes = {line.partition(" ")[2]: int(line.split()[0]) for line in result.output.splitlines()}
-    assert sum(outcomes.values()) == DAMAGED_FILES
+    assert sum(outcomes.values()) == files
     assert set(outcomes) <= {f"{stage} {status}" for stage in ("load", "execute") for status in STATUS_NAMES}
     assert outcomes["execute ok"] > 0
-    assert outcomes["load bad_program"] > DAMAGED_FILES // 100
+    assert outcomes["load bad_program"] > files // 100
 
 
 def test_truncation(interpreter: Interpreter, programs: Programs) -> None:

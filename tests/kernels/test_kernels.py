@@ -1,10 +1,13 @@
-"""The firmware's kernels against ExecuTorch's own runtime, bit for bit, on this machine.
+"""Every kernel of the firmware against ExecuTorch's own runtime: tests/kernels/cases within their bounds.
 
-The oracle is the runtime of the executorch wheel (its portable, optimised and quantized kernels); where that is
-none, the test says what is compared instead.
+The oracle is the runtime of the executorch wheel (its portable, optimised and quantized kernels); where that is none,
+the test says what is compared instead. Also: that the comparison notices a wrong kernel, that no argument makes a
+kernel do what is undefined, and that docs/reference/kernels.md says what is tested.
 """
 
+import functools
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,62 +17,57 @@ import pytest
 from ethosu_sdk import pte
 from ethosu_sdk.firmware_build.kernels import manifest
 from tests.integration.cli import sdk
-from tests.kernels.cases.programs import lowered_group
-from tests.kernels.interpreter.cases import (
-    QUANTIZATIONS,
-    exact_cases,
-    floats,
-    integers,
-    number_cases,
-    special_floats,
-)
-from tests.kernels.interpreter.lowered import Lowered, Pairs, by_case
+from tests.kernels.cases import bounds, document
+from tests.kernels.cases.programs import families, groups, lowered_group
+from tests.kernels.interpreter.cases import QUANTIZATIONS, floats, integers, special_floats
+from tests.kernels.interpreter.lowered import Pairs, by_case
 from tests.kernels.interpreter.models import (
     Array,
     Case,
     HostRuntime,
     edge_program,
     lower,
+    lower_dynamic,
     lowering,
     stored_inputs,
 )
-from tests.kernels.interpreter.runner import MANIFEST, Interpreter, build_runner, same_bits
+from tests.kernels.interpreter.runner import FIRMWARE, MANIFEST, Interpreter, built, same_bits
+from tests.places import ROOT
 
 pytestmark = pytest.mark.torch
 
-EXACT = exact_cases()
-NUMBERS = number_cases()
+GROUPS, FAMILIES = groups(), families()
+LEAST_OPERATORS, LEAST_CASES = 60, 400
+# Functions that other tests call: below, test_interpreter.py (state) and arguments_test.cpp.
+ELSEWHERE = {
+    "mm_out",
+    "div_scalar_out",
+    "copy_in_place",
+    "index_put_in_place",
+    "empty_out",
+}
 
 
 @pytest.fixture(scope="module")
-def interpreter(shared_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Interpreter:
-    return Interpreter(build_runner(shared_folder / "pte-host-runner"), tmp_path_factory.mktemp("kernels"))
+def interpreter(tmp_path_factory: pytest.TempPathFactory) -> Interpreter:
+    return Interpreter(built(), tmp_path_factory.mktemp("kernels"))
 
 
 @pytest.fixture(scope="module")
-def exact() -> Lowered:
-    return lowered_group("exact")
+def results(interpreter: Interpreter) -> Callable[[str], Pairs]:
+    """The outputs of a group on this machine beside the oracle's."""
+    return functools.cache(lambda group: lowered_group(group).pairs(interpreter))
 
 
-@pytest.fixture(scope="module")
-def numbers() -> Lowered:
-    return lowered_group("numbers")
+def _far(name: str, pairs: list[tuple[Array, Array]]) -> list[str]:
+    """What is farther from the oracle than the case's bound."""
+    bound = bounds.bound_of(name)
+    return [f"{name}: {found} for {wanted}" for found, wanted in pairs if not bound.holds(found, wanted)]
 
 
-@pytest.fixture(scope="module")
-def exact_pairs(exact: Lowered, interpreter: Interpreter) -> Pairs:
-    return exact.pairs(interpreter)
-
-
-@pytest.fixture(scope="module")
-def number_pairs(numbers: Lowered, interpreter: Interpreter) -> Pairs:
-    return numbers.pairs(interpreter)
-
-
-def _check(pairs: list[tuple[Array, Array]]) -> None:
-    for found, expected in pairs:
-        assert found.shape == expected.shape
-        assert same_bits(found, expected), numpy.argwhere(found != expected)[:5]
+def _all(names: Any, core: str) -> pytest.MarkDecorator:
+    marks = {core: [pytest.mark.core]}
+    return pytest.mark.parametrize("name", [pytest.param(name, marks=marks.get(name, [])) for name in names])
 
 
 def test_the_oracle_can_disagree() -> None:
@@ -84,36 +82,97 @@ def test_the_oracle_can_disagree() -> None:
     assert not same_bits(numpy.array([numpy.nan]), numpy.array([0.0]))
 
 
-@pytest.mark.parametrize("name", EXACT)
-def test_equals_host_runtime(exact_pairs: Pairs, name: str) -> None:
-    _check(exact_pairs[name])
-
-
-@pytest.mark.parametrize("name", NUMBERS)
-def test_operators_with_numbers_equal_host_runtime(number_pairs: Pairs, name: str) -> None:
-    _check(number_pairs[name])
+@_all(FAMILIES, core="numbers")
+def test_equals_host_runtime(results: Callable[[str], Pairs], name: str) -> None:
+    assert [line for group, case in FAMILIES[name] for line in _far(case, results(group)[case])] == []
 
 
 @pytest.mark.qemu
 @pytest.mark.toolchain
-def test_equals_host_runtime_on_cortex_m55(exact: Lowered, tmp_path: Path) -> None:
-    """The same program as firmware on QEMU: newlib's expf and the M55's code, against the same oracle."""
-    (tmp_path / "kernels.pte").write_bytes(exact.program)
-    inputs = [array for case in EXACT.values() for array in case.inputs]
+@_all(GROUPS, core="numbers")
+def test_equals_host_runtime_on_cortex_m55(name: str, tmp_path: Path) -> None:
+    """The same programs as firmware on QEMU: newlib's functions and the M55's code, against the same oracle."""
+    program = lowered_group(name)
+    (tmp_path / "kernels.pte").write_bytes(program.program)
+    inputs = [array for case in program.cases.values() for array in case.inputs]
     numpy.savez(tmp_path / "inputs.npz", **{f"input{i}": array for i, array in enumerate(inputs)})
     outcome = sdk("run", "kernels.pte", "--inputs", "inputs.npz", "-o", "out", "-q", cwd=tmp_path)
     assert outcome.code == 0, outcome.err
     with numpy.load(tmp_path / "out" / "outputs.npz") as outputs:
-        found = [outputs[f"output{i}"] for i in range(len(exact.expected))]
-    pairs = by_case(EXACT, found, exact.expected)
-    unlike = [name for name in EXACT if not all(same_bits(*pair) for pair in pairs[name])]
-    assert unlike == []
+        found = [outputs[f"output{i}"] for i in range(len(program.expected))]
+    pairs = by_case(program.cases, found, program.expected)
+    assert [line for case in program.cases for line in _far(case, pairs[case])] == []
+
+
+def test_a_wrong_kernel_is_noticed(tmp_path: Path) -> None:
+    """The negative control: with one bit of every kernel's result turned, only cases without elements pass."""
+    altered = Interpreter(built("kernels_altered_runner"), tmp_path)
+    for program in map(lowered_group, GROUPS):
+        pairs = program.pairs(altered)
+        empty = {case for case in program.cases if all(wanted.size == 0 for _, wanted in pairs[case])}
+        assert {case for case in program.cases if not _far(case, pairs[case])} == empty
+
+
+@pytest.mark.parametrize("name", GROUPS)
+def test_no_argument_is_undefined_behaviour(name: str, tmp_path: Path) -> None:
+    """Each call, over and over with damaged arguments, under the sanitizers: ok or a named error, and no more."""
+    program = lowered_group(name)
+    run = Interpreter(built("kernels_hostile_runner"), tmp_path)
+    hostile = run.run(program.program, "forward", program.inputs, timeout_s=600, trailer="attacks ")
+    assert hostile.status == "ok", hostile.reason
+
+
+def test_every_operator_has_a_case() -> None:
+    called = set().union(*(lowered_group(name).called for name in GROUPS))
+    functions = {name: kernel.function for name, kernel in manifest(MANIFEST).items()}
+    tested = {functions[operator] for operator in called}
+    assert set(functions.values()) - tested - ELSEWHERE == _primitives()
+    assert len(called) >= LEAST_OPERATORS
+    assert sum(len(group.cases) for group in GROUPS.values()) >= LEAST_CASES
 
 
 def test_every_kernel_is_where_the_manifest_says() -> None:
     for kernel in manifest(MANIFEST).values():
         source = (MANIFEST.parent / "operators" / kernel.source).read_text(encoding="utf-8")
         assert re.search(rf"^Status {kernel.function}\(", source, re.MULTILINE), kernel
+
+
+def _primitives() -> set[str]:
+    """Functions on the program's own numbers, which primitives_test.cpp calls."""
+    source = (FIRMWARE / "tests" / "runtime" / "primitives_test.cpp").read_text(encoding="utf-8")
+    return set(re.findall(r"kernels::(\w+)", source))
+
+
+def test_dynamic_shapes(interpreter: Interpreter) -> None:
+    """Sizes that the program computes: sym_size, operators on numbers, and a view without memory of its own."""
+    import torch
+
+    rows = torch.arange(36.0).reshape(6, 6)
+    program = lower_dynamic(
+        _computed_sizes(torch), (rows,), {"x": {0: torch.export.Dim("rows", min=2, max=6)}}
+    )
+    called = pte.parse(program).plan().called_operators()
+    assert {"executorch_prim::et_view.default", "executorch_prim::mul.Scalar", "aten::sym_size.int"} <= set(
+        called
+    )
+    expected = HostRuntime(program).run_tensors("forward", (rows,))
+    run = interpreter.run(program, "forward", [rows.numpy()])
+    assert run.status == "ok", run.reason
+    assert all(same_bits(*pair) for pair in zip(run.outputs, expected, strict=True))
+
+
+def _computed_sizes(torch: Any) -> Any:
+    class ComputedSizes(torch.nn.Module):  # type: ignore[misc]
+        def forward(self, x: Any) -> Any:
+            rows = x.shape[0]
+            view = (x + 1).view(rows * 2, 3)
+            return (
+                view * 2,
+                torch.cat([view, torch.full((rows + 1, 3), 2.0)]),
+                torch.full((rows * 3 - 1,), 1.5),
+            )
+
+    return ComputedSizes()
 
 
 def _run_alone(
@@ -178,23 +237,33 @@ def _round_trip(scale: float, zero_point: int) -> Any:
     return function
 
 
-@pytest.mark.parametrize(("scale", "zero_point"), QUANTIZATIONS)
-def test_cortex_m_operators_equal_their_twins(
-    interpreter: Interpreter, scale: float, zero_point: int
-) -> None:
+def test_cortex_m_operators_equal_their_twins(interpreter: Interpreter) -> None:
     """cortex_m::{quantize,dequantize}_per_tensor, which the host runtime lacks, against quantized_decomposed's.
 
     That they are twins is said by executorch.backends.cortex_m.ops.operators, which implements them by those.
     """
-    case = Case(_round_trip(scale, zero_point), (special_floats(300, scale),))
-    _, expected, _ = _run_alone(interpreter, case)
+    cases = [Case(_round_trip(*row), (special_floats(300, row[0]),), outputs=2) for row in QUANTIZATIONS]
+    expected = HostRuntime(lower({"forward": cases})).run("forward", cases)
     with lowering():
         from executorch.backends.cortex_m.passes.replace_quant_nodes_pass import ReplaceQuantNodesPass
 
-        edge = edge_program({"forward": [case]}).transform([ReplaceQuantNodesPass()])
+        edge = edge_program({"forward": cases}).transform([ReplaceQuantNodesPass()])
         program = bytes(edge.to_executorch().buffer)
     called = pte.parse(program).plan().called_operators()
     assert set(called) == {"cortex_m::quantize_per_tensor.out", "cortex_m::dequantize_per_tensor.out"}
-    run = interpreter.run(program, "forward", case.inputs)
+    run = interpreter.run(program, "forward", stored_inputs(cases))
     assert run.status == "ok", run.reason
     assert all(same_bits(found, wanted) for found, wanted in zip(run.outputs, expected, strict=True))
+
+
+def test_the_document_is_up_to_date() -> None:
+    """docs/reference/kernels.md, which `python -m tests.kernels.cases.document` writes."""
+    plans = [pte.parse(lowered_group(name).program).plan() for name in GROUPS]
+    text = document.text(manifest(MANIFEST), plans)
+    assert (ROOT / "docs" / "reference" / "kernels.md").read_text(encoding="utf-8") == text
+
+
+def test_every_bound_has_a_reason_and_a_case() -> None:
+    used = {name.partition("/")[0] for group in GROUPS.values() for name in group.cases}
+    assert set(bounds.bounds()) <= used
+    assert all(bound.why and bound != bounds.EXACT for bound in bounds.bounds().values())

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy
 import pytest
 
-from tests.kernels import second_opinion_zoo
+from campaigns.second_opinion import zoo
+from campaigns.second_opinion.__main__ import Compared, compare, run_both
 from tests.kernels.cases.programs import groups
 from tests.kernels.interpreter.lowered import lowered
 from tests.kernels.interpreter.models import Array
-from tests.kernels.second_opinion import Compared, compare, run_both
 
 pytestmark = [pytest.mark.torch, pytest.mark.qemu, pytest.mark.toolchain]
 
@@ -87,12 +87,10 @@ def test_a_reason_must_be_in_the_values() -> None:
 
 def test_the_page_of_the_zoo_has_every_model_on_both_boards() -> None:
     """No row may be of a model that differs; a program without an NPU has no runner on Corstone-320."""
-    text = second_opinion_zoo.PAGE.read_text(encoding="utf-8")
+    text = zoo.PAGE.read_text(encoding="utf-8")
     rows = [line.split(" | ") for line in text.splitlines() if line.startswith("| `")]
-    assert [(row[0].strip("| `"), row[1]) for row in rows] == [
-        *second_opinion_zoo.rows(second_opinion_zoo.MODELS)
-    ]
+    assert [(row[0].strip("| `"), row[1]) for row in rows] == [*zoo.rows(zoo.MODELS)]
     assert {re.split("[:,]", row[2])[0] for row in rows} == {"equal", "not run"}
-    assert sum("calls adapted" in row[2] for row in rows) == len(second_opinion_zoo.ON_CORTEX_M) - 1
+    assert sum("calls adapted" in row[2] for row in rows) == len(zoo.ON_CORTEX_M) - 1
     assert [row[0] for row in rows if row[2].startswith("not run")] == ["| `softmax`"]
     assert all("differ" not in row[-1] for row in rows)

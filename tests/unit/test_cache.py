@@ -19,29 +19,24 @@ def shipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_a_part_starts_as_a_copy_of_what_was_shipped(shipped: Path) -> None:
+def test_a_part_starts_as_a_copy_with_the_times_that_ninja_compares(shipped: Path) -> None:
     folder = cache.directory("firmware/1")
     assert (folder / "object").read_text() == "made before"
+    assert (folder / "object").stat().st_mtime_ns == (shipped / "object").stat().st_mtime_ns
     (folder / "object").write_text("made since")
     assert (cache.directory("firmware/1") / "object").read_text() == "made since"
     assert (shipped / "object").read_text() == "made before"
     assert [path.name for path in folder.parent.iterdir() if path.name != ".lock"] == ["1"]
 
 
-def test_times_are_kept_because_ninja_compares_them(shipped: Path) -> None:
-    copy = cache.directory("firmware/1") / "object"
-    assert copy.stat().st_mtime_ns == (shipped / "object").stat().st_mtime_ns
-
-
-def test_another_place_gets_nothing(shipped: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_place_or_part_starts_empty(
+    shipped: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """CMake's trees hold absolute paths."""
+    assert list(cache.directory("firmware/2").iterdir()) == []
     monkeypatch.setenv(cache.CACHE_VARIABLE, str(tmp_path / "elsewhere"))
     assert cache.prebuilt("firmware/1") is None
     assert list(cache.directory("firmware/1").iterdir()) == []
-
-
-def test_a_part_that_was_not_shipped_starts_empty(shipped: Path) -> None:
-    assert list(cache.directory("firmware/2").iterdir()) == []
 
 
 def test_a_cache_that_cannot_be_made_is_named(shipped: Path, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from ethosu_sdk import pte
 from ethosu_sdk.errors import InputError
 from ethosu_sdk.pte import data_file
 from tests.places import GOLDEN_PTD
+from tests.tables import each
 
 PLAIN = (GOLDEN_PTD / "split.pte", (GOLDEN_PTD / "weights.ptd", GOLDEN_PTD / "biases.ptd"))
 DELEGATED = (GOLDEN_PTD / "ethos_u55_128_two.pte", (GOLDEN_PTD / "fast.ptd", GOLDEN_PTD / "slow.ptd"))
@@ -92,7 +93,7 @@ def test_files_of_another_program_are_not_taken(tmp_path: Path) -> None:
     assert len(pte.read(tmp_path / "net_large.pte").data_files) == 2
 
 
-@pytest.mark.parametrize(
+@each(
     ("program", "files", "message"),
     [
         (PLAIN[0], PLAIN[1][:1], r"data 'a.bias' and 1 more is not in the program"),
@@ -134,15 +135,12 @@ def test_every_changed_byte_of_a_delegates_block_is_noticed(tmp_path: Path) -> N
                 pte.read(DELEGATED[0], [changed(tmp_path, source, flip), *others])
 
 
-def test_a_name_with_a_zero_byte_is_refused() -> None:
+def test_names_with_a_zero_byte_or_of_any_length(tmp_path: Path) -> None:
     """The firmware's runtime would read less of it than the SDK, and could take another tensor."""
     content = PLAIN[1][0].read_bytes()
     assert content.count(b"a.weight") == 1
     with pytest.raises(InputError, match=r"named_data\[\d\].key has a zero byte before its end"):
         data_file.parse(content.replace(b"a.weight", b"a\0weight"))
-
-
-def test_a_name_of_any_length_fits_the_message(tmp_path: Path) -> None:
     blobs = {"k" * 1_000_000: data_file.Blob(0, memoryview(b""))}
     other = data_file.DataFile(tmp_path / "other.ptd", "", blobs, memoryview(b""))
     with pytest.raises(InputError, match=r"uses nothing of .*other\.ptd: it holds 'k{100}…'"):
@@ -159,7 +157,7 @@ def test_a_tensor_of_another_form_is_refused(tmp_path: Path) -> None:
         pte.read(PLAIN[0], [other, PLAIN[1][1]])
 
 
-@pytest.mark.parametrize(
+@each(
     "change",
     [
         pytest.param(put(8, "I", 0), id="magic"),

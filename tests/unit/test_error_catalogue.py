@@ -1,36 +1,30 @@
 """The error catalogue against ExecuTorch's own header, real messages, and its documentation."""
 
-import importlib.util
 import re
-from pathlib import Path
 
 import pytest
 
 from ethosu_sdk import error_catalogue
 from ethosu_sdk.errors import UsageError
+from tests import installed
 from tests.places import ROOT
+from tests.tables import each
 
 _ENUMERATOR = re.compile(r"^  (\w+) = (0x[0-9a-fA-F]+),", re.MULTILINE)
 
 
 def executorch_codes() -> dict[str, int]:
     """The enum of runtime/core/error.h in the wheel, whose Ok is no error."""
-    spec = importlib.util.find_spec("executorch")
-    assert spec is not None
-    roots = [Path(root) for root in spec.submodule_search_locations or ()]
-    header = next(
-        path
-        for root in roots
-        for path in root.glob("include/executorch/runtime/core/error.h")
-        if path.is_file()
-    )
+    header = installed.folder("executorch") / "include/executorch/runtime/core/error.h"
     return {name: int(value, 16) for name, value in _ENUMERATOR.findall(header.read_text()) if name != "Ok"}
 
 
-def test_the_codes_are_executorchs() -> None:
+def test_errors_are_executorchs_and_others_unknown() -> None:
     ours = {error.name: error.code for error in error_catalogue.known_errors() if error.code is not None}
     assert ours == executorch_codes()
     assert len(ours) > 15
+    with pytest.raises(UsageError, match="no known error"):
+        error_catalogue.look_up("all is well")
 
 
 def test_ids_are_unique_and_entries_say_what_to_do() -> None:
@@ -74,12 +68,12 @@ SAMPLES = {
 }
 
 
-@pytest.mark.parametrize(("line", "wanted"), SAMPLES.items())
+@each(("line", "wanted"), SAMPLES.items())
 def test_messages_are_recognised(line: str, wanted: str) -> None:
     assert wanted in [error.id for error in error_catalogue.in_line(line)]
 
 
-@pytest.mark.parametrize(
+@each(
     "line",
     [
         "I [executorch:a.cpp:1] loaded with status 0x0",
@@ -99,11 +93,6 @@ def test_harmless_lines_are_no_error(line: str) -> None:
 )
 def test_an_error_is_found_by_id_code_and_name(words: str) -> None:
     assert [error.code for error in error_catalogue.look_up(words)] == [0x21]
-
-
-def test_an_unknown_error_is_said_to_be_unknown() -> None:
-    with pytest.raises(UsageError, match="no known error"):
-        error_catalogue.look_up("all is well")
 
 
 def test_the_documentation_is_the_catalogue() -> None:

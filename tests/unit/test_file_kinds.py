@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from ethosu_sdk.files import file_kinds
+from tests.tables import each
 
 
 def zipped(*names: str, content: bytes = b"x") -> bytes:
@@ -89,7 +90,7 @@ MADE = [
 ]
 
 
-@pytest.mark.parametrize(("name", "content", "kind"), MADE, ids=[f"{name}-{kind}" for name, _, kind in MADE])
+@each(("name", "content", "kind"), MADE)
 def test_a_kind_is_recognised(name: str, content: bytes, kind: str, tmp_path: Path) -> None:
     path = tmp_path / name
     path.write_bytes(content)
@@ -101,7 +102,7 @@ def test_a_kind_is_recognised(name: str, content: bytes, kind: str, tmp_path: Pa
     assert "{file}" not in found.way
 
 
-@pytest.mark.parametrize(
+@each(
     "content",
     [b"\0\1\2\3" * 9, b"some words", b"\x08", b"\x08\x01\x3a\x7f cut off", b"\xff" * 40, b"\x09" + bytes(7)],
 )

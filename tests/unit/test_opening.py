@@ -1,5 +1,8 @@
-"""The doors to files: what is not a regular file is refused at once, and nothing is written through a link."""
+"""The doors to files: only regular files are read, nothing is written through a link, and what is written is
+whole.
+"""
 
+import errno
 import os
 import signal
 import socket
@@ -8,15 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from ethosu_sdk import npz, pte
+from ethosu_sdk import npz, pte, records
 from ethosu_sdk.aot.model import python_source
 from ethosu_sdk.aot.vela import vela_config
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.errors import BuildError, InputError
-from ethosu_sdk.files import file_kinds, hashing, json_text, locks, opening, toml_source
+from ethosu_sdk.files import file_kinds, hashing, json_text, locks, opening, toml_source, writing
 from ethosu_sdk.readers.logs import parse_log_command
 from ethosu_sdk.results import bundle
 from ethosu_sdk.results.reading import read
+from tests.tables import each
 
 MINE = b"the user's own"
 READERS = {
@@ -58,8 +62,8 @@ def test_a_device_or_pipe_is_never_replaced(tmp_path: Path) -> None:
     assert Path(os.devnull).is_char_device()
 
 
-@pytest.mark.parametrize("kind", ["pipe", "device", "socket", "folder"])
-@pytest.mark.parametrize("reader", READERS)
+@each("kind", ["pipe", "device", "socket", "folder"])
+@each("reader", READERS)
 def test_what_is_no_regular_file_is_refused_at_once(reader: str, kind: str, tmp_path: Path) -> None:
     path = tmp_path / bundle.MANIFEST_NAME
     words = {"pipe": "a named pipe", "device": "a device", "socket": "a socket", "folder": "a folder"}[kind]
@@ -76,11 +80,16 @@ def test_what_is_no_regular_file_is_refused_at_once(reader: str, kind: str, tmp_
             READERS[reader](path)
 
 
-def test_a_link_to_a_file_is_read(tmp_path: Path) -> None:
+def test_links_to_files_are_read_and_never_written_through(tmp_path: Path, outside: Path) -> None:
     (tmp_path / "file").write_bytes(MINE)
     (tmp_path / "link").symlink_to("file")
     assert opening.content(tmp_path / "link", 100) == MINE
     assert opening.content(tmp_path / "link", 3) == MINE[:4]  # one more than is allowed: the caller sees it
+    path = outside.parent / "out" / "build.log"
+    path.symlink_to(outside)
+    with pytest.raises(OSError, match="symbolic link"), opening.appending(path) as stream:
+        stream.write(b"x")
+    assert outside.read_bytes() == MINE
 
 
 @pytest.fixture
@@ -91,7 +100,7 @@ def outside(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_lock_that_is_a_link_truncates_nothing(outside: Path) -> None:
+def test_a_lock_that_is_a_link_or_pipe_is_refused_at_once(outside: Path, tmp_path: Path) -> None:
     lock = outside.parent / "out" / ".lock"
     lock.symlink_to(outside)
     with pytest.raises(BuildError, match="symbolic link"), locks.locked(lock.parent):
@@ -101,9 +110,6 @@ def test_a_lock_that_is_a_link_truncates_nothing(outside: Path) -> None:
     lock.hardlink_to(outside)
     with locks.locked(lock.parent):
         assert outside.read_bytes() == MINE
-
-
-def test_a_lock_that_is_a_pipe_is_refused_at_once(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / ".lock")
     with pytest.raises(BuildError, match="not a regular file"), locks.locked(tmp_path):
         pytest.fail("the block must not run")
@@ -134,9 +140,79 @@ def test_a_pipe_that_nobody_reads_is_refused_at_once(kind: str, tmp_path: Path) 
             pytest.fail("the block must not run")
 
 
-def test_nothing_is_appended_through_a_link(outside: Path) -> None:
-    path = outside.parent / "out" / "build.log"
-    path.symlink_to(outside)
-    with pytest.raises(OSError, match="symbolic link"), opening.appending(path) as stream:
-        stream.write(b"x")
-    assert outside.read_bytes() == MINE
+# --- What is written, and locks.
+
+
+def test_a_written_file_is_whole_and_alone_or_not_there(tmp_path: Path) -> None:
+    json_text.write_json(tmp_path / "a.json", {"b": 1})
+    assert json_text.read_json(tmp_path / "a.json") == {"b": 1}
+    assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
+
+    def interrupted(temporary: Path) -> None:
+        temporary.write_text("half")
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        writing.write_atomic(tmp_path / "b.json", interrupted)
+    with pytest.raises(ValueError, match="Out of range"):
+        json_text.write_json(tmp_path / "b.json", {"value": float("nan")})
+    assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
+
+
+def test_a_failing_write_leaves_the_old_content(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    json_text.write_json(path, {"old": True})
+
+    def fill_half(temporary: Path) -> None:
+        temporary.write_text('{"new"')
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(BuildError, match="No space left on device") as caught:
+        writing.write_atomic(path, fill_half)
+    assert "free some space" in caught.value.hint
+    assert json_text.read_json(path) == {"old": True}
+    assert [entry.name for entry in tmp_path.iterdir()] == ["a.json"]
+
+
+@each("text", ["", "{", "[1]", "null", "[" * 100_000, '{"a": 1'])
+def test_what_is_not_a_json_object_is_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(text)
+    with pytest.raises(InputError):
+        json_text.read_json(path)
+
+
+def test_errors_of_the_block_and_bytes_that_are_not_utf8(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(InputError, match="not JSON"):
+        json_text.read_json(path)
+    with pytest.raises(OSError, match="of the block"), locks.locked(tmp_path):
+        raise OSError("of the block")
+
+
+def test_hashes_and_the_comparable_part(tmp_path: Path) -> None:
+    record = {"created": "now", "wall_time_s": 1.0, "host": {}, "outputs": [1]}
+    assert records.comparable(record) == {"outputs": [1]}
+    (tmp_path / "a").write_bytes(b"abc")
+    # FIPS 180-2, appendix B.1
+    assert (
+        hashing.sha256_file(tmp_path / "a")
+        == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    )
+    with pytest.raises(InputError, match="there is no file"):
+        hashing.sha256_file(tmp_path / "missing")
+
+
+@pytest.mark.parametrize("made", ["folder", "link"])
+def test_a_folder_that_takes_no_lock_is_one_error(tmp_path: Path, made: str) -> None:
+    """As a read-only folder, which root does not notice, or a full disk: the lock's file cannot be opened."""
+    lock = tmp_path / ".lock"
+    lock.mkdir() if made == "folder" else lock.symlink_to(lock)
+    with (
+        pytest.raises(BuildError, match=f"cannot lock the folder {tmp_path}: ") as caught,
+        locks.locked(tmp_path),
+    ):
+        pytest.fail("the block must not run")
+    assert "-o" in caught.value.hint
+    assert "ETHOSU_SDK_CACHE" in caught.value.hint

@@ -1,13 +1,12 @@
-"""The options of a compilation: what is part of its key, and the way through JSON."""
+"""The options of a compilation: what is part of its shape, and the way through JSON."""
 
 import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from ethosu_sdk.aot.facts import crossing
 from ethosu_sdk.program_options import ProgramOptions
+from tests.tables import each
 
 CHANGED: dict[str, Any] = {
     "system": "alif-e8-hp",
@@ -41,14 +40,14 @@ def test_every_option_is_here() -> None:
     assert CHANGED.keys() == vars(ProgramOptions()).keys()
 
 
-@pytest.mark.parametrize("name", CHANGED)
+@each("name", CHANGED)
 def test_an_option_comes_back_from_json(name: str) -> None:
     options = ProgramOptions(**{name: CHANGED[name]})
     assert options != ProgramOptions()
     assert crossing.from_json(ProgramOptions, json.loads(crossing.to_text(options))) == options
 
 
-@pytest.mark.parametrize("name", CHANGED)
+@each("name", CHANGED)
 def test_an_option_that_changes_the_program_is_part_of_its_shape(name: str) -> None:
     same = ProgramOptions(**{name: CHANGED[name]}).shape() == ProgramOptions().shape()
     assert same == (name in NOT_OF_THE_SHAPE)

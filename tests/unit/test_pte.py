@@ -1,18 +1,27 @@
-"""What the reader makes of real programs, and which nonsense it refuses by name."""
+"""What the reader makes of real programs, of nonsense, of any damage, and of programs that were written again."""
 
+import functools
 import hashlib
 import os
+import random
 import struct
+import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings, strategies as st
 
 from ethosu_sdk import pte
 from ethosu_sdk.errors import InputError
+from ethosu_sdk.pte import flatbuffer
+from ethosu_sdk.pte.flatbuffer import FlatBuffer, Table
+from ethosu_sdk.pte.tree import read_tree, write_tree
 from ethosu_sdk.targets import Target, accelerator
 from tests.places import GOLDEN_PTE
-from tests.pte_files import NAMES, changed, golden, locate
+from tests.pte_files import LIMIT_S, NAMES, changed, check, golden, locate
+from tests.tables import each
 
 PLAN = "execution_plan[0]"
 
@@ -21,7 +30,7 @@ def test_the_goldens_are_there() -> None:
     assert NAMES == ("add_u55", "add_u85_segment", "choice", "conv_u65_int8", "counter", "lists", "softmax")
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_identity_and_source(name: str) -> None:
     program = pte.read(GOLDEN_PTE / f"{name}.pte")
     assert program.size == len(golden(name))
@@ -100,15 +109,12 @@ def test_branches() -> None:
     ]
 
 
-def test_initial_state() -> None:
+def test_state_and_constant_methods() -> None:
     plan = pte.parse(golden("counter")).plan()
     (state,) = [v for v in plan.values if isinstance(v, pte.Tensor) and v.allocation and v.data is not None]
     assert state.data is not None
     assert struct.unpack("<2f", state.data) == (3.0, 5.0)
     assert not state.is_constant
-
-
-def test_constant_methods() -> None:
     program = pte.parse(golden("conv_u65_int8"))
     plan = program.plan("input0_zp")
     assert plan.instructions == ()
@@ -186,9 +192,7 @@ NONSENSE = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("name", "path", "value", "message"), NONSENSE, ids=[f"{n}-{p}={v}" for n, p, v, _ in NONSENSE]
-)
+@each(("name", "path", "value", "message"), NONSENSE)
 def test_nonsense_is_refused_by_name(name: str, path: str, value: float, message: str) -> None:
     with pytest.raises(InputError, match=message) as caught:
         pte.parse(changed(golden(name), (path, value)))
@@ -230,11 +234,14 @@ def test_empty_names(path: str) -> None:
         pte.parse(data)
 
 
-def test_text_that_is_not_utf8() -> None:
+def test_text_and_keys_that_are_none() -> None:
     data = bytearray(golden("softmax"))
     position, _ = locate(data, f"{PLAN}.name#len")
     data[position + 4] = 0xFF
     with pytest.raises(InputError, match=r"execution_plan\[0\].name is not UTF-8 text"):
+        pte.parse(data)
+    data = replaced(golden("add_u55"), b"output_format", b"compile_flags")
+    with pytest.raises(InputError, match="is 'compile_flags', which is used twice"):
         pte.parse(data)
 
 
@@ -252,7 +259,7 @@ def test_list_items_must_be_what_the_list_holds() -> None:
         pte.parse(changed(data, (path, -1)))
 
 
-@pytest.mark.parametrize(
+@each(
     ("position", "value", "message"),
     [
         (4, b"ET11", "not a .pte file"),
@@ -275,16 +282,13 @@ def test_damaged_heads(position: int, value: bytes, message: str) -> None:
         pte.parse(data)
 
 
-def test_segments_may_not_overlap() -> None:
+def test_segments_need_a_header_and_may_not_overlap() -> None:
     data = bytearray(golden("add_u85_segment"))
     first, second = (locate(data, f"segments[{index}]")[0] for index in (0, 1))
     target = second + struct.unpack_from("<I", data, second)[0]
     struct.pack_into("<I", data, first, target - first)  # both are now the one with the payload
     with pytest.raises(InputError, match=r"segments\[1\] starts at byte 1408, before the one before it ends"):
         pte.parse(data)
-
-
-def test_segments_need_a_header() -> None:
     data = bytearray(golden("lists"))
     data[8:12] = b"none"
     with pytest.raises(InputError, match="no header with the start of the segments"):
@@ -303,7 +307,7 @@ def replaced(data: bytes, old: bytes, new: bytes) -> bytes:
     return data.replace(old, new)
 
 
-@pytest.mark.parametrize(
+@each(
     ("old", "new", "message"),
     [
         (b"=ethos-u55-128 ", b"=ethos-u55-256 ", "contradicts itself: Vela was called for 'ethos-u55-256'"),
@@ -322,13 +326,7 @@ def test_contradictory_targets(old: bytes, new: bytes, message: str) -> None:
         program.target()
 
 
-def test_two_specifications_of_one_key() -> None:
-    data = replaced(golden("add_u55"), b"output_format", b"compile_flags")
-    with pytest.raises(InputError, match="is 'compile_flags', which is used twice"):
-        pte.parse(data)
-
-
-@pytest.mark.parametrize(
+@each(
     ("word", "name"),
     [
         (0x1005, "ethos-u55-32"),
@@ -374,3 +372,211 @@ def test_data_that_is_not_in_the_file_is_named() -> None:
         InputError, match=r"data 'bias' and 1 more is not in the program and not in its data files"
     ):
         missing.check_data()
+
+
+# --- Programs that are written again from a tree of their values.
+
+
+def content(plan: pte.ExecutionPlan) -> tuple[object, ...]:
+    """All of `plan` but the places in its file."""
+    delegates = [(row.id, bytes(row.payload), row.compile_specs) for row in plan.delegates]
+    return (
+        *(plan.name, plan.values, plan.inputs, plan.outputs, plan.chains, plan.operators, delegates),
+        plan.non_const_buffer_sizes,
+    )
+
+
+@each("name", NAMES)
+def test_a_program_is_written_as_it_was_read(name: str) -> None:
+    program = pte.parse(golden(name))
+    again = pte.parse(write_tree(program, read_tree(program)))
+    assert list(map(content, again.plans)) == list(map(content, program.plans))
+    assert again.named_data == program.named_data
+    assert [row.size for row in again.segments] == [row.size for row in program.segments]
+    # Payloads stay aligned as the NPU's driver needs it.
+    assert all(row.payload_offset % 16 == 0 for row in again.delegates)
+
+
+@each("name", NAMES)
+def test_a_change_is_where_another_reader_finds_it(name: str) -> None:
+    program = pte.parse(golden(name))
+    tree = read_tree(program)
+    plan = tree["execution_plan"][0]
+    plan["values"].append({"val": ("Int", {"int_val": -(1 << 40)})})
+    plan["non_const_buffer_sizes"] = (*plan["non_const_buffer_sizes"], 1 << 20)
+    written = write_tree(program, tree)
+    for path, value in (
+        (f"execution_plan[0].values[{len(plan['values']) - 1}].val.int_val", -(1 << 40)),
+        (f"execution_plan[0].non_const_buffer_sizes[{len(plan['non_const_buffer_sizes']) - 1}]", 1 << 20),
+    ):
+        position, code = locate(written, path)
+        assert struct.unpack_from(f"<{code}", written, position) == (value,)
+    assert bytes(program.data) == golden(name)
+
+
+# --- Damaged programs: whatever is done to a file, it is refused with an InputError or read as a sound value.
+
+SEED = 20
+MIN_FLIPS = 200
+
+Range = tuple[int, int]
+
+
+@functools.cache
+def visited(name: str) -> tuple[Range, ...]:
+    """The byte ranges of every vtable, table, vector and string that reading a golden file touches."""
+    ranges: set[Range] = set()
+    claim, read_vtable = FlatBuffer.claim, FlatBuffer._read_vtable
+
+    def recording_claim(self: FlatBuffer, start: int, end: int, holder: Table) -> None:
+        ranges.add((start, end))
+        claim(self, start, end, holder)
+
+    def recording_vtable(self: FlatBuffer, table: Table, position: int) -> tuple[int, tuple[int, ...]]:
+        ranges.add((position, position + struct.unpack_from("<H", self.data, position)[0]))
+        return read_vtable(self, table, position)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(FlatBuffer, "claim", recording_claim)
+        patch.setattr(FlatBuffer, "_read_vtable", recording_vtable)
+        pte.parse(golden(name))
+    return tuple(sorted(ranges))
+
+
+def flips(name: str) -> Iterator[tuple[int, int]]:
+    """(position, new byte): some in every structure, all of its first bytes among them; and in the head."""
+    generator = random.Random(f"{SEED} {name}")
+    ranges = ((0, 40), *visited(name))
+    each = max(8, MIN_FLIPS // len(ranges) + 1)
+    for start, end in ranges:
+        head = list(range(start, min(end, start + each)))
+        others = [generator.randrange(start, end) for _ in range(each)]
+        for position in head + others:
+            yield position, generator.choice([0x00, 0x01, 0x7F, 0x80, 0xFF, generator.randrange(256)])
+
+
+@each("name", NAMES)
+def test_single_bytes_in_every_structure(name: str) -> None:
+    data = bytearray(golden(name))
+    refused = total = 0
+    for position, value in flips(name):
+        old = data[position]
+        if old == value:
+            continue
+        data[position] = value
+        refused += not check(data)
+        total += 1
+        data[position] = old
+    assert total >= MIN_FLIPS
+    assert refused > total // 4, "hardly anything is refused: the checks cannot be at work"
+    assert check(data)
+
+
+@each("name", NAMES)
+def test_every_truncation_is_refused(name: str) -> None:
+    # A file without an extended header does not know its length; what ends it may be text that nobody reads.
+    data = golden(name)
+    last = max(end for _, end in visited(name))
+    for end in [*range(0, 80), *range(80, len(data), 13), len(data) - 1]:
+        assert not check(data[:end]) or end > last
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_random_damage(name: str, data: st.DataObject) -> None:
+    damaged = bytearray(golden(name))
+    for _ in range(data.draw(st.integers(1, 8))):
+        start, end = data.draw(st.sampled_from(visited(name)))
+        damaged[data.draw(st.integers(start, end - 1))] = data.draw(st.integers(0, 255))
+    check(damaged)
+
+
+@given(st.binary(max_size=400))
+def test_random_files(tail: bytes) -> None:
+    assert not check(b"\x10\0\0\0ET12" + tail)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.integers(0, 0xFFFFFFFF), max_size=100), st.integers(0, 99))
+def test_random_words(words: list[int], root: int) -> None:
+    """Small numbers make offsets that hit something."""
+    small = [word % 256 for word in words]
+    for body in (words, small):
+        data = struct.pack("<I4s", root * 4, b"ET12") + struct.pack(f"<{len(body)}I", *body)
+        check(data)
+
+
+def amplified(kind: str, count: int) -> bytes:
+    """A program whose execution_plan vector refers `count` times to the same plan, which has many values."""
+    data = bytearray(golden("softmax"))
+    data.extend(bytes(-len(data) % 4))
+    base = struct.unpack_from("<I", data)[0]
+    vector_start, _ = locate(data, "execution_plan#len")
+    plan = vector_start + 4 + struct.unpack_from("<I", data, vector_start + 4)[0]
+    if kind == "values":
+        many_start, _ = locate(data, "execution_plan[0].values#len")
+        value = many_start + 4 + struct.unpack_from("<I", data, many_start + 4)[0]
+        redirect(data, locate(data, "execution_plan[0].values#ref")[0], [value] * count)
+    redirect(data, locate(data, "execution_plan#ref")[0], [plan] * count)
+    assert struct.unpack_from("<I", data)[0] == base
+    return bytes(data)
+
+
+def redirect(data: bytearray, reference: int, targets: list[int]) -> None:
+    """Let the reference refer to a new vector of references at the end, moved to lie before its targets."""
+    # References only go forward, so the targets are copied behind the vector first.
+    start = len(data)
+    shift = start + 4 + 4 * len(targets)
+    shift += -(shift - 0) % 8
+    image = bytes(data)
+    data.extend(bytes(shift - start))
+    data.extend(image)
+    struct.pack_into("<I", data, reference, start - reference)
+    struct.pack_into("<I", data, start, len(targets))
+    for index, target in enumerate(targets):
+        struct.pack_into("<I", data, start + 4 + 4 * index, shift + target - (start + 4 + 4 * index))
+
+
+def test_more_numbers_than_any_program_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flatbuffer, "_MAX_ELEMENTS", 20)
+    with pytest.raises(InputError, match="more than 20 numbers"):
+        pte.parse(golden("lists"))
+    monkeypatch.setattr(flatbuffer, "_MAX_TABLES", 20)
+    with pytest.raises(InputError, match="comes after 20 other tables"):
+        pte.parse(golden("lists"))
+
+
+@pytest.mark.parametrize("kind", ["plans", "values"])
+def test_tables_that_are_referred_to_over_and_over(kind: str) -> None:
+    data = amplified(kind, 20_000)
+    start = time.process_time()
+    with pytest.raises(InputError, match="shares its bytes with other tables"):
+        pte.parse(data)
+    assert time.process_time() - start < LIMIT_S
+
+
+def test_large_files_are_read_quickly() -> None:
+    data = golden("softmax") + bytes(4 << 20)
+    times = []
+    for _ in range(3):
+        start = time.process_time()
+        pte.parse(data)
+        times.append(time.process_time() - start)
+    assert min(times) < 0.05
+
+
+def test_newer_fields_are_refused_and_vtables_may_be_shared() -> None:
+    """ExecuTorch's writer does that: a Double behind the vtable of a smaller table."""
+    plan = pte.parse(golden("conv_u65_int8")).plan("input0_scale")
+    assert [value.kind for value in plan.values] == ["Double"]
+    tables = {"Program": {"version": "uint"}}
+    data = memoryview(golden("softmax"))
+    root = FlatBuffer(data, flatbuffer.make_schema({"Program": {**tables["Program"], **FILLER}}, {}, {})).root
+    assert root("Program").integer("version") == 0
+    with pytest.raises(InputError, match="has a field that is not known") as caught:
+        FlatBuffer(data, flatbuffer.make_schema(tables, {}, {})).root("Program")
+    assert "newer ExecuTorch" in caught.value.hint
+
+
+FILLER = {f"field{index}": "uint" for index in range(7)}

@@ -1,4 +1,4 @@
-"""What is hidden of an address, what is not, and that hostile text does not take long."""
+"""Text that is shown: what is hidden of an address, that hostile text does not take long, and numbers in words."""
 
 import time
 from pathlib import Path
@@ -6,11 +6,13 @@ from pathlib import Path
 import pytest
 
 from ethosu_sdk import plain_text, redaction
+from ethosu_sdk.plain_text import counted
+from tests.tables import each
 
 HIDDEN = redaction.HIDDEN
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "shown"),
     [
         ("https://user:pw@host/a", f"https://{HIDDEN}@host/a"),
@@ -44,11 +46,19 @@ def test_what_is_shown(text: str, shown: str) -> None:
     assert redaction.addresses(shown) == shown  # a record may be written twice
 
 
-@pytest.mark.parametrize(
-    "piece", ["a:/", "a://@", "?token", "&key=", "http://a@", "authorization:", "a.", "#=", "?"]
-)
+@each("piece", ["a:/", "a://@", "?token", "&key=", "http://a@", "authorization:", "a.", "#=", "?"])
 def test_hostile_text_takes_no_long_time(piece: str) -> None:
     start = time.process_time()
     redaction.addresses(piece * (300_000 // len(piece)))
     redaction.addresses("http:/" + piece * (300_000 // len(piece)) + "=")
     assert time.process_time() - start < 2
+
+
+# --- Numbers of things in words.
+
+
+@pytest.mark.parametrize(
+    ("count", "words"), [(0, "0 samples"), (1, "1 sample"), (2, "2 samples"), (12_345, "12,345 samples")]
+)
+def test_one_has_no_plural(count: int, words: str) -> None:
+    assert counted(count, "sample") == words

@@ -9,6 +9,7 @@ from hypothesis import given, strategies as st
 
 from ethosu_sdk import vela_blocks
 from ethosu_sdk.errors import InputError
+from tests.tables import each
 from tests.unit.vela_payloads import ARCH, CONFIG, STREAM, Payload, actions, block, slots
 
 
@@ -31,16 +32,13 @@ def test_decodes_every_part() -> None:
     ]
 
 
-def test_stream_lengths_use_the_reserved_byte() -> None:
+def test_streams_may_be_long_and_views_share_memory() -> None:
     stream = bytes(4 * 0x10001)
     long = replace(
         Payload(),
         cmd_data=b"COP1" + struct.pack("<7I", 0x00100001, CONFIG, ARCH, 5, 5, 5, 0x00010102) + stream,
     )
     assert len(vela_blocks.parse(long.encode()).command_stream) == len(stream)
-
-
-def test_views_share_memory_and_cannot_be_written() -> None:
     payload = bytearray(Payload().encode())
     vela = vela_blocks.parse(payload)
     payload[144] ^= 0xFF
@@ -57,7 +55,7 @@ def with_block(index: int, data: bytes) -> Callable[[list[bytes]], list[bytes]]:
     return lambda blocks: [*blocks[:index], data, *blocks[index + 1 :]]
 
 
-@pytest.mark.parametrize(
+@each(
     ("change", "message"),
     [
         (lambda blocks: [], "has no block 'cmd_data'"),
@@ -92,7 +90,7 @@ def test_block_longer_than_the_payload(length: int) -> None:
         vela_blocks.parse(data)
 
 
-@pytest.mark.parametrize(
+@each(
     ("cmd_data", "message"),
     [
         (b"", "starts with b'', expected b'COP1'"),
@@ -124,7 +122,7 @@ def test_nop_actions_are_skipped(nops: int) -> None:
 GOOD = (1, 1, 1, 8, 8, 1, 1, 1024, 1)
 
 
-@pytest.mark.parametrize(
+@each(
     ("inputs", "message"),
     [
         (b"\1", "too few for its count"),
@@ -150,17 +148,14 @@ def test_damaged_tensor_slots(inputs: bytes, message: str) -> None:
     assert message in caught.value.message
 
 
-def test_a_tensor_may_end_where_scratch_ends() -> None:
+def test_scratch_has_four_bytes_of_size_and_tensors_may_end_there() -> None:
     payload = replace(Payload(), inputs=slots((1, 1, 1, 8, 8, 1, 1, 1216, 1)))
     assert vela_blocks.parse(payload.encode()).inputs[0].offset == 1216
-
-
-def test_scratch_size_has_four_bytes() -> None:
     with pytest.raises(InputError, match="'scratch_size' has 8 bytes"):
         vela_blocks.parse(replace(Payload(), scratch_size=bytes(8)).encode())
 
 
-@pytest.mark.parametrize("step", range(1, 8))
+@each("step", range(1, 8))
 def test_every_truncation_is_refused(step: int) -> None:
     data = Payload().encode()
     for end in range(0, len(data), step):

@@ -8,7 +8,7 @@ from typing import Any
 
 from ethosu_sdk import schema
 from ethosu_sdk.files import locks
-from tests.integration.cli import sdk
+from tests.integration.cli import sdk_ok
 
 Record = dict[str, Any]
 
@@ -77,8 +77,7 @@ def compiled(folder: Path, command: str, out: str) -> Path:
     """Follow a command line of an advice in `folder`, as it stands, into the folder `out`: the program."""
     words = shlex.split(command)
     assert words[:2] == ["ethosu-sdk", "compile"]
-    done = sdk(*words[1:], "-o", out, "-q", cwd=folder)
-    assert done.code == 0, done.err
+    sdk_ok(*words[1:], "-o", out, "-q", cwd=folder)
     (program,) = (folder / out).glob("*.pte")
     return program
 
@@ -88,10 +87,8 @@ def advised(subject: str | Path, folder: Path, out: str, *options: str) -> Advis
     place = folder / out
     with locks.locked(folder):
         if not (place / "advice.json").is_file():
-            done = sdk("run", subject, "--simulator", "host", *options, "-o", out, "-q", cwd=folder)
-            assert done.code == 0, done.err
-            done = sdk("advise", out, "-q", cwd=folder)
-            assert done.code == 0, done.err
+            sdk_ok("run", subject, "--simulator", "host", *options, "-o", out, "-q", cwd=folder)
+            sdk_ok("advise", out, "-q", cwd=folder)
     return read(place)
 
 

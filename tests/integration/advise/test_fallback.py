@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from ethosu_sdk import schema
-from tests.integration.advise.programs import Advised, advised, compiled
-from tests.integration.cli import sdk
+from tests.conftest import KeptFolder
+from tests.integration.advise.programs import Advised, advised, compiled, read
+from tests.integration.cli import sdk, sdk_ok
 from tests.records import printed
 
 pytestmark = [pytest.mark.torch, pytest.mark.qemu, pytest.mark.toolchain]
@@ -36,16 +36,15 @@ def _calls(folder: Path) -> Counter[str]:
 
 
 @pytest.fixture(scope="module")
-def tried(tmp_path_factory: pytest.TempPathFactory) -> Advised:
+def tried(kept_folder: KeptFolder, qemu_plugin: Path) -> Advised:
     """The network, with its changes of the program tried on QEMU."""
-    folder = tmp_path_factory.mktemp("strided")
-    (folder / "net.py").write_text(STRIDED, encoding="utf-8")
-    done = sdk("advise", "net.py", "--try-only", "program", "-o", "out", cwd=folder, timeout_s=600)
-    assert done.code == 0, done.err
-    (folder / "shown.txt").write_text(done.out, encoding="utf-8")
-    record = json.loads((folder / "out" / "advice.json").read_text(encoding="utf-8"))
-    assert schema.problems(record) == []
-    return Advised(folder / "out", record, json.loads((folder / "out" / "profile.json").read_text("utf-8")))
+
+    def make(folder: Path) -> None:
+        (folder / "net.py").write_text(STRIDED, encoding="utf-8")
+        done = sdk_ok("advise", "net.py", "--try-only", "program", "-o", "out", cwd=folder, timeout_s=600)
+        (folder / "shown.txt").write_text(done.out, encoding="utf-8")
+
+    return read(kept_folder("strided", make, own=True) / "out")
 
 
 @pytest.fixture(scope="module")
@@ -95,8 +94,7 @@ def test_the_trial_has_its_gain_and_compares_outputs(tried: Advised, followed: P
     assert (trial["state"], trial["outputs"]["state"]) == ("better", "close")
     assert trial["command"] == tried.one("cortex-m-fallback")["command"]
     folder = tried.folder.parent
-    done = sdk("run", followed, "--cpu-cycles", "-o", "by-hand", "-q", "--json", cwd=folder)
-    run = printed(done)
+    run = printed(sdk("run", followed, "--cpu-cycles", "-o", "by-hand", "-q", "--json", cwd=folder))
     before, after = _figure(trial, "total cycles")
     assert after == pytest.approx(run["npu"]["cycles"]["value"] + run["cpu"]["cycles"]["value"], rel=1e-4)
     assert after < before

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.advise.programs import Advised, Record, read
-from tests.integration.cli import sdk
+from tests.integration.cli import sdk_ok
 
 pytestmark = [pytest.mark.torch]
 
@@ -47,12 +47,9 @@ LEAST, MOST = 0.5, 2.0  # of the cycles that 16 bits are expected to cost
 def debugged(name: str, text: str, place: Path) -> tuple[Advised, list[Record]]:
     """The advice on a program, and its layers."""
     (place / f"{name}.py").write_text(text, encoding="utf-8")
-    done = sdk("debug", f"{name}.py", "-o", name, "-q", cwd=place)
-    assert done.code == 0, done.err
-    done = sdk("run", f"{name}/{name}.pte", "--simulator", "host", "-o", name, "-q", cwd=place)
-    assert done.code == 0, done.err
-    done = sdk("advise", name, "-q", cwd=place)
-    assert done.code == 0, done.err
+    sdk_ok("debug", f"{name}.py", "-o", name, "-q", cwd=place)
+    sdk_ok("run", f"{name}/{name}.pte", "--simulator", "host", "-o", name, "-q", cwd=place)
+    sdk_ok("advise", name, "-q", cwd=place)
     layers: list[Record] = json.loads((place / name / "debug.json").read_text(encoding="utf-8"))["layers"]
     return read(place / name), layers
 

@@ -1,6 +1,5 @@
 """`advise --try`: every change was compiled again; the best is at least as good as what a person finds by hand."""
 
-import json
 import signal
 import subprocess
 from collections.abc import Callable
@@ -10,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from ethosu_sdk import schema
 from ethosu_sdk.files import locks, writing
+from tests import kept
 from tests.integration.advise.networks import NETWORKS
-from tests.integration.cli import COMMAND, assert_clear, sdk
-from tests.records import printed
+from tests.integration.cli import COMMAND, assert_clear, sdk, sdk_ok
+from tests.records import printed, valid
 
 pytestmark = [pytest.mark.torch]
 
@@ -57,28 +56,19 @@ def networks(shared_folder: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def tried(networks: Path) -> Callable[..., Tried]:
+def tried(networks: Path, qemu_plugin: Path) -> Callable[..., Tried]:
     """Try changes of a network once a session: of the kinds `kinds`, on the host where `host`."""
 
     def of(model: str, kinds: str, *, host: bool = True) -> Tried:
-        out = networks / model.rpartition(":")[2]
-        with locks.locked(networks):
-            if not (out / "shown.txt").is_file():
-                subject: str | Path = model
-                if host:
-                    done = sdk("run", model, *_HOST, "-o", out, "-q", cwd=networks)
-                    assert done.code == 0, done.err
-                    subject = out
-                done = sdk(
-                    *("advise", subject, "--try-only", kinds, "-o", out),
-                    cwd=networks,
-                    env={"COLUMNS": "300"},
-                    timeout_s=600,
-                )
-                assert done.code == 0, done.err
-                (out / "shown.txt").write_text(done.out, encoding="utf-8")
-        record = json.loads((out / "advice.json").read_text(encoding="utf-8"))
-        assert schema.problems(record) == []
+        def make(out: Path) -> None:
+            if host:
+                sdk_ok("run", model, *_HOST, "-o", out, "-q", cwd=networks)
+            words = ("advise", out if host else model, "--try-only", kinds, "-o", out)
+            done = sdk_ok(*words, cwd=networks, env={"COLUMNS": "300"}, timeout_s=600)
+            (out / "shown.txt").write_text(done.out, encoding="utf-8")
+
+        out = kept.folder(networks / model.rpartition(":")[2], make, NETWORKS, kinds)
+        record = valid(out / "advice.json")
         return Tried(record, (out / "shown.txt").read_text(encoding="utf-8"))
 
     return of
@@ -96,8 +86,7 @@ def by_hand(
     file = f"hand_{name}.py"
     made = (begin.format(name), *lines, "")
     (folder / file).write_text("\n".join(made), encoding="utf-8")
-    done = sdk("compile", f"{file}:model", *options, "-o", f"hand_{name}", "-q", cwd=folder)
-    assert done.code == 0, done.err
+    sdk_ok("compile", f"{file}:model", *options, "-o", f"hand_{name}", "-q", cwd=folder)
     (program,) = (folder / f"hand_{name}").glob("*.pte")
     done = sdk("run", program, *where, "-q", "--json", cwd=folder)
     return printed(done)
@@ -259,8 +248,7 @@ def test_half_of_the_mac_unit_is_worse(tried: Callable[..., Tried]) -> None:
 @pytest.mark.thorough
 @pytest.mark.toolchain
 def test_a_program_that_is_too_large(tried: Callable[..., Tried], networks: Path) -> None:
-    done = sdk("build", networks / "none.pte", cwd=networks)
-    assert done.code == 3
+    assert_clear(sdk("build", networks / "none.pte", cwd=networks), 3)
     found = tried("nets.py:large", "program", host=False)
     assert (found.record["tried"]["judged_by"], found.record["tried"]["fits"]) == ("fit", False)
     assert found.best["fits"]
@@ -270,12 +258,8 @@ def test_a_program_that_is_too_large(tried: Callable[..., Tried], networks: Path
     assert_clear(
         refused, 5, "does not fit", "--extra-vela-flag=--optimise=Size", "advise nets.py:large --try"
     )
-    done = sdk(
-        "compile", "nets.py:large", "--extra-vela-flag=--optimise=Size", "-o", "fits", "-q", cwd=networks
-    )
-    assert done.code == 0, done.err
-    done = sdk("build", "fits/nets.pte", "-q", cwd=networks)
-    assert done.code == 0, done.err
+    sdk_ok("compile", "nets.py:large", "--extra-vela-flag=--optimise=Size", "-o", "fits", "-q", cwd=networks)
+    sdk_ok("build", "fits/nets.pte", "-q", cwd=networks)
 
 
 def test_what_cannot_be_tried_is_refused(tried: Callable[..., Tried], networks: Path, tmp_path: Path) -> None:
@@ -299,8 +283,7 @@ def test_what_was_tried_until_an_interrupt_is_kept(tried: Callable[..., Tried], 
                 break
         process.stderr.read()
         assert process.wait(60) == 130
-    record = json.loads((networks / "stopped" / "advice.json").read_text(encoding="utf-8"))
-    assert schema.problems(record) == []
+    record = valid(networks / "stopped" / "advice.json")
     assert record["tried"]["trials"]
     assert record["tried"]["left"]
     assert not list((networks / "stopped").glob(".try-*"))

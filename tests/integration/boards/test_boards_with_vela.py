@@ -4,7 +4,6 @@ its own file."""
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import pytest
 
 from ethosu_sdk.boards import profiles
 from ethosu_sdk.boards.profile import BoardProfile
-from tests import processes
+from tests import warm
 from tests.conftest import ZooPte
 
 pytestmark = pytest.mark.torch
@@ -34,7 +33,7 @@ def vela(zoo_pte: ZooPte, folder: Path, runs: Sequence[list[str]]) -> list[dict[
     """What Vela makes of the zoo's digits_cnn with each of these flags."""
     output = zoo_pte("digits_cnn")
     graph = output.pte.parent / output.delegates[0].tosa_file
-    done = processes.run([sys.executable, RUNS, graph, folder], given=json.dumps(runs), check=True)
+    done = warm.python(RUNS, graph, folder, given=json.dumps(runs))
     found: list[dict[str, Any]] = json.loads(done.stdout.splitlines()[-1])
     assert len(found) == len(runs)
     return found

@@ -10,8 +10,9 @@ import pytest
 
 from ethosu_sdk import cache
 from ethosu_sdk.firmware_build import elf
-from tests.integration.cli import Outcome, sdk
+from tests.integration.cli import Outcome, sdk_ok
 from tests.places import GOLDEN_PTE
+from tests.records import read
 
 pytestmark = [pytest.mark.qemu, pytest.mark.toolchain]
 
@@ -19,8 +20,7 @@ pytestmark = [pytest.mark.qemu, pytest.mark.toolchain]
 def build(name: str, folder: Path, cache_folder: Path) -> tuple[Outcome, dict[str, Any]]:
     """The firmware of a golden program, its model compared with the file."""
     command = ("build", GOLDEN_PTE / f"{name}.pte", "-o", folder, "--json")
-    outcome = sdk(*command, cwd=folder.parent, env={cache.CACHE_VARIABLE: str(cache_folder)})
-    assert outcome.code == 0, outcome.err
+    outcome = sdk_ok(*command, cwd=folder.parent, env={cache.CACHE_VARIABLE: str(cache_folder)})
     assert (
         elf.section_bytes(folder / "executor_runner.elf", ".model")
         == (GOLDEN_PTE / f"{name}.pte").read_bytes()
@@ -49,4 +49,4 @@ def test_a_copied_and_an_altered_cache(tmp_path: Path) -> None:
 def _is_open(path: Path) -> bool:
     """Whether the object is of the tree that was built at its place."""
     tree = next(folder for folder in path.parents if folder.name == "build")
-    return bool(json.loads((tree / "configured-for.json").read_text())["place"] == str(tree))
+    return bool(read(tree / "configured-for.json")["place"] == str(tree))

@@ -10,10 +10,10 @@ from elftools.elf.elffile import ELFFile
 from ethosu_sdk import firmware_build, proc, tools
 from ethosu_sdk.errors import BuildError, InputError, ToolError
 from ethosu_sdk.evidence import evidence, input_image, steps, uart
-from ethosu_sdk.files import hashing, locks, writing
+from ethosu_sdk.files import hashing
 from ethosu_sdk.firmware_build import FirmwareBuild, cmake
 from tests.conftest import ZooPte
-from tests.kernels.interpreter.runner import FIRMWARE, SANITIZERS, configure_and_build
+from tests.kernels.interpreter.runner import FIRMWARE, host_tree
 
 pytestmark = [pytest.mark.toolchain, pytest.mark.torch]
 
@@ -161,7 +161,7 @@ def test_a_truncated_program_is_an_input_error(softmax_pte: Path, tmp_path: Path
         firmware_build.build(broken, tmp_path / "out")
 
 
-def test_driver_and_application_pass_their_own_tests_on_this_machine(shared_folder: Path) -> None:
+def test_driver_and_application_pass_their_own_tests_on_this_machine() -> None:
     """In the tree of the interpreter's runner, which has compiled most of it already."""
     programs = []
     for part in ("npu", "app"):
@@ -170,9 +170,7 @@ def test_driver_and_application_pass_their_own_tests_on_this_machine(shared_fold
         )
         programs += [f"{part}_{name}" for name in items.split()]
     assert len(programs) >= 6
-    tree = writing.make_directory(shared_folder / "pte-host-runner")
-    with locks.locked(tree):
-        configure_and_build(tree, programs, "-DETHOSU_BOARD=host", f"-DCMAKE_CXX_FLAGS={SANITIZERS}")
+    tree = host_tree(programs)
     argv = ["ctest", "--test-dir", str(tree), "--output-on-failure", "-R", r"^(npu|app)\."]
     result = proc.run(argv, timeout_s=120)
     for name in programs:

@@ -4,7 +4,6 @@ The program is `x + x` on an Ethos-U85 in memory mode Sram_Only (tests/golden/pt
 firmware carries and digests like any other, make it as large as wanted.
 """
 
-import json
 import re
 import shlex
 import struct
@@ -17,9 +16,9 @@ from elftools.elf.elffile import ELFFile
 
 from ethosu_sdk import npz
 from tests import own_qemu
-from tests.integration.cli import Outcome, sdk
+from tests.integration.cli import Outcome, sdk, sdk_ok
 from tests.places import GOLDEN_PTE
-from tests.records import printed
+from tests.records import printed, read
 
 pytestmark = [pytest.mark.toolchain, pytest.mark.qemu]
 
@@ -105,15 +104,14 @@ def test_one_byte_more_is_refused_with_the_arithmetic_and_what_would_fit(bench: 
     assert not (bench.folder / "out" / "build.json").exists()
     assert not list((bench.folder / "out").glob("executor_runner.*"))
     (line,) = (row.removeprefix("try: ") for row in outcome.err.splitlines() if row.startswith("try: "))
-    again = sdk(*shlex.split(line)[1:], cwd=bench.folder)
-    assert again.code == 0, again.err
+    sdk_ok(*shlex.split(line)[1:], cwd=bench.folder)
 
 
 def test_spilling_is_a_wish_and_the_record_tells_of_it(bench: Bench) -> None:
     outcome = bench.run(program_of(bench.largest + 1, bench.folder), "--allow-spill")
     record = printed(outcome)
     assert any("traffic figures are not those of Sram_Only" in note for note in record["notes"])
-    built = json.loads((bench.folder / "out" / "build.json").read_text(encoding="utf-8"))
+    built = read(bench.folder / "out" / "build.json")
     homes = {row["name"]: row["region"] for row in built["memory"]["pools"]}
     assert (homes["model"], homes["scratch"]) == ("DDR", "SRAM")
 

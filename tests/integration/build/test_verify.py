@@ -14,7 +14,8 @@ from ethosu_sdk.errors import SimulationError
 from ethosu_sdk.files import hashing, json_text
 from ethosu_sdk.simulators.qemu import loaded, machine
 from ethosu_sdk.simulators.qemu.command_line import MachineOptions
-from tests.integration.cli import assert_clear, sdk
+from tests.integration.cli import assert_clear, sdk, sdk_ok
+from tests.integration.conftest import FinishedRun
 from tests.places import GOLDEN_PTE, ROOT
 from tests.records import printed
 
@@ -22,12 +23,11 @@ pytestmark = [pytest.mark.qemu, pytest.mark.toolchain]
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def made(finished_run: FinishedRun, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The records of a run, beside its model, in a folder with a space."""
-    folder = tmp_path_factory.mktemp("a run of ours")
+    folder = tmp_path_factory.mktemp("verified") / "a run of ours"
+    shutil.copytree(finished_run(GOLDEN_PTE / "add_u55.pte"), folder)
     shutil.copyfile(GOLDEN_PTE / "add_u55.pte", folder / "add_u55.pte")
-    outcome = sdk("run", "add_u55.pte", "-o", ".", "-q", cwd=folder)
-    assert outcome.code == 0, outcome.err
     return folder
 
 
@@ -37,8 +37,7 @@ def checks(record: dict[str, Any]) -> dict[str, str]:
 
 
 def test_a_run_is_reproduced_in_another_folder(made: Path, tmp_path: Path) -> None:
-    outcome = sdk("verify", made / "run.json", "--json", cwd=tmp_path)
-    record = printed(outcome)
+    record = printed(sdk("verify", made / "run.json", "--json", cwd=tmp_path, fresh=True))
     assert set(checks(record).values()) == {"agrees"}
     assert checks(record).keys() >= {"model", "elf", "version of arm-none-eabi-g++", "version of qemu"}
     assert record["causes"] == []
@@ -142,6 +141,5 @@ def test_a_run_that_kept_its_state_is_reproduced_with_it(tmp_path: Path) -> None
     program = GOLDEN_PTE / "counter.pte"
     words = ("run", program, "-o", "out", "-q", "--resident", "--repeat", "3", "--keep-state")
     assert sdk(*words, cwd=tmp_path).code == 0
-    outcome = sdk("verify", tmp_path / "out" / "run.json", "--model", program, "--json", cwd=tmp_path)
-    assert outcome.code == 0, outcome.err
+    outcome = sdk_ok("verify", tmp_path / "out" / "run.json", "--model", program, "--json", cwd=tmp_path)
     assert checks(json.loads(outcome.out))["figures"] == "agrees"

@@ -1,6 +1,6 @@
 """The chain of comparisons: writes and state keep their meaning, and a fault fails in the link where it was planted.
 
-The compiler runs in this process, so that torch is imported once; tests/meaning goes through the command line.
+The compiler runs in this process, so that torch is imported once; campaigns/meaning goes through the command line.
 """
 
 import operator

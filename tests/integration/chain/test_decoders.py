@@ -1,14 +1,12 @@
 """Networks that write in place or keep a state, as people have them: eight steps on QEMU against eager PyTorch."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tests import own_qemu as corstone_qemu
-from tests.integration.cli import sdk
+from tests import own_qemu as corstone_qemu, warm
+from tests.integration.cli import sdk_ok
 
 pytestmark = [
     pytest.mark.torch,
@@ -56,13 +54,11 @@ def decibels(wanted: np.ndarray, found: np.ndarray) -> float:
 def test_eight_steps(
     name: str, target: str, least: float, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    subprocess.run([sys.executable, "-c", REFERENCE, MODELS, name], cwd=tmp_path, check=True, timeout=120)
-    compiled = sdk("compile", MODELS / f"{name}.py", "--target", target, "-o", "out", cwd=tmp_path)
-    assert compiled.code == 0, compiled.err
+    warm.python("-c", REFERENCE, MODELS, name, cwd=tmp_path)
+    sdk_ok("compile", MODELS / f"{name}.py", "--target", target, "-o", "out", cwd=tmp_path)
     environment = corstone_qemu.environment(BOARDS[target], request)
     words = ("run", f"out/{name}.pte", "--inputs", "in.npz", "--simulator", "qemu", "-o", "out")
-    ran = sdk(*words, cwd=tmp_path, env=environment)
-    assert ran.code == 0, ran.err
+    sdk_ok(*words, cwd=tmp_path, env=environment)
     found = np.load(tmp_path / "out" / "outputs.npz")["output0"]
     want = np.load(tmp_path / "want.npz")
     assert found.shape == want["outputs"].shape

@@ -1,15 +1,14 @@
 """A model that keeps a state from inference to inference: the program begins where the model began."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.integration.cli import sdk
+from tests import warm
+from tests.integration.cli import sdk, sdk_ok
 from tests.records import printed
 
 pytestmark = [pytest.mark.torch, pytest.mark.qemu, pytest.mark.toolchain]
@@ -48,7 +47,7 @@ numpy.savez("want.npz", output0=[net.model(x).detach().numpy() for x in net.samp
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("state")
     (place / "net.py").write_text(MODEL)
-    subprocess.run([sys.executable, "-c", REFERENCE], cwd=place, check=True, timeout=120)
+    warm.python("-c", REFERENCE, cwd=place)
     return place
 
 
@@ -57,8 +56,7 @@ def test_every_inference_goes_on_from_the_one_before(
     quantize: str, share: float, limit: float, folder: Path
 ) -> None:
     """With int8 the calibration clips the outermost values: most elements must be near."""
-    outcome = sdk("compile", "net.py", "--quantize", quantize, "-o", quantize, "--json", cwd=folder)
-    assert outcome.code == 0, outcome.err
+    outcome = sdk_ok("compile", "net.py", "--quantize", quantize, "-o", quantize, "--json", cwd=folder)
     assert json.loads(outcome.out)["check"]["status"] == "pass"
     outputs = {}
     for simulator in ("qemu", "host"):
@@ -72,8 +70,7 @@ def test_every_inference_goes_on_from_the_one_before(
             "-o",
             quantize,
         )
-        outcome = sdk(*command, cwd=folder)
-        assert outcome.code == 0, outcome.err
+        sdk_ok(*command, cwd=folder)
         outputs[simulator] = np.load(folder / quantize / "outputs.npz")["output0"]
         distances = np.abs(outputs[simulator] - np.load(folder / "want.npz")["output0"])
         for number, inference in enumerate(distances):
@@ -83,8 +80,7 @@ def test_every_inference_goes_on_from_the_one_before(
 
 @pytest.fixture(scope="module")
 def program(folder: Path) -> Path:
-    outcome = sdk("compile", "net.py", "-o", "repeated", cwd=folder)
-    assert outcome.code == 0, outcome.err
+    sdk_ok("compile", "net.py", "-o", "repeated", cwd=folder)
     return folder / "repeated" / "net.pte"
 
 

@@ -3,8 +3,6 @@ model; and what loses it is seen, by the compiler and without it."""
 
 import itertools
 import math
-import subprocess
-import sys
 import textwrap
 import tomllib
 from collections.abc import Mapping
@@ -19,7 +17,8 @@ from ethosu_sdk.aot.pipeline import stages
 from ethosu_sdk.aot.repairs import lost_write_backs
 from ethosu_sdk.errors import InputError, VerdictError
 from ethosu_sdk.targets import Target
-from tests.integration.cli import sdk
+from tests import warm
+from tests.integration.cli import sdk, sdk_ok
 from tests.records import printed
 
 pytestmark = [pytest.mark.torch, pytest.mark.toolchain, pytest.mark.filterwarnings("ignore")]
@@ -120,7 +119,7 @@ def arrays(path: Path) -> list[np.ndarray]:
 def reference(folder: Path, forms: list[dict[str, str]]) -> None:
     """A model's file with these forms, its inputs, and what PyTorch alone gives for them."""
     write(folder, forms)
-    subprocess.run([sys.executable, "-c", REFERENCE], cwd=folder, check=True, timeout=120)
+    warm.python("-c", REFERENCE, cwd=folder)
 
 
 @pytest.mark.parametrize(
@@ -141,8 +140,7 @@ def test_no_form_of_state_is_lost(group: int, quantize: str, target: str, tmp_pa
     least = LEAST[quantize]
     out = f"{quantize}-{target}"
     words = ("compile", "net.py", "--target", target, "--quantize", quantize, "-o", out, "--json")
-    outcome = sdk(*words, cwd=folder)
-    record = printed(outcome)
+    record = printed(sdk(*words, cwd=folder))
     assert record["check"]["status"] == "pass"
     assert record["check"]["samples"] == STEPS
     written = {row["name"]: row for row in record["state"]}
@@ -153,8 +151,7 @@ def test_no_form_of_state_is_lost(group: int, quantize: str, target: str, tmp_pa
     spans = sorted((row["arena"], row["offset"], row["offset"] + row["bytes"]) for row in written.values())
     assert all(one[0] < two[0] or one[2] <= two[1] for one, two in itertools.pairwise(spans))
     run = ("run", f"{out}/net.pte", "--simulator", "host", "--inputs", "in.npz", "-o", out, "--json")
-    outcome = sdk(*run, cwd=folder)
-    assert outcome.code == 0, outcome.err
+    sdk_ok(*run, cwd=folder)
     rows = zip(
         *(arrays(folder / f"{name}.npz") for name in ("want", "forgetful", f"{out}/outputs")), strict=True
     )
@@ -189,8 +186,7 @@ def test_without_the_check_the_loss_is_seen(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(lost_write_backs, "repair", lambda program: None)
     monkeypatch.setattr(program_state, "find", lambda *arguments: ())
     compiled(tmp_path, *LOSING, check=False)
-    outcome = sdk("run", "net.pte", "--simulator", "host", "--inputs", "in.npz", "-o", "out", cwd=tmp_path)
-    assert outcome.code == 0, outcome.err
+    sdk_ok("run", "net.pte", "--simulator", "host", "--inputs", "in.npz", "-o", "out", cwd=tmp_path)
     pairs = zip(arrays(tmp_path / "want.npz"), arrays(tmp_path / "out" / "outputs.npz"), strict=True)
     assert all(decibels(*pair) < 15.0 for pair in pairs)
 

@@ -1,33 +1,30 @@
 """Two compilations of one model, run on the host simulator: for the default memory mode, and with all in SRAM.
 Versions of Vela: the installed one, and copies of it with a planted change."""
 
-import importlib.util
-import shutil
 from pathlib import Path
 
 import pytest
 
-from ethosu_sdk import cache, provenance
-from ethosu_sdk.files import locks, writing
-from tests.integration.cli import sdk
+from tests.conftest import KeptFolder
+from tests.integration.cli import sdk_ok
+from tests.integration.compare import planted_vela
 from tests.integration.compare.runs import MODEL, run_on_host
 
 
 @pytest.fixture(scope="session")
-def made(shared_folder: Path) -> Path:
+def made(kept_folder: KeptFolder) -> Path:
     """``shared`` and ``sram``: folders of runs without a profile."""
-    folder = writing.make_directory(shared_folder / "compare")
-    with locks.locked(folder):
+
+    def make(folder: Path) -> None:
         for name, mode in (("shared", "Shared_Sram"), ("sram", "Sram_Only")):
-            if not (folder / name / "run.json").is_file():
-                words = ("--memory-mode", mode, "--no-check", "-q", "-o", folder / name)
-                done = sdk("compile", f"zoo:{MODEL}", *words, cwd=folder)
-                assert done.code == 0, done.err
-                run_on_host(folder / name)
-    return folder
+            words = ("--memory-mode", mode, "--no-check", "-q", "-o", folder / name)
+            sdk_ok("compile", f"zoo:{MODEL}", *words, cwd=folder)
+            run_on_host(folder / name)
+
+    return kept_folder("compare", make, MODEL)
 
 
-OWN = provenance.package_version("ethos-u-vela") or ""
+OWN = planted_vela.OWN
 SLOWER, WRONG, BROKEN = "9.9.1", "9.9.2", "9.9.3"
 # What is added to the end of ethosu/vela/vela.py.
 CHANGES = {
@@ -60,16 +57,6 @@ def main(args=None):
 
 
 @pytest.fixture(scope="module")
-def versions(shared_folder: Path) -> Path:
+def versions() -> Path:
     """The cache, with the changed copies in it."""
-    spec = importlib.util.find_spec("ethosu")
-    assert spec is not None
-    assert spec.submodule_search_locations
-    place = cache.directory("vela")
-    with locks.locked(place):
-        for version, change in CHANGES.items():
-            if not (place / version).is_dir():
-                shutil.copytree(next(iter(spec.submodule_search_locations)), place / version / "ethosu")
-                with (place / version / "ethosu" / "vela" / "vela.py").open("a", encoding="utf-8") as file:
-                    file.write(change)
-    return place
+    return planted_vela.plant(CHANGES)

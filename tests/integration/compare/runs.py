@@ -12,7 +12,7 @@ from ethosu_sdk.files import hashing
 from ethosu_sdk.npu import program
 from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.operation import BlockOp
-from tests.integration.cli import Outcome, sdk
+from tests.integration.cli import Outcome, sdk, sdk_ok
 from tests.records import read
 
 Record = dict[str, Any]
@@ -54,8 +54,7 @@ def changed(source: Path, target: Path, change: Callable[[Record], None]) -> Pat
 
 def run_on_host(folder: Path) -> None:
     """Run the program of `folder` on the host simulator, with the example inputs beside it."""
-    done = sdk("run", folder / f"{MODEL}.pte", "--simulator", "host", "-q", "-o", folder, cwd=folder)
-    assert done.code == 0, done.err
+    sdk_ok("run", folder / f"{MODEL}.pte", "--simulator", "host", "-q", "-o", folder, cwd=folder)
 
 
 def with_another_scale(source: Path, folder: Path, layer: int) -> Path:

@@ -7,7 +7,7 @@ import pytest
 from junitparser import JUnitXml
 
 from ethosu_sdk import schema
-from tests.integration.cli import sdk
+from tests.integration.cli import sdk_ok
 from tests.integration.compare.runs import Compared, Record, changed, compare
 from tests.places import ROOT
 from tests.records import read
@@ -98,8 +98,7 @@ def test_what_exceeds_its_rule_is_named_with_the_operator(text: str, tmp_path: P
     )
     (part,) = found.only["operators"][0]["figures"]
     assert part["status"] == "regression"
-    done = sdk("convert", "out", "--to", "junit", "-o", "junit.xml", cwd=tmp_path)
-    assert done.code == 0, done.err
+    sdk_ok("convert", "out", "--to", "junit", "-o", "junit.xml", cwd=tmp_path)
     failures = {
         case.name
         for suite in JUnitXml.fromstring((tmp_path / "junit.xml").read_bytes())

@@ -21,6 +21,7 @@ from tests.integration.compile.wrong_programs import (
     WRONG_SCALE,
     WRONG_WEIGHTS,
 )
+from tests.records import read
 
 pytestmark = pytest.mark.torch
 
@@ -104,7 +105,7 @@ def test_functions_of_int16_values_are_lines_between_the_entries_of_a_table() ->
 
 
 def test_a_whole_program_passes_with_its_figures(whole: Path) -> None:
-    record = json.loads((whole / "out" / "net.compile.json").read_text())
+    record = read(whole / "out" / "net.compile.json")
     (output,) = record["check"]["outputs"]
     assert output["elements"] == 3 * 6 * 6
     assert 0 < output["rms"]["rounding"] < output["rms"]["limit"]
@@ -200,7 +201,7 @@ def test_a_run_gives_what_compile_executed(simulator: str, whole: Path, tmp_path
 def test_a_run_that_gives_something_else_fails(whole: Path, tmp_path: Path) -> None:
     shutil.copytree(whole / "out", tmp_path / "out")
     path = tmp_path / "out" / "net.compile.json"
-    record = json.loads(path.read_text())
+    record = read(path)
     record["check"]["outputs"][0]["sha256"] = "0" * 64
     path.write_text(json.dumps(record))
     outcome = sdk("run", "out/net.pte", "-o", "out", "--simulator", "host", cwd=tmp_path)

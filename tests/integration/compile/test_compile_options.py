@@ -26,6 +26,7 @@ from ethosu_sdk.steps.compile.options import CompileOptions
 from ethosu_sdk.targets import Target, parse_target
 from tests import warm
 from tests.conftest import ZooPte
+from tests.records import read
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 
@@ -264,7 +265,7 @@ def test_full_delegation_is_required(
     assert "aten::_softmax.out (1) on the CPU: " in caught.value.message
     record = json.loads(capsys.readouterr().out)
     assert record["cpu_operators"][0]["name"] == "aten::_softmax.out"
-    assert json.loads((tmp_path / "softmax.compile.json").read_text()) == record
+    assert read(tmp_path / "softmax.compile.json") == record
     # The next command takes the result as it is, and the demand still holds.
     with pytest.raises(VerdictError):
         compile_command.compile_model("zoo:softmax", options, tmp_path, Reporter(), reuse=True)

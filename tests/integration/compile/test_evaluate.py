@@ -23,7 +23,7 @@ from ethosu_sdk.steps.evaluate import evaluate_command
 from ethosu_sdk.steps.evaluate.thresholds import PairResult
 from ethosu_sdk.targets import parse_target
 from tests.conftest import ZooPte
-from tests.integration.cli import Outcome, sdk
+from tests.integration.cli import Outcome, sdk, sdk_ok
 from tests.integration.compile.sources import TWO_INPUTS
 from tests.integration.zoo.process import float_outputs
 
@@ -62,8 +62,7 @@ def executed(program: Path, folder: Path, **inputs: Array) -> dict[str, Array]:
     """The outputs of `run --simulator host`, with samples on a leading axis."""
     npz.write_npz(folder / "run-in.npz", inputs)
     options = ("--inputs", folder / "run-in.npz", "-o", folder / "run")
-    outcome = sdk("run", program, "--simulator", "host", *options, cwd=folder)
-    assert outcome.code == 0, outcome.err
+    sdk_ok("run", program, "--simulator", "host", *options, cwd=folder)
     return dict(np.load(folder / "run" / "outputs.npz"))
 
 

@@ -4,9 +4,6 @@ Expected values come from the independent chain (TOSA reference model and ExecuT
 quantised PyTorch model; the faults themselves are shown with the repairs left out.
 """
 
-import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +15,12 @@ from ethosu_sdk import cache, npu, npz, pte
 from ethosu_sdk.aot import CompileOutput
 from ethosu_sdk.aot.facts import crossing
 from ethosu_sdk.aot.graph import tosa_operators
-from ethosu_sdk.files import locks, writing
 from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.hazards.checker import HazardKind, check
 from ethosu_sdk.simulators import host
-from tests.conftest import ExpectedOutputs
-from tests.integration.cli import sdk
+from tests import warm
+from tests.conftest import ExpectedOutputs, KeptFolder
+from tests.integration.cli import sdk, sdk_ok
 from tests.integration.compile import repairs_child
 from tests.integration.compile.repairs_child import (
     CRASHING,
@@ -38,6 +35,7 @@ from tests.integration.compile.repairs_child import (
     UNTOUCHED,
     Compilation,
 )
+from tests.records import read
 
 pytestmark = pytest.mark.torch
 
@@ -48,20 +46,17 @@ NEAR_DB, FAR_DB = 40.0, 15.0
 
 
 @pytest.fixture(scope="module")
-def folder(shared_folder: Path) -> Path:
-    """Everything of repairs_child.py, compiled once per session."""
-    place = writing.make_directory(shared_folder / "repairs")
-    with locks.locked(place):
-        if not (place / "done").is_file():
-            argv = [sys.executable, "-m", repairs_child.__name__, str(place)]
-            done = subprocess.run(argv, capture_output=True, text=True, timeout=3000, check=False)
-            assert done.returncode == 0, done.stderr[-3000:]
-            (place / "done").touch()
-    return place
+def folder(kept_folder: KeptFolder) -> Path:
+    """Everything of repairs_child.py, compiled."""
+
+    def make(folder: Path) -> None:
+        warm.python("-m", repairs_child.__name__, folder, timeout_s=3000)
+
+    return kept_folder("repairs", make, *Path(repairs_child.__file__).parent.rglob("*.py"))
 
 
 def facts(folder: Path, case: Compilation) -> Any:
-    return json.loads((folder / case.name / "facts.json").read_text(encoding="utf-8"))
+    return read(folder / case.name / "facts.json")
 
 
 def stored(output: CompileOutput, kind: str) -> list[Array]:
@@ -232,8 +227,7 @@ def test_firmware_gives_every_output(
     expected_outputs: ExpectedOutputs,
 ) -> None:
     output = crossing.from_json(CompileOutput, facts(folder, case))
-    done = sdk("run", output.pte, "-o", tmp_path / "run", *options, cwd=tmp_path)
-    assert done.code == 0, done.err
+    done = sdk_ok("run", output.pte, "-o", tmp_path / "run", *options, cwd=tmp_path)
     assert "hazard" not in done.err
     results = npz.read_npz(tmp_path / "run" / "outputs.npz")
     for index, oracle in enumerate(expected_outputs(output, stored(output, "input"))):

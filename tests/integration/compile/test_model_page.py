@@ -19,7 +19,6 @@ def test_the_smallest_model_file_compiles(tmp_path: Path) -> None:
     found = re.search(r"^## The smallest model file\n\n```python\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
     assert found is not None
     (tmp_path / "my_model.py").write_text(found[1], encoding="utf-8")
-    outcome = sdk("compile", "my_model.py", "--target", "ethos-u55-128", "--json", cwd=tmp_path)
-    record = printed(outcome)
+    record = printed(sdk("compile", "my_model.py", "--target", "ethos-u55-128", "--json", cwd=tmp_path))
     assert record["calibration"]["samples"] == 8
     assert len(record["delegates"]) == 1

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.cli import sdk
+from tests.integration.cli import sdk, sdk_ok
+from tests.records import read
 
 pytestmark = [pytest.mark.torch, pytest.mark.qemu, pytest.mark.toolchain]
 
@@ -39,10 +40,9 @@ shifted_arguments.repair = lambda program: program
 
 def test_a_model_that_normalises_by_ones_runs(tmp_path: Path) -> None:
     (tmp_path / "net.py").write_text(MODEL.format(fault=""))
-    outcome = sdk("run", "net.py", "-o", "out", "--json", cwd=tmp_path)
-    assert outcome.code == 0, outcome.err
+    outcome = sdk_ok("run", "net.py", "-o", "out", "--json", cwd=tmp_path)
     assert json.loads(outcome.out)["status"] == "pass"
-    assert json.loads((tmp_path / "out" / "net.compile.json").read_text())["check"]["status"] == "pass"
+    assert read(tmp_path / "out" / "net.compile.json")["check"]["status"] == "pass"
 
 
 def test_an_input_that_gets_lost_is_refused_with_a_place(tmp_path: Path) -> None:

@@ -19,8 +19,7 @@ def convert(source: Path | Record, to: str, folder: Path) -> bytes:
     if isinstance(source, dict):
         record, source = source, folder / "source.json"
         source.write_text(json.dumps(record), encoding="utf-8")
-    done = sdk("convert", source, "--to", to, "-o", folder / "converted", "--json", cwd=folder)
-    told = printed(done)
+    told = printed(sdk("convert", source, "--to", to, "-o", folder / "converted", "--json", cwd=folder))
     content = (folder / "converted").read_bytes()
     assert told["file"]["sha256"] == hashing.sha256_bytes(content)
     assert told["format"] == to

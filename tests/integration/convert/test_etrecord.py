@@ -1,7 +1,6 @@
 """`compile --etrecord`: with it, ExecuTorch's Inspector finds the module and line of every event of `convert`."""
 
 import json
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -9,8 +8,8 @@ from typing import Any
 import pytest
 
 from ethosu_sdk import schema
-from tests import processes
-from tests.integration.cli import sdk
+from tests import warm
+from tests.integration.cli import sdk_ok
 from tests.integration.convert.reading import convert
 from tests.places import ROOT
 from tests.records import read
@@ -47,18 +46,15 @@ Record = dict[str, Any]
 def _compiled(folder: Path, *options: str) -> bytes:
     """The program of MODEL, compiled into ``run`` below `folder`, which is as its manifest says."""
     (folder / "net.py").write_text(MODEL, encoding="utf-8")
-    done = sdk("compile", "net.py", "--no-check", "-q", "-o", "run", *options, cwd=folder)
-    assert done.code == 0, done.err
-    checked = sdk("validate", "run", cwd=folder)
-    assert checked.code == 0, checked.err
+    sdk_ok("compile", "net.py", "--no-check", "-q", "-o", "run", *options, cwd=folder)
+    sdk_ok("validate", "run", cwd=folder)
     return (folder / "run" / "net.pte").read_bytes()
 
 
 def _profiled(folder: Path) -> Record:
     """The profile of the program in ``run``."""
     for words in (("run", "run/net.pte", "--simulator", "host", "-o", "run"), ("profile", "run")):
-        done = sdk(*words, "-q", cwd=folder)
-        assert done.code == 0, done.err
+        sdk_ok(*words, "-q", cwd=folder)
     return read(folder / "run" / "profile.json")
 
 
@@ -66,10 +62,8 @@ def _inspected(folder: Path) -> Record:
     """What the Inspector tells of the run with its ETRecord."""
     convert(folder / "run", "etdump", folder)
     words = ("converted", "run/net.etrecord", "stem_pool", *DELEGATED)
-    done = processes.run(
-        [sys.executable, ROOT / "tests" / "integration" / "convert" / "etrecord_child.py", *words], cwd=folder
-    )
-    assert done.returncode == 0, done.stderr
+    child = ROOT / "tests" / "integration" / "convert" / "etrecord_child.py"
+    done = warm.python(child, *words, cwd=folder)
     found = json.loads(done.stdout.strip().splitlines()[-1])
     assert isinstance(found, dict)
     return found

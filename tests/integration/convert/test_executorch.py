@@ -1,7 +1,6 @@
 """`convert` to ExecuTorch's formats: its Inspector and its runtime open them."""
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +9,9 @@ import pytest
 
 from ethosu_sdk import npz
 from ethosu_sdk.files import hashing
-from tests import processes
+from tests import warm
 from tests.integration.convert.reading import convert, refused
-from tests.places import GOLDEN_PTE, ROOT
+from tests.places import GOLDEN_PTE
 from tests.records import example
 
 SOFTMAX = GOLDEN_PTE / "softmax.pte"
@@ -45,10 +44,7 @@ def test_executorch_opens_an_etdump_and_a_bundle(tmp_path: Path) -> None:
     folder = _compiled(tmp_path / "compiled")
     bundle.write_bytes(convert(folder, "bpte", tmp_path))
     arguments = (dump, bundle, folder / "softmax.pte", folder / "softmax.io.npz")
-    done = processes.run(
-        [sys.executable, "-m", "tests.integration.convert.executorch_child", *map(str, arguments)], cwd=ROOT
-    )
-    assert done.returncode == 0, done.stderr
+    done = warm.python("-m", "tests.integration.convert.executorch_child", *arguments)
     found = json.loads(done.stdout.strip().splitlines()[-1])
     _check_events(record, found["events"])
     assert found["bundle"] == {"same": True, "executed": True}

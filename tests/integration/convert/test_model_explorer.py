@@ -16,10 +16,12 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser
 
-from tests.integration.cli import sdk
+from tests.conftest import KeptFolder
+from tests.integration.cli import assert_clear, sdk, sdk_ok
 from tests.integration.convert.reading import refused
 from tests.integration.convert.test_etrecord import MODEL
 from tests.places import ROOT
+from tests.records import read
 
 pytestmark = [pytest.mark.torch, pytest.mark.toolchain]
 
@@ -31,18 +33,19 @@ Record = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def run(kept_folder: KeptFolder) -> Path:
     """The profile of a program with two delegates."""
-    folder = tmp_path_factory.mktemp("explorer")
-    (folder / "net.py").write_text(MODEL, encoding="utf-8")
-    for words in (
-        ("compile", "net.py", "--no-check", "-o", "run"),
-        ("run", "run/net.pte", "--simulator", "host", "-o", "run"),
-        ("profile", "run"),
-    ):
-        done = sdk(*words, "-q", cwd=folder)
-        assert done.code == 0, done.err
-    return folder / "run"
+
+    def make(folder: Path) -> None:
+        (folder / "net.py").write_text(MODEL, encoding="utf-8")
+        for words in (
+            ("compile", "net.py", "--no-check", "-o", "run"),
+            ("run", "run/net.pte", "--simulator", "host", "-o", "run"),
+            ("profile", "run"),
+        ):
+            sdk_ok(*words, "-q", cwd=folder)
+
+    return kept_folder("explorer", make, MODEL, own=True) / "run"
 
 
 @contextmanager
@@ -85,14 +88,13 @@ def _shown(browser: Browser, graph: Path, data: Path) -> Counter[tuple[str, int]
 
 def _converted(run: Path, folder: Path, *options: str) -> Path:
     data = folder / "data.json"
-    done = sdk("convert", run, "--to", "model-explorer", *options, "-o", data, cwd=folder)
-    assert done.code == 0, done.err
+    sdk_ok("convert", run, "--to", "model-explorer", *options, "-o", data, cwd=folder)
     return data
 
 
 def _expected(run: Path, delegate: int, source: str) -> Counter[tuple[str, int]]:
     """TOSA operator and cycles of each node, by its output tensor."""
-    record = json.loads((run / "profile.json").read_text(encoding="utf-8"))
+    record = read(run / "profile.json")
     sums: Counter[tuple[str, str]] = Counter()
     for row in record["operations"]:
         if row.get("delegate") == delegate and "tosa" in row:
@@ -117,7 +119,7 @@ def test_the_figures_are_at_the_nodes(
 
 def test_figures_by_other_names_are_at_no_node(run: Path, browser: Browser, tmp_path: Path) -> None:
     data = _converted(run, tmp_path)
-    content = json.loads(data.read_text(encoding="utf-8"))
+    content = read(data)
     results = content["main"]["results"]
     content["main"]["results"] = {name.replace("main/op", "tosa_"): value for name, value in results.items()}
     data.write_text(json.dumps(content), encoding="utf-8")
@@ -132,5 +134,4 @@ def test_what_the_profile_has_not_is_refused(run: Path, tmp_path: Path) -> None:
         (("--to", "model-explorer", "--figure", "modeled"), "modelled"),
         (("--to", "sarif", "--figure", "macs"), "--to model-explorer"),
     ):
-        done = sdk("convert", run, *options, "-o", "x", cwd=tmp_path)
-        assert (done.code, words in done.err) == (2, True)
+        assert_clear(sdk("convert", run, *options, "-o", "x", cwd=tmp_path), 2, words)

@@ -3,23 +3,24 @@
 import csv
 import io
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 from junitparser import JUnitXml
 
-from tests.integration.cli import sdk
+from tests.integration.conftest import FinishedRun
 from tests.integration.convert.reading import convert, refused
 from tests.places import GOLDEN_PTE
+from tests.records import read
 
 
 @pytest.mark.qemu
 @pytest.mark.toolchain
-def test_a_folder_of_a_profile_converts(tmp_path: Path) -> None:
-    folder = tmp_path / "run"
-    done = sdk("profile", GOLDEN_PTE / "add_u55.pte", "-o", folder, "-q", cwd=tmp_path)
-    assert done.code == 0, done.err
-    run = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+def test_a_folder_of_a_profile_converts(finished_run: FinishedRun, tmp_path: Path) -> None:
+    finished = finished_run(GOLDEN_PTE / "add_u55.pte", command="profile")
+    folder = Path(shutil.copytree(finished, tmp_path / "run"))
+    run = read(folder / "run.json")
     (suite,) = JUnitXml.fromstring(convert(folder, "junit", tmp_path))
     assert [case.name for case in suite] == [row["name"] for row in run["verdict"]["checks"]]
     log = json.loads(convert(folder, "sarif", tmp_path))

@@ -13,7 +13,7 @@ from jsonschema import Draft4Validator
 
 from tests.integration.convert.reading import convert
 from tests.places import ROOT
-from tests.records import example
+from tests.records import example, read
 
 SARIF_SCHEMA = ROOT / "tests" / "golden" / "formats" / "sarif-2.1.0-rtm.5.json"
 
@@ -23,7 +23,7 @@ Record = dict[str, Any]
 def _sarif(content: bytes) -> list[Record]:
     """The results of a log that Microsoft's schema finds right."""
     log = json.loads(content)
-    validator = Draft4Validator(json.loads(SARIF_SCHEMA.read_text(encoding="utf-8")))
+    validator = Draft4Validator(read(SARIF_SCHEMA))
     assert [error.message for error in validator.iter_errors(log)] == []
     (run,) = log["runs"]
     rules = [row["id"] for row in run["tool"]["driver"]["rules"]]
@@ -56,7 +56,7 @@ def _upload(run: Record) -> None:
 
 
 def test_sarif_schema_refuses_what_is_none() -> None:
-    validator = Draft4Validator(json.loads(SARIF_SCHEMA.read_text(encoding="utf-8")))
+    validator = Draft4Validator(read(SARIF_SCHEMA))
     assert list(validator.iter_errors({"version": "2.1.0", "runs": [{"results": [{"level": "bad"}]}]}))
 
 

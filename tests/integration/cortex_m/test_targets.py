@@ -11,18 +11,22 @@ import numpy
 import pytest
 
 from tests.integration import guide
-from tests.integration.cli import sdk
+from tests.integration.cli import assert_clear, sdk, sdk_ok
 from tests.integration.cortex_m import refused_models
 from tests.places import ROOT
 from tests.records import read
 
 pytestmark = [pytest.mark.torch, pytest.mark.qemu, pytest.mark.toolchain]
 
-NETWORKS = tuple(refused_models.ZOO)
+LARGE = "mobilenet_v2"  # takes longer than the others together
+NETWORKS = [
+    pytest.param(name, marks=pytest.mark.thorough if name == LARGE else ()) for name in refused_models.ZOO
+]
 NHWC = "N, H, W, C tensors described as N, C, H, W in channels-last order"
 # The networks for which Arm's runner has all operators, and how many of the calls it has in another form.
 ON_ARMS_RUNNER = {"ds_cnn": 11, "resnet8": 13, "mobilenet_v1_025": 28, "deep_autoencoder": 0}
 POOLING = "cortex_m::quantized_avg_pool2d_nhwc.out"
+ROUNDING = "rounds a half away from zero in cortex_m::quantized_avg_pool2d"
 
 
 @pytest.mark.parametrize("name", NETWORKS)
@@ -30,9 +34,11 @@ def test_a_network_gives_the_references_bits_on_cortex_m55(name: str, tmp_path: 
     runtime = "both" if name in ON_ARMS_RUNNER else "own"
     options = ("--target", "cortex-m55", "--runtime", runtime, "-o", "out", "-q")
     outcome = sdk("run", f"zoo:{name}", *options, cwd=tmp_path)
-    assert outcome.code == 0, outcome.err
     record = read(tmp_path / "out" / f"{name}.compile.json")
     called = {row["name"] for row in record["cpu_operators"]}
+    # How this processor rounds the weights decides whether an average is a tie, which Arm's runner rounds otherwise.
+    tie = POOLING in called and ROUNDING in " ".join(outcome.err.split())
+    assert outcome.code == (7 if tie else 0), outcome.err
     assert record["core"] == "cortex-m55"
     assert "target" not in record
     assert record["delegates"] == []
@@ -45,16 +51,18 @@ def test_a_network_gives_the_references_bits_on_cortex_m55(name: str, tmp_path: 
     # The firmware on QEMU gives what the host simulator gave, whose digest the check has.
     assert [row["sha256"] for row in run["outputs"]] == [row["sha256"] for row in record["check"]["outputs"]]
     if name in ON_ARMS_RUNNER:
-        check_arms_runner(name, run, tmp_path / "out")
+        step = record["check"]["outputs"][0]["step"]
+        check_arms_runner(name, run, tmp_path / "out", allowed=1.5 * step if tie else 0)
 
 
-def check_arms_runner(name: str, run: dict[str, Any], folder: Path) -> None:
-    """Arm's kernels give the same bytes, and the record says which calls they have in another form."""
+def check_arms_runner(name: str, run: dict[str, Any], folder: Path, *, allowed: float) -> None:
+    """Arm's kernels give the same values, and the record says which calls they have in another form."""
     with (
         numpy.load(folder / "outputs.npz") as own,
         numpy.load(folder / "outputs-executorch.npz") as arms,
     ):
-        assert own["output0"].tobytes() == arms["output0"].tobytes()
+        assert numpy.abs(own["output0"] - arms["output0"]).max() <= allowed
+        assert allowed or own["output0"].tobytes() == arms["output0"].tobytes()
         assert numpy.unique(own["output0"]).size > 1
     rows = run["second_opinion"]["runtime"].get("adapted", {"operators": []})["operators"]
     assert sum(row["calls"] for row in rows) == ON_ARMS_RUNNER[name]
@@ -68,8 +76,7 @@ def test_a_refused_operator_gives_the_references_bits_between_delegates(name: st
         "from tests.integration.cortex_m.refused_models import with_refused\n"
         f"globals().update(with_refused({name!r}))\n"
     )
-    outcome = sdk("run", "net.py", "--fallback", "cortex-m", "-o", "out", "-q", cwd=tmp_path)
-    assert outcome.code == 0, outcome.err
+    sdk_ok("run", "net.py", "--fallback", "cortex-m", "-o", "out", "-q", cwd=tmp_path)
     record = read(tmp_path / "out" / "net.compile.json")
     assert len(record["delegates"]) >= 2
     assert POOLING in {row["name"] for row in record["cpu_operators"]}
@@ -142,9 +149,7 @@ def test_the_commands_of_the_guide_run(tmp_path: Path) -> None:
 def test_what_does_not_fit_is_refused_with_a_way_out(
     options: tuple[str, ...], words: str, tmp_path: Path
 ) -> None:
-    outcome = sdk("compile", "zoo:ds_cnn", *options, cwd=tmp_path)
-    assert outcome.code == 2
-    assert words in outcome.err
+    assert_clear(sdk("compile", "zoo:ds_cnn", *options, cwd=tmp_path), 2, words)
 
 
 def test_a_program_for_cortex_m85_has_its_board(tmp_path: Path) -> None:
@@ -158,14 +163,12 @@ def test_a_processor_is_a_row_of_a_sweep(tmp_path: Path) -> None:
         'models = ["zoo:deep_autoencoder"]\ntargets = ["ethos-u55-128", "cortex-m55"]\nsimulators = ["host"]\n'
         'quantize = ["default", "int16"]\n'
     )
-    outcome = sdk("sweep", "sweep.toml", "-o", "store", "--dry-run", "--json", cwd=tmp_path)
-    assert outcome.code == 0, outcome.err
+    outcome = sdk_ok("sweep", "sweep.toml", "-o", "store", "--dry-run", "--json", cwd=tmp_path)
     assert "there is no int16 for cortex-m55" in outcome.out
     (tmp_path / "sweep.toml").write_text(
         'models = ["zoo:deep_autoencoder"]\ntargets = ["cortex-m55"]\nsimulators = ["host"]\n'
     )
-    outcome = sdk("sweep", "sweep.toml", "-o", "store", "-q", cwd=tmp_path)
-    assert outcome.code == 0, outcome.err
+    sdk_ok("sweep", "sweep.toml", "-o", "store", "-q", cwd=tmp_path)
     (cell,) = (tmp_path / "store").rglob("cell.json")
     record = read(cell)
     assert record["status"] == "pass"

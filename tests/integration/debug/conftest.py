@@ -2,12 +2,11 @@
 
 import pytest
 
-from tests.integration.debug.networks import MODEL, Seen, debug
+from tests.conftest import KeptFolder
+from tests.integration.debug.networks import MODEL, Seen, kept_seen
 
 
 @pytest.fixture(scope="session")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Seen:
+def whole(kept_folder: KeptFolder) -> Seen:
     """The network as it is, for Ethos-U55."""
-    folder = tmp_path_factory.mktemp("debug")
-    (folder / "net.py").write_text(MODEL, encoding="utf-8")
-    return debug("net.py", folder, "--advice", "45")
+    return kept_seen(kept_folder, "net", MODEL, "", "--advice", "45")

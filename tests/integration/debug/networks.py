@@ -1,12 +1,13 @@
 """The network that these tests look into: convolutions, a concatenation, a skip, pooling and attention."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ethosu_sdk import npz, schema
-from tests.integration.cli import Outcome, sdk
+from ethosu_sdk import npz
+from tests.conftest import KeptFolder
+from tests.integration.cli import sdk_ok
+from tests.records import valid
 
 MODEL = """
 import torch
@@ -45,7 +46,7 @@ class Seen:
 
     record: dict[str, Any]
     folder: Path
-    outcome: Outcome
+    shown: str
     arrays: dict[str, Any]
 
     @property
@@ -56,9 +57,24 @@ class Seen:
 
 def debug(subject: str | Path, folder: Path, *options: str) -> Seen:
     """`ethosu-sdk debug` with its results in `folder`."""
-    dump = folder / "dump.npz"
-    outcome = sdk("debug", subject, "--dump", dump, "-o", folder, *options, cwd=folder, timeout_s=900)
-    assert outcome.code == 0, outcome.err
-    record = json.loads((folder / "debug.json").read_text(encoding="utf-8"))
-    assert schema.problems(record) == []
-    return Seen(record, folder, outcome, npz.read_npz(dump))
+    words = ("debug", subject, "--dump", "dump.npz", "-o", folder, *options)
+    outcome = sdk_ok(*words, cwd=folder, timeout_s=900)
+    (folder / "shown.txt").write_text(outcome.out, encoding="utf-8")
+    return seen(folder)
+
+
+def seen(folder: Path) -> Seen:
+    """What :func:`debug` left in a folder."""
+    record = valid(folder / "debug.json")
+    shown = (folder / "shown.txt").read_text(encoding="utf-8")
+    return Seen(record, folder, shown, npz.read_npz(folder / "dump.npz"))
+
+
+def kept_seen(kept_folder: KeptFolder, name: str, text: str, entry: str, *options: str) -> Seen:
+    """The same, of a model's file with `text` and its `entry`, kept between runs."""
+
+    def make(folder: Path) -> None:
+        (folder / f"{name}.py").write_text(text, encoding="utf-8")
+        debug(f"{name}.py{entry}", folder, *options)
+
+    return seen(kept_folder(f"debug-{name}", make, text, entry, *options, own=True))

@@ -1,6 +1,5 @@
 """Why a layer loses much, and which operator to change: one weight spoils the scale of another layer."""
 
-import json
 import math
 import re
 from pathlib import Path
@@ -10,8 +9,10 @@ import numpy as np
 import pytest
 
 from ethosu_sdk import npz
-from tests.integration.cli import sdk
-from tests.integration.debug.networks import Seen, debug
+from tests.conftest import KeptFolder
+from tests.integration.cli import sdk_ok
+from tests.integration.debug.networks import Seen, kept_seen
+from tests.records import read
 
 pytestmark = [pytest.mark.torch, pytest.mark.toolchain]
 
@@ -47,11 +48,9 @@ STEPS = 127  # of the largest weight of a channel
 
 
 @pytest.fixture(scope="module")
-def spoilt(tmp_path_factory: pytest.TempPathFactory) -> Seen:
+def spoilt(kept_folder: KeptFolder) -> Seen:
     """The network as it is."""
-    folder = tmp_path_factory.mktemp("causes")
-    (folder / "net.py").write_text(MODEL, encoding="utf-8")
-    return debug("net.py", folder, "--advice", "35")
+    return kept_seen(kept_folder, "net", MODEL, "", "--advice", "35")
 
 
 def of_module(seen: Seen, module: str) -> dict[str, Any]:
@@ -66,8 +65,7 @@ def output_db(folder: Path) -> float:
 
     space: dict[str, Any] = {}
     exec(MODEL, space)
-    done = sdk("run", "net.pte", "--simulator", "host", "-o", ".", "-q", cwd=folder)
-    assert done.code == 0, done.err
+    sdk_ok("run", "net.pte", "--simulator", "host", "-o", ".", "-q", cwd=folder)
     ours = npz.read_npz(folder / "outputs.npz")["output0"].astype(np.float64)
     with torch.no_grad():
         exact = space["model"](*space["example_inputs"]).numpy().astype(np.float64)
@@ -78,7 +76,7 @@ def test_figures_are_judged_as_they_are_printed(spoilt: Seen) -> None:
     (found,) = [row["first_break"] for row in spoilt.record["comparisons"] if row["against"] == "float"]
     layer = spoilt.layers[found["layer"]]
     assert found["output_db"] == round(layer["float"]["sqnr_db"], 1) < 20
-    assert f"{found['input_db']:.1f} dB → {found['output_db']:.1f} dB" in spoilt.outcome.out
+    assert f"{found['input_db']:.1f} dB → {found['output_db']:.1f} dB" in spoilt.shown
     shown = {round(row["float"]["sqnr_db"], 1) for row in spoilt.layers[: found["layer"]] if "float" in row}
     assert found["input_db"] in shown
     assert min(shown) >= 20
@@ -90,7 +88,7 @@ def test_a_scale_that_is_shared_is_the_cause(spoilt: Seen) -> None:
     assert row["shared"]["through"] == "cat"
     assert "shared" not in of_module(spoilt, "mid")
     used = f"{row['range']['used_share']:.0%}"
-    text = re.sub(r"\s+", " ", spoilt.outcome.out)
+    text = re.sub(r"\s+", " ", spoilt.shown)
     assert f"range {used} used: shares its scale with up through cat" in text
 
 
@@ -112,9 +110,8 @@ def test_the_operator_to_change_is_the_one_that_helps(spoilt: Seen, tmp_path: Pa
     assert (change["module"], change["remedy"]) == ("enc.0", "16 bits")
     before = output_db(spoilt.folder)
     import_line = "from executorch.backends.arm.quantizer import get_symmetric_a16w8_quantization_config"
-    (shown,) = re.findall(r"def quantizer\(q\):.*?\(\)\)", re.sub(r"\s+", " ", spoilt.outcome.out))
+    (shown,) = re.findall(r"def quantizer\(q\):.*?\(\)\)", re.sub(r"\s+", " ", spoilt.shown))
     (tmp_path / "net.py").write_text(f"{import_line}\n{MODEL}\n{shown}\n", encoding="utf-8")
-    done = sdk("compile", "net.py", "-o", ".", "-q", cwd=tmp_path)
-    assert done.code == 0, done.err
-    assert json.loads((tmp_path / "net.compile.json").read_text(encoding="utf-8"))["options"]["quantizer"]
+    sdk_ok("compile", "net.py", "-o", ".", "-q", cwd=tmp_path)
+    assert read(tmp_path / "net.compile.json")["options"]["quantizer"]
     assert output_db(tmp_path) > before + LEAST_RISE_DB

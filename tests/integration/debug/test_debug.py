@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.integration.cli import sdk
+from tests.integration.cli import assert_clear, sdk
 from tests.integration.compile.wrong_programs import MODEL as CONVOLUTIONS, WRONG_SCALE, WRONG_WEIGHTS
 from tests.integration.debug.networks import Seen, debug
 from tests.records import printed
@@ -77,7 +77,7 @@ def test_the_advice_is_ranked_by_its_rule(whole: Seen) -> None:
 
 
 def test_the_table_and_the_csv_say_what_the_record_says(whole: Seen) -> None:
-    shown = whole.outcome.out
+    shown = whole.shown
     counts = whole.record["counts"]
     assert f"{counts['quantised']} of {counts['layers']} layers with the quantised model" in shown
     assert "no layer falls below 20 dB" in shown
@@ -101,7 +101,7 @@ def test_the_layer_with_the_fault_is_named(fault: str, tmp_path: Path) -> None:
         assert found["inputs_equal"]
     before = [row for row in seen.layers if row["index"] < quantised["first_break"]["layer"]]
     assert all(row["quantised"]["differing"] == 0 for row in before if "quantised" in row)
-    assert "first breaks in layer" in seen.outcome.out
+    assert "first breaks in layer" in seen.shown
 
 
 def test_a_program_with_its_notes_is_joined_and_not_compared(whole: Seen, tmp_path: Path) -> None:
@@ -141,10 +141,7 @@ def test_damaged_notes_are_refused(whole: Seen, change: Any, words: str, tmp_pat
         if file.is_file() and file.name != "debug.json":
             shutil.copy(file, tmp_path)
     change(tmp_path)
-    done = sdk("debug", "net.pte", cwd=tmp_path)
-    assert done.code == 3, done.err
-    assert words in done.err
-    assert "Traceback" not in done.err
+    assert_clear(sdk("debug", "net.pte", cwd=tmp_path), 3, words)
     assert not (tmp_path / "debug.json").exists()
 
 

@@ -15,9 +15,10 @@ from ethosu_sdk import npz
 from ethosu_sdk.aot.graph import tosa_operators
 from ethosu_sdk.simulators import host
 from ethosu_sdk.simulators.host.npu_model import NpuModel
+from tests.conftest import KeptFolder
 from tests.integration.debug.models.planted_faults import OUTPUTS
 from tests.integration.debug.models.ten_networks import NETWORKS
-from tests.integration.debug.networks import Seen, debug
+from tests.integration.debug.networks import Seen, kept_seen
 from tests.oracles.tosa import TosaModel
 
 pytestmark = [pytest.mark.torch, pytest.mark.toolchain]
@@ -74,16 +75,17 @@ def quantised(seen: Seen) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module", params=TARGETS)
-def ten(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Seen:
+def ten(request: pytest.FixtureRequest, kept_folder: KeptFolder) -> Seen:
     """The networks that are right."""
-    return debug(MODELS / "ten_networks.py", tmp_path_factory.mktemp("ten"), "--target", request.param)
+    text = (MODELS / "ten_networks.py").read_text(encoding="utf-8")
+    return kept_seen(kept_folder, "ten_networks", text, "", "--target", request.param)
 
 
 @pytest.fixture(scope="module", params=TARGETS)
-def faulty(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Seen:
+def faulty(request: pytest.FixtureRequest, kept_folder: KeptFolder) -> Seen:
     """The network with ten faults."""
-    model = f"{MODELS / 'planted_faults.py'}:faulty"
-    return debug(model, tmp_path_factory.mktemp("faulty"), "--target", request.param)
+    text = (MODELS / "planted_faults.py").read_text(encoding="utf-8")
+    return kept_seen(kept_folder, "planted_faults", text, ":faulty", "--target", request.param)
 
 
 def test_nothing_breaks_in_networks_that_are_right(ten: Seen, host_runner: Path) -> None:
@@ -97,7 +99,7 @@ def test_nothing_breaks_in_networks_that_are_right(ten: Seen, host_runner: Path)
     reasons = [row.get("reason", "") for row in ten.layers]
     assert not [reason for reason in reasons if "not comparable" in reason]
     assert {row.get("source", {}).get("module", "").partition(".")[0] for row in compared} >= set(NETWORKS)
-    assert "no layer falls below 20 dB" in ten.outcome.out
+    assert "no layer falls below 20 dB" in ten.shown
 
 
 def test_each_fault_is_named_at_its_operator(faulty: Seen, host_runner: Path, tosa: TosaModel) -> None:
@@ -114,7 +116,7 @@ def test_each_fault_is_named_at_its_operator(faulty: Seen, host_runner: Path, to
         tensor = step["misplaced"]["tensor"] if "misplaced" in step else step["tensor"]
         named.append((branch, operator_of(faulty.folder / f"delegate{layer['delegate']}.tosa", tensor)))
     assert sorted(named) == sorted((branch, operator) for branch, (operator, _) in FAULTS.items())
-    assert "the NPU does not compute what the quantised model does" in faulty.outcome.out
+    assert "the NPU does not compute what the quantised model does" in faulty.shown
 
 
 def operator_of(graph: Path, tensor: str) -> str:

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -18,13 +17,16 @@ from ethosu_sdk import npz, pte, schema
 from ethosu_sdk.errors import InputError
 from ethosu_sdk.evidence import evidence, uart
 from ethosu_sdk.feeds.stepping import Steps
-from ethosu_sdk.files import hashing, locks, writing
+from ethosu_sdk.files import hashing
+from tests import warm
+from tests.conftest import KeptFolder
 from tests.integration import guide
-from tests.integration.cli import Outcome, sdk
-from tests.places import ROOT
+from tests.integration.cli import Outcome, sdk, sdk_ok
+from tests.integration.conftest import FinishedRun
 from tests.records import read
 
 pytestmark = [pytest.mark.qemu, pytest.mark.toolchain, pytest.mark.torch]
+ON_HOST = ("--simulator", "host")
 TWINS = {
     "outside": "inside",
     "split": "inside",
@@ -37,14 +39,13 @@ TWINS = {
 
 
 @pytest.fixture(scope="session")
-def programs(shared_folder: Path) -> Path:
+def programs(kept_folder: KeptFolder) -> Path:
     """A folder with a folder for each program, and input.npz."""
-    folder = shared_folder / "external-data"
-    with locks.locked(writing.make_directory(folder)):
-        if not (folder / "input.npz").is_file():
-            argv = [sys.executable, "-m", "tests.integration.external_data.lower", str(folder)]
-            subprocess.run(argv, cwd=ROOT, check=True, capture_output=True, timeout=600)
-    return folder
+    program = "tests.integration.external_data.lower"
+    sources = Path(__file__).parent.glob("*.py")
+    return kept_folder(
+        "external-data", lambda folder: warm.python("-m", program, folder, timeout_s=600), *sources
+    )
 
 
 def data_of(folder: Path) -> list[Path]:
@@ -64,6 +65,20 @@ def run(folder: Path, out: Path, *options: str | Path, data: list[Path] | None =
     return sdk("run", program, *given(files), "--inputs", arrays, "-o", out, "-q", *options, cwd=out.parent)
 
 
+@pytest.fixture
+def ran(programs: Path, finished_run: FinishedRun, tmp_path: Path) -> Callable[..., Path]:
+    """``ran(name, *options)``: a copy of the folder of that program's run; a second one has another place."""
+
+    def copied(name: str, *options: str) -> Path:
+        folder = programs / name
+        words = [word for path in sorted(folder.glob("*.ptd")) for word in ("--data", path)]
+        words += ["--inputs", programs / "input.npz", *options]
+        place = tmp_path / f"out{len(list(tmp_path.iterdir()))}"
+        return Path(shutil.copytree(finished_run(folder / f"{name}.pte", *words), place))
+
+    return copied
+
+
 def check_refused(done: Outcome, message: str, code: int = 3) -> None:
     assert done.code == code, done.err
     assert message in done.err
@@ -76,26 +91,18 @@ def output(folder: Path) -> np.ndarray:
 
 @pytest.mark.parametrize("name", TWINS)
 def test_outputs_are_those_of_the_program_with_its_data_inside(
-    programs: Path, tmp_path: Path, name: str
+    programs: Path, ran: Callable[..., Path], name: str
 ) -> None:
-    twin = programs / TWINS[name]
-    found = {}
-    for place, folder, simulator in (
-        ("inside", twin, "host"),
-        ("qemu", programs / name, "qemu"),
-        ("host", programs / name, "host"),
-    ):
-        done = run(folder, tmp_path / place, "--simulator", simulator)
-        assert done.code == 0, done.err
-        found[place] = output(tmp_path / place)
-    assert found["qemu"].tobytes() == found["host"].tobytes() == found["inside"].tobytes()
+    qemu, host, inside = (
+        output(folder) for folder in (ran(name), ran(name, *ON_HOST), ran(TWINS[name], *ON_HOST))
+    )
+    assert qemu.tobytes() == host.tobytes() == inside.tobytes()
     with np.load(programs / "input.npz") as eager:
-        assert np.allclose(found["qemu"], eager["output0"], atol=0.1), "this is not the network"
+        assert np.allclose(qemu, eager["output0"], atol=0.1), "this is not the network"
 
 
-def test_records_name_every_data_file(programs: Path, tmp_path: Path) -> None:
-    folder, out = programs / "u55_both", tmp_path / "out"
-    assert run(folder, out).code == 0
+def test_records_name_every_data_file(programs: Path, ran: Callable[..., Path], tmp_path: Path) -> None:
+    folder, out = programs / "u55_both", ran("u55_both")
     expected = [
         {"role": "data", "file": row.name, "bytes": row.stat().st_size, "sha256": hashing.sha256_file(row)}
         for row in data_of(folder)
@@ -112,36 +119,32 @@ def test_records_name_every_data_file(programs: Path, tmp_path: Path) -> None:
     assert [row["name"] for row in described["data_files"]] == [row["file"] for row in expected]
 
 
-def test_verify_and_profile_take_the_data_files(programs: Path, tmp_path: Path) -> None:
-    folder, out = programs / "u55_weights", tmp_path / "out"
+def test_verify_and_profile_take_the_data_files(
+    programs: Path, ran: Callable[..., Path], tmp_path: Path
+) -> None:
+    folder, out = programs / "u55_weights", ran("u55_weights")
     (weights,) = data_of(folder)
     arrays = ("--inputs", programs / "input.npz")
-    assert run(folder, out).code == 0
     verified = ("verify", out / "run.json", "--model", folder / "u55_weights.pte", *arrays, "-q")
-    done = sdk(*verified, "--data", weights, cwd=tmp_path)
-    assert done.code == 0, done.err
+    sdk_ok(*verified, "--data", weights, cwd=tmp_path)
     check_refused(sdk(*verified, cwd=tmp_path), "'weight_data' with the key")
-    done = sdk(
+    sdk_ok(
         *("profile", folder / "u55_weights.pte", "--data", weights, *arrays, "-o", "profiled", "-q"),
         cwd=tmp_path,
     )
-    assert done.code == 0, done.err
     assert read(tmp_path / "profiled" / "profile.json")["operations"]
 
 
-def test_the_folder_of_a_run_is_read_with_and_without_its_data_files(programs: Path, tmp_path: Path) -> None:
+def test_the_folder_of_a_run_is_read_with_and_without_its_data_files(
+    programs: Path, ran: Callable[..., Path], tmp_path: Path
+) -> None:
     """The program is in the folder, its data files are in another one."""
-    folder, out = programs / "u55_both", tmp_path / "out"
-    out.mkdir()
-    program = shutil.copy(folder / "u55_both.pte", out)
-    files, arrays = given(data_of(folder)), ("--inputs", programs / "input.npz")
-    done = sdk("run", program, *files, *arrays, "-o", out, "-q", cwd=tmp_path)
-    assert done.code == 0, done.err
+    folder, out = programs / "u55_both", ran("u55_both")
+    shutil.copy(folder / "u55_both.pte", out)
+    files = given(data_of(folder))
     check_refused(sdk("profile", out, cwd=tmp_path), "'cmd_data' with the key")
-    done = sdk("report", out, cwd=tmp_path)
-    assert done.code == 0, done.err
-    done = sdk("profile", out, *files, "-q", cwd=tmp_path)
-    assert done.code == 0, done.err
+    sdk_ok("report", out, cwd=tmp_path)
+    sdk_ok("profile", out, *files, "-q", cwd=tmp_path)
     assert read(out / "profile.json")["operations"]
     other = sdk("profile", out, *given(data_of(programs / "u55_weights")), cwd=tmp_path)
     check_refused(other, "'cmd_data' with the key")
@@ -149,30 +152,25 @@ def test_the_folder_of_a_run_is_read_with_and_without_its_data_files(programs: P
 
 @pytest.mark.parametrize(("memory", "differs"), [("sram", True), ("ddr", False)])
 def test_data_files_lie_in_the_memory_that_was_chosen(
-    programs: Path, tmp_path: Path, memory: str, differs: bool
+    programs: Path, ran: Callable[..., Path], tmp_path: Path, memory: str, differs: bool
 ) -> None:
     """The program is for Shared_Sram, which has it in DDR."""
-    folder, out = programs / "u55_both", tmp_path / "out"
-    done = run(folder, out, "--data-memory", memory)
-    assert done.code == 0, done.err
+    folder, out = programs / "u55_both", ran("u55_both", "--data-memory", memory)
     pools = {row["name"]: row for row in read(out / "build.json")["memory"]["pools"]}
     assert pools["model_data"]["region"] == memory.upper()
     assert pools["model"]["region"] == "DDR"
     found = read(out / "run.json")
     assert any("--data-memory" in note for note in found.get("notes", ())) == differs
-    assert run(programs / "u55_inside", tmp_path / "inside", "--simulator", "host").code == 0
-    assert output(out).tobytes() == output(tmp_path / "inside").tobytes()
-    verified = sdk(
+    assert output(out).tobytes() == output(ran("u55_inside", *ON_HOST)).tobytes()
+    sdk_ok(
         *("verify", out / "run.json", "--model", folder / "u55_both.pte", *given(data_of(folder))),
         *("--inputs", programs / "input.npz", "-q"),
         cwd=tmp_path,
     )
-    assert verified.code == 0, verified.err
 
 
-def test_verify_notices_another_data_file(programs: Path, tmp_path: Path) -> None:
-    folder, out = programs / "outside", tmp_path / "out"
-    assert run(folder, out).code == 0
+def test_verify_notices_another_data_file(programs: Path, ran: Callable[..., Path], tmp_path: Path) -> None:
+    folder, out = programs / "outside", ran("outside")
     (other,) = changed(programs / "outside", tmp_path)
     done = sdk(
         *("verify", out / "run.json", "--model", folder / "outside.pte", "--data", other),
@@ -193,20 +191,18 @@ def changed(folder: Path, place: Path) -> list[Path]:
     return found
 
 
-def test_a_changed_constant_is_another_program_and_another_firmware(programs: Path, tmp_path: Path) -> None:
+def test_a_changed_constant_is_another_program_and_another_firmware(
+    programs: Path, ran: Callable[..., Path], tmp_path: Path
+) -> None:
     """Nothing but the records can tell: ExecuTorch keeps no digest of a tensor."""
-    folder, out = programs / "outside", tmp_path / "out"
-    assert run(folder, out).code == 0
+    folder, out = programs / "outside", ran("outside")
     before, first = output(out), read(out / "build.json")
     done = run(folder, out, data=changed(folder, tmp_path))
     assert done.code == 0, done.err
     after, second = output(out), read(out / "build.json")
     assert first["build_key"] != second["build_key"]
     assert (before != after).any()
-    assert (
-        run(folder, tmp_path / "host", "--simulator", "host", data=[tmp_path / data_of(folder)[0].name]).code
-        == 0
-    )
+    assert run(folder, tmp_path / "host", *ON_HOST, data=[tmp_path / data_of(folder)[0].name]).code == 0
     assert output(tmp_path / "host").tobytes() == after.tobytes()
 
 
@@ -260,9 +256,8 @@ def test_what_takes_no_data_files_says_so(programs: Path, tmp_path: Path) -> Non
     check_refused(done, "--data is for a program that is compiled already", 2)
 
 
-def test_evidence_of_other_data_files_does_not_pass(programs: Path, tmp_path: Path) -> None:
-    folder, out = programs / "split", tmp_path / "out"
-    assert run(folder, out).code == 0
+def test_evidence_of_other_data_files_does_not_pass(programs: Path, ran: Callable[..., Path]) -> None:
+    folder, out = programs / "split", ran("split")
     log = uart.parse((out / "uart.log").read_bytes())
     program = pte.read(folder / "split.pte", data_of(folder))
     files = tuple((row.size, row.sha256) for row in program.data_files)

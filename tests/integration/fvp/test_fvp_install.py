@@ -6,7 +6,6 @@ arguments of Arm's and makes programs of the FVPs' names, which are doubles, too
 
 import gzip
 import hashlib
-import json
 import os
 import signal
 import subprocess
@@ -17,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from ethosu_sdk import schema, toolchain_lock
+from ethosu_sdk import toolchain_lock
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.errors import InputError, ToolError, UsageError
 from ethosu_sdk.installation.fvp import archive as fvp_install_archive, install as fvp_install
@@ -37,6 +36,7 @@ from tests.integration.fvp.archives import (
     options,
     running,
 )
+from tests.records import read, valid
 
 
 def install(path: Path, prefix: Path, **changes: object) -> None:
@@ -51,8 +51,7 @@ def test_an_installation_is_found_and_its_record_says_who_accepted_what(
     monkeypatch.setenv("LOGNAME", "mustermann")
     fvp_install.install(options(path, None), Reporter(quiet=True))
     folder = tmp_path / "data" / "ethosu-sdk" / "fvp" / BOARD / VERSION
-    record = json.loads((folder / "install.json").read_text())
-    assert schema.problems(record) == []
+    record = valid(folder / "install.json")
     assert record["eula"]["accepted_by"] == "mustermann"
     assert record["archive"]["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
     texts = {row["file"]: row["sha256"] for row in record["eula"]["texts"]}
@@ -238,7 +237,7 @@ def test_another_digest_or_machine_is_refused(tmp_path: Path) -> None:
             install(path, tmp_path / "fvp", archives=archives)
     assert everything(tmp_path) == ["a.tgz"]
     install(path, tmp_path / "fvp", archives=[FvpArchive(**{**vars(row), "md5": "", "sha256": known})])
-    record = json.loads((tmp_path / "fvp" / BOARD / VERSION / "install.json").read_text())
+    record = read(tmp_path / "fvp" / BOARD / VERSION / "install.json")
     assert record["archive"]["sha256_locked"] is True
 
 

@@ -15,7 +15,7 @@ from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.errors import UsageError
 from ethosu_sdk.installation.fvp import launchers as fvp_launchers
 from tests import processes
-from tests.integration.cli import sdk
+from tests.integration.cli import sdk, sdk_ok
 from tests.integration.qemu.firmware import traces
 from tests.integration.qemu.firmware.build import PARAMETERS_ADDRESS, Scenario, compile_program, parameters
 
@@ -30,8 +30,7 @@ CONFIG = 0x28  # Ethos-U register: product in bits 31:28, log2 of the MACs in 3:
 @pytest.fixture(scope="module")
 def launchers(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("launchers with a space")
-    outcome = sdk("fvp", "install-launchers", folder, cwd=folder)
-    assert outcome.code == 0, outcome.err
+    sdk_ok("fvp", "install-launchers", folder, cwd=folder)
     kinds = ("SSE-300_Ethos-U55", "SSE-300_Ethos-U65", "SSE-310", "SSE-310_Ethos-U65", "SSE-320")
     names = [f"{maker}_Corstone_{kind}" for maker in ("FVP", "VHT") for kind in kinds]
     assert sorted(path.name for path in folder.iterdir()) == names
@@ -202,8 +201,7 @@ def test_programs_of_others_are_not_overwritten(tmp_path: Path) -> None:
 
 def test_the_layout_of_an_fvp_says_that_it_is_none(tmp_path: Path) -> None:
     """As Arm's installer lays an FVP out. Callers name the folder of its Python: it must not be the launcher's."""
-    outcome = sdk("fvp", "install-launchers", "sdk", "--layout", "fvp", "--json", cwd=tmp_path)
-    assert outcome.code == 0, outcome.err
+    outcome = sdk_ok("fvp", "install-launchers", "sdk", "--layout", "fvp", "--json", cwd=tmp_path)
     programs = tmp_path / "sdk" / "models" / FOLDERS[platform.machine()]
     assert json.loads(outcome.out)["folder"] == str(programs)
     assert {path.name for path in programs.parents[1].iterdir()} == {"models", "python", "ETHOSU-SDK.txt"}

@@ -23,6 +23,7 @@ from ethosu_sdk.proc import sandbox
 from tests import processes
 from tests.integration.cli import Outcome, assert_clear, sdk
 from tests.integration.fvp.archives import BOARD, INSTALLER, VERSION, command, everything, good, running
+from tests.records import read
 
 SECRET = "hunter2-hunter2"
 
@@ -133,7 +134,7 @@ def test_where_there_are_no_namespaces_it_says_so(wanted: str, code: int, tmp_pa
     if code:
         assert everything(tmp_path) == ["a.tgz"]
     else:
-        record = json.loads((installed(path) / "install.json").read_text())
+        record = read(installed(path) / "install.json")
         assert (record["sandbox"]["used"], "unshare" in record["sandbox"]["reason"]) == (False, True)
 
 

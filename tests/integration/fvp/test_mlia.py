@@ -15,9 +15,10 @@ from referencing import Registry, Resource
 from ethosu_sdk.files import locks
 from tests import processes
 from tests.conftest import ZooPte
-from tests.integration.cli import sdk
+from tests.integration.cli import sdk_ok
 from tests.own_qemu import VARIABLE
 from tests.places import GOLDEN_PTE, ROOT
+from tests.records import read
 
 pytestmark = [pytest.mark.torch, pytest.mark.qemu, pytest.mark.toolchain]
 
@@ -106,8 +107,7 @@ class Mlia:
 @pytest.fixture(scope="module")
 def mlia(own_qemu: Path, tmp_path_factory: pytest.TempPathFactory) -> Mlia:
     home = tmp_path_factory.mktemp("mlia")
-    outcome = sdk("fvp", "install-launchers", home / "launchers", "--layout", "fvp", cwd=home)
-    assert outcome.code == 0, outcome.err
+    sdk_ok("fvp", "install-launchers", home / "launchers", "--layout", "fvp", cwd=home)
     mlia = Mlia(installed(), home, own_qemu)
     for backend in BACKENDS:
         done = mlia("backend", "install", backend.name, "--path", home / "launchers", "--noninteractive")
@@ -118,7 +118,7 @@ def mlia(own_qemu: Path, tmp_path_factory: pytest.TempPathFactory) -> Mlia:
 def problems(record: dict[str, Any]) -> list[str]:
     """What MLIA's own schemas say of its `record`."""
     (folder,) = (CACHE / "-".join(REQUIREMENTS)).glob("lib/*/site-packages/mlia/resources")
-    schemas = [json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("mlia-*-schema-*.json")]
+    schemas = [read(path) for path in folder.glob("mlia-*-schema-*.json")]
     registry: Any = Registry().with_resources(
         (content["$id"], Resource.from_contents(content)) for content in schemas
     )
@@ -145,8 +145,7 @@ def test_mlia_gets_the_counters_of_our_runs(
     assert result["producer"] == backend.name
     found = {row["name"]: row.get("value") for row in result["metrics"]}
     arguments = ("run", program, *backend.run_options, "-o", "out", "--json")
-    outcome = sdk(*arguments, cwd=tmp_path, env={VARIABLE: str(own_qemu)}, timeout_s=900)
-    assert outcome.code == 0, outcome.err
+    outcome = sdk_ok(*arguments, cwd=tmp_path, env={VARIABLE: str(own_qemu)}, timeout_s=900)
     npu = json.loads(outcome.out)["npu"]
     assert found["npu_total_cycles"] == npu["cycles"]["value"] > 0
     values = {row["event"]: row["value"] for row in npu["counters"]}

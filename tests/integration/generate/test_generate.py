@@ -5,20 +5,18 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ethosu_sdk import schema
-from ethosu_sdk.files import locks, writing
 from ethosu_sdk.results import bundle
-from tests import own_qemu as corstone_qemu
+from tests import own_qemu as corstone_qemu, warm
+from tests.conftest import KeptFolder
 from tests.integration import guide
-from tests.integration.cli import COMMAND, Outcome, assert_clear, sdk
-from tests.places import GOLDEN_PTE, ROOT
-from tests.records import printed
+from tests.integration.cli import COMMAND, Outcome, assert_clear, sdk, sdk_ok
+from tests.places import GOLDEN_PTE
+from tests.records import printed, read, valid
 
 # Random weights choose between near ties, where rounding decides. These tokens are followed by clear choices.
 PROMPT, COUNT = "23,850,644", 16
@@ -42,23 +40,21 @@ TOKENIZER = {
 
 
 @pytest.fixture(scope="session")
-def program(shared_folder: Path) -> Path:
+def program(kept_folder: KeptFolder) -> Path:
     """The small decoder of the zoo, where the first command of the guide's page puts it."""
-    folder = writing.make_directory(shared_folder / "generate")
-    path = folder / "build" / f"{NAME}-ethos-u85-256" / f"{NAME}.pte"
     words = [word.replace("llama_1m", NAME) for word in guide.commands("generate.md")[0]]
-    with locks.locked(folder):
-        if not path.is_file():
-            outcome = sdk(*words[1:], cwd=folder, timeout_s=LIMIT_S)
-            assert outcome.code == 0, outcome.err
-    return path
+
+    def make(folder: Path) -> None:
+        sdk_ok(*words[1:], cwd=folder, timeout_s=LIMIT_S)
+
+    return kept_folder("generate", make, *words) / "build" / f"{NAME}-ethos-u85-256" / f"{NAME}.pte"
 
 
 @pytest.fixture(scope="module")
 def in_pytorch() -> dict[str, Any]:
     """What the quantised model gives in PyTorch."""
-    words = [sys.executable, "-m", "tests.integration.generate.child", f"zoo:{NAME}", PROMPT, str(COUNT)]
-    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True, timeout=LIMIT_S)
+    words = ("-m", "tests.integration.generate.child", f"zoo:{NAME}", PROMPT, str(COUNT))
+    done = warm.python(*words, timeout_s=LIMIT_S)
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found
 
@@ -83,7 +79,7 @@ def test_the_board_and_the_host_choose_the_tokens_of_the_quantised_model(
         assert record["tokens"] == in_pytorch["tokens"]
         assert (record["stopped"], record["context"], record["steps"]) == ("length", 64, 3 + COUNT - 1)
         assert bundle.problems(folder / "out", bundle.read(folder / "out")) == []  # type: ignore[arg-type]
-        steps = json.loads((folder / "out" / "run.json").read_text())["sequence"]["steps"]
+        steps = read(folder / "out" / "run.json")["sequence"]["steps"]
         states[simulator] = [row["state_crc32"] for row in steps]
         if simulator == "qemu":
             time = record["time"]
@@ -93,7 +89,7 @@ def test_the_board_and_the_host_choose_the_tokens_of_the_quantised_model(
         else:
             assert "time" not in record
     assert states["qemu"] == states["host"]
-    compiled = json.loads(program.with_suffix(".compile.json").read_text())
+    compiled = read(program.with_suffix(".compile.json"))
     assert {row["dtype"] for row in compiled["state"]} == {"int16"}
     # Caches that did not change, or that all hold the same, would be equal too.
     assert len({tuple(row) for row in states["host"]}) == 3 + COUNT - 1
@@ -109,8 +105,7 @@ def test_the_command_of_the_guide_generates_the_tokens_of_the_quantised_model(
     folder = tmp_path / "build" / program.parent.name
     shutil.copytree(program.parent, folder)
     guide.execute(name, words, tmp_path)
-    record = json.loads((folder / "generate.json").read_text(encoding="utf-8"))
-    assert schema.problems(record) == []
+    record = valid(folder / "generate.json")
     assert (record["status"], record["tokens"]) == ("pass", in_pytorch["tokens"])
     assert sdk("report", folder, "-o", "page.html", cwd=tmp_path, timeout_s=LIMIT_S).code == 0
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
@@ -120,8 +115,7 @@ def test_the_command_of_the_guide_generates_the_tokens_of_the_quantised_model(
 
 def _shown(program: Path, folder: Path, rate: str) -> None:
     """Readers show the tokens a second, and a report only those of its own run."""
-    summary = sdk("summary", "out/generate.json", cwd=folder)
-    assert summary.code == 0, summary.err
+    summary = sdk_ok("summary", "out/generate.json", cwd=folder)
     assert f"{COUNT - 1} steps" in summary.out
     assert summary.out.count(rate) == 2  # prefill and decode
     path = folder / "report.html"
@@ -129,7 +123,7 @@ def _shown(program: Path, folder: Path, rate: str) -> None:
     text = path.read_text(encoding="utf-8")
     assert f'<p class="name">decode</p><p class="text">{rate}</p>' in text
     assert rate.replace("tokens", "inferences") in text
-    tokens = json.loads((folder / "out" / "generate.json").read_text(encoding="utf-8"))["tokens"]
+    tokens = read(folder / "out" / "generate.json")["tokens"]
     assert " ".join(map(str, tokens)) in text
     assert rate.replace("tokens", "inferences") in sdk("summary", "out/run.json", cwd=folder).out
     assert sdk("run", program, "-o", "out", "--simulator", "host", cwd=folder).code == 0
@@ -183,8 +177,7 @@ def test_an_interrupted_generation_leaves_a_valid_record(program: Path, tmp_path
     _, err = child.communicate(timeout=60)
     assert child.returncode == 130
     assert b"Traceback" not in err
-    record = json.loads((tmp_path / "out" / "generate.json").read_text())
-    assert schema.problems(record) == []
+    record = valid(tmp_path / "out" / "generate.json")
     assert record["status"] == record["stopped"] == "interrupted"
     assert 3 <= len(record["tokens"]) < 60
 

@@ -1,14 +1,13 @@
 """A decoder that does not fit its memory mode is refused with the arithmetic; what the refusal offers holds."""
 
-import json
 import re
 from pathlib import Path
 
 import pytest
 
 from ethosu_sdk import pte
-from tests.integration.cli import sdk
-from tests.records import printed
+from tests.integration.cli import sdk, sdk_ok
+from tests.records import printed, read
 
 pytestmark = [pytest.mark.torch, pytest.mark.qemu, pytest.mark.toolchain]
 
@@ -18,8 +17,7 @@ SRAM_BYTES = {"corstone-300": 2 << 20, "corstone-320": 4 << 20}
 
 def test_a_decoder_too_large_for_its_memory_mode_is_refused(tmp_path: Path) -> None:
     words = ("compile", MODEL, "--target", "ethos-u85-256", "--memory-mode", "Sram_Only", "-o", ".")
-    done = sdk(*words, cwd=tmp_path, timeout_s=900)
-    assert done.code == 0, done.err
+    sdk_ok(*words, cwd=tmp_path, timeout_s=900)
     program = tmp_path / "wide_decoder.pte"
     given = ("generate", program.name, "--tokens", "5,17,900", "--max-tokens", "4", "-o", "out")
     refused = sdk(*given, cwd=tmp_path)
@@ -46,7 +44,7 @@ def test_a_decoder_too_large_for_its_memory_mode_is_refused(tmp_path: Path) -> N
     assert f"--memory-mode Shared_Sram, which takes {scratch:,} of the 2,097,152 bytes of SRAM" in said
     assert "--board corstone-320, whose SRAM has 4,194,304 bytes" in said
     assert sdk("build", program.name, "--board", "corstone-320", "-o", "larger", cwd=tmp_path).code == 0
-    regions = json.loads((tmp_path / "larger" / "build.json").read_text())["memory"]["regions"]
+    regions = read(tmp_path / "larger" / "build.json")["memory"]["regions"]
     sram = next(row for row in regions if row["name"] == "SRAM")
     assert size < sram["used_bytes"] == total <= sram["size_bytes"] == SRAM_BYTES["corstone-320"]
     assert "--allow-spill" in said

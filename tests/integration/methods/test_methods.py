@@ -13,11 +13,11 @@ import numpy.typing as npt
 import pytest
 
 from ethosu_sdk import npz, pte, schema
-from ethosu_sdk.files import locks, writing
+from tests.conftest import KeptFolder
 from tests.integration import guide
-from tests.integration.cli import assert_clear, sdk
+from tests.integration.cli import assert_clear, sdk, sdk_ok
 from tests.integration.methods import models
-from tests.records import printed
+from tests.records import printed, read, valid
 
 pytestmark = [pytest.mark.qemu, pytest.mark.toolchain, pytest.mark.torch]
 SIMULATORS = ("host", "qemu")
@@ -26,20 +26,17 @@ Array = npt.NDArray[Any]
 
 
 @pytest.fixture(scope="session")
-def decoder(shared_folder: Path) -> Path:
+def decoder(kept_folder: KeptFolder) -> Path:
     """The compiled decoder, with the inputs of all its steps beside it."""
-    return compiled(shared_folder, "decoder", models.DECODER, "--target", "ethos-u85-256")
+    return compiled(kept_folder, "decoder", models.DECODER, "--target", "ethos-u85-256")
 
 
-def compiled(shared: Path, name: str, source: str, *options: str) -> Path:
-    folder = writing.make_directory(shared / "methods" / name)
-    program = folder / f"{name}.pte"
-    with locks.locked(folder.parent):
-        if not program.is_file():
-            (folder / f"{name}.py").write_text(source)
-            done = sdk("compile", f"{name}.py", *options, "-o", ".", "-q", cwd=folder)
-            assert done.code == 0, done.err
-    return program
+def compiled(kept_folder: KeptFolder, name: str, source: str, *options: str) -> Path:
+    def make(folder: Path) -> None:
+        (folder / f"{name}.py").write_text(source)
+        sdk_ok("compile", f"{name}.py", *options, "-o", ".", "-q", cwd=folder)
+
+    return kept_folder(f"methods-{name}", make, source, *options) / f"{name}.pte"
 
 
 def values(name: str, source: str, folder: Path) -> Any:
@@ -58,15 +55,15 @@ def run(program: Path, folder: Path, script: str, simulator: str) -> list[Array]
     """The first output of each call of `script`, whose records are valid."""
     (folder / "calls.toml").write_text(script)
     results = folder / f"{simulator}-{len(list(folder.iterdir()))}"
-    done = sdk(
-        *("run", program, "--script", "calls.toml", "--simulator", simulator, "--json", "-o", results),
-        cwd=folder,
+    record = printed(
+        sdk(
+            *("run", program, "--script", "calls.toml", "--simulator", simulator, "--json", "-o", results),
+            cwd=folder,
+        )
     )
-    record = printed(done)
     found = []
     for row in record["calls"]:
-        call = json.loads((results / row["folder"] / "run.json").read_text())
-        assert schema.problems(call) == []
+        call = valid(results / row["folder"] / "run.json")
         assert call["model"]["entry"] == row["method"]
         found.append(npz.read_npz(results / row["folder"] / "outputs.npz")["output0"])
     return found
@@ -103,7 +100,7 @@ def test_prefill_and_decode_share_a_cache(decoder: Path, tmp_path: Path, simulat
 
 
 def test_the_record_of_the_compilation_has_each_method(decoder: Path) -> None:
-    record = json.loads((decoder.parent / "decoder.compile.json").read_text())
+    record = read(decoder.parent / "decoder.compile.json")
     assert record["model"]["entry"] == "prefill"
     (decode,) = record["other_methods"]
     assert decode["name"] == "decode"
@@ -117,8 +114,7 @@ def test_the_record_of_the_compilation_has_each_method(decoder: Path) -> None:
 
 
 def test_one_method_runs_by_its_name(decoder: Path, tmp_path: Path) -> None:
-    done = sdk("run", decoder, "--method", "decode", "--json", "-o", tmp_path / "r", cwd=tmp_path)
-    record = printed(done)
+    record = printed(sdk("run", decoder, "--method", "decode", "--json", "-o", tmp_path / "r", cwd=tmp_path))
     assert record["model"]["entry"] == "decode"
     assert record["reference"]["file"] == "decoder.decode.io.npz"
     assert any(row["name"] == "the firmware's evidence is complete" for row in record["verdict"]["checks"])
@@ -128,11 +124,10 @@ def test_one_method_is_profiled_by_its_name(decoder: Path, tmp_path: Path) -> No
     """Its own operations, and nothing of the first method's in the record of the compilation."""
     found = {}
     for name in ("prefill", "decode"):
-        done = sdk("profile", decoder, "--method", name, "--json", "-o", tmp_path / name, cwd=tmp_path)
-        assert done.code == 0, done.err
+        done = sdk_ok("profile", decoder, "--method", name, "--json", "-o", tmp_path / name, cwd=tmp_path)
         found[name] = json.loads(done.out)
         assert schema.problems(found[name]) == []
-        run_record = json.loads((tmp_path / name / "run.json").read_text())
+        run_record = read(tmp_path / name / "run.json")
         assert found[name]["model"] == run_record["model"]
         assert run_record["model"]["entry"] == name
         assert found[name]["totals"]["npu"]["cycles"][0]["value"] == run_record["npu"]["cycles"]["value"]
@@ -158,9 +153,7 @@ def test_one_method_is_profiled_by_its_name(decoder: Path, tmp_path: Path) -> No
 )
 def test_wrong_options_are_refused(decoder: Path, tmp_path: Path, options: Sequence[str], words: str) -> None:
     (tmp_path / "a.toml").write_text('[[call]]\nmethod = "decode"\n')
-    done = sdk("run", decoder, *options, "-o", tmp_path / "r", cwd=tmp_path)
-    assert done.code == 2
-    assert words in done.err
+    assert_clear(sdk("run", decoder, *options, "-o", tmp_path / "r", cwd=tmp_path), 2, words)
 
 
 DECODE = '[[call]]\nmethod = "decode"\n'
@@ -190,10 +183,7 @@ DECODE = '[[call]]\nmethod = "decode"\n'
 )
 def test_damaged_scripts_are_refused(decoder: Path, tmp_path: Path, script: str, words: str) -> None:
     (tmp_path / "calls.toml").write_text(script)
-    done = sdk("run", decoder, "--script", "calls.toml", "-o", tmp_path / "r", cwd=tmp_path)
-    assert done.code == 3, done.err
-    assert words in done.err
-    assert "Traceback" not in done.err
+    assert_clear(sdk("run", decoder, "--script", "calls.toml", "-o", tmp_path / "r", cwd=tmp_path), 3, words)
 
 
 SCRIPT = """
@@ -223,10 +213,10 @@ def expected(folder: Path) -> Array:
     ("options", "most"), [(("--quantize", "none", "--no-delegate"), 1e-6), ((), 0.05)], ids=["float", "int8"]
 )
 def test_a_method_reads_what_another_wrote(
-    shared_folder: Path, tmp_path: Path, options: Sequence[str], most: float
+    kept_folder: KeptFolder, tmp_path: Path, options: Sequence[str], most: float
 ) -> None:
     name = f"memory{len(options)}"
-    program = compiled(shared_folder, name, models.MEMORY, "--target", "ethos-u55-128", *options)
+    program = compiled(kept_folder, name, models.MEMORY, "--target", "ethos-u55-128", *options)
     wanted = expected(tmp_path)
     assert len({int(row.argmax()) for row in wanted}) > 1  # the choices matter
     found = [run(program, tmp_path, SCRIPT, simulator)[1] for simulator in SIMULATORS]
@@ -237,8 +227,7 @@ def test_a_method_reads_what_another_wrote(
 def test_the_page_command_by_command(tmp_path: Path) -> None:
     """Each decode step takes the choice of the step before, the first one the choice behind the prompt."""
     guide.run("methods.md", tmp_path, count=3)
-    record = json.loads((tmp_path / "build" / "script" / "script.json").read_text())
-    assert schema.problems(record) == []
+    record = valid(tmp_path / "build" / "script" / "script.json")
     folders = [tmp_path / "build" / "script" / row["folder"] for row in record["calls"]]
     prompt, steps = (npz.read_npz(folder / "outputs.npz")["output0"] for folder in folders)
     (alone,) = npz.read_npz(tmp_path / "build" / "prefill" / "outputs.npz").values()
@@ -285,7 +274,5 @@ def test_modules_with_a_buffer_of_one_name_are_refused(tmp_path: Path) -> None:
         "        return y\n"
         "methods = {'a': (Last(), torch.ones(1, 4)), 'b': (Last(), torch.ones(1, 4))}\n"
     )
-    done = sdk("compile", "two.py", "-o", "out", cwd=tmp_path)
-    assert done.code == 3
-    assert "each changes a buffer 'last'" in done.err
+    assert_clear(sdk("compile", "two.py", "-o", "out", cwd=tmp_path), 3, "each changes a buffer 'last'")
     assert not (tmp_path / "out" / "two.pte").exists()

@@ -1,8 +1,6 @@
 """A program takes and gives tensors of the model's own types and shapes: whole numbers of 64 bits, tensors without an
 axis. What it cannot take is refused. The reference is PyTorch in a process of its own."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +8,9 @@ import numpy.typing as npt
 import pytest
 
 from ethosu_sdk import npz
-from tests.integration.cli import sdk
+from tests import warm
+from tests.conftest import KeptFolder
+from tests.integration.cli import sdk, sdk_ok
 
 pytestmark = [pytest.mark.torch, pytest.mark.qemu, pytest.mark.toolchain]
 
@@ -65,16 +65,14 @@ def arrays(path: Path, kind: str) -> list[npt.NDArray[np.generic]]:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("types")
-    (place / "net.py").write_text(MODEL)
-    subprocess.run([sys.executable, "-c", EAGER], cwd=place, check=True, timeout=120)
-    for target in ("ethos-u55-128", "ethos-u85-256"):
-        outcome = sdk(
-            *("compile", "net.py", "--target", target, "-o", target, "--evaluate", "in.npz"), cwd=place
-        )
-        assert outcome.code == 0, outcome.err
-    return place
+def folder(kept_folder: KeptFolder) -> Path:
+    def make(place: Path) -> None:
+        (place / "net.py").write_text(MODEL)
+        warm.python("-c", EAGER, cwd=place)
+        for target in ("ethos-u55-128", "ethos-u85-256"):
+            sdk_ok("compile", "net.py", "--target", target, "-o", target, "--evaluate", "in.npz", cwd=place)
+
+    return kept_folder("types", make, own=True)
 
 
 def near(got: list[npt.NDArray[np.generic]], want: list[npt.NDArray[np.generic]]) -> None:
@@ -91,15 +89,13 @@ def near(got: list[npt.NDArray[np.generic]], want: list[npt.NDArray[np.generic]]
 def test_types_and_shapes_are_the_models(folder: Path, target: str, simulator: str) -> None:
     program = f"{target}/net.pte"
     want = arrays(folder / "want.npz", "output")
-    one = sdk("run", program, "--simulator", simulator, cwd=folder)
-    assert one.code == 0, one.err
+    sdk_ok("run", program, "--simulator", simulator, cwd=folder)
     near(arrays(folder / target / "outputs.npz", "output"), [array[0] for array in want])
-    all_of_them = sdk(
+    sdk_ok(
         *("run", program, "--simulator", simulator, "--inputs", "in.npz", "--expect", "want.npz"),
         *("--atol", "0.4"),
         cwd=folder,
     )
-    assert all_of_them.code == 0, all_of_them.err
     near(arrays(folder / target / "outputs.npz", "output"), want)
 
 
@@ -137,8 +133,7 @@ def test_whole_numbers_that_do_not_fit(
 
 def test_what_is_not_quantised_keeps_64_bits(tmp_path: Path) -> None:
     (tmp_path / "net.py").write_text(LARGE.format(more=7, example=2**40, sample=3))
-    outcome = sdk("run", "net.py", "--quantize", "none", "--simulator", "host", "-o", "out", cwd=tmp_path)
-    assert outcome.code == 0, outcome.err
+    sdk_ok("run", "net.py", "--quantize", "none", "--simulator", "host", "-o", "out", cwd=tmp_path)
     content = npz.read_npz(tmp_path / "out" / "outputs.npz")
     np.testing.assert_array_equal(content["output0"], np.array([[3 * 2**40, -15]]))
     np.testing.assert_array_equal(content["output1"], np.array([[2**40 + 2**31 + 7, 2**31 + 2]]))
@@ -170,12 +165,8 @@ def test_a_float_program_takes_what_is_not_finite(tmp_path: Path) -> None:
         "import torch\nmodel = torch.nn.ReLU()\nexample_inputs = (torch.ones(4),)\n"
     )
     np.savez(tmp_path / "in.npz", input0=np.array([np.nan, np.inf, -np.inf, 2], np.float32))
-    outcome = sdk(*("run", "net.py", "--quantize", "none", "--simulator", "host", "-o", "out"), cwd=tmp_path)
-    assert outcome.code == 0, outcome.err
-    outcome = sdk(
-        *("run", "out/net.pte", "--inputs", "in.npz", "--simulator", "host", "-o", "out"), cwd=tmp_path
-    )
-    assert outcome.code == 0, outcome.err
+    sdk_ok(*("run", "net.py", "--quantize", "none", "--simulator", "host", "-o", "out"), cwd=tmp_path)
+    sdk_ok(*("run", "out/net.pte", "--inputs", "in.npz", "--simulator", "host", "-o", "out"), cwd=tmp_path)
     np.testing.assert_array_equal(
         npz.read_npz(tmp_path / "out" / "outputs.npz")["output0"],
         np.array([np.nan, np.inf, 0, 2], np.float32),

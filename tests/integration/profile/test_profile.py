@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -21,8 +22,10 @@ from ethosu_sdk.steps.run import pieces as run_pieces, run_command
 from ethosu_sdk.steps.run.options import RunOptions
 from ethosu_sdk.targets import parse_target
 from tests.conftest import ZooPte
-from tests.integration.cli import sdk
+from tests.integration.cli import assert_clear, sdk, sdk_ok
+from tests.integration.conftest import FinishedRun
 from tests.places import GOLDEN_PTE, ROOT
+from tests.records import read
 
 TARGETS = ("ethos-u55-128", "ethos-u65-256", "ethos-u85-256")
 TRANSFORMER = f"{ROOT / 'benchmarks' / 'compile_models.py'}:transformer"
@@ -41,8 +44,7 @@ def program(request: pytest.FixtureRequest, zoo_pte: ZooPte, tmp_path: Path) -> 
     """A compiled network with the record that `compile` writes beside it."""
     name, target = request.param
     if name == "transformer":
-        done = sdk("compile", TRANSFORMER, "--target", target, "--no-check", "-o", tmp_path, cwd=tmp_path)
-        assert done.code == 0, done.err
+        sdk_ok("compile", TRANSFORMER, "--target", target, "--no-check", "-o", tmp_path, cwd=tmp_path)
         return next(tmp_path.glob("*.pte"))
     compiled = zoo_pte(name, target)
     asked = CompileRequest(f"zoo:{name}", parse_target(target), compiled.pte.parent)
@@ -53,13 +55,12 @@ def program(request: pytest.FixtureRequest, zoo_pte: ZooPte, tmp_path: Path) -> 
 
 def _profile(program: Path, folder: Path, *options: str) -> tuple[Record, Record, Record]:
     """The profile, the run and the compilation."""
-    done = sdk("profile", program, "-o", folder, *options, cwd=program.parent)
-    assert done.code == 0, done.err
+    sdk_ok("profile", program, "-o", folder, *options, cwd=program.parent)
     compiled = program.with_name(f"{program.stem}.compile.json")
     return (
-        json.loads((folder / "profile.json").read_text(encoding="utf-8")),
-        json.loads((folder / "run.json").read_text(encoding="utf-8")),
-        json.loads(compiled.read_text(encoding="utf-8")) if compiled.is_file() else {},
+        read(folder / "profile.json"),
+        read(folder / "run.json"),
+        read(compiled) if compiled.is_file() else {},
     )
 
 
@@ -152,7 +153,7 @@ def _check_against_vela(profile: Record, compiled: Record) -> None:
 @pytest.mark.parametrize(
     "program",
     [
-        ("mobilenet_v2", TARGETS[0]),
+        ("resnet8", TARGETS[0]),
         *((name, target) for name in ("ds_cnn", "transformer") for target in TARGETS),
     ],
     ids="-".join,
@@ -185,22 +186,20 @@ def test_a_program_without_a_compile_record(tmp_path: Path) -> None:
     )
 
 
-def _ran(folder: Path) -> Path:
-    """A run with its program beside its record."""
-    program = folder / "add_u55.pte"
-    program.write_bytes((GOLDEN_PTE / "add_u55.pte").read_bytes())
-    assert sdk("run", program, "-o", folder, "-q", cwd=folder).code == 0
-    return program
+@pytest.fixture
+def ran(finished_run: FinishedRun, tmp_path: Path) -> Path:
+    """The program of a run, beside its record."""
+    shutil.copytree(finished_run(GOLDEN_PTE / "add_u55.pte"), tmp_path, dirs_exist_ok=True)
+    return Path(shutil.copy(GOLDEN_PTE / "add_u55.pte", tmp_path))
 
 
+@pytest.mark.usefixtures("ran")
 def test_a_run_that_was_made_before(tmp_path: Path) -> None:
-    _ran(tmp_path)
-    done = sdk("profile", tmp_path, "--clock-mhz", "250", cwd=tmp_path)
-    assert done.code == 0, done.err
+    done = sdk_ok("profile", tmp_path, "--clock-mhz", "250", cwd=tmp_path)
     assert "running" not in done.err
     assert "250 MHz (--clock-mhz)" in done.out
-    profile = json.loads((tmp_path / "profile.json").read_text(encoding="utf-8"))
-    _check_against_the_run(profile, json.loads((tmp_path / "run.json").read_text(encoding="utf-8")))
+    profile = read(tmp_path / "profile.json")
+    _check_against_the_run(profile, read(tmp_path / "run.json"))
     shown = sdk("profile", tmp_path, "--json", cwd=tmp_path)
     assert json.loads(shown.out)["operations"] == profile["operations"]
 
@@ -212,7 +211,7 @@ def test_a_piece_that_does_not_run_fails_the_run(tmp_path: Path, monkeypatch: py
     program = str(GOLDEN_PTE / "conv_u65_int8.pte")
     with pytest.raises(VerdictError, match="the pieces gave the same outputs as the whole: output 0"):
         run_command.run(program, CompileOptions(), options, tmp_path, Reporter(quiet=True))
-    run = json.loads((tmp_path / "run.json").read_text(encoding="utf-8"))
+    run = read(tmp_path / "run.json")
     assert run["status"] == "fail"
 
 
@@ -224,17 +223,13 @@ def test_a_piece_that_does_not_run_fails_the_run(tmp_path: Path, monkeypatch: py
     ],
 )
 def test_what_cannot_be_split_is_refused(tmp_path: Path, arguments: tuple[str, ...], words: str) -> None:
-    done = sdk("profile", *arguments, cwd=tmp_path)
-    assert (done.code, words in done.err) == (2, True), done.err
+    assert_clear(sdk("profile", *arguments, cwd=tmp_path), 2, words)
 
 
-def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
-    empty = tmp_path / "empty"
-    empty.mkdir()
-    done = sdk("profile", empty, cwd=tmp_path)
-    assert (done.code, "it has no run.json" in done.err) == (3, True)
-    program = _ran(tmp_path)
-    program.write_bytes((GOLDEN_PTE / "softmax.pte").read_bytes())
+def test_what_is_no_run_is_refused(ran: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    assert_clear(sdk("profile", "empty", cwd=tmp_path), 3, "it has no run.json")
+    ran.write_bytes((GOLDEN_PTE / "softmax.pte").read_bytes())
     done = sdk("profile", tmp_path, cwd=tmp_path)
     assert (done.code, "the program of the run is not in" in done.err) == (3, True)
     assert "`ethosu-sdk profile MODEL.pte` runs it first" in done.err
@@ -244,12 +239,11 @@ def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
 SLOW = "max_reads=4\nmax_writes=4\nread_latency=900\nwrite_latency=900\npulse_on=1\npulse_off=7\nbwcap=1\n"
 
 
-def test_cycles_for_timing_adapters(tmp_path: Path) -> None:
+def test_cycles_for_timing_adapters(ran: Path, tmp_path: Path) -> None:
     """Slower memories, more cycles; the profile prices for what the run was modelled for."""
-    program = _ran(tmp_path)
-    fast = json.loads((tmp_path / "run.json").read_text(encoding="utf-8"))["npu"]
+    fast = read(tmp_path / "run.json")["npu"]
     (tmp_path / "slow.toml").write_text(f"[axi0]\n{SLOW}[axi1]\n{SLOW}", encoding="utf-8")
-    profile, run, _ = _profile(program, tmp_path / "slow", "--memory-timing", "slow.toml")
+    profile, run, _ = _profile(ran, tmp_path / "slow", "--memory-timing", "slow.toml")
     _check_against_the_run(profile, run)
     assert run["npu"]["memory_timing"]["name"] == "slow.toml"
     assert [row["bytes_per_cycle"] for row in run["npu"]["memory_timing"]["interfaces"]] == [1.0, 1.0]
@@ -257,11 +251,16 @@ def test_cycles_for_timing_adapters(tmp_path: Path) -> None:
     assert run["npu"]["counters"] == fast["counters"]
 
 
-def test_memory_timing_that_cannot_be_is_refused(tmp_path: Path) -> None:
-    program = _ran(tmp_path)
-    done = sdk("run", program, "--memory-timing", "exectorch", cwd=tmp_path)
-    assert (done.code, "did you mean 'executorch'" in done.err) == (2, True)
-    done = sdk("run", program, "--memory-timing", "none.toml", cwd=tmp_path)
-    assert (done.code, "there is no file none.toml" in done.err) == (3, True)
-    done = sdk("run", GOLDEN_PTE / "softmax.pte", "--memory-timing", "executorch", cwd=tmp_path)
-    assert (done.code, "needs a program that uses the NPU" in done.err) == (2, True)
+@pytest.mark.parametrize(
+    ("program", "timing", "code", "words"),
+    [
+        ("add_u55", "exectorch", 2, "did you mean 'executorch'"),
+        ("add_u55", "none.toml", 3, "there is no file none.toml"),
+        ("softmax", "executorch", 2, "needs a program that uses the NPU"),
+    ],
+)
+def test_memory_timing_that_cannot_be_is_refused(
+    program: str, timing: str, code: int, words: str, tmp_path: Path
+) -> None:
+    done = sdk("run", GOLDEN_PTE / f"{program}.pte", "--memory-timing", timing, cwd=tmp_path)
+    assert_clear(done, code, words)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.integration.cli import sdk
+from tests.integration.cli import sdk_ok
+from tests.records import read
 
 pytestmark = pytest.mark.torch
 
@@ -74,9 +74,8 @@ def _compiled(folder: Path, entry: str) -> Record:
     (folder / "net.py").write_text(MODEL, encoding="utf-8")
     (folder / "site-packages").mkdir()
     (folder / "site-packages" / "packnets.py").write_text(PACKAGE, encoding="utf-8")
-    done = sdk("compile", f"net.py:{entry}", "--no-check", "-q", "-o", "out", cwd=folder)
-    assert done.code == 0, done.err
-    record = json.loads((folder / "out" / "net.compile.json").read_text(encoding="utf-8"))
+    sdk_ok("compile", f"net.py:{entry}", "--no-check", "-q", "-o", "out", cwd=folder)
+    record = read(folder / "out" / "net.compile.json")
     assert isinstance(record, dict)
     return record
 
@@ -116,9 +115,8 @@ def test_code_of_a_package_has_its_line_and_torchs_has_none(tmp_path: Path) -> N
 
 
 def test_the_zoos_lines_are_those_of_the_zoo(tmp_path: Path) -> None:
-    done = sdk("compile", "zoo:digits_cnn", "--no-check", "-q", "-o", "out", cwd=tmp_path)
-    assert done.code == 0, done.err
-    record = json.loads((tmp_path / "out" / "digits_cnn.compile.json").read_text(encoding="utf-8"))
+    sdk_ok("compile", "zoo:digits_cnn", "--no-check", "-q", "-o", "out", cwd=tmp_path)
+    record = read(tmp_path / "out" / "digits_cnn.compile.json")
     places = _places(record)
     assert {(file, package) for _, file, _, _, package in places} == {
         ("ethosu_sdk/aot/zoo/digits.py", "ethosu_sdk")

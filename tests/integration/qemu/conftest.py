@@ -48,6 +48,12 @@ def board_called(name: str, request: pytest.FixtureRequest) -> Board:
     )
 
 
+# For the few tests that stand for all in the smallest set: there, one board is enough.
+SMOKE = pytest.mark.parametrize(
+    "board", [pytest.param("corstone-300", marks=pytest.mark.core), "corstone-320"], indirect=True
+)
+
+
 @pytest.fixture(scope="session", params=["corstone-300", "corstone-320"])
 def board(request: pytest.FixtureRequest) -> Board:
     return board_called(request.param, request)

@@ -7,8 +7,8 @@ that driver, registers, routes and memories between the program and the machine 
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,9 +26,11 @@ from ethosu_sdk.npu.machine import Counters, Machine, Ports
 from ethosu_sdk.npu.memory import FixedRegions
 from ethosu_sdk.npu.weights.weight_cache import WeightCache
 from ethosu_sdk.simulators import SimulationRequest
+from tests import kept
+from tests.conformance.conftest import SOURCES
 from tests.conformance.models.case import Integers
 from tests.integration.cli import sdk
-from tests.integration.qemu.models.pairs import PAIRS, Pair
+from tests.integration.qemu.models.pairs import PAIRS, QUICK, Pair
 from tests.oracles.tosa import TosaModel
 from tests.places import ROOT
 from tests.records import printed
@@ -63,22 +65,23 @@ class Lowered:
     fast_scratch_bytes: int
 
 
-def lower(folder: Path, profile: str) -> None:
-    """Compile all pairs of a profile into `folder`, unless that is done."""
-    done = folder / f"{profile}.done"
+def lower(folder: Path, profile: str, pairs: Iterable[Pair]) -> None:
+    """Compile the pairs of a profile into `folder`, as far as that is not done."""
     with locks.locked(writing.make_directory(folder / profile)):
-        if not done.is_file():
-            argv = [sys.executable, "-m", "tests.integration.qemu.models.lower", str(folder), profile]
+        names = [pair.name for pair in pairs if pair.profile == profile]
+        if missing := [name for name in names if not (folder / f"{name}.json").is_file()]:
+            argv = [sys.executable, "-m", "tests.integration.qemu.models.lower", str(folder), *missing]
             proc.run(argv, cwd=ROOT, timeout_s=LOWERING_LIMIT_S, log=folder / f"{profile}.log")
-            done.touch()
 
 
 @pytest.fixture(scope="session")
-def lowered(shared_folder: Path) -> Iterator[Callable[[Pair], Lowered]]:
+def lowered(request: pytest.FixtureRequest) -> Iterator[Callable[[Pair], Lowered]]:
     """``lowered(pair)``: the compiled pair. Both profiles are compiled at once, in processes of their own."""
-    folder = writing.make_directory(shared_folder / "qemu models")
+    is_whole = any(item.path == Path(__file__) and is_thorough(item) for item in request.session.items)
+    wanted = PAIRS if is_whole else QUICK
+    folder = kept.shared("qemu-models", [*SOURCES, *(Path(__file__).parent / "models").glob("*.py")])
     with ThreadPoolExecutor(2) as pool:
-        jobs: dict[str, Future[None]] = {name: pool.submit(lower, folder, name) for name in ("u55", "u85")}
+        jobs = {name: pool.submit(lower, folder, name, wanted) for name in ("u55", "u85")}
 
         def wait(pair: Pair) -> Lowered:
             jobs[pair.profile].result()
@@ -86,6 +89,10 @@ def lowered(shared_folder: Path) -> Iterator[Callable[[Pair], Lowered]]:
             return Lowered(folder / f"{pair.name}.pte", (folder / f"{pair.name}.tosa").read_bytes(), **facts)
 
         yield wait
+
+
+def is_thorough(item: pytest.Item) -> bool:
+    return item.get_closest_marker("thorough") is not None
 
 
 # --- what is expected
@@ -201,7 +208,13 @@ def simulate(
     return evidence.gather(uart.parse(result.uart), expected, result.exit_code)
 
 
-@pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair.name)
+@pytest.mark.parametrize(
+    "pair",
+    [
+        pytest.param(pair, id=pair.name, marks=[] if pair in QUICK else [pytest.mark.thorough])
+        for pair in PAIRS
+    ],
+)
 def test_the_board_gives_what_the_machine_and_the_reference_give(
     pair: Pair, lowered: Callable[[Pair], Lowered], tosa: TosaModel, tmp_path: Path
 ) -> None:
@@ -229,29 +242,30 @@ def test_the_board_gives_what_the_machine_and_the_reference_give(
         assert dict(sample.counters) == expected_events(pair.target.npu, counters)
 
 
-@pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair.name)
+@pytest.mark.parametrize("pairs", [QUICK, pytest.param(PAIRS, marks=pytest.mark.thorough)], ids=len)
 def test_the_fast_scratch_memory_that_commands_reach_is_what_vela_planned(
-    pair: Pair, lowered: Callable[[Pair], Lowered]
+    pairs: tuple[Pair, ...], lowered: Callable[[Pair], Lowered]
 ) -> None:
     """No payload says how large region 2 is; Vela's own figure comes from its reports."""
-    compiled = lowered(pair)
-    blocks = npu.load(delegate_of(pte.read(compiled.pte)).payload).blocks
-    config = npu.NpuConfig.from_word(blocks.config_word)
-    written = written_bytes(bytes(blocks.command_stream), config)
-    assert written.get(2, 0) == compiled.fast_scratch_bytes
-    assert blocks.scratch_bytes // 2 <= written[1] <= blocks.scratch_bytes
+    for pair in pairs:
+        compiled = lowered(pair)
+        blocks = npu.load(delegate_of(pte.read(compiled.pte)).payload).blocks
+        config = npu.NpuConfig.from_word(blocks.config_word)
+        written = written_bytes(bytes(blocks.command_stream), config)
+        assert (pair.name, written.get(2, 0)) == (pair.name, compiled.fast_scratch_bytes)
+        assert blocks.scratch_bytes // 2 <= written[1] <= blocks.scratch_bytes, pair.name
+    fast = {pair.target.npu for pair in pairs if lowered(pair).fast_scratch_bytes > 4096}
+    assert fast == {"ethos-u65", "ethos-u85"}
 
 
-def test_the_pairs_cover_what_there_is(lowered: Callable[[Pair], Lowered]) -> None:
-    """Every configuration of Ethos-U65 and Ethos-U85, every kind of mode, and fast scratch memory in use."""
-    assert len({pair.name for pair in PAIRS}) == 20
-    targets = {(pair.target.npu, pair.target.macs) for pair in PAIRS}
-    assert len(targets) == 11
-    modes = {(pair.target.npu, pair.target.memory_mode.split("_")[0]) for pair in PAIRS}
+@pytest.mark.parametrize(("pairs", "configurations"), [(QUICK, 6), (PAIRS, 11)], ids=["quick", "all"])
+def test_the_pairs_cover_what_there_is(pairs: tuple[Pair, ...], configurations: int) -> None:
+    """All of them every configuration; and every kind of mode of Ethos-U65 and Ethos-U85."""
+    assert len({pair.name for pair in pairs}) == len(pairs)
+    assert len({(pair.target.npu, pair.target.macs) for pair in pairs}) == configurations
+    modes = {(pair.target.npu, pair.target.memory_mode.split("_")[0]) for pair in pairs}
     assert {mode for name, mode in modes if name == "ethos-u65"} == {"Sram", "Shared", "Dedicated"}
     assert {mode for name, mode in modes if name == "ethos-u85"} == {"Sram", "Shared", "Dedicated"}
-    fast = {pair.target.npu for pair in PAIRS if lowered(pair).fast_scratch_bytes > 4096}
-    assert fast == {"ethos-u65", "ethos-u85"}
 
 
 @contextmanager

@@ -5,17 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.cli import sdk
+from tests.integration.conftest import FinishedRun
 from tests.places import GOLDEN_PTE
 
 
 @pytest.fixture(scope="session")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def finished(finished_run: FinishedRun) -> Path:
     """The folder of a profile: of its run and build, too."""
-    folder = tmp_path_factory.mktemp("bundle")
-    done = sdk("profile", GOLDEN_PTE / "add_u55.pte", "-o", folder / "run", "-q", cwd=folder)
-    assert done.code == 0, done.err
-    return folder / "run"
+    return finished_run(GOLDEN_PTE / "add_u55.pte", command="profile")
 
 
 @pytest.fixture

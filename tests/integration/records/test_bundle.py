@@ -14,8 +14,9 @@ import pytest
 from ethosu_sdk import schema
 from ethosu_sdk.files import hashing
 from ethosu_sdk.results import bundle
-from tests.integration.cli import COMMAND, sdk
+from tests.integration.cli import COMMAND, assert_clear, sdk, sdk_ok
 from tests.places import GOLDEN_PTE
+from tests.records import read
 
 ADD = GOLDEN_PTE / "add_u55.pte"
 Manifest = dict[str, Any]
@@ -24,7 +25,7 @@ pytestmark = [pytest.mark.toolchain, pytest.mark.qemu]
 
 
 def _manifest(folder: Path) -> Manifest:
-    record = json.loads((folder / bundle.MANIFEST_NAME).read_text(encoding="utf-8"))
+    record = read(folder / bundle.MANIFEST_NAME)
     assert isinstance(record, dict)
     return record
 
@@ -147,26 +148,21 @@ def test_what_is_killed_is_incomplete_until_it_is_run_again(folder: Path) -> Non
             time.sleep(0.005)
         process.send_signal(signal.SIGKILL)
     assert process.returncode == -signal.SIGKILL
-    done = sdk("validate", folder, cwd=folder.parent)
-    assert (done.code, "incomplete: `run` did not finish writing" in done.err) == (3, True)
-    compared = sdk("compare", folder, folder, cwd=folder.parent)
-    assert (compared.code, "is incomplete" in compared.err) == (3, True)
-    again = sdk("run", ADD, "-o", folder, "-q", cwd=folder.parent)
-    assert again.code == 0, again.err
+    assert_clear(sdk("validate", folder, cwd=folder.parent), 3, "incomplete: `run` did not finish writing")
+    assert_clear(sdk("compare", folder, folder, cwd=folder.parent), 3, "is incomplete")
+    sdk_ok("run", ADD, "-o", folder, "-q", cwd=folder.parent)
     assert sdk("validate", folder, cwd=folder.parent).code == 0
 
 
 def test_a_run_that_fails_leaves_its_folder_incomplete(folder: Path) -> None:
-    done = sdk("run", ADD, "-o", folder, "--timeout", "0.1", "--repeat", "100", cwd=folder.parent)
-    assert done.code == 6, done.err
+    assert_clear(sdk("run", ADD, "-o", folder, "--timeout", "0.1", "--repeat", "100", cwd=folder.parent), 6)
     assert "incomplete" in sdk("validate", folder, cwd=folder.parent).err
 
 
 def test_records_that_were_changed_are_not_compared(folder: Path, finished: Path) -> None:
     _another_record(folder)
     _longer(folder / "run.json")
-    done = sdk("compare", finished, folder, cwd=folder.parent)
-    assert (done.code, "run.json has changed" in done.err) == (3, True)
+    assert_clear(sdk("compare", finished, folder, cwd=folder.parent), 3, "run.json has changed")
 
 
 def test_folders_of_earlier_versions_can_be_read(folder: Path, finished: Path) -> None:

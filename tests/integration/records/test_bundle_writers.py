@@ -1,13 +1,13 @@
 """Whatever a command leaves in a folder of results, the folder's manifest lists it."""
 
-import json
 from pathlib import Path
 
 import pytest
 
 from ethosu_sdk.results import bundle
-from tests.integration.cli import sdk
+from tests.integration.cli import assert_clear, sdk, sdk_ok
 from tests.places import GOLDEN_PTE
+from tests.records import read
 
 ADD = GOLDEN_PTE / "add_u55.pte"
 # In this order, all for one folder; the writer that the manifest names, and the files that came.
@@ -43,7 +43,7 @@ def test_after_every_command_its_folder_is_as_the_manifest_says(folder: Path, tm
         assert done.code == 0, (words, done.err)
         checked = sdk("validate", folder, cwd=tmp_path)
         assert checked.code == 0, (words, checked.err)
-        manifest = json.loads((folder / bundle.MANIFEST_NAME).read_text(encoding="utf-8"))
+        manifest = read(folder / bundle.MANIFEST_NAME)
         listed = {row["path"]: row["writer"] for row in manifest["files"]}
         if "run/compared" not in words:
             assert manifest["writer"] == writer
@@ -57,8 +57,7 @@ def test_a_file_of_another_command_is_not_written_over(folder: Path, tmp_path: P
         ("manifest.json", "is a manifest"),
     ):
         before = (folder / name).read_bytes()
-        refused = sdk("convert", folder, "--to", "junit", "-o", f"run/{name}", cwd=tmp_path)
-        assert (refused.code, said in refused.err) == (2, True), refused.err
+        assert_clear(sdk("convert", folder, "--to", "junit", "-o", f"run/{name}", cwd=tmp_path), 2, said)
         assert (folder / name).read_bytes() == before
     assert sdk("validate", folder, cwd=tmp_path).code == 0
 
@@ -70,10 +69,9 @@ def test_the_manifest_of_another_program_is_left_alone(folder: Path, tmp_path: P
     (site / "manifest.json").write_text('{"name": "site", "version": 3}', encoding="utf-8")
     done = sdk("export", ADD, "-o", site, "-q", cwd=tmp_path)
     assert (done.code, "is not the manifest of a folder of results" in done.err) == (3, True), done.err
-    done = sdk("convert", folder, "--to", "junit", "-o", site / "junit.xml", cwd=tmp_path)
-    assert done.code == 0, done.err
+    sdk_ok("convert", folder, "--to", "junit", "-o", site / "junit.xml", cwd=tmp_path)
     assert sorted(path.name for path in site.iterdir() if not path.name.startswith(".")) == [
         "junit.xml",
         "manifest.json",
     ]
-    assert json.loads((site / "manifest.json").read_text(encoding="utf-8")) == {"name": "site", "version": 3}
+    assert read(site / "manifest.json") == {"name": "site", "version": 3}

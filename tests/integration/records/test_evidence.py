@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from campaigns.attack.campaign import KINDS, Campaign, Tally
+from campaigns.attack.case import Context
+from campaigns.attack.kinds import edited
 from ethosu_sdk.errors import InputError
 from ethosu_sdk.files import locks
 from ethosu_sdk.results import bundle
 from ethosu_sdk.results.reading import Reading, read
-from tests.attack.campaign import KINDS, Campaign, Tally
-from tests.attack.case import Context
-from tests.attack.kinds import edited
 from tests.integration.cli import assert_clear, sdk
 
 EDITS = 24  # scripts/attack --only bundles makes thousands
@@ -45,8 +45,7 @@ def folder(tmp_path: Path) -> Path:
 )
 def test_commands_refuse_an_edited_record(words: tuple[str, ...], folder: Path) -> None:
     """The sole thing that is wrong about it is that its manifest lists another."""
-    outcome = sdk(*words, cwd=folder.parent)
-    assert_clear(outcome, 3, "run.json", "SHA-256 differs")
+    assert_clear(sdk(*words, cwd=folder.parent), 3, "run.json", "SHA-256 differs")
 
 
 def test_loose_reads_it_and_says_so(folder: Path) -> None:

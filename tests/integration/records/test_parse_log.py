@@ -60,8 +60,7 @@ def test_what_a_launcher_printed_is_modelled() -> None:
 
 
 def test_the_evaluation_kits_runner(tmp_path: Path) -> None:
-    done = sdk("parse-log", GOLDEN_KIT_LOGS / "ds_cnn.log", "--json", cwd=tmp_path)
-    record = printed(done)
+    record = printed(sdk("parse-log", GOLDEN_KIT_LOGS / "ds_cnn.log", "--json", cwd=tmp_path))
     assert record["grammars"] == ["evaluation-kit"]
     assert record["model"] == {"address": "0x90000000", "entry": "forward"}
     assert (record["inferences"], record["npu"]["delegate_calls"]) == (1, 2)
@@ -99,8 +98,9 @@ def test_names_of_an_ethos_u85s_events() -> None:
 
 
 def test_the_command(tmp_path: Path) -> None:
-    done = sdk("parse-log", GOLDEN_LOGS / "mobilenet_v2_corstone320_2024.log", "--json", cwd=tmp_path)
-    record = printed(done)
+    record = printed(
+        sdk("parse-log", GOLDEN_LOGS / "mobilenet_v2_corstone320_2024.log", "--json", cwd=tmp_path)
+    )
     assert record["memory"]["pools"][0] == {
         "name": "method_allocator",
         "used_bytes": 1355722,

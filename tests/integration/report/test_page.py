@@ -10,7 +10,7 @@ from playwright.sync_api import Browser
 from ethosu_sdk.files import hashing, json_text
 from ethosu_sdk.npu import timing
 from tests.integration.browsing import BREAKING, HOSTILE, WINDOWS, Scheme, opened
-from tests.integration.cli import sdk
+from tests.integration.cli import sdk_ok
 from tests.records import read
 
 pytestmark = [pytest.mark.torch, pytest.mark.toolchain, pytest.mark.qemu]
@@ -259,8 +259,7 @@ def _hostile(source: Path, folder: Path) -> Path:
 
 def test_hostile_names_stay_texts(browser: Browser, run_folder: Path, tmp_path: Path) -> None:
     folder = _hostile(run_folder, tmp_path / "a <b>&'\" {{ 1 }}")
-    done = sdk("report", folder, "-o", "page.html", cwd=tmp_path)
-    assert done.code == 0, done.err
+    sdk_ok("report", folder, "-o", "page.html", cwd=tmp_path)
     with opened(browser, tmp_path / "page.html", width=400) as shown:
         assert shown.said == []
         assert shown.page.evaluate("window.broken") is None

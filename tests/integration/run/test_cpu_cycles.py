@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,12 +9,16 @@ from typing import Any
 
 import pytest
 
-from ethosu_sdk import resources, schema
-from tests.integration.cli import sdk
+from ethosu_sdk import resources
+from tests.integration.cli import sdk_ok
+from tests.integration.conftest import FinishedRun
 from tests.places import GOLDEN_PTE
+from tests.records import read, valid
 
 pytestmark = [pytest.mark.qemu, pytest.mark.toolchain]
 
+CLOCK = ("--cpu-clock-mhz", "100")
+CPU_HZ = 100e6
 DELEGATED, ON_THE_CPU = GOLDEN_PTE / "add_u55.pte", GOLDEN_PTE / "softmax.pte"
 DELEGATE_PARTS = ["runtime", "copy_in", "driver_start", "interrupt", "driver_stop", "copy_out", "runtime"]
 KERNEL_PARTS = ["runtime", "kernel", "runtime"]
@@ -32,11 +35,8 @@ CLOCK_READS = 40  # instructions, at most, with which the firmware counts an ope
 
 
 def record_of(*arguments: str | Path, cwd: Path, env: Mapping[str, str] | None = None) -> dict[str, Any]:
-    outcome = sdk(*arguments, "-o", "out", "-q", cwd=cwd, env=env)
-    assert outcome.code == 0, outcome.err
-    record: dict[str, Any] = json.loads((cwd / "out" / "run.json").read_text(encoding="utf-8"))
-    assert schema.problems(record) == []
-    return record
+    sdk_ok(*arguments, "-o", "out", "-q", cwd=cwd, env=env)
+    return valid(cwd / "out" / "run.json")
 
 
 def parts(row: Mapping[str, Any], name: str = "cpu_parts") -> list[str]:
@@ -47,8 +47,13 @@ def instructions(rows: list[dict[str, Any]], name: str = "") -> int:
     return sum(part["instructions"]["value"] for part in rows if part["part"] == (name or part["part"]))
 
 
-def test_a_delegate_has_its_parts_in_the_order_of_time(tmp_path: Path) -> None:
-    record = record_of("run", DELEGATED, "--cpu-cycles", cwd=tmp_path)
+@pytest.fixture
+def record(finished_run: FinishedRun) -> dict[str, Any]:
+    """Of a run whose cycles are counted."""
+    return read(finished_run(DELEGATED, "--cpu-cycles") / "run.json")
+
+
+def test_a_delegate_has_its_parts_in_the_order_of_time(record: dict[str, Any]) -> None:
     (delegate,) = record["operators"]
     assert parts(delegate) == DELEGATE_PARTS
     cpu = record["cpu"]
@@ -60,51 +65,46 @@ def test_a_delegate_has_its_parts_in_the_order_of_time(tmp_path: Path) -> None:
     assert "/cpu/cycles" not in [row["path"] for row in record["unavailable"]]
 
 
-def test_two_runs_give_the_same(tmp_path: Path) -> None:
+def test_two_runs_give_the_same(record: dict[str, Any], tmp_path: Path) -> None:
     """The host's clock decides when the firmware's own interrupts it, and that is in no figure of the inference."""
-    records = [record_of("run", DELEGATED, "--cpu-cycles", cwd=tmp_path) for _ in range(2)]
+    records = (record, record_of("run", DELEGATED, "--cpu-cycles", cwd=tmp_path))
     first, second = ({**record["cpu"], "outside": None} for record in records)
     assert first == second
     assert records[0]["operators"] == records[1]["operators"]
 
 
-def test_instructions_agree_with_those_of_the_guests_own_clock(tmp_path: Path) -> None:
+def test_instructions_agree_with_those_of_the_guests_own_clock(finished_run: FinishedRun) -> None:
     """QEMU's clock under `-icount` and the plugin count the same without knowing of each other."""
     for name in ("softmax", "choice", "counter"):
-        folder = tmp_path / name
-        folder.mkdir()
-        outcome = sdk("profile", GOLDEN_PTE / f"{name}.pte", "-o", "out", "-q", cwd=folder)
-        assert outcome.code == 0, outcome.err
-        record = json.loads((folder / "out" / "run.json").read_text(encoding="utf-8"))
+        folder = finished_run(GOLDEN_PTE / f"{name}.pte", command="profile")
+        record = read(folder / "run.json")
         kernels = [row for row in record["operators"] if row["kind"] == "kernel"]
         assert kernels
         for row in kernels:
             assert parts(row) == KERNEL_PARTS
             assert 0 <= row["instructions"]["value"] - instructions(row["cpu_parts"]) <= CLOCK_READS
-        profile = json.loads((folder / "out" / "profile.json").read_text(encoding="utf-8"))
-        assert schema.problems(profile) == []
+        profile = valid(folder / "profile.json")
         assert profile["totals"]["cpu"]["cycles"] == record["cpu"]["cycles"]
 
 
-def test_devices_do_not_change_the_counts(tmp_path: Path) -> None:
+def test_devices_do_not_change_the_counts(record: dict[str, Any], finished_run: FinishedRun) -> None:
     """With `-icount`, as `profile` has it, QEMU leaves a block at every access to a device; a run does not."""
-    run = record_of("run", DELEGATED, "--cpu-cycles", cwd=tmp_path)
-    profiled = record_of("profile", DELEGATED, cwd=tmp_path)
-    assert run["cpu"]["parts"] == profiled["cpu"]["parts"]
-    assert run["operators"][0]["cpu_parts"] == profiled["operators"][0]["cpu_parts"]
+    profiled = read(finished_run(DELEGATED, command="profile") / "run.json")
+    assert record["cpu"]["parts"] == profiled["cpu"]["parts"]
+    assert record["operators"][0]["cpu_parts"] == profiled["operators"][0]["cpu_parts"]
 
 
 def test_a_planted_loop_is_seen_at_its_place(tmp_path: Path) -> None:
+    """In the cycles, and in the time."""
     firmware = tmp_path / "firmware"
     shutil.copytree(resources.directory("firmware"), firmware)
     source = firmware / "kernels" / "operators" / "softmax.cpp"
     text = source.read_text(encoding="utf-8")
     place = text.index("{\n", text.index("Status softmax_out(")) + 2
     source.write_text(text[:place] + PLANTED + text[place:], encoding="utf-8")
-    before = record_of("run", ON_THE_CPU, "--cpu-cycles", cwd=tmp_path)
-    after = record_of(
-        "run", ON_THE_CPU, "--cpu-cycles", cwd=tmp_path, env={"ETHOSU_SDK_FIRMWARE": str(firmware)}
-    )
+    env = {"ETHOSU_SDK_FIRMWARE": str(firmware)}
+    before = record_of("run", ON_THE_CPU, *CLOCK, cwd=tmp_path)
+    after = record_of("run", ON_THE_CPU, *CLOCK, cwd=tmp_path, env=env)
     more = {
         name: instructions(after["cpu"]["parts"], name) - instructions(before["cpu"]["parts"], name)
         for name in ("kernel", "runtime")
@@ -115,6 +115,10 @@ def test_a_planted_loop_is_seen_at_its_place(tmp_path: Path) -> None:
     assert more["runtime"] == 0
     longer = after["cpu"]["cycles"]["value"] - before["cpu"]["cycles"]["value"]
     assert TURNS * ADDITIONS <= longer <= 1.5 * planted
+    for part, later in zip(before["time"]["parts"], after["time"]["parts"], strict=True):
+        assert part["what"] == later["what"]
+        least = TURNS * ADDITIONS / CPU_HZ if part["what"] == "kernel" else 0
+        assert -1e-12 <= later["duration_s"] - part["duration_s"] - least <= least + 20 / CPU_HZ
 
 
 @pytest.mark.parametrize("missing", ["plugin", "llvm"])
@@ -134,8 +138,8 @@ def test_without_what_counts_or_prices_there_is_nothing(missing: str, tmp_path: 
     assert {"plugin": "scripts/setup", "llvm": "apt-get install llvm-19"}[missing] in reason
 
 
-def test_it_is_not_done_unasked(tmp_path: Path) -> None:
-    record = record_of("run", DELEGATED, cwd=tmp_path)
+def test_it_is_not_done_unasked(finished_run: FinishedRun) -> None:
+    record = read(finished_run(DELEGATED) / "run.json")
     assert record["cpu"] == {}
     (reason,) = (row["reason"] for row in record["unavailable"] if row["path"] == "/cpu/cycles")
     assert "--cpu-cycles" in reason

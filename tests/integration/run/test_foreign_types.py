@@ -9,7 +9,7 @@ import pytest
 from ethosu_sdk import pte
 from ethosu_sdk.pte import schema
 from tests import pte_files
-from tests.integration.cli import sdk
+from tests.integration.cli import assert_clear, sdk
 
 
 @pytest.mark.parametrize(
@@ -37,6 +37,4 @@ def test_a_model_with_a_quantised_input(tmp_path: Path) -> None:
         "model = torch.nn.ReLU()\n"
         "example_inputs = (torch.quantize_per_tensor(torch.ones(1, 4), 0.5, 0, torch.qint8),)\n"
     )
-    outcome = sdk("compile", "net.py", cwd=tmp_path)
-    assert outcome.code == 3, outcome.err
-    assert "example input 0 is qint8" in outcome.err
+    assert_clear(sdk("compile", "net.py", cwd=tmp_path), 3, "example input 0 is qint8")

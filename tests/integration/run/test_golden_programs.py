@@ -36,8 +36,7 @@ def test_control_flow_runs_on_the_board(case: str, host_runner: Path, tmp_path: 
     npz.write_npz(tmp_path / "in.npz", {f"input{i}": value for i, value in enumerate(inputs)})
     npz.write_npz(tmp_path / "want.npz", {f"output{i}": value for i, value in enumerate(expected)})
     command = ("run", program, "--inputs", "in.npz", "--expect", "want.npz", "-o", "out", "--json")
-    outcome = sdk(*command, cwd=tmp_path)
-    record = printed(outcome)
+    record = printed(sdk(*command, cwd=tmp_path))
     assert {row["kind"] for row in record["operators"]} == kinds
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from ethosu_sdk import npz, pte
 from ethosu_sdk.files import json_text
-from tests.integration.cli import sdk
+from tests.integration.cli import assert_clear, sdk, sdk_ok
 from tests.places import GOLDEN_PTE
 
 pytestmark = [pytest.mark.qemu, pytest.mark.toolchain]
@@ -20,11 +20,9 @@ def test_run_builds_anew_what_build_left(tmp_path: Path) -> None:
     """Two sets of inputs need another firmware than one: its record is another, too."""
     assert sdk("build", PROGRAM, "-o", "out", cwd=tmp_path).code == 0
     before = json_text.read_json(tmp_path / "out" / "build.json")
-    ran = sdk("run", PROGRAM, "-o", "out", "--inputs", two_sets(tmp_path), cwd=tmp_path)
-    assert ran.code == 0, ran.err
+    sdk_ok("run", PROGRAM, "-o", "out", "--inputs", two_sets(tmp_path), cwd=tmp_path)
     assert json_text.read_json(tmp_path / "out" / "build.json")["options"] != before["options"]
-    whole = sdk("validate", "out", cwd=tmp_path)
-    assert whole.code == 0, whole.err
+    sdk_ok("validate", "out", cwd=tmp_path)
     assert sdk("build", PROGRAM, "-o", "out", cwd=tmp_path).code == 0
     assert sdk("validate", "out", cwd=tmp_path).code == 0
 
@@ -34,9 +32,7 @@ def test_an_edited_record_of_a_build_does_not_become_evidence(tmp_path: Path) ->
     assert sdk("build", PROGRAM, "-o", "out", cwd=tmp_path).code == 0
     record = tmp_path / "out" / "build.json"
     record.write_text(record.read_text().replace('"pass"', '"pass" '), encoding="utf-8")
-    ran = sdk("run", PROGRAM, "-o", "out", "--resident", cwd=tmp_path)
-    assert ran.code == 3
-    assert "build.json is not what" in ran.err
+    assert_clear(sdk("run", PROGRAM, "-o", "out", "--resident", cwd=tmp_path), 3, "build.json is not what")
     assert sdk("validate", "out", cwd=tmp_path).code == 3
 
 

@@ -14,7 +14,7 @@ from ethosu_sdk.evidence import input_image, uart
 from ethosu_sdk.firmware_build.elf import read_elf
 from ethosu_sdk.protocol import INPUT_IMAGE_NONCE_BYTES, INPUT_IMAGE_SYMBOL
 from tests import processes
-from tests.integration.cli import assert_clear, sdk
+from tests.integration.cli import assert_clear, sdk, sdk_ok
 from tests.records import read
 
 pytestmark = [pytest.mark.torch, pytest.mark.toolchain, pytest.mark.qemu]
@@ -45,8 +45,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A program that was compiled, built and profiled in one go."""
     folder = tmp_path_factory.mktemp("own system")
     (folder / "own.ini").write_text(INI)
-    done = sdk("profile", "zoo:digits_cnn", "--vela-config", "own.ini", "-o", "out", cwd=folder)
-    assert done.code == 0, done.err
+    done = sdk_ok("profile", "zoo:digits_cnn", "--vela-config", "own.ini", "-o", "out", cwd=folder)
     assert "for Board with Tightly (own.ini)" in done.out
     assert "250 MHz (core_clock of Board in own.ini)" in done.out
     return folder
@@ -89,17 +88,14 @@ def test_a_program_alone_is_found_in_the_cache(folder: Path) -> None:
     alone = folder / "alone"
     alone.mkdir()
     shutil.copy(folder / "out" / "digits_cnn.pte", alone)
-    done = sdk("run", "digits_cnn.pte", "-o", "out", cwd=alone)
-    assert done.code == 0, done.err
+    sdk_ok("run", "digits_cnn.pte", "-o", "out", cwd=alone)
     assert read(alone / "out" / "run.json")["priced"] == read(folder / "out" / "run.json")["priced"]
 
 
 def test_an_unknown_system_has_no_headline(stranger: Path) -> None:
-    done = sdk("run", stranger, "--simulator", "host", "-o", stranger.parent, cwd=stranger.parent)
-    assert done.code == 0, done.err
+    done = sdk_ok("run", stranger, "--simulator", "host", "-o", stranger.parent, cwd=stranger.parent)
     assert CAVEAT in done.out
-    done = sdk("profile", stranger.parent, cwd=stranger.parent)
-    assert done.code == 0, done.err
+    done = sdk_ok("profile", stranger.parent, cwd=stranger.parent)
     profile = read(stranger.parent / "profile.json")
     assert profile["priced"]["compiled_for"] is False
     assert "clock" not in profile
@@ -107,8 +103,7 @@ def test_an_unknown_system_has_no_headline(stranger: Path) -> None:
     assert [line for line in done.out.splitlines() if line.rstrip().endswith(CAVEAT)]
     assert " ms" not in done.out
     assert "inferences/s" not in done.out
-    given = sdk("profile", stranger.parent, "--vela-config", "../own.ini", "-o", "given", cwd=stranger.parent)
-    assert given.code == 0, given.err
+    sdk_ok("profile", stranger.parent, "--vela-config", "../own.ini", "-o", "given", cwd=stranger.parent)
     again = read(stranger.parent / "given" / "profile.json")
     assert again["priced"]["compiled_for"] is True
     assert again["totals"]["speed"]
@@ -119,12 +114,10 @@ def test_an_unknown_system_has_no_headline(stranger: Path) -> None:
 
 def test_firmware_goes_by_the_modes_areas_and_guesses_nothing(stranger: Path, folder: Path) -> None:
     assert_clear(sdk("build", stranger, "-o", "b", cwd=folder), 5, "memory mode 'Tightly'", "--vela-config")
-    done = sdk("build", stranger, "--vela-config", "own.ini", "-o", "b", cwd=folder)
-    assert done.code == 0, done.err
+    sdk_ok("build", stranger, "--vela-config", "own.ini", "-o", "b", cwd=folder)
     pools = {row["name"]: row["region"] for row in read(folder / "b" / "build.json")["memory"]["pools"]}
     assert (pools["model"], pools["scratch"]) == ("DDR", "SRAM")
-    again = sdk("run", folder / "out" / "digits_cnn.pte", "--resident", "-o", "r", cwd=folder)
-    assert again.code == 0, again.err
+    sdk_ok("run", folder / "out" / "digits_cnn.pte", "--resident", "-o", "r", cwd=folder)
     plain, resident = (read(folder / name / "run.json") for name in ("out", "r"))
     assert [row["sha256"] for row in resident["outputs"]] == [row["sha256"] for row in plain["outputs"]]
     # The traffic of constants and arena goes through the ports that the mode has them at.
@@ -151,8 +144,7 @@ def test_a_wrong_file_is_an_error_of_input(folder: Path, old: str, new: str, wor
 
 @pytest.mark.thorough
 def test_a_run_is_verified_on_its_system(folder: Path) -> None:
-    done = sdk("verify", "out/run.json", cwd=folder)
-    assert done.code == 0, done.err
+    sdk_ok("verify", "out/run.json", cwd=folder)
     slower = INI.replace("OffChipFlash_read_latency=90", "OffChipFlash_read_latency=900")
     (folder / "slower.ini").write_text(slower)
     done = sdk("verify", "out/run.json", "--vela-config", "slower.ini", "--json", cwd=folder)

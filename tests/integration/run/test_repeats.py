@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,9 +18,9 @@ from ethosu_sdk.simulators.qemu.simulator import QemuSimulator
 from ethosu_sdk.steps.compile.options import CompileOptions
 from ethosu_sdk.steps.run import run_command
 from ethosu_sdk.steps.run.options import RunOptions
-from tests.integration.cli import sdk
+from tests.integration.cli import sdk, sdk_ok
 from tests.places import GOLDEN_PTE
-from tests.records import printed
+from tests.records import printed, read
 
 pytestmark = [pytest.mark.qemu, pytest.mark.toolchain]
 ADD = GOLDEN_PTE / "add_u55.pte"
@@ -33,8 +32,7 @@ INTERRUPT_BYTES = (
 
 
 def run(path: Path, folder: Path, *options: str) -> dict[str, Any]:
-    outcome = sdk("run", path, "-o", folder, "--json", *options, cwd=folder.parent)
-    record = printed(outcome)
+    record = printed(sdk("run", path, "-o", folder, "--json", *options, cwd=folder.parent))
     assert isinstance(record, dict)
     assert schema.problems(record) == []
     return record
@@ -95,7 +93,7 @@ def run_faulty(
     options = RunOptions(repeat=repeat, resident=True)
     with pytest.raises(VerdictError):
         run_command.run(str(ADD), CompileOptions("ethos-u55-128"), options, folder, Reporter(quiet=True))
-    record = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    record = read(folder / "run.json")
     assert isinstance(record, dict)
     return record
 
@@ -121,9 +119,8 @@ def test_a_program_with_a_state_of_its_own_begins_anew_or_goes_on(simulator: str
     found = {}
     for option in ("", "--keep-state"):
         words = ("run", GOLDEN_PTE / "counter.pte", "-o", "out", "--repeat", "4", "--simulator", simulator)
-        outcome = sdk(*words, *filter(None, [option]), cwd=tmp_path)
-        assert outcome.code == 0, outcome.err
-        record = json.loads((tmp_path / "out" / "run.json").read_text(encoding="utf-8"))
+        sdk_ok(*words, *filter(None, [option]), cwd=tmp_path)
+        record = read(tmp_path / "out" / "run.json")
         found[record["repeats"]["state"]] = record["repeats"]["outputs"]
     assert found["reset"] == {"agree": True, "changed": 0}
     assert [row["repeat"] for row in found["kept"]["first_changes"]] == [1, 2, 3]

@@ -25,7 +25,7 @@ from ethosu_sdk.firmware_build.executable import Executable
 from ethosu_sdk.simulators import SimulationRequest, SimulationResult
 from ethosu_sdk.simulators.qemu.simulator import QemuSimulator
 from tests.conftest import ExpectedOutputs, ZooPte
-from tests.integration.cli import sdk
+from tests.integration.cli import sdk, sdk_ok
 from tests.places import GOLDEN_PTE
 from tests.records import printed
 
@@ -147,7 +147,7 @@ def test_one_firmware_serves_every_family_and_memory_mode(name: str, bench: Benc
     result = bench.command_line(path, [array.tobytes() for array in inputs])
     assert result.exit_code == 0, result.uart.decode()
     npz.write_npz(tmp_path / "in.npz", {f"input{i}": array for i, array in enumerate(inputs)})
-    outcome = sdk(
+    sdk_ok(
         "run",
         path,
         "-o",
@@ -158,7 +158,6 @@ def test_one_firmware_serves_every_family_and_memory_mode(name: str, bench: Benc
         tmp_path / "in.npz",
         cwd=tmp_path,
     )
-    assert outcome.code == 0, outcome.err
     expected = np.load(tmp_path / "host" / "outputs.npz")
     assert bench.outputs() == {
         f"out-{i}.bin": expected[f"output{i}"].tobytes() for i in range(len(expected.files))
@@ -299,12 +298,13 @@ def test_run_resident_equals_the_independent_chain(
         npz.write_npz(
             tmp_path / file, {f"{prefix}{i}": np.stack(c) for i, c in enumerate(zip(*rows, strict=True))}
         )
-    outcome = sdk(
-        *("run", compiled.pte, "-o", tmp_path / "out", "--resident", "--repeat", "2", "--json"),
-        *("--inputs", tmp_path / "in.npz", "--expect", tmp_path / "want.npz"),
-        cwd=tmp_path,
+    record = printed(
+        sdk(
+            *("run", compiled.pte, "-o", tmp_path / "out", "--resident", "--repeat", "2", "--json"),
+            *("--inputs", tmp_path / "in.npz", "--expect", tmp_path / "want.npz"),
+            cwd=tmp_path,
+        )
     )
-    record = printed(outcome)
     assert record["inferences"] == 2
     assert record["repeats"]["count"] == 2
     assert not (tmp_path / "out" / "executor_runner.elf").exists()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 from collections.abc import Mapping
@@ -11,20 +10,18 @@ from typing import Any
 
 import pytest
 
-from ethosu_sdk import resources, schema
-from tests.integration.cli import sdk
-from tests.integration.run.test_cpu_cycles import ADDITIONS, PLANTED, TURNS
+from tests.integration.cli import sdk, sdk_ok
+from tests.integration.conftest import FinishedRun
 from tests.places import GOLDEN_PTE
+from tests.records import read, valid
 
 pytestmark = [pytest.mark.qemu, pytest.mark.toolchain]
 Record = dict[str, Any]
 
 DELEGATED, ON_THE_CPU = GOLDEN_PTE / "add_u55.pte", GOLDEN_PTE / "softmax.pte"
 CLOCK = ("--cpu-clock-mhz", "100")
-CPU_HZ, NPU_HZ = (
-    100e6,
-    500e6,
-)  # the option's; core_clock of Ethos_U55_High_End_Embedded in Vela's own vela.ini
+# The option's; core_clock of Ethos_U55_High_End_Embedded in Vela's own vela.ini.
+CPU_HZ, NPU_HZ = 100e6, 500e6
 # As a board of the user's: its own clocks, the system that the golden program was compiled for.
 BOARD = (
     'like = "corstone-300-mps3"\nnpu_hz = 250_000_000\n[cpu]\ncore = "cortex-m55"\nclock_hz = 200_000_000\n'
@@ -48,11 +45,8 @@ example_inputs = (torch.rand(1, 3, 40, 40),)
 def record_of(
     *arguments: str | Path, cwd: Path, env: Mapping[str, str] | None = None, name: str = "run"
 ) -> Record:
-    outcome = sdk(*arguments, "-o", "out", cwd=cwd, env=env)
-    assert outcome.code == 0, outcome.err
-    record: Record = json.loads((cwd / "out" / f"{name}.json").read_text(encoding="utf-8"))
-    assert schema.problems(record) == []
-    return record
+    sdk_ok(*arguments, "-o", "out", cwd=cwd, env=env)
+    return valid(cwd / "out" / f"{name}.json")
 
 
 def assert_whole(time: Record) -> None:
@@ -68,17 +62,13 @@ def assert_whole(time: Record) -> None:
     assert total["least_s"] < total["duration_s"] < total["most_s"]
 
 
-def whats(time: Record) -> list[str]:
-    return [part["what"] for part in time["parts"]]
-
-
 def reason(record: Record) -> str:
     (found,) = (row["reason"] for row in record["unavailable"] if row["path"] == "/time")
     return str(found)
 
 
-def test_it_is_the_cycles_of_both_processors_by_their_clocks(tmp_path: Path) -> None:
-    record = record_of("run", DELEGATED, *CLOCK, cwd=tmp_path)
+def test_it_is_the_cycles_of_both_processors_by_their_clocks(finished_run: FinishedRun) -> None:
+    record = read(finished_run(DELEGATED, *CLOCK) / "run.json")
     time = record["time"]
     assert_whole(time)
     cpu_s, npu_s = record["cpu"]["cycles"]["value"] / CPU_HZ, record["npu"]["cycles"]["value"] / NPU_HZ
@@ -86,14 +76,14 @@ def test_it_is_the_cycles_of_both_processors_by_their_clocks(tmp_path: Path) -> 
     assert time["total"]["duration_s"] == pytest.approx(cpu_s + npu_s)
     assert time["clocks"]["cpu"] == {"hz": CPU_HZ, "source": "--cpu-clock-mhz"}
     assert time["clocks"]["npu"]["hz"] == NPU_HZ
-    names = whats(time)
+    names = [part["what"] for part in time["parts"]]
     assert names[names.index("npu") - 1 :][:3] == ["driver_start", "npu", "interrupt"]
     assert names.count("npu") == 1
 
 
-def test_a_faster_cpu_shortens_its_parts_alone(tmp_path: Path) -> None:
+def test_a_faster_cpu_shortens_its_parts_alone(finished_run: FinishedRun) -> None:
     slow, fast = (
-        record_of("run", DELEGATED, "--cpu-clock-mhz", mhz, cwd=tmp_path)["time"] for mhz in ("100", "400")
+        read(finished_run(DELEGATED, "--cpu-clock-mhz", mhz) / "run.json")["time"] for mhz in ("100", "400")
     )
     for before, after in zip(slow["parts"], fast["parts"], strict=True):
         assert before["what"] == after["what"]
@@ -103,13 +93,10 @@ def test_a_faster_cpu_shortens_its_parts_alone(tmp_path: Path) -> None:
 
 def test_a_board_profile_gives_both_clocks_and_its_name(tmp_path: Path) -> None:
     (tmp_path / "my-board.toml").write_text(BOARD)
-    outcome = sdk("profile", DELEGATED, "--system", "my-board.toml", "-o", "out", cwd=tmp_path)
-    assert outcome.code == 0, outcome.err
+    outcome = sdk_ok("profile", DELEGATED, "--system", "my-board.toml", "-o", "out", cwd=tmp_path)
     assert " on my-board (modelled, " in outcome.out
     (rate,) = re.findall(r"([\d,.]+) inferences/s", outcome.out)  # of CPU and NPU, none of the NPU alone
-    run, profile = (
-        json.loads((tmp_path / "out" / f"{name}.json").read_text()) for name in ("run", "profile")
-    )
+    run, profile = (read(tmp_path / "out" / f"{name}.json") for name in ("run", "profile"))
     for record in (run, profile):
         assert record["priced"]["compiled_for"]
         time = record["time"]
@@ -135,10 +122,9 @@ def test_a_board_profile_gives_both_clocks_and_its_name(tmp_path: Path) -> None:
 def test_a_board_with_the_cpus_memories_has_its_waits(tmp_path: Path) -> None:
     """softmax moves 4 x 10 floats from SRAM and to it: 10 lines of 34.2 cycles. Its code comes from MRAM, 93.1
     cycles a line. At another clock than the profile's, and without a board, nobody knows the waits."""
-    outcome = sdk("run", ON_THE_CPU, "--system", "alif-e8-hp", "-o", "out", cwd=tmp_path)
-    assert outcome.code == 0, outcome.err
+    outcome = sdk_ok("run", ON_THE_CPU, "--system", "alif-e8-hp", "-o", "out", cwd=tmp_path)
     assert "(code in MRAM, constants in MRAM, arena in SRAM0)" in " ".join(outcome.out.split())
-    record = json.loads((tmp_path / "out" / "run.json").read_text(encoding="utf-8"))
+    record = read(tmp_path / "out" / "run.json")
     time = record["time"]
     assert_whole(time)
     moved = {part["part"]: part["moved"] for part in record["cpu"]["parts"]}
@@ -173,8 +159,7 @@ def test_another_system_is_no_headline(tmp_path: Path) -> None:
         + "[system_configs.Slow]\ncore_clock = 500e6\naxi0_port = 'Sram'\naxi1_port = 'OffChipFlash'\n"
         "Sram_clock_scale = 0.1\nSram_read_latency = 500\nOffChipFlash_clock_scale = 0.1\n"
     )
-    outcome = sdk("run", DELEGATED, "--system", "slow.toml", "-o", "out", cwd=tmp_path)
-    assert outcome.code == 0, outcome.err
+    outcome = sdk_ok("run", DELEGATED, "--system", "slow.toml", "-o", "out", cwd=tmp_path)
     lines = [" ".join(row.split()) for row in outcome.out.splitlines()]
     assert not any(row.startswith("inference ") for row in lines)
     (row,) = (row for row in lines if row.startswith("at those clocks "))
@@ -197,29 +182,10 @@ def test_two_delegates_and_an_operator_between(tmp_path: Path) -> None:
     )
 
 
-def test_a_planted_delay_is_seen_at_its_place(tmp_path: Path) -> None:
-    firmware = tmp_path / "firmware"
-    shutil.copytree(resources.directory("firmware"), firmware)
-    source = firmware / "kernels" / "operators" / "softmax.cpp"
-    text = source.read_text(encoding="utf-8")
-    place = text.index("{\n", text.index("Status softmax_out(")) + 2
-    source.write_text(text[:place] + PLANTED + text[place:], encoding="utf-8")
-    env = {"ETHOSU_SDK_FIRMWARE": str(firmware)}
-    before = record_of("run", ON_THE_CPU, *CLOCK, cwd=tmp_path)["time"]
-    after = record_of("run", ON_THE_CPU, *CLOCK, cwd=tmp_path, env=env)["time"]
-    assert whats(before) == whats(after)
-    longer = [
-        (part["what"], later["duration_s"] - part["duration_s"])
-        for part, later in zip(before["parts"], after["parts"], strict=True)
-    ]
-    for what, more in longer:
-        least = TURNS * ADDITIONS / CPU_HZ if what == "kernel" else 0
-        assert least <= more + 1e-12
-        assert more <= 2 * least + 20 / CPU_HZ
-
-
 @pytest.mark.parametrize("missing", ["plugin", "llvm", "clock", "cpu-cycles"])
-def test_without_its_parts_there_is_no_time_in_any_record(missing: str, tmp_path: Path) -> None:
+def test_without_its_parts_there_is_no_time_in_any_record(
+    missing: str, finished_run: FinishedRun, tmp_path: Path
+) -> None:
     env, words = {
         "plugin": ({"ETHOSU_SDK_QEMU_PLUGIN": str(tmp_path / "nowhere.so")}, "scripts/setup"),
         "llvm": ({"PATH": f"{tmp_path}:/usr/bin:/bin"}, "llvm-19"),
@@ -229,11 +195,11 @@ def test_without_its_parts_there_is_no_time_in_any_record(missing: str, tmp_path
     (tmp_path / "llvm-mca-19").write_text("#!/bin/sh\nexit 1\n")
     (tmp_path / "llvm-mca-19").chmod(0o755)
     if missing == "cpu-cycles":
-        records = [record_of("run", DELEGATED, cwd=tmp_path)]
+        records = [read(finished_run(DELEGATED) / "run.json")]
     else:
         clock = () if missing == "clock" else CLOCK
         records = [record_of("profile", DELEGATED, *clock, cwd=tmp_path, env=env, name="profile")]
-        records.append(json.loads((tmp_path / "out" / "run.json").read_text(encoding="utf-8")))
+        records.append(read(tmp_path / "out" / "run.json"))
     for record in records:
         assert "time" not in record
         assert words in reason(record)
@@ -264,16 +230,20 @@ def test_what_cannot_be_priced(arguments: tuple[str, ...], code: int, words: str
     assert "Traceback" not in outcome.err
 
 
-@pytest.mark.thorough
 @pytest.mark.torch
-def test_mobilenet_on_alif_ensemble_e8(tmp_path: Path) -> None:
-    """Published: about 19 ms for the method (ExecuTorch's zephyr_alif_tutorial), in which the CPU's largest operator
-    takes 1,365,831 cycles at 400 MHz; the rest is the NPU's."""
+def test_mobilenet_v2_on_alif_ensemble_e8(tmp_path: Path) -> None:
+    """Published, for Cortex-M55 and Ethos-U55-256 at 400 MHz: a method's execution takes about 19 ms
+    (pytorch/executorch, docs/source/zephyr_alif_tutorial.md), of which quantize_per_tensor has 1,365,831 cycles (the
+    same network in Arm's learning path, CMSIS-NN with Helium); the rest is the NPU's."""
+    method_s, quantize_s = 19e-3, 1_365_831 / 400e6
     record = record_of("run", "zoo:mobilenet_v2", "--system", "alif-e8-hp", cwd=tmp_path)
     assert record["priced"]["compiled_for"]
     time = record["time"]
     assert_whole(time)
     assert time["place"] == "alif-e8-hp"
-    published_s = 19e-3 - 1_365_831 / 400e6
-    assert time["sums"]["npu_s"] == pytest.approx(published_s, rel=0.15)
-    assert time["largest"]["name"] == "quantized_decomposed::quantize_per_tensor.out"
+    assert time["sums"]["npu_s"] == pytest.approx(method_s - quantize_s, rel=0.15)
+    name = "quantized_decomposed::quantize_per_tensor.out"
+    assert time["largest"]["name"] == name
+    (quantize,) = (part for part in time["parts"] if part.get("name") == name)
+    assert quantize["duration_s"] == pytest.approx(quantize_s, rel=0.20)  # the bound of the CPU's band
+    assert time["total"]["duration_s"] == pytest.approx(method_s, rel=0.20)

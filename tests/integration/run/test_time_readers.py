@@ -8,25 +8,28 @@ from typing import Any
 
 import pytest
 
-from tests.integration.cli import sdk
+from tests.conftest import KeptFolder
+from tests.integration.cli import sdk, sdk_ok
+from tests.records import read
 
 pytestmark = [pytest.mark.qemu, pytest.mark.toolchain, pytest.mark.torch]
 Record = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(kept_folder: KeptFolder) -> Path:
     """A model with an NPU job between two conversions on the CPU, profiled with a slow and with a fast CPU."""
-    folder = tmp_path_factory.mktemp("timed")
-    for name, mhz in (("slow", "100"), ("fast", "400")):
-        done = sdk("profile", "zoo:digits_cnn", "--cpu-clock-mhz", mhz, "-o", name, cwd=folder)
-        assert done.code == 0, done.err
-        assert "\ninference " in done.out
-    return folder
+
+    def make(folder: Path) -> None:
+        for name, mhz in (("slow", "100"), ("fast", "400")):
+            done = sdk_ok("profile", "zoo:digits_cnn", "--cpu-clock-mhz", mhz, "-o", name, cwd=folder)
+            assert "\ninference " in done.out
+
+    return kept_folder("timed", make, own=True)
 
 
 def time_of(path: Path) -> Record:
-    found: Record = json.loads(path.read_text(encoding="utf-8"))["time"]
+    found: Record = read(path)["time"]
     return found
 
 
@@ -34,8 +37,7 @@ def test_summary_and_report_have_the_headline(folder: Path) -> None:
     headline = f"{time_of(folder / 'slow' / 'run.json')['total']['duration_s'] * 1e3:.3f} ms"
     summary = sdk("summary", "slow/run.json", "slow/profile.json", cwd=folder)
     assert summary.out.count(f"| inference | {headline} on ") == 2
-    report = sdk("report", "slow", "-o", "page.html", cwd=folder)
-    assert report.code == 0, report.err
+    sdk_ok("report", "slow", "-o", "page.html", cwd=folder)
     page = (folder / "page.html").read_text(encoding="utf-8")
     assert f"{headline} on Ethos_U55_High_End_Embedded (modelled, " in page
     assert "run1-plot-inference" in page
@@ -61,8 +63,7 @@ def test_compare_judges_the_total_and_shows_its_parts(folder: Path) -> None:
 
 def test_perfetto_has_a_track_for_each_processor(folder: Path) -> None:
     messages = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
-    done = sdk("convert", "slow/profile.json", "--to", "perfetto", "-o", "trace.pftrace", cwd=folder)
-    assert done.code == 0, done.err
+    sdk_ok("convert", "slow/profile.json", "--to", "perfetto", "-o", "trace.pftrace", cwd=folder)
     trace = messages.Trace()
     trace.ParseFromString((folder / "trace.pftrace").read_bytes())
     names = {
@@ -81,8 +82,7 @@ def test_perfetto_has_a_track_for_each_processor(folder: Path) -> None:
 
 
 def test_advice_is_ranked_by_the_time_that_it_saves(folder: Path) -> None:
-    done = sdk("advise", "slow", "--json", cwd=folder)
-    assert done.code == 0, done.err
+    done = sdk_ok("advise", "slow", "--json", cwd=folder)
     advice = {row["rule"]: row for row in json.loads(done.out)["advice"]}
     gains = {row["metric"]: row for row in advice["quantised-io"]["gains"]}
     first = advice["quantised-io"]["gains"][0]
@@ -105,15 +105,14 @@ def test_a_sweep_has_the_time_of_each_cell_on_its_board(tmp_path: Path) -> None:
         '[[constraints]]\nfigure = "inference_ms"\nmax = "20 ms"\nsystems = ["alif-e8-hp"]\n'
         '[[constraints]]\nfigure = "inference_ms"\nmax = "0.1 ms"\nsystems = ["alif-e8-he"]\n'
     )
-    done = sdk("sweep", "run", "s.toml", "-j", "1", "-o", "out", "--json", cwd=tmp_path)
-    assert done.code == 0, done.err
+    done = sdk_ok("sweep", "run", "s.toml", "-j", "1", "-o", "out", "--json", cwd=tmp_path)
     assert "alif-e8-hp has no ethos-u55-128" in done.err
     assert "of the NPU alone" not in done.out + done.err
     verdict = json.loads(done.out)["verdict"]
     (model,) = verdict["models"]
     found = {}
     for cell in (tmp_path / "out").rglob("cell.json"):
-        record = json.loads(cell.read_text(encoding="utf-8"))
+        record = read(cell)
         figures, time = record["figures"], time_of(cell.parent / "run.json")
         system = record["cell"]["system"]
         assert time["place"] == system

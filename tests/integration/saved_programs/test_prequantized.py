@@ -2,7 +2,6 @@
 other quantisers and trainings leave behind."""
 
 import json
-import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -16,11 +15,11 @@ from ethosu_sdk.aot.pipeline import stages
 from ethosu_sdk.errors import InputError, UsageError
 from ethosu_sdk.program_options import ProgramOptions
 from ethosu_sdk.targets import parse_target
-from tests import processes
+from tests import warm
 from tests.conftest import ExpectedOutputs
-from tests.integration.cli import Outcome, sdk
+from tests.integration.cli import Outcome, sdk, sdk_ok
 from tests.places import ROOT
-from tests.records import printed
+from tests.records import printed, read
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 
@@ -30,11 +29,8 @@ U55 = parse_target("ethos-u55-128")
 
 def executed(folder: Path, name: str) -> dict[str, float]:
     """Top-1 of each stage of a saved program on the held-back images, from a fresh process."""
-    outcome = sdk(
-        "compile", f"{name}.pt2", "--evaluate", "held_back.npz", "-o", name, cwd=folder, timeout_s=900
-    )
-    assert outcome.code == 0, outcome.err
-    record = json.loads((folder / name / f"{name}.compile.json").read_text())
+    sdk_ok("compile", f"{name}.pt2", "--evaluate", "held_back.npz", "-o", name, cwd=folder, timeout_s=900)
+    record = read(folder / name / f"{name}.compile.json")
     assert record["prequantized"]
     assert all(row["boundary"] for row in record["cpu_operators"])
     assert [row["dtype"] for row in record["inputs"]] == ["float32"]
@@ -44,8 +40,7 @@ def executed(folder: Path, name: str) -> dict[str, float]:
 
 @pytest.mark.thorough
 def test_the_example_of_the_docs(tmp_path: Path) -> None:
-    done = processes.run([sys.executable, SCRIPT, tmp_path], timeout_s=900)
-    assert done.returncode == 0, done.stderr[-2000:]
+    done = warm.python(SCRIPT, tmp_path, timeout_s=900)
     printed = dict(
         line.split() for line in done.stdout.splitlines() if line.startswith(("float", "ptq", "qat"))
     )
@@ -250,8 +245,7 @@ quantizer = XNNPACKQuantizer().set_global(get_symmetric_quantization_config())
 
 def test_a_quantiser_that_is_complete_reaches_the_npu_and_is_recorded(tmp_path: Path) -> None:
     (tmp_path / "net.py").write_text(INSTANCE)
-    outcome = sdk("compile", "net.py", "-o", "out", "--json", cwd=tmp_path, timeout_s=900)
-    record = printed(outcome)
+    record = printed(sdk("compile", "net.py", "-o", "out", "--json", cwd=tmp_path, timeout_s=900))
     assert record["options"]["quantizer"] == "instance of the model file"
     assert not {"quantize", "quantize_per"} & set(record["options"])
     assert len(record["delegates"]) == 1

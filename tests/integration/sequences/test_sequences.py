@@ -13,20 +13,24 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ethosu_sdk import schema
+from tests.conftest import KeptFolder
 from tests.integration import guide
-from tests.integration.cli import COMMAND, Outcome, sdk
+from tests.integration.cli import COMMAND, Outcome, sdk, sdk_ok
+from tests.places import ROOT
+from tests.records import read, valid
 
 pytestmark = [pytest.mark.torch, pytest.mark.qemu, pytest.mark.toolchain]
 GREEDY = ("--feed", "argmax(output0):input0", "--feed", "step:input1")
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def page(kept_folder: KeptFolder, qemu_plugin: Path) -> Path:
     """A folder in which the page's files are, and its commands have run."""
-    folder = tmp_path_factory.mktemp("sequences")
-    guide.run("sequences.md", folder, count=10)
-    return folder
+
+    def make(folder: Path) -> None:
+        guide.run("sequences.md", folder, count=10)
+
+    return kept_folder("sequences", make, ROOT / "docs" / "guide" / "sequences.md", own=True)
 
 
 def outputs(folder: Path) -> np.ndarray:
@@ -35,9 +39,7 @@ def outputs(folder: Path) -> np.ndarray:
 
 
 def record(folder: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-    assert schema.problems(found) == []
-    return found
+    return valid(folder / "run.json")
 
 
 def chosen(folder: Path) -> list[int]:
@@ -58,7 +60,7 @@ def test_a_saved_state_goes_on_as_if_nothing_had_happened(page: Path) -> None:
     assert states[0] == states[1] + states[2]
     assert (whole["state"]["begins_with"], rest["state"]["begins_with"]) == ("program", "file")
     assert rest["state"]["steps_before"] == 57
-    compiled = json.loads((page / "build" / "keywords.compile.json").read_text(encoding="utf-8"))["state"][0]
+    compiled = read(page / "build" / "keywords.compile.json")["state"][0]
     for found in (whole, record(page / "judged")):
         tensor = found["state"]["tensors"][0]
         assert {name: tensor[name] for name in compiled} == compiled
@@ -68,17 +70,9 @@ def test_a_saved_state_goes_on_as_if_nothing_had_happened(page: Path) -> None:
 def test_a_killed_run_leaves_nothing_and_can_be_made_again(page: Path) -> None:
     """The saved state stays the old one until a run is complete."""
     before = (page / "pause.npz").read_bytes()
-    words = [
-        "run",
-        "build/keywords.pte",
-        "--inputs",
-        "first.npz",
-        "--save-state",
-        "pause.npz",
-        "-o",
-        "killed",
-    ]
-    process = subprocess.Popen([COMMAND, *words, "--json"], cwd=page, stdout=subprocess.DEVNULL)
+    options = ("--inputs", "first.npz", "--save-state", "pause.npz")
+    words = (COMMAND, "run", "build/keywords.pte", *options, "-o", "killed")
+    process = subprocess.Popen(words, cwd=page, stdout=subprocess.DEVNULL)
     log = page / "killed" / "uart.log"
     for _ in range(1200):
         if log.is_file() and b" inference " in log.read_bytes():
@@ -88,7 +82,7 @@ def test_a_killed_run_leaves_nothing_and_can_be_made_again(page: Path) -> None:
     assert process.wait(30) == -signal.SIGKILL  # in the middle of the frames
     assert (page / "pause.npz").read_bytes() == before
     assert not (page / "killed" / "run.json").exists()
-    assert run(page, "keywords", "killed", *words[2:6]).code == 0
+    assert run(page, "keywords", "killed", *options).code == 0
     assert outputs(page / "killed").tobytes() == outputs(page / "judged").tobytes()
 
 
@@ -182,8 +176,7 @@ def test_samples_are_the_same_on_board_and_host(page: Path) -> None:
 
 def test_the_call_that_writes_a_state_has_its_reason(page: Path) -> None:
     """Conversions of outputs stand beside these calls, and are not made for them."""
-    outcome = sdk("advise", "build/keywords.pte", "--json", "-o", "advised", cwd=page)
-    assert outcome.code == 0, outcome.err
+    outcome = sdk_ok("advise", "build/keywords.pte", "--json", "-o", "advised", cwd=page)
     rows = {row["name"]: row for row in json.loads(outcome.out)["cpu"]}
     state = rows["aten::copy_"]
     assert state["why"].startswith("it writes a new value into a buffer that the program keeps")
@@ -193,14 +186,13 @@ def test_the_call_that_writes_a_state_has_its_reason(page: Path) -> None:
 
 
 def test_phases_are_in_the_profile(page: Path) -> None:
-    profile = json.loads((page / "phases" / "profile.json").read_text(encoding="utf-8"))
+    profile = read(page / "phases" / "profile.json")
     steps = record(page / "phases")["sequence"]["steps"]
     assert [(row["name"], row["steps"]) for row in profile["phases"]] == [("prefill", 4), ("decode", 16)]
     total = sum(row["npu_cycles"]["total"] for row in profile["phases"])
     assert total == sum(row["npu_cycles"] for row in steps) > 0
     assert run(page, "tokens", "build", "--simulator", "host", "--steps", "5").code == 0
-    outcome = sdk("profile", "build", "--json", "-o", "again", cwd=page)
-    assert outcome.code == 0, outcome.err
+    outcome = sdk_ok("profile", "build", "--json", "-o", "again", cwd=page)
     names = [row["name"] for row in json.loads(outcome.out)["phases"]]
     assert names == ["first step", "steady state"]
     assert sdk("profile", "build", "--prefill", "5", cwd=page).code == 2

@@ -1,5 +1,6 @@
 """Executes the notebooks of docs/: ``python -m tests.integration.setup.notebooks`` stores what they show."""
 
+import argparse
 import os
 import sys
 import tempfile
@@ -42,12 +43,21 @@ def shown(notebook: Any) -> list[str]:
 
 
 def main() -> None:
-    """Execute all notebooks and write them back."""
+    """Execute notebooks and write what they show."""
     import nbformat
 
-    for path in NOTEBOOKS:
+    names = [path.stem for path in NOTEBOOKS]
+    parser = argparse.ArgumentParser(prog="scripts/notebooks", description=main.__doc__)
+    parser.add_argument(
+        "--folder", type=Path, default=NOTEBOOKS[0].parent, metavar="DIR", help="where they go"
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(names))
+    given = parser.parse_args()
+    if unknown := sorted({*given.names} - {*names}):
+        parser.error(f"unknown: {', '.join(unknown)}; there are {', '.join(names)}")
+    for path in (path for path in NOTEBOOKS if path.stem in (given.names or names)):
         with tempfile.TemporaryDirectory() as folder:
-            nbformat.write(executed(path, Path(folder)), path)
+            nbformat.write(executed(path, Path(folder)), given.folder / path.name)
         print(path.relative_to(ROOT))
 
 

@@ -4,7 +4,6 @@ Neither a container engine nor GitHub or GitLab takes part. `docker` is a double
 be locked down and runs the command of this environment in its place; what a runner sets, the tests set.
 """
 
-import json
 import re
 import shutil
 import subprocess
@@ -27,6 +26,7 @@ from tests.integration.setup.ci_runner import (
     untouched,
 )
 from tests.places import ROOT
+from tests.records import read
 
 pytestmark = [pytest.mark.qemu, pytest.mark.toolchain]
 GOLDEN = ROOT / "tests" / "golden" / "pte"
@@ -54,7 +54,7 @@ def test_the_action_publishes_a_validated_record_and_a_summary(workspace: Path) 
     folder = Path(outputs["folder"])
     assert folder.is_relative_to(workspace.parent / "runner temp")
     assert outputs["record"] == str(folder / "record.json")
-    assert schema.problems(json.loads((folder / "record.json").read_text())) == []
+    assert schema.problems(read(folder / "record.json")) == []
     assert "### ✅ run: net.pte" in said
     assert {"run.json", "build.json", "outputs.npz", "uart.log"} <= {path.name for path in folder.iterdir()}
     assert parsed(ACTION)["runs"]["steps"][1]["with"]["path"] == "${{ steps.run.outputs.folder }}"
@@ -82,7 +82,7 @@ def test_what_a_models_code_leaves_is_no_link_in_the_artifact(workspace: Path) -
     assert (status, outputs["status"]) == (3, "error"), said
     folder = Path(outputs["folder"])
     assert [path for path in folder.rglob("*") if path.is_symlink()] == []
-    assert json.loads((folder / "record.json").read_text())["schema"] == "error/1"
+    assert read(folder / "record.json")["schema"] == "error/1"
     assert (workspace.parent / "secret").read_text() == "the runner's"
 
 
@@ -95,7 +95,7 @@ def test_the_gitlab_job_follows_no_link_of_a_merge_request(planted: str, workspa
     done = gitlab(workspace, "net.pte", "--inputs\nin.npz\n")
     assert (done.returncode, untouched(outside)) == (0, True), done.stdout + done.stderr
     assert not (workspace / "ethosu-sdk-results").is_symlink()
-    assert schema.problems(json.loads((workspace / "ethosu-sdk-results" / "record.json").read_text())) == []
+    assert schema.problems(read(workspace / "ethosu-sdk-results" / "record.json")) == []
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_the_gitlab_job_does_the_same(
     (folder,) = job["artifacts"]["paths"]
     assert (workspace / folder).is_dir()
     if status != 2:
-        assert schema.problems(json.loads((workspace / folder / "record.json").read_text())) == []
+        assert schema.problems(read(workspace / folder / "record.json")) == []
         assert words in (workspace / folder / "summary.md").read_text()
 
 
@@ -161,7 +161,7 @@ def test_the_shell_is_clean(tmp_path: Path) -> None:
 
 def test_the_devcontainer_names_what_is_there() -> None:
     path = ROOT / ".devcontainer" / "devcontainer.json"
-    build = json.loads(path.read_text(encoding="utf-8"))["build"]
+    build = read(path)["build"]
     dockerfile = (path.parent / build["dockerfile"]).resolve()
     assert (path.parent / build["context"]).resolve() == ROOT
     assert re.search(rf"^FROM .* AS {build['target']}$", dockerfile.read_text(encoding="utf-8"), re.MULTILINE)

@@ -15,9 +15,10 @@ from cyclonedx.validation.json import JsonStrictValidator
 from ethosu_sdk.installation.sbom import installed_packages, sbom_command
 from ethosu_sdk.installation.sbom.installed_packages import DebianPackage, PythonDistribution
 from ethosu_sdk.readers.summary import summary_command
-from tests.integration.cli import assert_clear, sdk
+from tests.integration.cli import assert_clear, sdk, sdk_ok
 from tests.own_qemu import VARIABLE
 from tests.places import ROOT
+from tests.records import read
 
 EXAMPLES = ROOT / "schemas" / "examples" / "valid"
 PYTHON = PythonDistribution(
@@ -33,9 +34,8 @@ def dpkg(*arguments: str) -> str:
 @pytest.fixture(scope="module")
 def document(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("sbom")
-    outcome = sdk("sbom", "-o", "sbom.json", cwd=folder)
-    assert outcome.code == 0, outcome.err
-    value = json.loads((folder / "sbom.json").read_text())
+    sdk_ok("sbom", "-o", "sbom.json", cwd=folder)
+    value = read(folder / "sbom.json")
     assert isinstance(value, dict)
     return value
 
@@ -179,7 +179,7 @@ def test_licence_texts_are_collected(tmp_path: Path) -> None:
     ],
 )
 def test_summaries_of_records(name: str, words: str) -> None:
-    text = summary_command.markdown(json.loads((EXAMPLES / f"{name}.json").read_text()))
+    text = summary_command.markdown(read(EXAMPLES / f"{name}.json"))
     assert text.startswith("### ")
     assert words in text
     tables = [line for line in text.splitlines() if line.startswith("|")]
@@ -198,13 +198,13 @@ def test_summaries_of_records(name: str, words: str) -> None:
     ],
 )
 def test_a_models_name_is_no_markup(name: str, shown: str) -> None:
-    record = json.loads((EXAMPLES / "run-ds_cnn.json").read_text())
+    record = read(EXAMPLES / "run-ds_cnn.json")
     record["model"]["file"] = name
     assert summary_command.markdown(record).splitlines()[0] == f"### ✅ run: {shown}"
 
 
 def test_a_bar_in_code_parts_no_cells() -> None:
-    record = json.loads((EXAMPLES / "error.json").read_text())
+    record = read(EXAMPLES / "error.json")
     record["error"]["message"] = "@a | b"
     assert r"| message | `@a \| b` |" in summary_command.markdown(record)
 

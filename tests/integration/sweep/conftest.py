@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ethosu_sdk.files import locks, writing
+from tests.conftest import KeptFolder
 from tests.integration.sweep.sweeps import NET, SCALE, SMALL, sweep, write
 
 MATRIX = """
@@ -20,24 +20,23 @@ want = "min"
 """
 
 
-def _done(folder: Path, text: str, *options: str) -> Path:
-    with locks.locked(writing.make_directory(folder)):
-        file = write(folder, text)
-        if not (folder / "out" / "sweep.json").is_file():
-            write(folder, NET, "net.py")
-            write(folder, SCALE, "scale.py")
-            done = sweep(file, folder / "out", *options)
-            assert done.code == 0, done.err
-    return folder
+def _done(kept_folder: KeptFolder, name: str, text: str, *options: str) -> Path:
+    def make(folder: Path) -> None:
+        write(folder, NET, "net.py")
+        write(folder, SCALE, "scale.py")
+        done = sweep(write(folder, text), folder / "out", *options)
+        assert done.code == 0, done.err
+
+    return kept_folder(name, make, NET, SCALE, text, *options)
 
 
 @pytest.fixture(scope="session")
-def matrix(shared_folder: Path) -> Path:
+def matrix(kept_folder: KeptFolder) -> Path:
     """``sweep.toml`` and its results in ``out``."""
-    return _done(shared_folder / "sweep" / "matrix", MATRIX)
+    return _done(kept_folder, "matrix", MATRIX)
 
 
 @pytest.fixture(scope="session")
-def small(shared_folder: Path) -> Path:
+def small(kept_folder: KeptFolder) -> Path:
     """The same for the small sweep."""
-    return _done(shared_folder / "sweep" / "small", SMALL, "-j", "1")
+    return _done(kept_folder, "small", SMALL, "-j", "1")

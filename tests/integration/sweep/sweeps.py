@@ -1,6 +1,5 @@
 """Sweeps as users start them, and what they leave, read without the SDK's own readers."""
 
-import json
 import os
 import subprocess
 import time
@@ -12,6 +11,7 @@ from pyarrow import parquet
 
 from ethosu_sdk.proc import supervisor
 from tests.integration.cli import COMMAND, Outcome, sdk
+from tests.records import read
 
 LONGEST_S = 900.0
 VOLATILE = "seconds"
@@ -72,7 +72,7 @@ def by_cell(out: Path) -> dict[str, dict[str, Any]]:
 
 
 def record(out: Path) -> dict[str, Any]:
-    value = json.loads((out / "sweep.json").read_text(encoding="utf-8"))
+    value = read(out / "sweep.json")
     assert isinstance(value, dict)
     return value
 

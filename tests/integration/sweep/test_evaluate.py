@@ -1,6 +1,5 @@
 """Accuracy in a sweep: what `compile --evaluate` finds, and verdicts that rest on it."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +7,9 @@ import numpy as np
 import pytest
 
 from ethosu_sdk.aot import zoo
-from tests.integration.cli import sdk
+from tests.integration.cli import sdk_ok
 from tests.integration.sweep.sweeps import record, rows, sweep, write
+from tests.records import read
 
 pytestmark = pytest.mark.torch
 
@@ -35,7 +35,7 @@ min = "20 dB"
 def figures(folder: Path) -> tuple[float, float]:
     """SQNR against floating point and share of right answers, of the record that `compile` left in `folder`."""
     (path,) = folder.glob("*.compile.json")
-    pairs: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))["accuracy"]["pairs"]
+    pairs: list[dict[str, Any]] = read(path)["accuracy"]["pairs"]
     by_names = {(row["reference"], row["candidate"]): row for row in pairs}
     return by_names["float", "executed"]["sqnr_db"], by_names["labels", "executed"]["top1"]["share"]
 
@@ -50,8 +50,7 @@ def test_a_cell_has_the_accuracy_that_compile_finds(tmp_path: Path) -> None:
     assert done.code == 0, done.err
     alone = tmp_path / "alone"
     options = ("--target", TARGETS[0], "--evaluate", "digits.npz", "-o", alone)
-    compiled = sdk("compile", "zoo:digits_cnn", *options, cwd=tmp_path)
-    assert compiled.code == 0, compiled.err
+    sdk_ok("compile", "zoo:digits_cnn", *options, cwd=tmp_path)
     found = {row["target"]: (row["sqnr_db"], row["top1"]) for row in rows(tmp_path / "out")}
     assert found == dict.fromkeys(TARGETS, figures(alone))
     assert record(tmp_path / "out")["plan"]["lowerings"] == 1

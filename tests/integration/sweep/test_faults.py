@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.cli import sdk
+from tests.integration.cli import assert_clear, sdk, sdk_ok
 from tests.integration.sweep.sweeps import (
     SMALL,
     alive,
@@ -38,6 +38,7 @@ SLOW = (
     "import subprocess, time\nsubprocess.Popen(['sleep', '612'], start_new_session=True)\ntime.sleep(600)\n"
 )
 INTERRUPTED = 130
+ALONE = ("-j", "1")  # another process would import torch for nothing
 
 
 def _models(folder: Path, models: dict[str, str], limits: str = "") -> Path:
@@ -48,7 +49,7 @@ def _models(folder: Path, models: dict[str, str], limits: str = "") -> Path:
 
 def test_a_cell_that_fails_is_a_row(tmp_path: Path) -> None:
     file = _models(tmp_path, {"good.py": GOOD, "killer.py": KILLER, "wrong.py": WRONG})
-    done = sweep(file, tmp_path / "out")
+    done = sweep(file, tmp_path / "out", *ALONE)
     assert done.code == 7, done.err
     found = {row["model"]: row for row in rows(tmp_path / "out")}
     assert {name: row["status"] for name, row in found.items()} == {
@@ -135,8 +136,7 @@ def test_a_sweep_that_ends_early_is_gone_on_with(small: Path, tmp_path: Path, nu
         assert "Traceback" not in said
         assert record(out)["status"] == "incomplete"
         assert {row["status"] for row in rows(out)} == {"pass", "not run"}
-        checked = sdk("validate", out, cwd=tmp_path)
-        assert (checked.code, "is incomplete" in checked.err) == (3, True), checked.err
+        assert_clear(sdk("validate", out, cwd=tmp_path), 3, "is incomplete")
     done = sweep(file, out, "-j", "1")
     assert done.code == 0, done.err
     assert record(out)["session"]["cells_before"] == before > 0
@@ -158,8 +158,7 @@ def test_names_with_dots_and_signs_are_names(tmp_path: Path) -> None:
     text = f"models = [{models}]\ntargets = 'ethos-u55-32'\nsimulators = 'host'\n"
     file = write(folder, text, "my;sweep #%s\\:.toml")
     env = {"ETHOSU_SDK_CACHE": str(folder / 'ca;che $(y)" (')}
-    done = sdk("sweep", file, "-o", "o;u#t", cwd=folder, env=env, timeout_s=600)
-    assert done.code == 0, done.err
+    sdk_ok("sweep", file, "-o", "o;u#t", cwd=folder, env=env, timeout_s=600)
     assert {row["model"]: row["status"] for row in rows(folder / "o;u#t")} == dict.fromkeys(NAMES, "pass")
     assert sdk("validate", "o;u#t", cwd=folder).code == 0
 
@@ -180,7 +179,7 @@ def test_what_a_model_raises_is_a_row_with_its_class(tmp_path: Path) -> None:
         "interrupted.py": ("KeyboardInterrupt", "KeyboardInterrupt"),
     }
     file = _models(tmp_path, {name: RAISES.format(what) for name, (what, _) in raised.items()})
-    assert sweep(file, tmp_path / "out").code == 7
+    assert sweep(file, tmp_path / "out", *ALONE).code == 7
     found = {row["model"]: row for row in rows(tmp_path / "out")}
     assert found.keys() == raised.keys()
     for name, (_, words) in raised.items():
@@ -202,9 +201,9 @@ example_inputs = (torch.ones(1, 4),)
 def test_a_full_disk_is_no_result(tmp_path: Path) -> None:
     file = _models(tmp_path, {"full.py": FULL})
     (tmp_path / "full").touch()
-    assert sweep(file, tmp_path / "out").code == 7
+    assert sweep(file, tmp_path / "out", *ALONE).code == 7
     (row,) = rows(tmp_path / "out")
     assert (row["status"], "No space left on device" in row["message"]) == ("failed", True)
     (tmp_path / "full").unlink()
-    assert sweep(file, tmp_path / "out").code == 0  # without --retry
+    assert sweep(file, tmp_path / "out", *ALONE).code == 0  # without --retry
     assert [row["status"] for row in rows(tmp_path / "out")] == ["pass"]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ethosu_sdk import records
-from tests.integration.cli import sdk
+from tests.integration.cli import assert_clear, sdk, sdk_ok
 from tests.integration.sweep.sweeps import SCALE, by_cell, finished, record, rows, sweep, write
 from tests.records import read
 
@@ -42,8 +42,7 @@ def test_a_changed_cell_is_noticed(matrix: Path, tmp_path: Path) -> None:
     shutil.copytree(matrix / "out", copy)
     path = finished(copy)[0]
     path.write_text(path.read_text(encoding="utf-8").replace('"pass"', '"fail"'), encoding="utf-8")
-    done = sdk("validate", copy, cwd=tmp_path)
-    assert (done.code, path.parent.name in done.err) == (3, True)
+    assert_clear(sdk("validate", copy, cwd=tmp_path), 3, path.parent.name)
 
 
 def test_each_model_is_lowered_once_for_each_tosa_specification(matrix: Path) -> None:
@@ -71,8 +70,7 @@ def test_each_model_is_lowered_once_for_each_tosa_specification(matrix: Path) ->
 def test_a_cell_is_what_compile_makes(matrix: Path, tmp_path: Path, target: str, mode: str) -> None:
     """The lowering was for another target: program, graphs, reports and record are the same, byte for byte."""
     words = ("--target", target, "--memory-mode", mode, "-q", "-o", tmp_path)
-    done = sdk("compile", "net.py", *words, cwd=matrix)
-    assert done.code == 0, done.err
+    sdk_ok("compile", "net.py", *words, cwd=matrix)
     (row,) = (
         row
         for row in rows(matrix / "out")

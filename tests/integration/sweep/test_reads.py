@@ -11,6 +11,7 @@ import pytest
 
 from ethosu_sdk.files import hashing
 from tests.integration.sweep.sweeps import NET, SCALE, rows, sweep, write
+from tests.records import read
 
 READER = """
 import json, os, sys
@@ -61,7 +62,7 @@ def test_no_compilation_outlives_what_its_model_read(tmp_path: Path) -> None:
     damaged = next(
         path
         for path in (tmp_path / "out" / "compiled").glob("*/net.compile.json")
-        if json.loads(path.read_text(encoding="utf-8"))["target"]["macs"] == 32
+        if read(path)["target"]["macs"] == 32
     )
     damaged.write_text("{}", encoding="utf-8")  # a record that nobody can use is made anew too
     shutil.rmtree(tmp_path / "out" / "cells")

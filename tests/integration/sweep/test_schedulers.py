@@ -1,7 +1,6 @@
 """Sweeps on a Dask cluster that runs already: a scheduler and workers of their own, with TLS and without."""
 
 import contextlib
-import json
 import os
 import subprocess
 import sys
@@ -12,6 +11,7 @@ import pytest
 
 from tests.integration.cli import sdk
 from tests.integration.sweep.sweeps import LONGEST_S, SMALL, by_cell, sweep, wait_for, write
+from tests.records import read
 
 pytestmark = [pytest.mark.torch]
 
@@ -27,7 +27,7 @@ def _cluster(folder: Path, *options: str) -> Iterator[str]:
         begin = ("--port", "0", "--scheduler-file", str(told))
         stack.enter_context(_dask("scheduler", *local, *begin, *options))
         wait_for(lambda: told.is_file() and told.read_bytes().endswith(b"}"), "the scheduler", 120)
-        address: str = json.loads(told.read_text(encoding="utf-8"))["address"]
+        address: str = read(told)["address"]
         for _ in range(2):
             work = ("--nthreads", "1", "--no-nanny", "--local-directory", str(folder))
             stack.enter_context(_dask("worker", address, *local, *work, *options))

@@ -1,6 +1,5 @@
 """Results of sweeps: the runs of the schemas' examples, and cells like them by models, targets and modes."""
 
-import json
 import random
 import tomllib
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from ethosu_sdk.sweep import page
 from ethosu_sdk.sweep.goals import judge, parse
 from ethosu_sdk.targets import target_names
 from tests.places import ROOT
+from tests.records import read
 from tests.unit.commands.sweep.rows import Row, row, without_result
 
 EXAMPLES = ROOT / "schemas" / "examples" / "valid"
@@ -55,7 +55,7 @@ class Sweep:
 
 def recorded(name: str) -> Row:
     """The row of a run whose record is an example."""
-    run = json.loads((EXAMPLES / f"{name}.json").read_text(encoding="utf-8"))
+    run = read(EXAMPLES / f"{name}.json")
     target, cycles = run["target"], run["npu"]["cycles"]
     used = {region["name"]: region["used_bytes"] for region in run["memory"]["regions"]}
     return row(
@@ -133,6 +133,6 @@ def made(found: list[Row], folder: Path, goals: str = GOALS, name: str = "keywor
             place = writing.make_directory(folder / entry["folder"])
             (place / ("report.html" if number % 3 == 1 else "run.json")).write_text("{}", encoding="utf-8")
     verdict = judge(found, parse(tomllib.loads(goals), str)).to_record()
-    example = kinds.SWEEP.convert(json.loads((EXAMPLES / "sweep.json").read_text(encoding="utf-8")))
+    example = kinds.SWEEP.convert(read(EXAMPLES / "sweep.json"))
     path = page.write(folder, replace(example, name=name, verdict=verdict), found)
     return Sweep(path, found, verdict)

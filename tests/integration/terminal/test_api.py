@@ -10,6 +10,7 @@ import pytest
 import ethosu_sdk
 from ethosu_sdk.errors import InputError
 from tests.places import GOLDEN_PTE
+from tests.records import read
 
 ADD = GOLDEN_PTE / "add_u55.pte"
 
@@ -46,7 +47,7 @@ def test_build_run_and_inspect_give_what_the_commands_write(tmp_path: Path) -> N
         check=True,
     )
     found = json.loads(done.stdout)
-    record = json.loads((tmp_path / "done" / "run.json").read_text(encoding="utf-8"))
+    record = read(tmp_path / "done" / "run.json")
     assert found == {
         "elf": True,
         "board": "corstone-300",

@@ -43,8 +43,7 @@ def test_without_arguments_the_help_is_shown(tmp_path: Path) -> None:
     ],
 )
 def test_a_typo_gets_a_suggestion(arguments: list[str], suggested: str, tmp_path: Path) -> None:
-    outcome = sdk(*arguments, cwd=tmp_path)
-    assert_clear(outcome, 2, suggested)
+    assert_clear(sdk(*arguments, cwd=tmp_path), 2, suggested)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -116,7 +115,5 @@ def test_a_damaged_program_is_not_to_be_run_again(tmp_path: Path) -> None:
 )
 def test_a_board_that_cannot_be_is_refused_before_compiling(board: str, hint: str, tmp_path: Path) -> None:
     (tmp_path / "net.py").write_text("raise SystemExit('compiled')\n")
-    done = sdk("run", "net.py", "--target", "ethos-u55-128", "--board", board, cwd=tmp_path)
-    assert done.code == 2, done.err
-    assert hint in done.err
+    assert_clear(sdk("run", "net.py", "--target", "ethos-u55-128", "--board", board, cwd=tmp_path), 2, hint)
     assert not (tmp_path / "build").exists()

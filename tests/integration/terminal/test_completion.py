@@ -17,7 +17,7 @@ from ethosu_sdk.simulators import events
 from ethosu_sdk.steps.run.options import SIMULATORS
 from ethosu_sdk.targets import families, target_names
 from tests import processes
-from tests.integration.cli import COMMAND, sdk
+from tests.integration.cli import COMMAND, sdk, sdk_ok
 
 ZOO = [f"zoo:{name}" for name in zoo.names()]
 CPU_LIMIT_S = 0.6  # 0.17 to 0.24 on a busy machine; with NumPy, torch or the checker of values it is more
@@ -132,8 +132,7 @@ def test_the_other_shells_are_offered_the_same(shell: str, folder: Path) -> None
         "_TYPER_COMPLETE_ARGS": "ethosu-sdk run zoo:mob",
         "_TYPER_COMPLETE_FISH_ACTION": "get-args",
     }
-    outcome = sdk(cwd=folder, env=env)
-    assert outcome.code == 0, outcome.err
+    outcome = sdk_ok(cwd=folder, env=env)
     offered = outcome.out.replace("\\", "").replace('"', " ").split()
     assert {"zoo:mobilenet_v2", "zoo:mobilenet_v1_025"} <= set(offered)
     assert "zoo:add" not in offered
@@ -141,8 +140,7 @@ def test_the_other_shells_are_offered_the_same(shell: str, folder: Path) -> None
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_there_is_a_script_for_each_shell(shell: str, tmp_path: Path) -> None:
-    outcome = sdk(cwd=tmp_path, env={"_ETHOSU_SDK_COMPLETE": f"source_{shell}"})
-    assert outcome.code == 0, outcome.err
+    outcome = sdk_ok(cwd=tmp_path, env={"_ETHOSU_SDK_COMPLETE": f"source_{shell}"})
     assert f"_ETHOSU_SDK_COMPLETE=complete_{shell}" in outcome.out
 
 

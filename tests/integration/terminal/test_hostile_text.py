@@ -10,6 +10,7 @@ import pytest
 
 from tests.integration.cli import Outcome, sdk
 from tests.places import ROOT
+from tests.records import read
 
 PTE = ROOT / "tests" / "golden" / "pte"
 EXAMPLES = ROOT / "schemas" / "examples" / "valid"
@@ -92,7 +93,7 @@ def test_members_of_an_npz(tmp_path: Path) -> None:
 
 
 def test_records(tmp_path: Path) -> None:
-    record = json.loads((EXAMPLES / "error.json").read_text())
+    record = read(EXAMPLES / "error.json")
     record["error"]["message"] = f"{CODES}| [l](javascript:x) <b> @all\n### ok"
     (tmp_path / "error.json").write_text(json.dumps(record))
     assert_harmless(sdk("summary", "error.json", cwd=tmp_path), 0, "`\\x1b[2J")

@@ -116,7 +116,11 @@ FILES = [
 ]
 
 
-@pytest.mark.parametrize("number", range(len(FILES)), ids=lambda number: " ".join(map(str, FILES[number])))
+@pytest.mark.parametrize(
+    "number",
+    range(len(FILES)),
+    ids=lambda number: " ".join(getattr(word, "name", word) for word in FILES[number]),
+)
 def test_no_command_waits_for_a_pipe_or_reads_a_device(number: int, tmp_path: Path) -> None:
     words = FILES[number]
     ending = {

@@ -1,8 +1,6 @@
 """Asks zoo_child.py, which imports torch, in a process of its own."""
 
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,20 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ethosu_sdk import npz
+from tests import processes, warm
 from tests.places import ROOT
 
 
 def ask(task: str, *arguments: str | Path, **environment: str) -> Any:
     """What the task of zoo_child.py prints (JSON), or None when it prints nothing."""
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.integration.zoo.child", task, *map(str, arguments)],
-        cwd=ROOT,
-        env={**os.environ, **environment},
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-        timeout=300,
-    )
+    words = ("-m", "tests.integration.zoo.child", task, *map(str, arguments))
+    if environment:  # a hash seed, say, which a fork cannot have
+        done = processes.run([sys.executable, *words], cwd=ROOT, env=environment, check=True)
+    else:
+        done = warm.python(*words)
     return json.loads(done.stdout) if done.stdout else None
 
 

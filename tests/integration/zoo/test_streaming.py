@@ -1,14 +1,14 @@
 """The zoo's streaming models: 100 frames in one boot, and in two with the state in a file between them."""
 
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from ethosu_sdk import npz
-from tests.integration.cli import sdk
+from tests.integration.cli import sdk_ok
 from tests.integration.zoo import process as zoo_process
+from tests.records import read
 
 pytestmark = [pytest.mark.torch, pytest.mark.qemu, pytest.mark.toolchain]
 
@@ -27,20 +27,18 @@ def test_a_hundred_frames_do_not_drift_and_go_on_after_a_restart(name: str, tmp_
     frames = generator.normal(0, 0.6, (FRAMES, 1, 40)).astype(np.float32)
     for file, rows in {"all": frames, "first": frames[:FIRST], "rest": frames[FIRST:]}.items():
         npz.write_npz(tmp_path / f"{file}.npz", {"input0": rows})
-    compiled = sdk("compile", f"zoo:{name}", "--target", "ethos-u55-128", "-o", "out", "-q", cwd=tmp_path)
-    assert compiled.code == 0, compiled.err
-    state = json.loads((tmp_path / "out" / f"{name}.compile.json").read_text())["state"]
+    sdk_ok("compile", f"zoo:{name}", "--target", "ethos-u55-128", "-o", "out", "-q", cwd=tmp_path)
+    state = read(tmp_path / "out" / f"{name}.compile.json")["state"]
     assert {row["dtype"] for row in state} == {"int8"}
 
     def run(file: str, *words: str) -> np.ndarray:
-        ran = sdk("run", f"out/{name}.pte", "--inputs", f"{file}.npz", "-o", "out", *words, cwd=tmp_path)
-        assert ran.code == 0, ran.err
+        sdk_ok("run", f"out/{name}.pte", "--inputs", f"{file}.npz", "-o", "out", *words, cwd=tmp_path)
         return np.asarray(npz.read_npz(tmp_path / "out" / "outputs.npz")["output0"]).reshape(-1)
 
     on_host = run("all", "--simulator", "host")
     on_board = run("all", "--simulator", "qemu")
     np.testing.assert_array_equal(on_board, on_host)
-    assert len(json.loads((tmp_path / "out" / "run.json").read_text())["sequence"]["steps"]) == FRAMES
+    assert len(read(tmp_path / "out" / "run.json")["sequence"]["steps"]) == FRAMES
     parts = [
         run("first", "--simulator", "qemu", "--save-state", "state.npz"),
         run("rest", "--simulator", "qemu", "--state", "state.npz"),

@@ -10,7 +10,7 @@ from ethosu_sdk import pte
 from ethosu_sdk.files import writing
 from ethosu_sdk.firmware_build.kernels import manifest
 from tests.kernels.cases import bounds
-from tests.kernels.cases.programs import earlier_groups, groups, lowered_group
+from tests.kernels.cases.programs import groups, lowered_group
 from tests.kernels.interpreter.runner import MANIFEST
 from tests.places import ROOT
 
@@ -19,7 +19,7 @@ HEAD = """# CPU kernels
 
 These kernels (`firmware/kernels/`) compute on the Cortex-M what is not delegated to the NPU. A build links exactly
 those that its program calls. Each kernel is compared with ExecuTorch 1.5.1's own runtime, on the host and on QEMU's
-Cortex-M55 (`tests/kernels/test_kernels.py`, `test_kernel_cases.py`). `python -m tests.kernels.cases.document`
+Cortex-M55 (`tests/kernels/test_kernels.py`). `python -m tests.kernels.cases.document`
 writes the table, and a test compares it with the manifest and the tested programs.
 
 *Dtypes* are those of the tensor inputs in the tested calls. *Calls* is the number of calls in the compared
@@ -103,7 +103,7 @@ def _names(operator: str) -> tuple[str, ...]:
 
 def main() -> None:
     """Write the document."""
-    plans = [pte.parse(lowered_group(name).program).plan() for name in (*groups(), *earlier_groups())]
+    plans = [pte.parse(lowered_group(name).program).plan() for name in groups()]
     writing.write_bytes(PATH, text(manifest(MANIFEST), plans).encode())
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy
 
 from tests.kernels.interpreter.cases import floats, integers, nonzero, special_floats
-from tests.kernels.interpreter.models import Array, Case
+from tests.kernels.interpreter.models import Array, Case, functional, method
 
 Cases = dict[str, Case]
 
@@ -30,11 +30,6 @@ DOMAIN = numpy.array(
 def mask(*shape: int, seed: int = 0) -> Array:
     """Random bools."""
     return numpy.random.default_rng([seed, *shape]).random(shape) < 0.5
-
-
-def method(name: str, *options: Any, **more: Any) -> Callable[..., Any]:
-    """torch.NAME of the inputs, then the options."""
-    return lambda torch, *inputs: getattr(torch, name)(*inputs, *options, **more)
 
 
 def real_functions() -> Cases:
@@ -228,9 +223,6 @@ def gates() -> Cases:
             floats(20, scale=4),
             numpy.array([numpy.nan, numpy.inf, -numpy.inf, -0.0], numpy.float32),
         ]
-    )
-    functional: Callable[..., Callable[..., Any]] = lambda name, *options, **more: (  # noqa: E731
-        lambda torch, a: getattr(torch.nn.functional, name)(a, *options, **more)
     )
     unit = numpy.array([0.0, 1e-3, 0.25, 0.5, 0.75, 1.0, 1.5, -0.5], numpy.float32)
     return {

@@ -7,20 +7,15 @@ import numpy
 
 from tests.kernels.cases.elementwise import Cases
 from tests.kernels.interpreter.cases import floats, integers, special_floats
-from tests.kernels.interpreter.models import Case
+from tests.kernels.interpreter.models import Case, functional, method
 
 Function = Callable[..., Any]
-
-
-def functional(name: str, *options: Any, **more: Any) -> Function:
-    """torch.nn.functional.NAME of the inputs, then the options."""
-    return lambda torch, *inputs: getattr(torch.nn.functional, name)(*inputs, *options, **more)
 
 
 def normalisation() -> Cases:
     """Layer, group and batch normalisation, with parameters and without."""
     x, image = floats(3, 4, 6, scale=3), floats(2, 6, 4, 3, scale=2)
-    batch: Function = lambda torch, a, m, v, *more: torch.nn.functional.batch_norm(a, m, v, *more)  # noqa: E731
+    batch = functional("batch_norm")
     group: Callable[[int], Function] = lambda n: (  # noqa: E731
         lambda torch, a, *more: torch.nn.functional.group_norm(a, n, *more)
     )
@@ -56,15 +51,11 @@ def convolutions() -> Cases:
         name = "conv_transpose2d" if len(shape) == 4 else "conv_transpose1d"
         outputs = weights[1] * options.get("groups", 1)
         inputs = (floats(*shape), floats(*weights, seed=1))
-        cases[f"conv_transpose/{n}"] = Case(_convolution(name, options), inputs)
+        cases[f"conv_transpose/{n}"] = Case(functional(name, **options), inputs)
         cases[f"conv_transpose/{n}_bias"] = Case(
-            _convolution(name, options), (*inputs, floats(outputs, seed=2))
+            functional(name, **options), (*inputs, floats(outputs, seed=2))
         )
     return cases
-
-
-def _convolution(name: str, options: dict[str, Any]) -> Function:
-    return lambda torch, *inputs: getattr(torch.nn.functional, name)(*inputs, **options)
 
 
 def resampling() -> Cases:
@@ -94,11 +85,9 @@ def products() -> Cases:
     nan, inf = numpy.nan, numpy.inf
     rows = numpy.array([[1, nan, 2], [inf, 1, 2], [-inf, 0, 100], [1, 2, 3]], numpy.float32)
     cases = {
-        "bmm/plain": Case(lambda torch, a, b: torch.bmm(a, b), (floats(3, 4, 5), floats(3, 5, 2, seed=1))),
-        "bmm/one": Case(lambda torch, a, b: torch.bmm(a, b), (floats(1, 1, 7), floats(1, 7, 1, seed=1))),
-        "bmm/matmul": Case(
-            lambda torch, a, b: torch.matmul(a, b), (floats(2, 3, 4, 5), floats(5, 6, seed=1))
-        ),
+        "bmm/plain": Case(method("bmm"), (floats(3, 4, 5), floats(3, 5, 2, seed=1))),
+        "bmm/one": Case(method("bmm"), (floats(1, 1, 7), floats(1, 7, 1, seed=1))),
+        "bmm/matmul": Case(method("matmul"), (floats(2, 3, 4, 5), floats(5, 6, seed=1))),
         "log_softmax/special": Case(functional("log_softmax", dim=-1), (rows,)),
     }
     for shape, dim in (((4, 10), -1), ((7, 3, 5), 0), ((2, 3, 4), 1), ((1, 300), 1)):

@@ -1,14 +1,15 @@
 """Operators that move elements: other orders, parts, joints, padding, indices, and tensors of one number."""
 
+import functools
 import itertools
 from collections.abc import Callable
 from typing import Any
 
 import numpy
 
-from tests.kernels.cases.elementwise import Cases, mask, method
+from tests.kernels.cases.elementwise import Cases, mask
 from tests.kernels.interpreter.cases import floats, integers
-from tests.kernels.interpreter.models import Case
+from tests.kernels.interpreter.models import Case, functional, method
 
 SIZES = ("int8", "int16", "int32", "int64")  # elements of 1, 2, 4 and 8 bytes
 
@@ -34,9 +35,9 @@ def orders() -> Cases:
         "diagonal/above": (lambda torch, x: torch.ops.aten.diagonal_copy(x, 2, 0, 2), (3, 2, 5)),
         "diagonal/below": (lambda torch, x: torch.ops.aten.diagonal_copy(x, -1, 1, 0), (3, 5)),
         "unfold/overlapping": (lambda torch, x: torch.ops.aten.unfold_copy(x, 1, 3, 2), (2, 9)),
-        "pixel_shuffle/2": (lambda torch, x: torch.nn.functional.pixel_shuffle(x, 2), (2, 8, 3, 2)),
-        "pixel_shuffle/rank_3": (lambda torch, x: torch.nn.functional.pixel_shuffle(x, 3), (9, 3, 2)),
-        "pixel_unshuffle/2": (lambda torch, x: torch.nn.functional.pixel_unshuffle(x, 2), (1, 2, 6, 4)),
+        "pixel_shuffle/2": (functional("pixel_shuffle", 2), (2, 8, 3, 2)),
+        "pixel_shuffle/rank_3": (functional("pixel_shuffle", 3), (9, 3, 2)),
+        "pixel_unshuffle/2": (functional("pixel_unshuffle", 2), (1, 2, 6, 4)),
         "squeeze/dim": (lambda torch, x: torch.ops.aten.squeeze_copy.dim(x, 1), (3, 1, 4)),
         "squeeze/kept": (lambda torch, x: torch.ops.aten.squeeze_copy.dim(x, -1), (3, 1, 4)),
         "alias/copy": (lambda torch, x: torch.ops.aten.alias_copy(x), (3, 4)),
@@ -79,9 +80,7 @@ def parts() -> Cases:
 
 def padding() -> Cases:
     """Padding by a number, by reflection and by the edge; rolled and triangular tensors."""
-    pad: Callable[..., Function] = lambda *options, **more: (  # noqa: E731
-        lambda torch, x: torch.nn.functional.pad(x, *options, **more)
-    )
+    pad = functools.partial(functional, "pad")
     cases = {}
     for dtype in ("uint8", "int8", "int16", "int32", "int64"):
         cases[f"pad/{dtype}"] = Case(pad((1, 2, 0, 1), value=7), (integers(dtype, 2, 3, 4),))

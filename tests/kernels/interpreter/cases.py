@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy
 
-from tests.kernels.interpreter.models import Array, Case
+from tests.kernels.interpreter.models import Array, Case, functional, method
 
 INTEGERS = ("uint8", "int8", "int16", "int32")
 # Zeros, denormals, what float cannot count, ties of rounding, and the edges of int8 and int64.
@@ -56,19 +56,15 @@ def softmax_cases() -> dict[str, Case]:
     ]
     cases = {
         f"softmax_{'x'.join(map(str, shape))}_{dim % len(shape)}": Case(
-            _softmax(dim), (floats(*shape, scale=5),)
+            method("softmax", dim), (floats(*shape, scale=5),)
         )
         for shape, dim in shapes
     }
     nan, inf = numpy.nan, numpy.inf
     rows = [[1, nan, 2], [nan, 1, 2], [1, 2, nan], [inf, 1, 2], [-inf, -inf, -inf], [-inf, 0, 100]]
-    cases["softmax_special"] = Case(_softmax(-1), (numpy.array(rows, numpy.float32),))
-    cases["softmax_float64"] = Case(_softmax(1), (floats(3, 17).astype(numpy.float64) * 1.1,))
+    cases["softmax_special"] = Case(method("softmax", -1), (numpy.array(rows, numpy.float32),))
+    cases["softmax_float64"] = Case(method("softmax", 1), (floats(3, 17).astype(numpy.float64) * 1.1,))
     return cases
-
-
-def _softmax(dim: int) -> Callable[..., Any]:
-    return lambda torch, x: torch.softmax(x, dim)
 
 
 QUANTIZATIONS = ((1.0, 0), (0.05, 3), (0.0123, 7), (1 / 3, 0), (2.0**-16, 100))
@@ -150,32 +146,29 @@ def pooling_cases() -> dict[str, Case]:
     with_special[0, 0, 3, 3] = numpy.nan
     with_special[1, 1, 20:] = -numpy.inf
     cases = {
-        f"avg_pool2d_{n}": Case(_pool("avg_pool2d", options), (image,)) for n, options in enumerate(average)
+        f"avg_pool2d_{n}": Case(functional("avg_pool2d", *options), (image,))
+        for n, options in enumerate(average)
     }
-    cases["avg_pool2d_special"] = Case(_pool("avg_pool2d", (3, 2, 1)), (with_special,))
+    cases["avg_pool2d_special"] = Case(functional("avg_pool2d", 3, 2, 1), (with_special,))
     cases["avg_pool2d_negative_zero"] = Case(
-        _pool("avg_pool2d", (2,)), (numpy.full((1, 1, 4, 4), -0.0, numpy.float32),)
+        functional("avg_pool2d", 2), (numpy.full((1, 1, 4, 4), -0.0, numpy.float32),)
     )
-    cases["avg_pool2d_rank_3"] = Case(_pool("avg_pool2d", (3, 2, 1)), (floats(3, 9, 8),))
+    cases["avg_pool2d_rank_3"] = Case(functional("avg_pool2d", 3, 2, 1), (floats(3, 9, 8),))
     cases["avg_pool2d_int64"] = Case(
-        _pool("avg_pool2d", (3, 2, 1)), (integers("int16", 1, 2, 9, 8).astype(numpy.int64),)
+        functional("avg_pool2d", 3, 2, 1), (integers("int16", 1, 2, 9, 8).astype(numpy.int64),)
     )
     for n, options in enumerate(maximum):
         cases[f"max_pool2d_{n}"] = Case(
-            _pool("max_pool2d", options, return_indices=True), (with_special,), outputs=2
+            functional("max_pool2d", *options, return_indices=True), (with_special,), outputs=2
         )
     for dtype in INTEGERS:
         cases[f"max_pool2d_{dtype}"] = Case(
-            _pool("max_pool2d", (3, 2, 1), return_indices=True), (integers(dtype, 1, 2, 9, 8),), outputs=2
+            functional("max_pool2d", 3, 2, 1, return_indices=True), (integers(dtype, 1, 2, 9, 8),), outputs=2
         )
     cases["max_pool2d_channels_last"] = Case(
-        _pool("max_pool2d", (3, 2, 1)), (floats(1, 3, 9, 8),), channels_last=True
+        functional("max_pool2d", 3, 2, 1), (floats(1, 3, 9, 8),), channels_last=True
     )
     return cases
-
-
-def _pool(name: str, options: tuple[Any, ...], **more: Any) -> Callable[..., Any]:
-    return lambda torch, x: getattr(torch.nn.functional, name)(x, *options, **more)
 
 
 def arithmetic_cases() -> dict[str, Case]:
@@ -183,7 +176,7 @@ def arithmetic_cases() -> dict[str, Case]:
     cases = {}
     left, right = special_floats(64).reshape(8, 8), special_floats(64, seed=1)[::-1].reshape(8, 8).copy()
     for name in ("add", "sub", "mul", "div"):
-        function = _binary(name)
+        function = method(name)
         cases[f"{name}_float32"] = Case(function, (left, right))
         cases[f"{name}_broadcast"] = Case(function, (floats(2, 1, 3, 4), floats(5, 1, 4, seed=1)))
         cases[f"{name}_broadcast_left"] = Case(function, (floats(4), floats(3, 4, seed=1)))
@@ -201,39 +194,31 @@ def arithmetic_cases() -> dict[str, Case]:
             function, (integers("int8", 5, 6), nonzero(integers("uint8", 5, 6)))
         )
     for name in ("add", "sub", "mul"):
-        cases[f"{name}_number"] = Case(_with_number(name, 2.7), (left,))
-        cases[f"{name}_int32_number"] = Case(_with_number(name, 3), (integers("int32", 5, 5),))
-        cases[f"{name}_int32_real_number"] = Case(_with_number(name, 2.5), (integers("int32", 5, 5),))
-        cases[f"{name}_scalar_tensor"] = Case(_binary(name), (floats(3, 4), numpy.array(1.7, numpy.float32)))
+        cases[f"{name}_number"] = Case(method(name, 2.7), (left,))
+        cases[f"{name}_int32_number"] = Case(method(name, 3), (integers("int32", 5, 5),))
+        cases[f"{name}_int32_real_number"] = Case(method(name, 2.5), (integers("int32", 5, 5),))
+        cases[f"{name}_scalar_tensor"] = Case(method(name), (floats(3, 4), numpy.array(1.7, numpy.float32)))
     for name in ("add", "sub"):
-        cases[f"{name}_alpha"] = Case(_binary(name, alpha=0.3), (left, right))
+        cases[f"{name}_alpha"] = Case(method(name, alpha=0.3), (left, right))
         cases[f"{name}_int8_alpha"] = Case(
-            _binary(name, alpha=3), (integers("int8", 4, 5), integers("int8", 4, 5, seed=1))
+            method(name, alpha=3), (integers("int8", 4, 5), integers("int8", 4, 5, seed=1))
         )
     return cases
-
-
-def _binary(name: str, **options: Any) -> Callable[..., Any]:
-    return lambda torch, a, b: getattr(torch, name)(a, b, **options)
-
-
-def _with_number(name: str, number: float) -> Callable[..., Any]:
-    return lambda torch, a: getattr(torch, name)(a, number)
 
 
 def activation_cases() -> dict[str, Case]:
     """aten::relu, hardtanh and clamp with one bound or two."""
     x, small = special_floats(64), integers("int8", 40)
     return {
-        "relu": Case(lambda torch, a: torch.relu(a), (x,)),
-        "relu_int8": Case(lambda torch, a: torch.relu(a), (small,)),
-        "relu6": Case(lambda torch, a: torch.nn.functional.relu6(a), (x,)),
-        "hardtanh": Case(lambda torch, a: torch.nn.functional.hardtanh(a, -0.3, 0.7), (x,)),
-        "clamp": Case(lambda torch, a: torch.clamp(a, -0.5, 1.5), (x,)),
-        "clamp_minimum": Case(lambda torch, a: torch.clamp(a, min=-0.5), (x,)),
-        "clamp_maximum_int8": Case(lambda torch, a: torch.clamp(a, max=3), (small,)),
-        "clamp_int8_real": Case(lambda torch, a: torch.clamp(a, -2.5, 3.5), (small,)),
-        "clamp_crossed": Case(lambda torch, a: torch.clamp(a, 2.0, -2.0), (x,)),
+        "relu": Case(method("relu"), (x,)),
+        "relu_int8": Case(method("relu"), (small,)),
+        "relu6": Case(functional("relu6"), (x,)),
+        "hardtanh": Case(functional("hardtanh", -0.3, 0.7), (x,)),
+        "clamp": Case(method("clamp", -0.5, 1.5), (x,)),
+        "clamp_minimum": Case(method("clamp", min=-0.5), (x,)),
+        "clamp_maximum_int8": Case(method("clamp", max=3), (small,)),
+        "clamp_int8_real": Case(method("clamp", -2.5, 3.5), (small,)),
+        "clamp_crossed": Case(method("clamp", 2.0, -2.0), (x,)),
     }
 
 
@@ -297,16 +282,14 @@ def mean_cases() -> dict[str, Case]:
         ((3, 40, 50), (0, 2), False), ((1, 8, 17, 19), (-1, -2), True), ((3, 4, 5), (2, 0), False),
     )  # fmt: skip
     cases = {
-        f"mean_{n}": Case(_mean(dims, keep), (floats(*shape, scale=3),))
+        f"mean_{n}": Case(method("mean", dim=dims, keepdim=keep), (floats(*shape, scale=3),))
         for n, (shape, dims, keep) in enumerate(rows)
     }
     cases["mean_all"] = Case(lambda torch, a: a.mean(), (floats(3, 4, 5),))
-    cases["mean_float64"] = Case(_mean((1,), False), (floats(3, 77).astype(numpy.float64) / 3,))
+    cases["mean_float64"] = Case(
+        method("mean", dim=(1,), keepdim=False), (floats(3, 77).astype(numpy.float64) / 3,)
+    )
     return cases
-
-
-def _mean(dims: tuple[int, ...], keep: bool) -> Callable[..., Any]:
-    return lambda torch, a: a.mean(dim=dims, keepdim=keep)
 
 
 def convolution_cases() -> dict[str, Case]:
@@ -323,56 +306,50 @@ def convolution_cases() -> dict[str, Case]:
     cases = {}
     for n, (shape, weights, options) in enumerate(rows):
         inputs = (floats(*shape), floats(*weights, seed=1))
-        cases[f"convolution_{n}"] = Case(_convolution(len(shape), options), inputs)
-        cases[f"convolution_{n}_bias"] = Case(
-            _convolution(len(shape), options), (*inputs, floats(weights[0], seed=2))
-        )
+        function = functional("conv2d" if len(shape) == 4 else "conv1d", **options)
+        cases[f"convolution_{n}"] = Case(function, inputs)
+        cases[f"convolution_{n}_bias"] = Case(function, (*inputs, floats(weights[0], seed=2)))
     cases["convolution_channels_last"] = Case(
-        _convolution(4, {"padding": 1}),
+        functional("conv2d", padding=1),
         (floats(1, 3, 7, 6), floats(4, 3, 3, 3), floats(4)),
         channels_last=True,
     )
     return cases
 
 
-def _convolution(rank: int, options: dict[str, Any]) -> Callable[..., Any]:
-    name = "conv2d" if rank == 4 else "conv1d"
-    return lambda torch, *inputs: getattr(torch.nn.functional, name)(*inputs, **options)
-
-
 def linear_cases() -> dict[str, Case]:
     """aten::addmm: what torch.nn.Linear with a bias becomes, and addmm with its factors."""
     cases = {
         f"linear_{rows}x{depth}x{columns}": Case(
-            lambda torch, x, w, b: torch.nn.functional.linear(x, w, b),
+            functional("linear"),
             (floats(rows, depth), floats(columns, depth, seed=1), floats(columns, seed=2)),
         )
         for rows, depth, columns in ((1, 8, 4), (4, 100, 37), (3, 577, 10), (1, 1, 1))
     }
     cases["linear_rank_3"] = Case(
-        lambda torch, x, w, b: torch.nn.functional.linear(x, w, b),
+        functional("linear"),
         (floats(2, 3, 8), floats(4, 8, seed=1), floats(4)),
     )
     cases["addmm_factors"] = Case(
-        lambda torch, a, b, c: torch.addmm(a, b, c, beta=0.5, alpha=2.5),
+        method("addmm", beta=0.5, alpha=2.5),
         (floats(5, 9), floats(5, 7, seed=1), floats(7, 9, seed=2)),
     )
     return cases
 
 
-def exact_cases() -> dict[str, Case]:
+def exact_families() -> dict[str, dict[str, Case]]:
     """All cases whose results equal those of ExecuTorch's host runtime bit for bit."""
     return {
-        **softmax_cases(),
-        **quantize_cases(),
-        **pooling_cases(),
-        **arithmetic_cases(),
-        **activation_cases(),
-        **conversion_cases(),
-        **movement_cases(),
-        **mean_cases(),
-        **convolution_cases(),
-        **linear_cases(),
+        "softmax": softmax_cases(),
+        "quantization": quantize_cases(),
+        "pooling": pooling_cases(),
+        "arithmetic": arithmetic_cases(),
+        "activation": activation_cases(),
+        "conversion": conversion_cases(),
+        "movement": movement_cases(),
+        "mean": mean_cases(),
+        "convolution": convolution_cases(),
+        "matrix_product": linear_cases(),
     }
 
 

@@ -3,8 +3,10 @@
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from ethosu_sdk import pte
+from tests import kept
 from tests.kernels.interpreter.models import Array, Case, HostRuntime, lower, run_eagerly, stored_inputs
 from tests.kernels.interpreter.runner import Interpreter
 
@@ -43,10 +45,22 @@ class Lowered:
 
 
 def lowered(
-    cases: Mapping[str, Case], *, dim_order: bool = True, preserve: Sequence[str] = (), eager: bool = False
+    cases: Mapping[str, Case],
+    *,
+    dim_order: bool = True,
+    preserve: Sequence[str] = (),
+    eager: bool = False,
+    place: Path | None = None,
 ) -> Lowered:
-    """The cases as one program; `dim_order` and `preserve` as in `edge_program`, `eager` as in `Group`."""
+    """The cases as one program; `dim_order` and `preserve` as in `edge_program`, `eager` as in `Group`.
+
+    It is kept in the folder `place`.
+    """
     methods = list(cases.values())
-    program = lower({"forward": methods}, dim_order=dim_order, preserve=preserve)
-    expected = run_eagerly(methods) if eager else HostRuntime(program).run("forward", methods)
+
+    def make() -> tuple[bytes, list[Array]]:
+        program = lower({"forward": methods}, dim_order=dim_order, preserve=preserve)
+        return program, run_eagerly(methods) if eager else HostRuntime(program).run("forward", methods)
+
+    program, expected = make() if place is None else kept.made_once(place, make)
     return Lowered(cases, program, stored_inputs(methods), expected)

@@ -6,7 +6,7 @@ finding one by its name is tested on the way.
 
 import operator
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -16,8 +16,10 @@ import numpy
 from numpy.typing import NDArray
 
 from ethosu_sdk.aot.lowering import acceleration
+from tests.places import ROOT
 
 Array = NDArray[Any]
+LOWERING = tuple((ROOT / "sdk" / "ethosu_sdk" / "aot" / "lowering").glob("*.py"))
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,16 @@ class Case:
         return [
             array.transpose(0, 2, 3, 1) if permute and array.ndim == 4 else array for array in self.inputs
         ]
+
+
+def method(name: str, *options: Any, **more: Any) -> Callable[..., Any]:
+    """torch.NAME of the inputs, then the options."""
+    return lambda torch, *inputs: getattr(torch, name)(*inputs, *options, **more)
+
+
+def functional(name: str, *options: Any, **more: Any) -> Callable[..., Any]:
+    """torch.nn.functional.NAME of the inputs, then the options."""
+    return lambda torch, *inputs: getattr(torch.nn.functional, name)(*inputs, *options, **more)
 
 
 Method = Sequence[Case]

@@ -14,6 +14,7 @@ from ethosu_sdk.aot.vela.capture import parse_summary
 from ethosu_sdk.errors import BuildError, InputError, SdkError, ToolError, UsageError
 from ethosu_sdk.program_options import ProgramOptions
 from ethosu_sdk.targets import parse_target
+from tests.tables import each
 
 TARGET = parse_target("ethos-u55-128")
 
@@ -92,7 +93,7 @@ def test_output_survives_json(tmp_path: Path) -> None:
     assert crossing.from_json(CompileOutput, json.loads(crossing.to_text(output))) == output
 
 
-@pytest.mark.parametrize(
+@each(
     ("change", "error", "words"),
     [
         ({"model": "zoo:nothing"}, UsageError, "zoo has no model"),

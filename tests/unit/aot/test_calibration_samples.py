@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from ethosu_sdk.aot.quantization import calibration_samples
+from tests.tables import each
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
@@ -12,7 +13,7 @@ pytestmark = pytest.mark.torch
 RAMP = torch.linspace(-1, 1, 32).view(1, 32)
 
 
-@pytest.mark.parametrize(
+@each(
     ("example", "samples", "words"),
     [
         (RAMP, [0 * RAMP, 0 * RAMP], "Input 1 is zero in all 2 calibration samples: "),
@@ -41,7 +42,7 @@ def test_what_is_said(example: Any, samples: list[Any], words: str) -> None:
     assert "Give calibration samples like the inputs of the device" in found
 
 
-@pytest.mark.parametrize(
+@each(
     ("example", "samples"),
     [
         (RAMP, [RAMP * 0.6, RAMP * 0.5]),  # a fifth of the range outside on either side: samples differ

@@ -1,4 +1,4 @@
-"""The file of ``--evaluate``: what fits a model, and one sentence for all that does not."""
+"""Arrays from files: those of ``--evaluate``, example inputs and calibration samples."""
 
 import tracemalloc
 from pathlib import Path
@@ -7,9 +7,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from numpy.typing import NDArray
 
 from ethosu_sdk.aot.comparison.evaluation import evaluation_data
+from ethosu_sdk.aot.graph import arrays
 from ethosu_sdk.errors import InputError
+from tests.tables import each
 
 Array = npt.NDArray[Any]
 IMAGE, SCORES, MAP = (
@@ -47,9 +50,12 @@ def test_inputs_labels_and_expected_outputs(tmp_path: Path, name: str, axis: boo
     np.testing.assert_array_equal(np.concatenate([row[0] for row in truths]), expected)
 
 
-def test_one_sample_needs_no_axis(tmp_path: Path) -> None:
+def test_one_sample_needs_no_axis_and_labels_need_class_scores(tmp_path: Path) -> None:
     np.savez(tmp_path / "f.npz", input0=IMAGE)
     assert opened(tmp_path / "f.npz")[0] == 1
+    np.savez(tmp_path / "f.npz", input0=IMAGES, labels=LABELS)
+    with pytest.raises(InputError, match="no class scores"):
+        opened(tmp_path / "f.npz", MAP)
 
 
 BAD: dict[str, tuple[dict[str, Any], str]] = {
@@ -83,7 +89,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("case", BAD)
+@each("case", BAD)
 def test_a_file_that_does_not_fit_is_refused_in_one_sentence(tmp_path: Path, case: str) -> None:
     arrays, words = BAD[case]
     np.savez(tmp_path / "f.npz", **arrays)
@@ -91,12 +97,6 @@ def test_a_file_that_does_not_fit_is_refused_in_one_sentence(tmp_path: Path, cas
         opened(tmp_path / "f.npz")
     assert words in caught.value.message
     assert "\n" not in caught.value.message
-
-
-def test_labels_need_class_scores(tmp_path: Path) -> None:
-    np.savez(tmp_path / "f.npz", input0=IMAGES, labels=LABELS)
-    with pytest.raises(InputError, match="no class scores"):
-        opened(tmp_path / "f.npz", MAP)
 
 
 def test_a_damaged_file_is_refused_where_the_damage_shows(tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ def test_samples_are_read_one_at_a_time(tmp_path: Path) -> None:
     assert peak < images.nbytes / 4
 
 
-@pytest.mark.parametrize(
+@each(
     ("shape", "classes"),
     [
         ((1, 10), (1, 10)),
@@ -139,3 +139,80 @@ def test_samples_are_read_one_at_a_time(tmp_path: Path) -> None:
 )
 def test_which_outputs_can_be_class_scores(shape: tuple[int, ...], classes: tuple[int, int] | None) -> None:
     assert evaluation_data.classification(shape) == classes
+
+
+# --- Reading example inputs and calibration samples from `.npz` files.
+
+WHERE = Path("given.npz")
+
+
+def float_zeros(*shape: int) -> NDArray[np.float32]:
+    return np.zeros(shape, np.float32)
+
+
+def test_inputs_come_in_numeric_order_without_the_outputs_beside_them(tmp_path: Path) -> None:
+    path = tmp_path / "many.npz"
+    np.savez(path, **{f"input{index}": np.int32(index) for index in reversed(range(12))})
+    assert [int(array) for array in arrays.read_inputs(path)] == list(range(12))
+    path = tmp_path / "net.io.npz"
+    np.savez(path, input0=np.int32(4), output0=np.int32(5), output1=np.int32(6))
+    assert [int(array) for array in arrays.read_inputs(path)] == [4]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {},
+        {"input1": float_zeros(1)},
+        {"input0": float_zeros(1), "input2": float_zeros(1)},
+        {"input0": float_zeros(1), "extra": float_zeros(1)},
+        {"input0": np.array([object()])},
+    ],
+    ids=["empty", "no input0", "gap", "other name", "pickled object"],
+)
+def test_wrong_content_is_refused(tmp_path: Path, content: dict[str, NDArray[Any]]) -> None:
+    path = tmp_path / "wrong.npz"
+    np.savez(path, **content)
+    with pytest.raises(InputError, match=r"wrong\.npz"):
+        arrays.read_inputs(path)
+
+
+def test_inputs_are_those_of_the_model_and_equally_many() -> None:
+    examples = [float_zeros(1, 3), np.zeros(2, np.int32)]
+    arrays.check_inputs(examples, examples, WHERE)
+    with pytest.raises(InputError, match="holds 1 inputs, but the model takes 2"):
+        arrays.check_inputs(examples[:1], examples, WHERE)
+    with pytest.raises(InputError, match=r"input1 .* is int64, but the model takes int32"):
+        arrays.check_inputs([examples[0], np.zeros(2, np.int64)], examples, WHERE)
+    with pytest.raises(InputError, match=r"input0 .* has shape \(3,\)"):
+        arrays.check_inputs([float_zeros(3), examples[1]], examples, WHERE)
+    example = float_zeros(1, 3)
+    with pytest.raises(InputError, match="different numbers of samples: 4, 5"):
+        arrays.samples([float_zeros(4, 3), float_zeros(5, 3)], [example, example], WHERE)
+    with pytest.raises(InputError, match="no samples"):
+        arrays.samples([float_zeros(0, 3)], [example], WHERE)
+
+
+@each(
+    ("stack", "example", "count"),
+    [
+        ((1, 3), (1, 3), 1),
+        ((7, 1, 3), (1, 3), 7),
+        ((7, 3), (1, 3), 7),
+        ((7, 2, 3), (2, 3), 7),
+        ((7, 7), (7, 7), 1),
+        ((5,), (), 5),
+    ],
+)
+def test_samples_are_unstacked(stack: tuple[int, ...], example: tuple[int, ...], count: int) -> None:
+    values = np.arange(np.prod(stack), dtype=np.float32).reshape(stack)
+    found = arrays.samples([values], [float_zeros(*example)], WHERE)
+    assert len(found) == count
+    assert all(sample.shape == example for (sample,) in found)
+    np.testing.assert_array_equal(np.concatenate([s.ravel() for (s,) in found]), values.ravel())
+
+
+@pytest.mark.parametrize("stack", [(7, 2), (3,), (7, 1, 1, 3), (2, 4, 3)])
+def test_what_is_no_stack_is_refused(stack: tuple[int, ...]) -> None:
+    with pytest.raises(InputError, match="not a stack"):
+        arrays.samples([float_zeros(*stack)], [float_zeros(1, 3)], WHERE)

@@ -187,14 +187,11 @@ def test_integers_give_the_bits_of_pytorch(form: Form, kind: str, persistent: bo
         np.testing.assert_array_equal(*pair, err_msg=f"step {step}")
 
 
-def test_the_conversions_are_gone() -> None:
+def test_the_conversions_are_gone_also_of_the_cortex_m_backend() -> None:
     program = edge(network(shifted)).exported_program()
     before = _conversions(program)
     integer_state.keep([program])
     assert (before, _conversions(program)) == (4, 2)  # left: the input's first and the window's last
-
-
-def test_the_conversions_of_the_cortex_m_backend_go_too() -> None:
     lowered = cortex_m.replace(edge(network(shifted)), "cortex-m55")
     program = lowered.exported_program()
     names = {operator_name(node) for node in program.graph.nodes if "quantize" in str(node.target)}

@@ -6,6 +6,7 @@ import pytest
 
 from ethosu_sdk.aot import ModelSpec, parse_model_spec, zoo
 from ethosu_sdk.errors import InputError, SdkError, UsageError
+from tests.tables import each
 
 
 @pytest.fixture
@@ -22,12 +23,9 @@ def test_zoo_name(name: str) -> None:
     assert zoo.source(name).is_file()
 
 
-def test_python_file_with_and_without_a_name(model_file: Path) -> None:
+def test_files_with_and_without_a_name(model_file: Path, tmp_path: Path) -> None:
     assert parse_model_spec(str(model_file)) == ModelSpec("python", model_file, None)
     assert parse_model_spec(f"{model_file}:Net") == ModelSpec("python", model_file, "Net")
-
-
-def test_exported_program(tmp_path: Path) -> None:
     path = tmp_path / "net.pt2"
     path.write_bytes(b"")
     assert parse_model_spec(str(path)) == ModelSpec("pt2", path, None)
@@ -46,7 +44,7 @@ def test_output_name_is_safe_in_every_tool(model_file: Path) -> None:
     assert ModelSpec("python", Path("..py"), None).name == "model"
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "error", "words"),
     [
         ("zoo:mobilnet_v2", UsageError, "mobilenet_v2"),

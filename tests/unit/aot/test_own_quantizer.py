@@ -13,8 +13,10 @@ pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 PATH = Path("net.py")
 
 
-def test_a_file_without_one() -> None:
+def test_a_file_without_one_and_a_function_that_returns_something_else() -> None:
     assert find(SimpleNamespace(), PATH) is None
+    with pytest.raises(InputError, match="returned a int, not a Quantizer"):
+        OwnQuantizer(lambda q: 7, PATH).applied(object(), None)
 
 
 @pytest.mark.parametrize("value", [3, "int8", list])
@@ -39,8 +41,3 @@ def test_a_function_that_fails_names_its_line(tmp_path: Path) -> None:
     exec(compile(path.read_text(), str(path), "exec"), namespace)
     with pytest.raises(InputError, match=r"failed at line 4: AttributeError"):
         OwnQuantizer(namespace["quantizer"], path).applied(object(), None)
-
-
-def test_a_function_that_returns_something_else() -> None:
-    with pytest.raises(InputError, match="returned a int, not a Quantizer"):
-        OwnQuantizer(lambda q: 7, PATH).applied(object(), None)

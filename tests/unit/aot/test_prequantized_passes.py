@@ -104,13 +104,10 @@ def test_a_float_bias_becomes_steps_of_the_accumulator(per_channel: bool) -> Non
     )
 
 
-def test_a_bias_that_int32_cannot_hold_stays() -> None:
+def test_biases_that_stay() -> None:
     program, _ = convolution(per_channel=True, bias=[1e4, 0.0], scale=1e-4)  # 1e4 / (0.02 * 1e-6) steps
     module = program.module(check_guards=False)
     assert not prequantized_passes._quantize_biases(module)
-
-
-def test_a_bias_of_a_layer_that_is_not_quantised_stays() -> None:
     import torch
 
     x, weight = torch.ones(1, 3), torch.ones(2, 3)
@@ -142,11 +139,15 @@ def test_dropout_goes_with_the_quantisation_around_it(scale_after: float, left: 
     assert torch.equal(module(x), program.module(check_guards=False)(x))
 
 
-def test_a_graph_without_dropout_is_not_changed() -> None:
+def test_a_program_that_lacks_nothing_is_not_changed() -> None:
     import torch
 
     program = exported(lambda _, x: through(torch.relu(through(x, 0.1)), 0.1), torch.ones(3))
     assert not prequantized_passes._remove_dropout(program.module(check_guards=False))
+    import torch
+
+    program = exported(lambda _, x: x + 1, torch.ones(3))
+    assert prequantized_passes.complete(program, (torch.ones(3),)) is program
 
 
 @pytest.mark.parametrize(
@@ -188,10 +189,3 @@ def test_a_mark_on_a_movement_that_changes_the_scale_is_taken_back() -> None:
     prequantized_passes._mark(permutation, quantized=True)
     assert prequantized_passes._unmark_differing(module)
     assert marked(module) == {"aten.permute.default": False}
-
-
-def test_a_program_that_lacks_nothing_is_the_one_that_was_given() -> None:
-    import torch
-
-    program = exported(lambda _, x: x + 1, torch.ones(3))
-    assert prequantized_passes.complete(program, (torch.ones(3),)) is program

@@ -11,6 +11,7 @@ from ethosu_sdk.aot.model import saved_program
 from ethosu_sdk.aot.model.saved_program import archive, expressions, graph, pickles
 from ethosu_sdk.aot.model.saved_program.finding import UnsafeError
 from ethosu_sdk.errors import InputError
+from tests.tables import each
 
 
 def zipped(*names: str, method: int = zipfile.ZIP_STORED, comment: bytes = b"") -> bytes:
@@ -35,7 +36,7 @@ def two_of_one_name(data: bytes) -> bytes:
     return data.replace(b"net/b", b"net/a")
 
 
-@pytest.mark.parametrize(
+@each(
     ("data", "words"),
     [
         pytest.param(b"", "end record", id="nothing"),
@@ -93,7 +94,7 @@ def test_members_of_other_kinds(names: tuple[str, ...], words: str, tmp_path: Pa
     assert words in caught.value.message
 
 
-@pytest.mark.parametrize(
+@each(
     ("check", "text"),
     [
         *(
@@ -163,7 +164,7 @@ def test_an_expression_that_is_arithmetic(check: Callable[[str], None], text: st
     check(text)
 
 
-@pytest.mark.parametrize(
+@each(
     "program",
     [
         {"metadata": {"as_operator": "torch.os.system"}},
@@ -185,7 +186,7 @@ def test_a_text_of_the_program_that_is_not_plain(program: dict[str, object]) -> 
         graph.check("model.json", program)
 
 
-@pytest.mark.parametrize(
+@each(
     "pickle",
     [
         b"cos\nsystem\n.",

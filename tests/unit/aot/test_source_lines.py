@@ -2,7 +2,6 @@
 
 import importlib
 import sysconfig
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +10,15 @@ import pytest
 from ethosu_sdk.aot import SourceLine
 from ethosu_sdk.aot.graph import source_lines
 from ethosu_sdk.aot.graph.source_lines import SourceFinder
+from tests import installed
+from tests.tables import each
 
 ROOT = Path("/models/mine")
 MODULE = {"a": ("", "mine.Net"), "b": ("block.conv", "torch.nn.modules.conv.Conv2d")}
 
 
 def site(package: str, file: str) -> str:
-    spec = find_spec(package)
-    assert spec is not None
-    assert spec.submodule_search_locations is not None
-    return str(Path(next(iter(spec.submodule_search_locations)), file))
+    return str(installed.folder(package) / file)
 
 
 def trace(*frames: tuple[str, int]) -> str:
@@ -35,7 +33,7 @@ STANDARD = (str(Path(sysconfig.get_path("stdlib"), "functools.py")), 3)
 ZOO = (site("ethosu_sdk", "aot/zoo/unknown_net.py"), 33)
 
 
-@pytest.mark.parametrize(
+@each(
     ("frames", "place"),
     [
         (
@@ -69,7 +67,7 @@ def test_the_innermost_line_of_the_model(
     assert found == SourceLine(*place, "block.conv", "Conv2d", function, package.get(place[0] or ""))
 
 
-@pytest.mark.parametrize(
+@each(
     ("meta", "expected"),
     [
         ({}, None),
@@ -90,27 +88,21 @@ def test_what_torch_did_not_record_is_not_made_up(meta: dict[str, Any], expected
     assert SourceFinder(ROOT).find(meta) == expected
 
 
-def test_the_line_that_constructed_a_module_stands_for_torchs_own() -> None:
+def test_modules_of_torch_and_copies_have_the_line_that_constructed_them() -> None:
     finder = SourceFinder(ROOT, {"block.conv": ("parts/block.py", 3, "Block.__init__")})
     own = {"stack_trace": trace(("/models/mine/net.py", 14), TORCH), "nn_module_stack": MODULE}
     assert finder.find(own) == SourceLine("net.py", 14, "block.conv", "Conv2d", "forward")
     for meta in ({"stack_trace": trace(TORCH, PASS)}, {"stack_trace": trace(PASS)}, {}):
         found = finder.find({**meta, "nn_module_stack": MODULE})
         assert found == SourceLine("parts/block.py", 3, "block.conv", "Conv2d", "Block.__init__")
-
-
-def test_a_model_without_a_folder() -> None:
-    found = SourceFinder(None).find({"stack_trace": trace(("/models/mine/net.py", 2))})
-    assert found == SourceLine("/models/mine/net.py", 2, None, None, "forward")
-
-
-def test_a_copied_module_has_the_line_of_the_module_around_it() -> None:
     finder = SourceFinder(ROOT, {"": ("net.py", 1, None), "encoder": ("net.py", 9, "Net.__init__")})
     for module, place in (("encoder.layers.1.linear1", ("net.py", 9)), ("head", ("net.py", 1))):
         found = finder.find({"nn_module_stack": {"a": (module, "torch.nn.modules.linear.Linear")}})
         assert found is not None
         assert (found.file, found.line) == place
     assert finder.find({"stack_trace": trace(TORCH, PASS)}) is None  # of an unknown module
+    found = SourceFinder(None).find({"stack_trace": trace(("/models/mine/net.py", 2))})
+    assert found == SourceLine("/models/mine/net.py", 2, None, None, "forward")
 
 
 def test_the_function_has_its_class_where_the_file_was_imported(

@@ -1,16 +1,19 @@
-"""A user's own Vela configuration file: what is read from it, what is chosen, what is refused."""
+"""A user's own Vela configuration file and flags: what is read, what is chosen, what is refused."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from ethosu_sdk.aot import resolve_target
-from ethosu_sdk.aot.vela import vela_config
+from ethosu_sdk.aot.vela import vela_config, vela_flags
 from ethosu_sdk.boards import profiles
 from ethosu_sdk.errors import InputError, UsageError
 from ethosu_sdk.program_options import ProgramOptions
 from ethosu_sdk.targets import Target, parse_target
+from tests import installed
+from tests.tables import each
 
 SYSTEM = "[System_Config.Board]\ncore_clock=100e6\naxi0_port=Sram\naxi1_port=OffChipFlash\n"
 OTHER = "[System_Config.Other]\ninherit=System_Config.Board\n"
@@ -38,7 +41,7 @@ def test_names_are_found_and_content_decides_the_stored_name(ini: Path, tmp_path
     assert config.stored_name.endswith(".ini")
 
 
-@pytest.mark.parametrize(
+@each(
     ("content", "words"),
     [
         (b"", "no section [System_Config.NAME]"),
@@ -59,15 +62,29 @@ def test_what_is_no_configuration_file(ini: Path, content: bytes, words: str) ->
     assert "\n" not in caught.value.message
 
 
-def test_a_missing_file(ini: Path) -> None:
+def test_files_that_are_missing_or_beside_a_profile_are_refused(ini: Path) -> None:
     with pytest.raises(InputError, match="there is no file"):
         vela_config.read(ini)
+    ini.write_text(SYSTEM + MODE)
+    with pytest.raises(UsageError, match="--system and --vela-config"):
+        resolve_target(None, None, None, ProgramOptions(system="alif-e8-hp", vela_config=ini))
 
 
-def test_without_a_file_the_table_of_the_family_decides() -> None:
+def test_what_is_not_given_comes_from_the_file_or_the_table(ini: Path) -> None:
     assert resolve_target("ethos-u65-256", None, None, ProgramOptions()) == parse_target("ethos-u65-256")
     with pytest.raises(UsageError, match="does not belong to ethos-u55"):
         resolve_target("ethos-u55-128", "Ethos_U85_SYS_DRAM_Mid", None, ProgramOptions())
+    ini.write_text(SYSTEM + MODE)
+    found = resolve_target("ethos-u55-64", None, None, ProgramOptions(vela_config=ini))
+    assert (found.system_config, found.memory_mode) == ("Board", "Tight")
+    ini.write_text(SYSTEM + OTHER + MODE + "[System_Config.Ethos_U65_High_End]\n")
+    assert (
+        resolve_target("ethos-u65-256", None, None, ProgramOptions(vela_config=ini)).system_config
+        == "Ethos_U65_High_End"
+    )
+    with pytest.raises(UsageError, match="has several system configurations") as caught:
+        resolve_target("ethos-u85-256", None, None, ProgramOptions(vela_config=ini))
+    assert "--system-config, one of: Board, Other, Ethos_U65_High_End" in caught.value.hint
 
 
 def test_given_names_must_be_in_the_file(ini: Path) -> None:
@@ -83,20 +100,6 @@ def test_given_names_must_be_in_the_file(ini: Path) -> None:
     assert "one of: Tight" in caught.value.hint
     with pytest.raises(UsageError, match="unknown target"):
         resolve_target("ethos-u55-65", "Other", "Tight", ProgramOptions(vela_config=ini))
-
-
-def test_what_is_not_given(ini: Path) -> None:
-    ini.write_text(SYSTEM + MODE)
-    found = resolve_target("ethos-u55-64", None, None, ProgramOptions(vela_config=ini))
-    assert (found.system_config, found.memory_mode) == ("Board", "Tight")
-    ini.write_text(SYSTEM + OTHER + MODE + "[System_Config.Ethos_U65_High_End]\n")
-    assert (
-        resolve_target("ethos-u65-256", None, None, ProgramOptions(vela_config=ini)).system_config
-        == "Ethos_U65_High_End"
-    )
-    with pytest.raises(UsageError, match="has several system configurations") as caught:
-        resolve_target("ethos-u85-256", None, None, ProgramOptions(vela_config=ini))
-    assert "--system-config, one of: Board, Other, Ethos_U65_High_End" in caught.value.hint
 
 
 ALIF = ProgramOptions(system="alif-e8-hp")
@@ -151,7 +154,78 @@ def test_a_board_profile_is_compiled_as_its_configuration_file(ini: Path) -> Non
     assert vela_config.of(ProgramOptions()) is None
 
 
-def test_a_board_profile_and_a_configuration_file_exclude_each_other(ini: Path) -> None:
-    ini.write_text(SYSTEM + MODE)
-    with pytest.raises(UsageError, match="--system and --vela-config"):
-        resolve_target(None, None, None, ProgramOptions(system="alif-e8-hp", vela_config=ini))
+# --- Flags that a user adds to Vela's: a whole table, compared with Vela's own.
+
+
+def flags_of_vela() -> set[str]:
+    """The options in Vela's source, read as text: importing it takes a second."""
+    source = (installed.folder("ethosu") / "vela" / "vela.py").read_text(encoding="utf-8")
+    return set(re.findall(r'add_argument\(\s*"(--[a-z0-9-]+)"', source))
+
+
+def test_every_flag_of_vela_is_either_allowed_or_refused() -> None:
+    known = flags_of_vela()
+    assert len(known) > 40
+    deprecated = {
+        "--verbose-packing",
+        "--verbose-tensor-purpose",
+        "--verbose-operators",
+        "--verbose-progress",
+    }
+    deprecated |= {"--show-subgraph-io-summary"}
+    assert set(vela_flags.ALLOWED) | set(vela_flags.REFUSED) == known - deprecated
+    assert not set(vela_flags.ALLOWED) & set(vela_flags.REFUSED)
+
+
+@each(
+    "flag",
+    [
+        "--optimise=Size",
+        "--tensor-allocator=LinearAlloc",
+        "--arena-cache-size=65536",
+        "--max-block-dependency=0",
+        "--disable-chaining",
+        "--experimental-softmax-int16-neg-exp-range=12.5",
+        "--verbose-schedule",
+    ],
+)
+def test_what_may_be_added(flag: str) -> None:
+    vela_flags.check([flag])
+
+
+@each("name", vela_flags.REFUSED)
+def test_what_breaks_the_contract_is_refused_by_name(name: str) -> None:
+    for flag in (name, f"{name}=x"):
+        with pytest.raises(UsageError, match=f"Vela's flag {name} cannot be added: "):
+            vela_flags.check(["--disable-fwd", flag])
+
+
+@each(
+    ("flag", "words"),
+    [
+        ("--nonsense", "Vela has no flag --nonsense"),
+        ("--out=x", "Vela has no flag --out"),  # argparse would take it for --output-dir or --output-format
+        ("--optimise", "takes one of: Size, Performance"),
+        ("--optimise=size", "takes one of: Size, Performance, not 'size'"),
+        ("--arena-cache-size=-1", "takes a whole number, not '-1'"),
+        ("--arena-cache-size=", "takes a whole number"),
+        ("--disable-fwd=1", "takes no value"),
+        ("--experimental-softmax-int16-neg-exp-range=0", "takes a number"),
+        ("--experimental-softmax-int16-neg-exp-range=1e9", "takes a number"),
+        ("--optimise Size", "is not a single flag of Vela"),
+        ("--optimise=Size\n--cop-format=COP2", "is not a single flag of Vela"),
+        ("network.tosa", "is not a single flag of Vela"),
+        ("", "is not a single flag of Vela"),
+        ("-o", "is not a single flag of Vela"),
+    ],
+)
+def test_what_is_refused(flag: str, words: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        vela_flags.check([flag])
+    assert words in caught.value.message
+
+
+def test_the_nearest_flag_is_suggested() -> None:
+    with pytest.raises(UsageError) as caught:
+        vela_flags.check(["--optimize=Size"])
+    assert caught.value.hint.startswith("did you mean '--optimise'?")

@@ -17,7 +17,7 @@ DOCUMENT = ROOT / "docs" / "reference" / "zoo.md"
 PRETRAINED = ("mtcnn_pnet", "mtcnn_rnet", "mtcnn_onet", "crepe_tiny")
 
 
-def test_every_entry_is_whole() -> None:
+def test_every_entry_is_whole_and_says_what_its_weights_are() -> None:
     assert len(set(zoo.names())) == len(zoo.names())
     for entry in zoo.entries():
         source = zoo.source(entry.name).read_text(encoding="utf-8")
@@ -25,9 +25,6 @@ def test_every_entry_is_whole() -> None:
         assert f"zoo:{entry.name}``" in source.split('"""')[1], "the module's docstring names its models"
         assert entry.quantize in ("int8", "int16", "none")
         assert 20 < len(entry.summary) < 120
-
-
-def test_weights_are_called_pretrained_trained_or_random() -> None:
     for entry in zoo.entries():
         words = [word for word in ("random weights", "pretrained", "trained on") if word in entry.summary]
         assert [word.split()[0] for word in words] == [entry.weights] * (entry.weights != "none"), entry.name
@@ -62,7 +59,7 @@ def without(monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
     monkeypatch.setattr(importlib.metadata, "distribution", distribution)
 
 
-def test_a_missing_package_is_one_error_that_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_packages_are_one_error_that_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     without(monkeypatch, "facenet-pytorch")
     with pytest.raises(ToolError) as caught:
         zoo.load("mtcnn_rnet")
@@ -73,9 +70,6 @@ def test_a_missing_package_is_one_error_that_says_what_to_install(monkeypatch: p
     words = caught.value.hint.split()
     assert words[:3] == ["pip", "install", "--no-deps"]
     assert [word.split("==")[0] for word in words[3:]] == ["facenet-pytorch", "scikit-image", "pillow"]
-
-
-def test_only_what_the_model_needs_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     without(monkeypatch, "scikit-image")
     packages.require("zoo:crepe_tiny", zoo.entry("crepe_tiny").needs)
     with pytest.raises(ToolError, match=r"not installed: scikit-image$"):

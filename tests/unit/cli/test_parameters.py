@@ -1,4 +1,4 @@
-"""Option dataclasses as command lines: order, selection, the values that a command gets, and usage errors."""
+"""Command lines: option dataclasses, the values that a command gets, usage errors, and how a command speaks."""
 
 import inspect
 from dataclasses import MISSING, dataclass, field
@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from ethosu_sdk.cli.app import Application
+from ethosu_sdk.cli.invocation import Invocation
 from ethosu_sdk.cli.parameters import Offer, expanded
 from ethosu_sdk.installation.fvp.options import InstallOptions
 from ethosu_sdk.program_options import Option, ProgramOptions, argument, option, row_of, rows
@@ -19,6 +20,7 @@ from ethosu_sdk.steps.evaluate.options import AccuracyOptions
 from ethosu_sdk.steps.profile.options import ProfileOptions
 from ethosu_sdk.steps.run.options import RunOptions
 from ethosu_sdk.sweep.options import SweepOptions
+from tests.tables import each
 
 ALL = (
     *(AccuracyOptions, CompareOptions, CompileOptions, DebugOptions, InstallOptions),
@@ -71,24 +73,26 @@ def loaf(calls: list[Any]) -> Any:
     return command
 
 
-def test_without_options_the_dataclasses_have_their_defaults() -> None:
+def test_options_fill_the_dataclasses_which_have_defaults() -> None:
     code, _, calls = bake("rye.txt", command=loaf)
     assert (code, calls) == (0, [(Path("rye.txt"), Oven(), Dough(), None)])
-
-
-def test_options_fill_the_dataclasses() -> None:
     line = ("--heat", "230", "--racks", "2", "--racks", "3", "--no-light", "--flour", "rye", "--rest", "60")
     code, _, calls = bake("rye.txt", *line, "-o", "out", command=loaf)
     oven = Oven(heat_c=230.0, racks=(2, 3), light=False)
     assert (code, calls) == (0, [(Path("rye.txt"), oven, Dough(flour="rye", rest_s=60.0), Path("out"))])
 
 
-def test_options_are_listed_in_order_and_where_they_are_asked_for() -> None:
+def test_options_are_listed_in_order_and_unknown_rows_refused() -> None:
     names = [*inspect.signature(expanded(loaf([]))).parameters]
     assert names == ["file", "heat_c", "flour", "rest_s", "racks", "output", "no_light"]
 
+    def command(oven: Annotated[Oven, Offer(only=("heat",))]) -> None: ...
 
-@pytest.mark.parametrize(
+    with pytest.raises(AssertionError, match="Oven lacks a row"):
+        expanded(command)
+
+
+@each(
     ("line", "said"),
     [
         (["rye.txt", "--secret", "8"], "No such option"),  # a field that is no row
@@ -115,14 +119,7 @@ def test_a_field_without_a_default_is_an_argument() -> None:
     assert bake("Ada", "--loud", command=named)[2] == [Named("Ada", True)]
 
 
-def test_a_command_that_offers_an_unknown_row_is_refused() -> None:
-    def command(oven: Annotated[Oven, Offer(only=("heat",))]) -> None: ...
-
-    with pytest.raises(AssertionError, match="Oven lacks a row"):
-        expanded(command)
-
-
-@pytest.mark.parametrize("options", ALL)
+@each("options", ALL)
 def test_every_row_can_be_offered(options: type) -> None:
     """Its type is there at run time, its default is among its choices, and its text is a sentence."""
     assert rows(options)
@@ -132,3 +129,14 @@ def test_every_row_can_be_offered(options: type) -> None:
         assert row.help[0].isupper() or row.help.startswith(("input0", "output0")), name
         assert row.help.endswith((".", ")", "…")), name
         assert not row.choices or found.default in (None, MISSING, *row.choices), name
+
+
+# --- How a command speaks, and how the entry point knows before the line is parsed.
+
+
+def test_an_invocation_says_how_a_command_speaks() -> None:
+    reporter = Invocation(json=True, quiet=True).reporter()
+    assert (reporter.as_json, reporter.quiet) == (True, True)
+    assert Invocation.of_line(["run", "x.pte", "--json", "--wrong"]) == Invocation(json=True)
+    assert Invocation.of_line(["--debug"]) == Invocation(debug=True)
+    assert Invocation.of_line(["run", "json", "debug"]) == Invocation()

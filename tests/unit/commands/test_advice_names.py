@@ -2,12 +2,10 @@
 
 import ast
 import dataclasses
-import json
 from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-import pytest
 from msgspec.structs import replace
 
 from ethosu_sdk.readers.advise.facts import Facts
@@ -17,13 +15,13 @@ from ethosu_sdk.records import kinds
 from ethosu_sdk.records.common import Metric
 from ethosu_sdk.records.debug import Comparison, Debug, Layer
 from ethosu_sdk.records.profile import Operation
-from tests.places import ROOT
+from tests.records import example
+from tests.tables import each
 
 Record = dict[str, Any]
 
-EXAMPLES = ROOT / "schemas" / "examples" / "valid"
-PROFILE = kinds.PROFILE.convert(json.loads((EXAMPLES / "profile-digits_cnn.json").read_bytes()))
-DEBUG = kinds.DEBUG.convert(json.loads((EXAMPLES / "debug-wrong-scale.json").read_bytes()))
+PROFILE = kinds.PROFILE.convert(example("profile-digits_cnn"))
+DEBUG = kinds.DEBUG.convert(example("debug-wrong-scale"))
 
 NAMES = (
     "head",
@@ -66,9 +64,9 @@ def _facts(*rows: Record, debug: Debug | None = None) -> Facts:
     return Facts(replace(PROFILE, operations=operations, totals=totals), debugging=debug)
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("kind", REPLACEMENTS)
-@pytest.mark.parametrize("shape", [(1, 8, 1, 1), (1, 8, 2, 2)])
+@each("name", NAMES)
+@each("kind", REPLACEMENTS)
+@each("shape", [(1, 8, 1, 1), (1, 8, 2, 2)])
 def test_replaced_modules(kind: str, name: str, shape: tuple[int, ...]) -> None:
     row = {"reason": "stride <= 3, got [4, 4]", "shapes": {"ofm": shape}}
     lines = REPLACEMENTS[kind].lines(name, [_operation(0, row)])
@@ -76,7 +74,7 @@ def test_replaced_modules(kind: str, name: str, shape: tuple[int, ...]) -> None:
     assert _texts(lines) == {name}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_a_linear_layer_that_becomes_a_convolution(name: str) -> None:
     rows = [
         {"shapes": {"ofm": (4, 4, 8)}},
@@ -90,7 +88,7 @@ def test_a_linear_layer_that_becomes_a_convolution(name: str) -> None:
     assert _texts(advice.code) == {name}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_sixteen_bits(name: str) -> None:
     layers = [
         {"float": {**DISTANCE, "sqnr_db": 40.0}, "source": {"module": f"before {name}"}},
@@ -106,7 +104,7 @@ def test_sixteen_bits(name: str) -> None:
     assert _texts(advice.code) == {f"before {name}", name}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_channels_are_a_comment(name: str) -> None:
     row = {
         **{"kind": "conv", "scheduled": 0, "bound_by": "MAC unit"},

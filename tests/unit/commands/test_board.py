@@ -1,10 +1,27 @@
-"""The one rule by which `build` and `run` choose a board, with simulators that are installed or not."""
+"""The choice of the board with any simulators installed, the memories that its CPU waits for, and what to type
+where a program does not fit.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ethosu_sdk import simulators
-from ethosu_sdk.errors import UsageError
-from ethosu_sdk.steps.shared import board
+from ethosu_sdk.boards import profiles
+from ethosu_sdk.boards.profile import BoardProfile
+from ethosu_sdk.cpu_cycles.waits import LineWaits
+from ethosu_sdk.errors import BuildError, UsageError
+from ethosu_sdk.files import hashing
+from ethosu_sdk.firmware_build import MemoryFitError
+from ethosu_sdk.npu.timing import system_config
+from ethosu_sdk.npu.timing.system_config import SystemConfig
+from ethosu_sdk.steps.shared import board, cpu_waits, memory_advice
+from tests.places import ROOT
+from tests.tables import each
 
 
 @pytest.fixture
@@ -80,3 +97,107 @@ def test_a_board_that_no_installed_simulator_has_is_left_to_qemu_to_ask_for(inst
 def test_an_unknown_board_is_a_usage_error(installed: None) -> None:
     with pytest.raises(UsageError, match="no firmware can be built for board 'corstone-3'"):
         board.for_run("ethos-u85", "corstone-3", "auto")
+
+
+# --- Which memories the CPU waits for, and why it is sometimes not known.
+
+ALIF = profiles.find("alif-e8-hp")
+SIZE = 10_000  # of the code
+
+
+def system(name: str, mode: str) -> SystemConfig:
+    return system_config.system_from_ini(ALIF.vela_ini(), ALIF.ini_source, "ethos-u55", name, mode)
+
+
+@pytest.mark.parametrize(
+    ("name", "mode", "places", "waits"),
+    [
+        ("RTSS_HP_SRAM_MRAM", "Shared_Sram", ("MRAM", "MRAM", "SRAM0"), LineWaits(93.1, 93.1, 34.2)),
+        ("RTSS_HP_SRAM_MRAM", "Sram_Only", ("MRAM", "SRAM0", "SRAM0"), LineWaits(93.1, 34.2, 34.2)),
+        ("RTSS_HP_DTCM_MRAM", "Shared_Sram", ("MRAM", "MRAM", "DTCM"), LineWaits(93.1, 93.1, 0)),
+    ],
+)
+def test_the_memory_mode_says_where_things_lie(
+    name: str, mode: str, places: tuple[str, ...], waits: LineWaits
+) -> None:
+    found = cpu_waits.of_board(ALIF, system(name, mode), SIZE)
+    assert found.names is not None
+    assert (found.names.code, found.names.constants, found.names.arena) == places
+    assert (found.waits, found.reason) == (waits, "")
+    assert found.source.startswith("board profile alif-e8-hp: Alif Semiconductor, ensemble_vela.ini")
+
+
+def test_code_and_programs_without_npu_lie_where_the_board_has_them() -> None:
+    assert cpu_waits.of_board(ALIF, None, SIZE).waits == LineWaits(93.1, 93.1, 34.2)
+    profile = replace(ALIF, cpu=replace(ALIF.cpu, icache_bytes=SIZE))
+    assert cpu_waits.of_board(profile, None, SIZE).waits is not None
+
+
+def with_sram(**facts: object) -> BoardProfile:
+    rows = (replace(row, **facts) if row.name == "SRAM0" else row for row in ALIF.memories)  # type: ignore[arg-type]
+    return replace(ALIF, memories=tuple(rows))
+
+
+@each(
+    ("profile", "words"),
+    [
+        (None, "--system NAME prices a board"),
+        (profiles.find("corstone-300-mps3"), "does not say which memories"),
+        (with_sram(cpu_wait_cycles=None), "how long the CPU waits for SRAM0"),
+        (with_sram(cached=False), "SRAM0 of alif-e8-hp is not cached"),
+        (with_sram(cached=None), "SRAM0 of alif-e8-hp is not cached"),
+        (replace(ALIF, cpu=replace(ALIF.cpu, dcache_bytes=0)), "has no data cache"),
+        (replace(ALIF, cpu=replace(ALIF.cpu, icache_bytes=0)), "has no instruction cache"),
+        (replace(ALIF, cpu=replace(ALIF.cpu, icache_bytes=SIZE - 1)), "does not stay in the 9,999 bytes"),
+    ],
+)
+def test_what_is_not_known_is_named(profile: BoardProfile | None, words: str) -> None:
+    found = cpu_waits.of_board(profile, None, SIZE)
+    assert (found.names, found.waits) == (None, None)
+    assert words in found.reason
+
+
+# --- What to type when a program does not fit its memory: a record that is none says nothing, and stops nothing.
+
+EXAMPLE = ROOT / "schemas" / "examples" / "valid" / "compile-add.json"
+MODE = "Shared_Sram"
+
+Record = dict[str, Any]
+
+
+def _hint(folder: Path, change: Callable[[Record], object], *, less_scratch: bool = True) -> str:
+    """The hint for a program whose record went through `change`; `less_scratch` would make it fit."""
+    program = folder / "add.pte"
+    program.write_bytes(b"a program")
+    record = json.loads(EXAMPLE.read_text(encoding="utf-8"))
+    record["model"]["sha256"] = hashing.sha256_file(program)
+    change(record)
+    (folder / "add.compile.json").write_text(json.dumps(record), encoding="utf-8")
+    with pytest.raises(BuildError) as caught, memory_advice.added(program, compiled_here=False):
+        raise MemoryFitError("too large", "", mode=MODE, less_scratch=less_scratch)
+    return caught.value.hint
+
+
+def test_the_record_tells_how_to_compile_again(tmp_path: Path) -> None:
+    hint = _hint(tmp_path, lambda record: None)
+    assert "try: ethosu-sdk compile zoo:add --target ethos-u55-128" in hint
+    assert f"--memory-mode {MODE}" in hint
+    assert "--optimise=Size" in hint
+    assert "--optimise=Size" not in _hint(tmp_path, lambda record: None, less_scratch=False)
+
+
+@each(
+    "change",
+    [
+        lambda record: record.update(model=[]),
+        lambda record: record.update(options=None),
+        lambda record: record["options"].update(vela_flags=3),
+        lambda record: record["target"].update(npu=[]),
+        lambda record: record.update(source=3),
+        lambda record: record.update(source=f"{'a' * 300}.py"),
+        lambda record: record["provenance"].update(inputs="text"),
+    ],
+    ids=["model", "options", "flags", "target", "source", "name", "inputs"],
+)
+def test_a_forged_record_tells_nothing(change: Callable[[Record], object], tmp_path: Path) -> None:
+    assert "compile" not in _hint(tmp_path, change)

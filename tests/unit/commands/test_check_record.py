@@ -1,6 +1,5 @@
 """The check in a compilation's record: statuses, words and exit codes, from figures made by hand."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +11,9 @@ from ethosu_sdk.aot.comparison.distance import distance
 from ethosu_sdk.errors import InputError, VerdictError
 from ethosu_sdk.steps.compile import check_record
 from ethosu_sdk.steps.compile.check_record import Checked
-from tests.places import ROOT
+from tests.records import example
 
-EXAMPLE = json.loads((ROOT / "schemas" / "examples" / "valid" / "compile-add.json").read_bytes())
+EXAMPLE = example("compile-add")
 VALUES = np.linspace(-8, 8, 33, dtype=np.float32)
 SOURCE = aot.SourceLine("net.py", 12, "block.conv", "Conv2d")
 
@@ -60,14 +59,11 @@ def test_outputs_that_rounding_does_not_explain_are_a_missed_verdict_with_the_pl
     assert caught.value.recorded
 
 
-def test_a_program_that_does_not_run_is_refused() -> None:
+def test_what_does_not_run_is_refused_or_warned_of() -> None:
     made = record(Checked(failure=InputError("delegate 0 returned one output, the program has two")))
     assert made["status"] == made["check"]["status"] == "fail"
     with pytest.raises(InputError, match="does not run: delegate 0 returned one output"):
         check_record.raise_if_failed(made, recorded=False)
-
-
-def test_what_could_not_be_executed_warns_and_passes() -> None:
     made = record(Checked(unavailable="there is no g++"))
     assert made["status"] == "pass"
     assert made["check"] == {"status": "unavailable", "reason": "there is no g++"}

@@ -7,10 +7,7 @@ import pytest
 
 from ethosu_sdk.readers.compare import dimensions
 from ethosu_sdk.records import kinds
-from tests.places import ROOT
 from tests.records import example
-
-EXAMPLES = ROOT / "schemas" / "examples" / "valid"
 
 
 def _differing(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
@@ -18,7 +15,7 @@ def _differing(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
     return [row.name for row in found if row.differs]
 
 
-def test_memories_that_cycles_are_for_are_a_dimension() -> None:
+def test_memories_and_systems_that_cycles_are_for_are_a_dimension() -> None:
     timed = example("run-in-pieces")
     plain = copy.deepcopy(timed)
     del plain["npu"]["memory_timing"]
@@ -27,10 +24,7 @@ def test_memories_that_cycles_are_for_are_a_dimension() -> None:
     slower = copy.deepcopy(timed)
     slower["npu"]["memory_timing"]["interfaces"][0]["read_latency_cycles"] += 1
     assert _differing(timed, slower) == ["memory_timing"]
-
-
-def test_a_system_of_the_users_is_a_dimension() -> None:
-    """What stands in for an unknown system is not the system of the same name that a program was compiled for."""
+    # What stands in for an unknown system is not the system of the same name that a program was compiled for.
     plain = example("run-ds_cnn")
     stands_in, slower, renamed = (copy.deepcopy(plain) for _ in range(3))
     stands_in["priced"]["compiled_for"] = False

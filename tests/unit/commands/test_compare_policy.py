@@ -4,16 +4,16 @@ import math
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings, strategies as st
+from hypothesis import HealthCheck, example as hypothesis_example, given, settings, strategies as st
 
 from ethosu_sdk.errors import InputError, UsageError
 from ethosu_sdk.files import toml_lines
 from ethosu_sdk.readers.compare import dimensions, metrics, policy, verdict
 from ethosu_sdk.readers.compare.metrics import Metric
 from ethosu_sdk.records import kinds
-from tests.places import ROOT
+from tests.records import example
+from tests.tables import each
 
-EXAMPLES = ROOT / "schemas" / "examples" / "valid"
 WRONG = {
     "unknown table": ("[metrcs]\n", 1, "did you mean 'metrics'"),
     "unknown member": (
@@ -67,7 +67,7 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("name", WRONG)
+@each("name", WRONG)
 def test_what_no_policy_can_say_is_refused_with_its_line(name: str, tmp_path: Path) -> None:
     text, line, said = WRONG[name]
     path = tmp_path / "policy.toml"
@@ -79,7 +79,7 @@ def test_what_no_policy_can_say_is_refused_with_its_line(name: str, tmp_path: Pa
     assert said in message
 
 
-@pytest.mark.parametrize(
+@each(
     ("content", "said"),
     [
         (b"\xff", "not UTF-8"),
@@ -99,7 +99,7 @@ def test_damaged_files_are_refused(content: bytes, said: str, tmp_path: Path) ->
         policy.load(path)
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.text(max_size=300)
     | st.lists(
@@ -110,8 +110,8 @@ def test_damaged_files_are_refused(content: bytes, said: str, tmp_path: Path) ->
         max_size=40,
     ).map("".join)
 )
-@example("allow = [[]]")
-@example("metrics = {'npu.*' = {better = 'equal'}}")
+@hypothesis_example("allow = [[]]")
+@hypothesis_example("metrics = {'npu.*' = {better = 'equal'}}")
 def test_any_text_is_a_policy_or_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "policy.toml"
     path.write_text(text, encoding="utf-8")
@@ -152,7 +152,6 @@ def test_later_rules_add_to_earlier_ones(tmp_path: Path) -> None:
 
 def test_the_default_policy_names_every_figure() -> None:
     """A figure that only the first row fits could not be told from one that is misspelt."""
-    import json
 
     names = [name for name, _ in policy.default().rules if name != "*"]
     examples = {
@@ -162,7 +161,7 @@ def test_the_default_policy_names_every_figure() -> None:
     }
     examples |= {"build-ds_cnn": "build", "run-softmax-cpu-only": "run", "compile-ds_cnn": "compile"}
     for file, kind in examples.items():
-        record = json.loads((EXAMPLES / f"{file}.json").read_text(encoding="utf-8"))
+        record = example(f"{file}")
         for name in metrics.of({kind: kinds.content(record)}):
             assert any(policy.fnmatchcase(name, pattern) for pattern in names), name
 

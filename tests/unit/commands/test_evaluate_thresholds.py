@@ -10,6 +10,7 @@ from ethosu_sdk.errors import InputError, UsageError
 from ethosu_sdk.evidence.accuracy import Comparison, Top1
 from ethosu_sdk.steps.evaluate import evaluate_command
 from ethosu_sdk.steps.evaluate.thresholds import PairResult, judge, parse
+from tests.tables import each
 
 
 def distance(reference: str, candidate: str, left: Sequence[float], right: Sequence[float]) -> PairResult:
@@ -33,7 +34,7 @@ DISTANCES = [
 SHARES = [right("float", 9), right("quantised", 8), right("executed", 7)]
 
 
-@pytest.mark.parametrize(
+@each(
     ("option", "text", "passes"),
     [
         ("--min-sqnr", "20", True),
@@ -84,7 +85,7 @@ def test_what_is_equal_meets_every_ratio_and_what_is_not_known_meets_none() -> N
     assert not check.passed
 
 
-@pytest.mark.parametrize(
+@each(
     ("option", "text", "words"),
     [
         ("--min-top1", "95", "0 to 1"),

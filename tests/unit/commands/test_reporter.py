@@ -14,7 +14,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return now
 
 
-def test_steps_that_took_long_get_a_line(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
+def test_steps_that_end_after_long_get_a_line(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
     with Reporter().stage("compiling [bold]net.py[/bold]") as step:
         for name, seconds in (
             ("import", 2.9),
@@ -27,8 +27,6 @@ def test_steps_that_took_long_get_a_line(clock: list[float], capsys: pytest.Capt
     err = capsys.readouterr().err
     assert err.splitlines() == ["·   export (3.0 s)", "·   lower (4.5 s)", "· compiling net.py (10.4 s)"]
 
-
-def test_a_step_that_fails_leaves_no_line(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
     def fail() -> None:
         with Reporter().stage("compiling") as step:
             step("lower")

@@ -1,44 +1,47 @@
-"""Facts of a run's folder: what cannot be known has a reason, and whoever reads the records refuses damaged ones."""
+"""Facts of a run's folder, temporary files in it, and places in the model."""
 
-import json
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
 from ethosu_sdk import pte
+from ethosu_sdk.console.reporter import Reporter
+from ethosu_sdk.errors import InputError
+from ethosu_sdk.files import writing
 from ethosu_sdk.records import kinds
+from ethosu_sdk.records.common import SourceLine
 from ethosu_sdk.records.profile import Delegate, Traffic
+from ethosu_sdk.results import source_place
 from ethosu_sdk.results.run_facts import Lifetime, Lifetimes, RunFacts
+from ethosu_sdk.steps.compile import check, compile_command
+from ethosu_sdk.steps.compile.options import CompileOptions
+from ethosu_sdk.steps.debug import debug_command
+from ethosu_sdk.steps.debug.options import DebugOptions
 from ethosu_sdk.steps.run_facts import gathering, lifetimes, profiles, programs
-from tests.places import GOLDEN_PTE, ROOT
+from tests.places import GOLDEN_PTE
+from tests.records import EXAMPLES, example
+from tests.tables import each
 
-EXAMPLES = ROOT / "schemas" / "examples" / "valid"
 COMMANDS = Traffic(memory="Sram", port=0, direction="read", kind="commands", beats=0, bytes=0)
 
 
 def lay(folder: Path, **records: str) -> Path:
     """A folder with examples of records: file name without .json → example."""
-    for name, example in records.items():
-        (folder / f"{name}.json").write_bytes((EXAMPLES / f"{example}.json").read_bytes())
+    for name, source in records.items():
+        (folder / f"{name}.json").write_bytes((EXAMPLES / f"{source}.json").read_bytes())
     return folder
 
 
-def test_what_holds_no_run_needs_no_profile(tmp_path: Path) -> None:
+def test_a_run_without_its_own_profile_has_a_reason(tmp_path: Path) -> None:
     record = lay(tmp_path, profile="profile-digits_cnn") / "profile.json"
     assert profiles.missing([tmp_path, record, tmp_path / "none"]) == {}
     assert gathering.of(tmp_path) == RunFacts()
-
-
-def test_a_run_without_its_program_has_a_reason(tmp_path: Path) -> None:
-    lay(tmp_path, run="run-ds_cnn")
-    (found,) = profiles.missing([tmp_path]).values()
+    alone = lay(writing.make_directory(tmp_path / "alone"), run="run-ds_cnn")
+    (found,) = profiles.missing([alone]).values()
     assert found.record is None
     assert "is not in" in found.reason
-    assert gathering.of(tmp_path) == RunFacts(found)
-
-
-def test_a_profile_of_another_run_does_not_count(tmp_path: Path) -> None:
+    assert gathering.of(alone) == RunFacts(found)
     lay(tmp_path, run="run-ds_cnn", profile="profile-digits_cnn")
     assert list(profiles.missing([tmp_path])) == [tmp_path]
 
@@ -51,7 +54,7 @@ def test_damaged_records_are_left_to_their_readers(damaged: str, tmp_path: Path)
     assert gathering.of(tmp_path).program is None
 
 
-def test_bytes_that_two_lifetimes_share_count_once() -> None:
+def test_lifetimes_and_flows() -> None:
     rows = [
         Lifetime(1, 0, 16, -1, 1, None, "input"),
         Lifetime(1, 8, 32, 1, 2, 0),
@@ -60,10 +63,7 @@ def test_bytes_that_two_lifetimes_share_count_once() -> None:
     found = Lifetimes(0, 1, 64, rows, 3)
     assert found.live_bytes(1) == [16, 32, 24]
     assert found.live_bytes(2) == [64, 64, 64]
-
-
-def test_the_flow_of_a_sum() -> None:
-    """x + x is one operation, which reads the input and writes the output."""
+    # x + x is one operation, which reads the input and writes the output.
     flow = lifetimes.of(pte.read(GOLDEN_PTE / "add_u55.pte")).flows[0]
     assert (flow.edges, flow.inputs, flow.outputs) == ((), ((0,),), ((0,),))
 
@@ -75,7 +75,7 @@ def test_the_program_tells_its_modes_and_steps(name: str, step: int | None) -> N
         Delegate(index=index, calls=1, cycles=(), commands=COMMANDS)
         for index in range(len(program.plan().delegates))
     )
-    profile = kinds.PROFILE.convert(json.loads((EXAMPLES / "profile-digits_cnn.json").read_bytes()))
+    profile = kinds.PROFILE.convert(example("profile-digits_cnn"))
     found = programs.of(program, replace(profile, delegates=delegates))
     target = program.target()
     assert target is not None
@@ -85,3 +85,67 @@ def test_the_program_tells_its_modes_and_steps(name: str, step: int | None) -> N
     known = lifetimes.of(program).lifetimes
     assert known is not None
     assert max(known.live_bytes(1)) <= known.arena_bytes
+
+
+# --- Large temporary files lie in the folder of results: what a killed command left there goes with the next one.
+
+
+def _abandoned(folder: Path, name: str) -> Path:
+    left = writing.make_directory(folder / name)
+    (left / "values.npy").write_bytes(b"large")
+    return left
+
+
+def test_of_the_check_of_compile(tmp_path: Path) -> None:
+    left = _abandoned(tmp_path, ".check-dead")
+    with check.prepared(True, tmp_path, Reporter(quiet=True)) as wanted:
+        assert wanted is not None
+        assert [wanted.folder] == list(tmp_path.resolve().iterdir())
+    assert not left.exists()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_of_debug(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_arguments: object, **_options: object) -> Path:
+        (own,) = tmp_path.iterdir()
+        assert own != left
+        raise InputError("nothing is compiled here")
+
+    left = _abandoned(tmp_path, ".debug-dead")
+    monkeypatch.setattr(compile_command, "compile_model", refuse)
+    with pytest.raises(InputError, match="nothing is compiled here"):
+        debug_command.debug("zoo:add", CompileOptions(), DebugOptions(), tmp_path, Reporter(quiet=True))
+    assert not left.exists()
+    assert list(tmp_path.iterdir()) == []
+
+
+# --- Where in the model something is, as the tables name it.
+
+FILE, NUMBER = "net.py", 12
+
+
+@each(
+    ("source", "short", "whole"),
+    [
+        pytest.param(
+            SourceLine(file=FILE, line=NUMBER, function="Net.forward", module="head"),
+            "head",
+            "net.py:12 in Net.forward (head)",
+            id="all",
+        ),
+        pytest.param(
+            SourceLine(file=FILE, line=NUMBER, module="head"), "head", "net.py:12 (head)", id="both"
+        ),
+        pytest.param(SourceLine(file=FILE, line=NUMBER), "net.py:12", "net.py:12", id="line"),
+        pytest.param(SourceLine(module="head"), "head", "head", id="module"),
+        pytest.param(
+            SourceLine(file=FILE, line=NUMBER, module=""), "net.py:12", "net.py:12", id="the model itself"
+        ),
+        pytest.param(SourceLine(module=""), "", "", id="the model itself, no line"),
+        pytest.param(SourceLine(), "", "", id="nothing"),
+        pytest.param(None, "", "", id="no source"),
+    ],
+)
+def test_what_is_known(source: SourceLine | None, short: str, whole: str) -> None:
+    assert source_place.module_or_line(source) == short
+    assert source_place.place(source) == whole

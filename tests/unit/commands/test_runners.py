@@ -11,6 +11,7 @@ from ethosu_sdk import simulators
 from ethosu_sdk.errors import UsageError
 from ethosu_sdk.steps.run import firmware, host, prebuilt, runners, second_opinion
 from ethosu_sdk.steps.run.options import RUNTIMES, SIMULATORS, RunOptions
+from tests.tables import each
 
 NPU = "ethos-u55"
 
@@ -21,7 +22,7 @@ def installed(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -
     monkeypatch.setattr(simulators, "is_installed", lambda name, *_: name == request.param)
 
 
-@pytest.mark.parametrize(("simulator", "runtime"), list(itertools.product(SIMULATORS, RUNTIMES)))
+@each(("simulator", "runtime"), list(itertools.product(SIMULATORS, RUNTIMES)))
 def test_every_choice_has_a_runner(simulator: str, runtime: str) -> None:
     options = RunOptions(simulator=simulator, runtime=runtime)
     assert any(simulator in row.simulators and runtime in row.runtimes for row in runners.RUNNERS)
@@ -44,7 +45,7 @@ def test_every_refusal_is_about_an_option() -> None:
     assert all(refusal.option in known for row in runners.RUNNERS for refusal in row.refusals)
 
 
-@pytest.mark.parametrize(
+@each(
     ("options", "message"),
     [
         ({"simulator": "qemuu"}, "unknown simulator 'qemuu'"),

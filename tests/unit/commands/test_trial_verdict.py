@@ -9,6 +9,7 @@ from ethosu_sdk.records.advice import CandidateKind, OutputsState, TrialState
 from ethosu_sdk.results import trial_verdict
 from ethosu_sdk.results.trials import Candidate, Distance, Measured, Outcome
 from ethosu_sdk.steps.trials import measuring
+from tests.tables import each
 
 _EXACT = Distance(10, 0, 40.0)
 _EQUAL = Distance(10, 10, math.inf)
@@ -43,7 +44,7 @@ def outcome(
     return Outcome(candidate, after, changed, Distance(10, 0, sqnr_db), reason="" if after else "no")
 
 
-@pytest.mark.parametrize(
+@each(
     ("before", "after", "sqnr_db", "state"),
     [
         pytest.param(measured(), measured(npu=900), 40, "better", id="saves 5 %"),
@@ -76,7 +77,7 @@ def test_states(before: Measured, after: Measured, sqnr_db: float, state: TrialS
     assert trial_verdict.state(before, _EXACT, outcome(after, sqnr_db)) == state
 
 
-@pytest.mark.parametrize(
+@each(
     ("row", "state"),
     [
         (outcome(measured(), changed=_EQUAL), "equal"),
@@ -91,14 +92,17 @@ def test_outputs(row: Outcome, state: OutputsState) -> None:
     assert trial_verdict.outputs_state(_EXACT, row) == state
 
 
-def test_a_noisy_program_is_no_excuse() -> None:
+def test_noise_and_infinite_elements_are_no_excuse() -> None:
     """A program of 15 dB that keeps them is as it was; one that loses more breaks."""
     exact = Distance(10, 0, 15.0)
     assert trial_verdict.outputs_state(exact, outcome(measured(), 15.0)) == "close"
     assert trial_verdict.outputs_state(exact, outcome(measured(), 10.0)) == "broken"
+    own = [np.array([-np.inf, 1.0, 2.0], np.float32)]
+    assert measuring.distance(own, [np.zeros(3, np.float32)]).equal == 0
+    assert measuring.distance(own, own).equal == 3
 
 
-def test_what_is_combined() -> None:
+def test_what_is_worth_combining() -> None:
     """Changes of the program that save something and cost no accuracy: no weights, no other NPU, no lossy ones."""
     fine = [outcome(measured(npu=500), name="best"), outcome(measured(npu=800), name="good")]
     others = [
@@ -112,10 +116,7 @@ def test_what_is_combined() -> None:
     found = trial_verdict.combinable(measured(), _EXACT, [*others, fine[1], fine[0]])
     assert [row.candidate.name for row in found] == ["best", "good"]
     assert trial_verdict.combinable(measured(), _EXACT, others) == []
-
-
-def test_one_more_change_must_be_worth_it() -> None:
-    """1,000 NPU and 1,000 CPU cycles: a thousandth of 2,000 is the least that counts."""
+    # 1,000 NPU and 1,000 CPU cycles: a thousandth of 2,000 is the least that counts.
     best = outcome(measured(), name="best")
     assert trial_verdict.is_better(measured(), best, outcome(measured(npu=998)))
     assert not trial_verdict.is_better(measured(), best, outcome(measured(npu=999)))
@@ -149,9 +150,3 @@ def test_outputs_that_lose_values_are_broken(candidate: np.ndarray) -> None:
     result = Outcome(Candidate("a", "program", "a"), measured(npu=900), changed, changed)
     assert trial_verdict.state(measured(), _EXACT, result) == "broken"
     assert trial_verdict.combinable(measured(), _EXACT, [result]) == []
-
-
-def test_an_infinite_element_makes_no_others_equal() -> None:
-    own = [np.array([-np.inf, 1.0, 2.0], np.float32)]
-    assert measuring.distance(own, [np.zeros(3, np.float32)]).equal == 0
-    assert measuring.distance(own, own).equal == 3

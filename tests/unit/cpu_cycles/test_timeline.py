@@ -1,13 +1,14 @@
-"""From segments to what the processor did, part by part."""
-
-from __future__ import annotations
+"""What the processor did, part by part; its waits for memory; the registers of instructions."""
 
 import numpy as np
 import pytest
 
 from ethosu_sdk.cpu_cycles.blocks import Block
 from ethosu_sdk.cpu_cycles.counts import BlockCounts, Segment
+from ethosu_sdk.cpu_cycles.pipeline.operands import FLAGS, P0, Operands, operands_of
 from ethosu_sdk.cpu_cycles.timeline import Span, spans
+from ethosu_sdk.cpu_cycles.waits import LineWaits, Moved, wait_cycles
+from tests.tables import each
 
 NOP, WFI, WFE, STOP = b"\x00\xbf", b"\x30\xbf", b"\x20\xbf", b"\xfe\xe7"  # Armv8-M ARM, T1
 
@@ -61,11 +62,14 @@ def test_an_inference_with_a_kernel_and_a_delegate() -> None:
     assert [row.cycles for row in found] == [(n + 1) / 2 for n in range(len(names))]
 
 
-def test_the_clocks_interrupt_in_the_npus_returns_to_it() -> None:
+def test_waits_and_interrupts_within_interrupts() -> None:
     names = ["", "operator", "wait", "interrupt", "clock", "back", "back", "driver_stop"]
     counts = counts_of([(name, {0: 1}) for name in names], (NOP,))
     parts = [row.part for row in spans(counts, [1.0])]
     assert parts == ["start_up", "runtime", "wait", "interrupt", "clock", "interrupt", "wait", "driver_stop"]
+    codes = (NOP, NOP + WFI, NOP + WFE, STOP, STOP + NOP)
+    counts = counts_of([("", dict.fromkeys(range(5), 1000))], codes)
+    assert spans(counts, [2.0] * 5) == [Span(None, "start_up", 3000, 4000.0)]
 
 
 POLL = bytes.fromhex("00bf 9369 002b fbd0")  # nop; ldr r3, [r2, #24]; cmp r3, #0; beq to the nop
@@ -80,7 +84,76 @@ def test_polling_is_waiting(code: bytes, works: bool) -> None:
     assert counts.works().tolist() == [works]
 
 
-def test_waiting_costs_nothing() -> None:
-    codes = (NOP, NOP + WFI, NOP + WFE, STOP, STOP + NOP)
-    counts = counts_of([("", dict.fromkeys(range(5), 1000))], codes)
-    assert spans(counts, [2.0] * 5) == [Span(None, "start_up", 3000, 4000.0)]
+# --- Waits for memory, against arithmetic by hand.
+
+WORK = (Moved(constant_bytes=100, arena_bytes=64), Moved(code_bytes=33, arena_bytes=32))
+
+
+def test_each_line_is_moved_once_and_tightly_coupled_memory_never_waits() -> None:
+    assert wait_cycles(WORK, LineWaits()) == 0
+    assert wait_cycles(WORK, LineWaits(code=7, constants=18, arena=5)) == 2 * 7 + 4 * 18 + (2 + 1) * 5
+    assert wait_cycles(WORK, LineWaits(arena=5)) == 3 * 5
+
+
+def test_code_is_fetched_where_it_first_runs_in_an_inference() -> None:
+    """Blocks of 64, 32 and 4 bytes; the second lies in the first, the third in two lines. What ran before the
+    inference, in the clock's interrupt, or while the firmware reports, does not count."""
+    places = ((0x1000, 64), (0x1020, 32), (0x203E, 4))
+    blocks = tuple(Block(start, start + size, size // 2, bytes(size), 3) for start, size in places)
+    ran = [("", [0]), ("operator", [1]), ("clock", [0, 2]), ("back", []), ("kernel", [0, 2]), ("report", [2])]
+    ran += [("runtime", [0]), ("end", [1])]
+    segments = tuple(
+        Segment(name, np.array(places, np.int64), np.ones(len(places), np.int64)) for name, places in ran
+    )
+    found = spans(BlockCounts(blocks, segments), [1.0] * len(blocks))
+    assert [row.code_bytes for row in found] == [0, 32, 0, 0, 32 + 64, 0, 0, 0]
+
+
+# --- Registers of instructions, by the architecture: Armv8-M Architecture Reference Manual (DDI 0553).
+
+Q = {number: tuple(range(32 + 4 * number, 36 + 4 * number)) for number in range(8)}
+SP, LR, PC = 13, 14, 15
+
+CASES = {
+    "add.w r0, r1, r2": Operands(written=(0,), values=(1, 2)),
+    "adds r0, r1, #3": Operands(written=(0, FLAGS), values=(1,)),
+    "adds r0, #4": Operands(written=(0, FLAGS), values=(0,)),  # the first operand is also the result
+    "add r0, r1": Operands(written=(0,), values=(1, 0)),
+    "movs r0, #4": Operands(written=(0, FLAGS)),
+    "movt r0, #4": Operands(written=(0,), values=(0,)),  # keeps the low half
+    "cmp r0, r1": Operands(written=(FLAGS,), values=(0, 1)),
+    "beq #-20": Operands(values=(FLAGS,)),
+    "bx lr": Operands(values=(LR,)),
+    "eor.w r1, r2, r0, lsl #3": Operands(written=(1,), values=(2, 0), shifted=(0,)),
+    "mla r3, r6, r2, r7": Operands(written=(3,), values=(6, 2), accumulators=(7,)),
+    "smull r0, r1, r2, r3": Operands(written=(0, 1), values=(2, 3)),
+    "smlal r0, r1, r2, r3": Operands(written=(0, 1), values=(2, 3), accumulators=(0, 1)),
+    "ldr r0, [r1, r2, lsl #2]": Operands(written=(0,), addresses=(1, 2)),
+    "ldr r0, [r1], #4": Operands(written=(0,), bases=(1,), addresses=(1,)),
+    "ldrd r0, r1, [r2, #8]!": Operands(written=(0, 1), bases=(2,), addresses=(2,)),
+    "ldr r0, [pc, #8]": Operands(written=(0,), addresses=(PC,)),
+    "str r0, [r1, #4]": Operands(addresses=(1,), stored=(0,)),
+    "push {r4, r5, lr}": Operands(bases=(SP,), addresses=(SP,), stored=(4, 5, LR)),
+    "pop {r4, pc}": Operands(written=(4, PC), bases=(SP,), addresses=(SP,)),
+    "ldm r0!, {r1, r2}": Operands(written=(1, 2), bases=(0,), addresses=(0,)),
+    "vldrb.u8 q1, [r1], #16": Operands(written=Q[1], bases=(1,), addresses=(1,)),
+    "vldrw.u32 q0, [r1, q2]": Operands(written=Q[0], addresses=(1, *Q[2])),  # a gather
+    "vstrw.32 q1, [r2]": Operands(addresses=(2,), stored=Q[1]),
+    "vmlava.s8 r4, q0, q1": Operands(written=(4,), values=Q[0] + Q[1], accumulators=(4,)),
+    "vaddva.s8 r4, q0": Operands(written=(4,), values=Q[0], accumulators=(4,)),
+    "vaddv.s8 r4, q0": Operands(written=(4,), values=Q[0]),
+    "vfma.f32 q0, q1, q2": Operands(written=Q[0], values=Q[1] + Q[2], accumulators=Q[0]),
+    "vmovnb.i32 q0, q1": Operands(written=Q[0], values=Q[1] + Q[0]),  # keeps the other half of each lane
+    "vmov r0, r1, d0": Operands(written=(0, 1), values=(32, 33)),
+    "vmov s3, r0": Operands(written=(35,), values=(0,)),  # the last lane of q0
+    "vcmp.s32 gt, q2, r0": Operands(written=(P0,), values=(*Q[2], 0)),
+    "vpsel q0, q1, q2": Operands(written=Q[0], values=(*Q[1], *Q[2], P0)),
+    "dls lr, r3": Operands(written=(LR,), values=(3,)),
+    "nop": Operands(),
+    "": Operands(),
+}
+
+
+@each(("text", "expected"), CASES.items())
+def test_operands_are_the_architectures(text: str, expected: Operands) -> None:
+    assert operands_of(text) == expected

@@ -1,4 +1,4 @@
-"""What is done to files and folders around CMake and Ninja, which stand-ins replace here."""
+"""Builds: files around CMake and Ninja, which stand-ins replace here, build trees, keys and stamps."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ethosu_sdk import proc, tools
+from ethosu_sdk import cache as sdk_cache, proc, tools
 from ethosu_sdk.errors import BuildError, ToolError
-from ethosu_sdk.firmware_build import cmake
+from ethosu_sdk.firmware_build import build_tree, cache, cmake, generate
 from ethosu_sdk.firmware_build.cmake import Configuration, Toolchain
 
 SOURCES = {"CMakeLists.txt": b"project", "app/main.cpp": b"main"}
@@ -123,3 +123,115 @@ def test_missing_flatbuffers_headers_are_named(monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(ToolError, match="FlatBuffers") as caught:
         cmake.find_toolchain()
     assert "libflatbuffers-dev" in caught.value.hint
+
+
+# --- A build tree is used again only if it is as it was left.
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    folder = tmp_path / "build"
+    (folder / "objects" / "app").mkdir(parents=True)
+    (folder / "objects" / "app" / "main.obj").write_bytes(b"object")
+    (folder / "objects" / ".ninja_log").write_text("then")
+    build_tree.close_tree(folder)
+    sdk_cache.take_notes()
+    return folder
+
+
+def test_a_tree_that_nobody_touched_is_kept_and_open_until_it_is_closed(tree: Path) -> None:
+    (tree / "objects" / ".ninja_log").write_text("now")
+    build_tree.open_tree(tree)
+    assert (tree / "objects" / "app" / "main.obj").is_file()
+    build_tree.open_tree(tree)  # nobody closed it: it may be half done
+    assert not tree.exists()
+    assert sdk_cache.take_notes() == []
+
+
+@pytest.mark.parametrize("damage", ["changed", "gone", "new", "link"])
+def test_a_tree_that_was_altered_is_made_anew_with_a_note(damage: str, tree: Path) -> None:
+    objects = tree / "objects" / "app"
+    if damage in ("gone", "link"):
+        (objects / "main.obj").unlink()
+    if damage == "link":
+        (objects / "main.obj").symlink_to("elsewhere.obj")
+    if damage in ("changed", "new"):
+        (objects / {"changed": "main.obj", "new": "other.obj"}[damage]).write_bytes(b"other")
+    build_tree.open_tree(tree)
+    assert not tree.exists()
+    (note,) = sdk_cache.take_notes()
+    assert "was changed since the last build" in note
+    assert "other.obj" in note if damage == "new" else "main.obj" in note
+
+
+def test_trees_and_caches_that_cannot_be_used(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tree / "objects.json").write_text("[]")
+    build_tree.open_tree(tree)
+    assert not tree.exists()
+    blocked = tmp_path / "file"
+    blocked.touch()
+    monkeypatch.setenv("ETHOSU_SDK_CACHE", str(blocked))
+    assert cache.work_directory({"source": "/a"}) is None
+
+
+# --- Build keys and stamps.
+
+
+@pytest.fixture
+def firmware(tmp_path: Path) -> Path:
+    root = tmp_path / "firmware"
+    (root / "app").mkdir(parents=True)
+    (root / "app" / "main.cpp").write_text("one")
+    return root
+
+
+def test_sources_are_all_files_but_tests(firmware: Path) -> None:
+    (firmware / "app" / "tests").mkdir()
+    (firmware / "app" / "tests" / "x.cpp").write_text("x")
+    (firmware / "README.md").write_text("x")
+    assert cache.sources(firmware).keys() == {"app/main.cpp", *generate.shared_sources()}
+    assert cache.sources(firmware)["app/main.cpp"] == b"one"
+
+
+def test_keys_and_hashes_follow_every_part(firmware: Path) -> None:
+    seen = [cache.hashes(cache.sources(firmware))]
+    (firmware / "app" / "main.cpp").write_text("two")
+    seen.append(cache.hashes(cache.sources(firmware)))
+    (firmware / "app" / "main.cpp").rename(firmware / "app" / "other.cpp")
+    seen.append(cache.hashes(cache.sources(firmware)))
+    assert len({cache.build_key(row) for row in seen}) == 3
+    keys = {cache.build_key(parts) for parts in ({"a": 1}, {"a": 2}, {"b": 1}, {"a": 1, "b": 1})}
+    assert len(keys) == 4
+    assert cache.build_key({"a": 1, "b": 2}) == cache.build_key({"b": 2, "a": 1})
+
+
+def test_a_stamp_holds_only_for_its_key_and_its_products(tmp_path: Path) -> None:
+    stamp, product = tmp_path / "current.json", tmp_path / "a.elf"
+    product.write_bytes(b"elf")
+    assert not cache.is_current(stamp, "key", {"a.elf": product})
+    cache.remember(stamp, "key", {"a.elf": product})
+    assert cache.is_current(stamp, "key", {"a.elf": product})
+    assert not cache.is_current(stamp, "other", {"a.elf": product})
+    product.write_bytes(b"elf!")
+    assert not cache.is_current(stamp, "key", {"a.elf": product})
+    product.unlink()
+    assert not cache.is_current(stamp, "key", {"a.elf": product})
+    stamp = tmp_path / "current.json"
+    stamp.write_text("{")
+    assert not cache.is_current(stamp, "key", {})
+
+
+def test_the_work_folder_is_one_for_each_identity(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ETHOSU_SDK_CACHE", str(tmp_path / "cache"))
+    one = cache.work_directory({"source": "/a"})
+    assert one is not None
+    assert one == cache.work_directory({"source": "/a"})
+    assert one != cache.work_directory({"source": "/b"})
+    assert one.parent == tmp_path / "cache" / "firmware"
+    monkeypatch.delenv("ETHOSU_SDK_CACHE", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    folder = cache.work_directory({})
+    assert folder is not None
+    assert folder.is_relative_to(tmp_path / "ethosu-sdk" / "firmware")

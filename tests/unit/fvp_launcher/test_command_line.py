@@ -1,6 +1,5 @@
 """The launchers' command line: what scripts for Arm's FVPs give them."""
 
-import importlib.util
 import re
 from pathlib import Path
 
@@ -13,6 +12,8 @@ from ethosu_sdk.simulators.fvp import models
 from ethosu_sdk.simulators.fvp.command_line import FvpRun, fvp_argv
 from ethosu_sdk.simulators.named_system import named_system
 from ethosu_sdk.simulators.qemu.uart_end import EndedByUart, EndMarks
+from tests import installed
+from tests.tables import each
 
 MODELS = list(models.models().values())
 U55 = models.models()["FVP_Corstone_SSE-300_Ethos-U55"]
@@ -35,7 +36,7 @@ def test_every_spelling(words: list[str]) -> None:
     assert options.elf == Path("fw.elf")
 
 
-def test_limits_data_and_statistics() -> None:
+def test_limits_data_statistics_and_dumps() -> None:
     words = [
         "--timelimit",
         "120",
@@ -52,18 +53,25 @@ def test_limits_data_and_statistics() -> None:
     assert options.unhonoured_limits == ("--simlimit", "--cyclelimit")
     assert options.data == ((Path("m.pte"), 0x70000000),)
     assert options.statistics
+    words = ["--dump", "o,u@t.bin@0x93000000,0x40", "--dump=cpu0=b.bin@Secure:0x31000000,8", "f.elf"]
+    assert parse(words, U55).dumps == (
+        Dump(Path("o,u@t.bin"), 0x93000000, 0x40),
+        Dump(Path("b.bin"), 0x31000000, 8),
+    )
 
 
-def test_a_configuration_file(tmp_path: Path) -> None:
+def test_a_configuration_file_is_read_or_named(tmp_path: Path) -> None:
     path = tmp_path / "fvp.txt"
     path.write_text(
         "# a comment\nethosu.num_macs=256 # (int) default = '0x80'\n\nmps3_board.uart0.out_file='-'\n"
     )
     options = parse(["-f", str(path), "fw.elf"], U55)
     assert options.values == {"ethosu.num_macs": 256, "mps3_board.uart0.out_file": "-"}
+    with pytest.raises(InputError, match="configuration file"):
+        parse(["-f", str(tmp_path / "none")], U55)
 
 
-@pytest.mark.parametrize(
+@each(
     ("words", "message"),
     [
         (["-C", "ethosu.nummacs=64"], "no parameter 'ethosu.nummacs'"),
@@ -87,11 +95,6 @@ def test_what_is_not_understood_is_reported(words: list[str], message: str) -> N
     assert message in f"{refused.value.message} {refused.value.hint}"
 
 
-def test_a_missing_configuration_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="configuration file"):
-        parse(["-f", str(tmp_path / "none")], U55)
-
-
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.program)
 def test_launchers_take_what_the_sdk_gives_an_fvp(model: models.FvpModel) -> None:
     run = FvpRun(
@@ -110,26 +113,17 @@ def test_launchers_take_what_the_sdk_gives_an_fvp(model: models.FvpModel) -> Non
 
 
 def test_launchers_know_every_parameter_that_executorchs_tests_use() -> None:
-    spec = importlib.util.find_spec("executorch")
-    assert spec is not None
-    (caller,) = [
-        path
-        for root in spec.submodule_search_locations or ()
-        if (path := Path(root) / "backends" / "arm" / "test" / "runner_utils.py").is_file()
-    ]
+    caller = installed.folder("executorch") / "backends" / "arm" / "test" / "runner_utils.py"
     used = set(re.findall(r'"((?:mps[34]_board|cpu0|ethosu|vis_hdlcd)\.[\w.-]+)=', caller.read_text()))
     assert len(used) > 15
     known = set(known_parameters(U55)) | set(known_parameters(U85))
     assert used <= known
 
 
-def test_the_end_of_transmission_ends_a_run_only_when_asked_to() -> None:
+def test_marks_end_a_run_once_and_across_pieces() -> None:
     EndMarks(()).write(b"a\x04b")
     with pytest.raises(EndedByUart):
         EndMarks([b"\x04"]).write(b"a\x04")
-
-
-def test_a_tag_is_found_across_pieces_and_once() -> None:
     marks = EndMarks([b"EXITTHESIM"])
     marks.write(b"... EXITT")
     with pytest.raises(EndedByUart):
@@ -137,23 +131,13 @@ def test_a_tag_is_found_across_pieces_and_once() -> None:
     assert marks.write(b"EXITTHESIM") == len("EXITTHESIM")
 
 
-def test_dumps_are_files_addresses_and_sizes() -> None:
-    words = ["--dump", "o,u@t.bin@0x93000000,0x40", "--dump=cpu0=b.bin@Secure:0x31000000,8", "f.elf"]
-    assert parse(words, U55).dumps == (
-        Dump(Path("o,u@t.bin"), 0x93000000, 0x40),
-        Dump(Path("b.bin"), 0x31000000, 8),
-    )
-
-
-@pytest.mark.parametrize(
-    "text", ["f.bin@0x93000000", "f.bin@,4", "@0x1,4", "f.bin@1,0", "f.bin@1,-4", "f@1,x", ""]
-)
+@each("text", ["f.bin@0x93000000", "f.bin@,4", "@0x1,4", "f.bin@1,0", "f.bin@1,-4", "f@1,x", ""])
 def test_a_dump_without_file_address_or_size_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="not FILE@ADDRESS,SIZE"):
         parse(["--dump", text, "f.elf"], U55)
 
 
-def test_a_system_is_named(tmp_path: Path) -> None:
+def test_a_system_is_named_and_what_it_stands_for(tmp_path: Path) -> None:
     words = ["--vela-config", "b.ini", "--system-config=Board", "--memory-mode", "'Mine'", "f.elf"]
     options = parse(words, U55)
     assert (options.vela_config, options.system_config, options.memory_mode) == (
@@ -163,9 +147,6 @@ def test_a_system_is_named(tmp_path: Path) -> None:
     )
     plain = parse(["f.elf"], U55)
     assert (plain.vela_config, plain.system_config, plain.memory_mode) == (None, None, None)
-
-
-def test_what_the_names_stand_for(tmp_path: Path) -> None:
     ini = tmp_path / "b.ini"
     ini.write_text(
         "[System_Config.Board]\ncore_clock=3e8\naxi0_port=Sram\naxi1_port=Dram\nSram_clock_scale=1\n"

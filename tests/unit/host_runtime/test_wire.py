@@ -24,11 +24,13 @@ def ends() -> Iterator[tuple[socket.socket, socket.socket]]:
         yield ours, theirs
 
 
-def test_message_round_trip(ends: tuple[socket.socket, socket.socket]) -> None:
+def test_messages_and_their_numbers(ends: tuple[socket.socket, socket.socket]) -> None:
     wire.send(ends[1], Kind.DONE, [b"", b"abc", wire.u32(7)])
     kind, blobs = wire.receive(ends[0])
     assert (kind, blobs) == (Kind.DONE, [b"", b"abc", wire.u32(7)])
     assert wire.parse_u32(blobs[2]) == 7
+    rows = re.findall(r"^\s*k(\w+) = (\d+),", SOURCE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert {name.upper(): int(value) for name, value in rows} == {kind.name: int(kind) for kind in Kind}
 
 
 def test_silence_the_end_and_nonsense(ends: tuple[socket.socket, socket.socket]) -> None:
@@ -44,13 +46,18 @@ def test_silence_the_end_and_nonsense(ends: tuple[socket.socket, socket.socket])
         wire.receive(ends[0])
 
 
-def test_channels_last_bytes() -> None:
+def test_descriptors_and_layouts() -> None:
     info = TensorInfo("int16", (1, 3, 2, 2), (0, 2, 3, 1))
     array = np.arange(12, dtype=np.int16).reshape(info.shape)
     data = info.to_memory(array)
     assert np.frombuffer(data, np.int16).tolist() == [0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11]
     assert (info.memory_shape, info.nbytes) == ((1, 2, 2, 3), 24)
     np.testing.assert_array_equal(info.from_memory(data), array, strict=True)
+    words = [6, 2, 4, 10, 1, 0]
+    info = wire.parse_descriptor(b"".join(wire.u32(word) for word in words))
+    assert info == TensorInfo("float32", (4, 10), (1, 0))
+    with pytest.raises(InputError, match="ScalarType 15"):
+        wire.parse_descriptor(wire.u32(15) + wire.u32(0))
 
 
 @pytest.mark.parametrize("shape", [(), (0,), (5,), (2, 3, 4)])
@@ -59,19 +66,6 @@ def test_every_rank_survives(shape: tuple[int, ...]) -> None:
     info = TensorInfo("float32", shape, order)
     array = np.random.default_rng(1).normal(size=shape).astype(np.float32)
     np.testing.assert_array_equal(info.from_memory(info.to_memory(array)), np.asarray(array), strict=True)
-
-
-def test_descriptor() -> None:
-    words = [6, 2, 4, 10, 1, 0]
-    info = wire.parse_descriptor(b"".join(wire.u32(word) for word in words))
-    assert info == TensorInfo("float32", (4, 10), (1, 0))
-    with pytest.raises(InputError, match="ScalarType 15"):
-        wire.parse_descriptor(wire.u32(15) + wire.u32(0))
-
-
-def test_both_ends_number_the_messages_alike() -> None:
-    rows = re.findall(r"^\s*k(\w+) = (\d+),", SOURCE.read_text(encoding="utf-8"), re.MULTILINE)
-    assert {name.upper(): int(value) for name, value in rows} == {kind.name: int(kind) for kind in Kind}
 
 
 def test_paths_with_spaces_stay_one_word() -> None:

@@ -19,6 +19,20 @@ def dense(base: int, shape: Shape, dtype: np.dtype[Any] = INT8, region: int = 1)
     return FeatureMap(region, bases, FAR, FAR, FAR, width * depth * size, depth * size, 0, dtype, False, 0)
 
 
+def element_address(feature_map: FeatureMap, y: int, x: int, c: int) -> int:
+    """Where an element lies, by the rules of tiles and layouts."""
+    size = feature_map.dtype.itemsize
+    right = x >= feature_map.width0
+    rows_above = feature_map.height1 if right else feature_map.height0
+    below = y >= rows_above
+    base = feature_map.bases[2 * below + right]
+    row, column = y - rows_above * below, x - feature_map.width0 * right
+    if feature_map.bricks:
+        brick, lane = divmod(c, 16)
+        return base + row * feature_map.stride_y + brick * feature_map.stride_c + (column * 16 + lane) * size
+    return base + row * feature_map.stride_y + column * feature_map.stride_x + c * size
+
+
 def operation(kind: Kind, shape: Shape, ifm: FeatureMap, ofm: FeatureMap, **changes: Any) -> BlockOp:
     """An operation with a kernel of one element, in one block of the OFM's `shape`, and with some members changed."""
     plain = BlockOp(

@@ -1,6 +1,9 @@
-"""Running a delegate in one line, on every NPU: configurations, regions, tensors, results."""
+"""Running a delegate in one line, on every NPU: configurations, regions, tensors, results, and looking at what is
+written.
+"""
 
 import struct
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,6 +12,8 @@ from numpy.typing import NDArray
 
 from ethosu_sdk import npu
 from ethosu_sdk.errors import InputError, UsageError
+from ethosu_sdk.steps.debug.gathering import Recorder
+from tests.tables import each
 from tests.unit.npu.payloads import COUNT, IFM, OFM, OUTPUT, SHAPE, U55, U85, VALUES, WORDS, copy, payload
 from tests.unit.npu.streams import DMA_START, GLOBAL_SCALE, STOP, branch, one, precision, stream, transfer
 
@@ -17,7 +22,7 @@ from tests.unit.npu.streams import DMA_START, GLOBAL_SCALE, STOP, branch, one, p
 PORTS = {"ethos-u55": (0, 1), "ethos-u65": (1, 1), "ethos-u85": (1, 1)}
 
 
-@pytest.mark.parametrize("target", WORDS)
+@each("target", WORDS)
 def test_every_npu_runs_its_payloads(target: tuple[str, int]) -> None:
     program = npu.load(payload(target, copy(target)))
     assert (program.config.npu, program.config.macs) == target
@@ -68,7 +73,7 @@ def dma(source: tuple[int, int], target: tuple[int, int], length: int) -> bytes:
     return stream((transfer(source, target, length), DMA_START, 0), stop=False)
 
 
-def test_constants_are_region_0_and_cannot_be_written() -> None:
+def test_constants_are_read_only_and_scratch_is_zero_and_ends() -> None:
     constants = bytes(range(COUNT))
     data = dma((0, 0), (1, OFM), COUNT) + STOP
     result = npu.run(payload(U85, data, weights=constants), [VALUES])
@@ -77,19 +82,21 @@ def test_constants_are_region_0_and_cannot_be_written() -> None:
         npu.run(payload(U85, dma((1, 0), (0, 0), 4) + STOP, weights=constants), [VALUES])
     with pytest.raises(npu.BusError, match="read-only"):
         npu.run(payload(U85, copy(U85, {"OFM_REGION": 0, "OFM_BASE0": 0}), weights=constants), [VALUES])
+    program = npu.load(payload(U85, dma((1, 0x600), (1, OFM), COUNT) + STOP))
+    assert not npu.run(program, [VALUES]).outputs[0].any()
+    with pytest.raises(npu.BusError):
+        npu.run(payload(U85, dma((1, 0x800 - 4), (1, OFM), 5) + STOP), [VALUES])
+    npu.run(payload(U85, dma((1, 0x800 - 4), (1, OFM), 4) + STOP), [VALUES])
 
 
-def test_fast_scratch_is_region_2() -> None:
+def test_fast_scratch_is_region_2_and_as_large_as_the_commands_need() -> None:
     """512 KiB of it, as much as Vela's memory modes give."""
     far = 512 * 1024 - COUNT
     data = dma((1, IFM), (2, far), COUNT) + dma((2, far), (1, OFM), COUNT) + STOP
     assert (
         npu.run(payload(U55, data), [VALUES]).outputs[0].reshape(-1).tolist() == VALUES.reshape(-1).tolist()
     )
-
-
-def test_fast_scratch_is_as_large_as_the_commands_need() -> None:
-    """Dedicated_Sram sets no limit: MobileNetV2 keeps 1.5 MB there. But a damaged stream does not get all memory."""
+    # Dedicated_Sram sets no limit: MobileNetV2 keeps 1.5 MB there. But a damaged stream does not get all memory.
     far = (3 << 20) - COUNT
     there, back = dma((1, IFM), (2, far), COUNT), dma((2, far), (1, OFM), COUNT)
     assert npu.run(payload(U85, there + back + STOP), [VALUES]).outputs[0].tobytes() == VALUES.tobytes()
@@ -103,14 +110,6 @@ def test_fast_scratch_is_as_large_as_the_commands_need() -> None:
 def test_there_are_no_other_regions(region: int) -> None:
     with pytest.raises(npu.BusError, match=f"region {region}"):
         npu.run(payload(U85, copy(U85, {"IFM_REGION": region})), [VALUES])
-
-
-def test_scratch_is_zero_before_a_run_and_ends_where_the_payload_says() -> None:
-    program = npu.load(payload(U85, dma((1, 0x600), (1, OFM), COUNT) + STOP))
-    assert not npu.run(program, [VALUES]).outputs[0].any()
-    with pytest.raises(npu.BusError):
-        npu.run(payload(U85, dma((1, 0x800 - 4), (1, OFM), 5) + STOP), [VALUES])
-    npu.run(payload(U85, dma((1, 0x800 - 4), (1, OFM), 4) + STOP), [VALUES])
 
 
 @pytest.mark.parametrize(("size", "kind"), [(1, np.int8), (2, np.int16), (4, np.int32)])
@@ -127,9 +126,13 @@ def test_tensors_in_their_order_and_with_their_types(size: int, kind: type[np.si
     assert [output.reshape(-1).tolist() for output in outputs] == [b.tolist(), a.tolist()]
 
 
-def test_tensors_of_other_sizes_are_errors() -> None:
+def test_what_is_not_supported_is_named() -> None:
     with pytest.raises(InputError, match="8-byte elements"):
         npu.load(payload(U85, STOP, ((1, 1, 1, 1, 1, 4, 8, 0, 1),)))
+    data = copy(U85, {"OFM_PRECISION": precision(8, ofm=True, extra=GLOBAL_SCALE | 1 << 14)})
+    with pytest.raises(npu.UnsupportedCommand) as raised:
+        npu.run(payload(U85, data), [VALUES])
+    assert raised.value.name == "SET_OFM_PRECISION"
 
 
 @pytest.mark.parametrize(
@@ -176,8 +179,38 @@ def test_the_input_is_not_changed_and_runs_are_alike() -> None:
     assert results[1].any()
 
 
-def test_what_the_model_cannot_do_is_named() -> None:
-    data = copy(U85, {"OFM_PRECISION": precision(8, ofm=True, extra=GLOBAL_SCALE | 1 << 14)})
-    with pytest.raises(npu.UnsupportedCommand) as raised:
-        npu.run(payload(U85, data), [VALUES])
-    assert raised.value.name == "SET_OFM_PRECISION"
+# --- The look at what operations write: every OFM, as it is in memory, and nothing changes by looking.
+
+
+@pytest.mark.parametrize("target", [U55, U85], ids=str)
+def test_an_observer_is_told_of_every_ofm(target: tuple[str, int]) -> None:
+    program = npu.load(payload(target, copy(target)))
+    seen: list[npu.Written] = []
+    result = npu.run(program, [VALUES], seen.append)
+    (written,) = seen
+    assert written.shape == (1, *SHAPE)
+    assert written.dtype == np.int8
+    assert written.address == (1, OFM)
+    assert written.zero_point == written.operation.ofm.zero_point
+    np.testing.assert_array_equal(written.values[0], VALUES)
+    np.testing.assert_array_equal(npu.run(program, [VALUES]).outputs[0], result.outputs[0])
+
+
+def test_observers_may_raise_and_keep_what_is_not_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    class EnoughError(Exception):
+        """Of this test alone."""
+
+    def refuse(written: npu.Written) -> None:
+        raise EnoughError
+
+    with pytest.raises(EnoughError):
+        npu.run(payload(U55, copy(U55)), [VALUES], refuse)
+    seen: list[npu.Written] = []
+    npu.run(payload(U55, copy(U55)), [VALUES], seen.append)
+    monkeypatch.setattr("ethosu_sdk.steps.debug.gathering.MOST_BYTES", VALUES.nbytes)
+    recorder = Recorder()
+    recorder.take(seen[0])
+    seen[0].values[...] = 0
+    np.testing.assert_array_equal(recorder.written[0].values[0], VALUES)
+    recorder.take(replace(seen[0]))
+    assert len(recorder.written) == len(recorder.left_out) == 1

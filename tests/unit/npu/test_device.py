@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from ethosu_sdk.npu.device import Device, NpuConfig
 from ethosu_sdk.npu.errors import UnsupportedCommand
-from tests.unit.npu.streams import ELEMENTWISE, STOP, Ram, one, stream
+from tests.tables import each
+from tests.unit.npu.streams import ELEMENTWISE, STOP, one, stream
 from tests.unit.npu.window import (
     ADDITION,
     ARENA,
@@ -13,10 +13,7 @@ from tests.unit.npu.window import (
     BUS_STATUS,
     CLEAR_IRQ,
     CMD,
-    CONFIG,
     END_REACHED,
-    ID,
-    IDENTITY,
     IRQ_RAISED,
     OUT,
     PARSE_ERROR,
@@ -36,24 +33,13 @@ from tests.unit.npu.window import (
 )
 
 
-@pytest.mark.parametrize(("macs", "config"), [(32, 0x1005), (64, 0x1006), (128, 0x1807), (256, 0x3008)])
-def test_identification(macs: int, config: int) -> None:
-    device = Device(NpuConfig.for_target("ethos-u55", macs), Ram())
-    identity = device.read32(ID)
-    # arch 1.0.6, product_major 4: Ethos-U55
-    assert (identity >> 28, identity >> 20 & 0xFF, identity >> 16 & 0xF, identity >> 12 & 0xF) == (1, 0, 6, 4)
-    assert device.read32(CONFIG) == config
-    found = [device.read32(offset) for offset in IDENTITY]
-    assert found == [0x81, 0xB5, 0x0B, 0x04, 0x0D, 0xF0, 0x05, 0xB1]
-
-
-@pytest.mark.parametrize("offset", [0x34, 0x60, 0xC0, 0x100, 0x200, 0x390])
+@each("offset", [0x34, 0x60, 0xC0, 0x100, 0x200, 0x390])
 def test_registers_that_do_not_exist_read_as_zero(bench: Bench, offset: int) -> None:
     bench.device.write32(offset, 0xFFFF_FFFF)
     assert bench.device.read32(offset) == 0
 
 
-def test_a_job(bench: Bench) -> None:
+def test_a_job_and_its_interrupt(bench: Bench) -> None:
     assert not bench.device.irq
     status = bench.run()
     assert status & 0xFFFF == IRQ_RAISED | END_REACHED
@@ -66,10 +52,6 @@ def test_a_job(bench: Bench) -> None:
     assert (job.status, job.error) == (status, "")
     assert [row.name for row in job.operations] == ["ELEMENTWISE_ADD"]
     assert job.counters.total_cycles > 0
-
-
-def test_the_interrupt_is_a_level_until_it_is_cleared(bench: Bench) -> None:
-    bench.run()
     bench.device.write32(CMD, Q_ENABLES)
     assert bench.device.irq
     bench.device.write32(CMD, CLEAR_IRQ | Q_ENABLES)
@@ -80,7 +62,7 @@ def test_the_interrupt_is_a_level_until_it_is_cleared(bench: Bench) -> None:
     assert len(bench.device.jobs) == 2
 
 
-def test_reset(bench: Bench) -> None:
+def test_a_reset_clears_registers_and_errors(bench: Bench) -> None:
     bench.run()
     bench.device.write32(REGIONCFG, 0x5555)
     bench.device.write32(RESET, 0b11)
@@ -93,6 +75,9 @@ def test_reset(bench: Bench) -> None:
     bench.device.write32(RESET, 0)
     assert bench.device.read32(PROT) == 0
     assert bench.run() & END_REACHED
+    assert bench.run(UNKNOWN) & PARSE_ERROR
+    bench.device.write32(RESET, 0)
+    assert bench.run() & 0xFF == IRQ_RAISED | END_REACHED
 
 
 UNKNOWN = stream((add(), ELEMENTWISE, 1), stop=False) + one(0x3FF) + STOP
@@ -143,22 +128,14 @@ def test_regions_outside_of_memory(bench: Bench, base: int) -> None:
     assert bench.device.jobs[-1].operations == ()
 
 
-def test_an_ofm_outside_of_memory_is_the_ofm_channel(bench: Bench) -> None:
+def test_a_failing_operation_names_its_channel_and_those_before_are_done(bench: Bench) -> None:
     status = bench.run(stream((add({"OFM_BASE0": 1 << 20}), ELEMENTWISE, 1)))
     assert (status & 0xFF, status >> 12 & 0xF) == (IRQ_RAISED | BUS_STATUS, 8)
-
-
-def test_operations_before_the_failing_one_are_done(bench: Bench) -> None:
+    bench.device.write32(RESET, 0)
     bench.run(stream((add(), ELEMENTWISE, 1), ({"IFM_BASE0": 1 << 20}, ELEMENTWISE, 1)))
     out = bench.ram.data[ARENA - RAM_BASE + OUT :][:64].view("<i4")
     assert out.tolist() == list(range(1000, 1016))
     assert len(bench.device.jobs[-1].operations) == 1
-
-
-def test_after_a_reset_the_npu_works_again(bench: Bench) -> None:
-    assert bench.run(UNKNOWN) & PARSE_ERROR
-    bench.device.write32(RESET, 0)
-    assert bench.run() & 0xFF == IRQ_RAISED | END_REACHED
 
 
 def test_limits_of_the_model_reach_the_caller(bench: Bench) -> None:

@@ -5,6 +5,8 @@ from ethosu import mlw_codec
 
 from ethosu_sdk.errors import SimulationError
 from ethosu_sdk.npu.errors import WeightStreamError
+from tests.tables import each
+from tests.unit.npu.payloads import WORDS
 from tests.unit.npu.streams import CONV, STOP, Setting, branch, feature_map, ofm, one, stream
 from tests.unit.npu.window import (
     ARENA,
@@ -41,19 +43,8 @@ from tests.unit.npu.window import (
     copying,
 )
 
-ALL = [
-    ("ethos-u55", 32),
-    ("ethos-u65", 256),
-    ("ethos-u65", 512),
-    ("ethos-u85", 128),
-    ("ethos-u85", 256),
-    ("ethos-u85", 512),
-    ("ethos-u85", 1024),
-    ("ethos-u85", 2048),
-]
 
-
-@pytest.mark.parametrize(("npu", "macs"), ALL)
+@each(("npu", "macs"), WORDS)
 def test_a_job(npu: str, macs: int) -> None:
     bench = copying(npu, macs)
     assert not bench.device.irq
@@ -65,22 +56,13 @@ def test_a_job(npu: str, macs: int) -> None:
     assert not bench.device.irq
 
 
-@pytest.mark.parametrize(
-    ("npu", "macs", "config", "identity"),
-    [
-        ("ethos-u65", 256, 0x1000_3008, 0x1006_6001),
-        ("ethos-u65", 512, 0x1000_6009, 0x1006_6001),
-        ("ethos-u85", 128, 0x2000_0117, 0x2000_7000),
-        ("ethos-u85", 256, 0x2000_0118, 0x2000_7000),
-        ("ethos-u85", 512, 0x2000_1119, 0x2000_7000),
-        ("ethos-u85", 1024, 0x2000_251A, 0x2000_7000),
-        ("ethos-u85", 2048, 0x2000_261B, 0x2000_7000),
-    ],
-)
-def test_identification(npu: str, macs: int, config: int, identity: int) -> None:
-    device = copying(npu, macs).device
-    assert (device.read32(CONFIG), device.read32(ID)) == (config, identity)
-    part = 0x82 if npu == "ethos-u85" else 0x81
+@each("target", WORDS)
+def test_identification(target: tuple[str, int]) -> None:
+    """Version 1.0.6 of architecture and product, or 2.0.0; the product is in bits 15:12 of ID."""
+    device = copying(*target).device
+    identity = {"ethos-u55": 0x1006_4001, "ethos-u65": 0x1006_6001, "ethos-u85": 0x2000_7000}[target[0]]
+    assert (device.read32(CONFIG), device.read32(ID)) == (WORDS[target][0], identity)
+    part = 0x82 if target[0] == "ethos-u85" else 0x81
     found = [device.read32(offset) for offset in IDENTITY]
     assert found == [part, 0xB5, 0x0B, 0x04, 0x0D, 0xF0, 0x05, 0xB1]
 
@@ -103,7 +85,7 @@ def test_registers_of_ethos_u85_keep_their_fields(u85: Bench) -> None:
     assert [u85.device.read32(offset) for offset in masks] == [0] * len(masks)
 
 
-@pytest.mark.parametrize("offset", [0x2C, 0x34, 0x180, 0x184, 0x300, 0x380, 0x1200, 0x13C0, 0x1FFC])
+@each("offset", [0x2C, 0x34, 0x180, 0x184, 0x300, 0x380, 0x1200, 0x13C0, 0x1FFC])
 def test_what_ethos_u85_does_not_have_reads_as_zero(u85: Bench, offset: int) -> None:
     u85.device.write32(offset, 0xFFFF_FFFF)
     assert u85.device.read32(offset) == 0
@@ -116,7 +98,7 @@ def test_the_window_is_8_kib_on_ethos_u85_and_4_on_the_others(u85: Bench) -> Non
         copying("ethos-u65", 256).device.read32(0x1000)
 
 
-@pytest.mark.parametrize("offset", [0x144, 0x27C, 0x400, 0x800, 0xFBC, 0x1100, 0x1114])
+@each("offset", [0x144, 0x27C, 0x400, 0x800, 0xFBC, 0x1100, 0x1114])
 def test_debug_registers_are_refused(u85: Bench, offset: int) -> None:
     with pytest.raises(SimulationError, match="debug registers"):
         u85.device.read32(offset)
@@ -197,8 +179,15 @@ def test_misaligned_bases_are_bus_errors(u85: Bench, wrong: str) -> None:
     assert "multiple of 16" in u85.device.jobs[-1].error
 
 
-def test_a_branch_out_of_the_stream_is_a_branch_fault(u85: Bench) -> None:
+def test_branches_are_taken_or_faults_or_no_commands(u85: Bench) -> None:
+    """Over a command that no parser takes."""
     body = copy()[: -len(STOP)]
+    data = body + branch(len(body) + 12) + one(0x3FF) + STOP
+    assert u85.run(data) & 0xFFFF == IRQ_RAISED | END_REACHED
+    assert u85.run(body + one(0x3FF) + STOP) & 0xFFFF == IRQ_RAISED | PARSE_ERROR
+    bench = copying("ethos-u65", 256)
+    assert bench.run(body + branch(0) + STOP) & PARSE_ERROR
+    u85 = copying("ethos-u85", 256)
     data = body + branch(1 << 20) + STOP
     status = u85.run(data)
     assert status & 0xFFFF == IRQ_RAISED | BRANCH_FAULT
@@ -210,14 +199,6 @@ def test_a_branch_out_of_the_stream_is_a_branch_fault(u85: Bench) -> None:
     assert u85.run(copy()) & END_REACHED
 
 
-def test_branches_are_taken(u85: Bench) -> None:
-    """Over a command that no parser takes."""
-    body = copy()[: -len(STOP)]
-    data = body + branch(len(body) + 12) + one(0x3FF) + STOP
-    assert u85.run(data) & 0xFFFF == IRQ_RAISED | END_REACHED
-    assert u85.run(body + one(0x3FF) + STOP) & 0xFFFF == IRQ_RAISED | PARSE_ERROR
-
-
 def test_an_unknown_condition_is_refused(u85: Bench) -> None:
     """After a copy there is no result of one element that COND_STATUS could tell of."""
     assert u85.device.read32(COND_STATUS) == 0
@@ -226,11 +207,6 @@ def test_an_unknown_condition_is_refused(u85: Bench) -> None:
         u85.device.read32(COND_STATUS)
     u85.device.write32(RESET, 0)
     assert u85.device.read32(COND_STATUS) == 0
-
-
-def test_a_branch_is_no_command_of_ethos_u65() -> None:
-    bench = copying("ethos-u65", 256)
-    assert bench.run(copy()[: -len(STOP)] + branch(0) + STOP) & PARSE_ERROR
 
 
 def _convolution(data: bytes) -> bytes:
@@ -278,7 +254,7 @@ def test_weights_that_cannot_be_decoded_end_the_simulation_on_ethos_u85(u85: Ben
     assert u85.device.jobs == []
 
 
-def test_a_stop_request_finds_nothing_to_stop(u85: Bench) -> None:
+def test_stop_requests_and_the_irq_history(u85: Bench) -> None:
     u85.run(copy())
     u85.device.write32(CMD, STOP_REQUEST | CLEAR_IRQ)
     assert u85.device.read32(CMD) == STOP_REQUEST | CLEAR_IRQ  # reads as last written
@@ -286,9 +262,6 @@ def test_a_stop_request_finds_nothing_to_stop(u85: Bench) -> None:
     assert u85.run(copy()) & END_REACHED
     with pytest.raises(SimulationError, match="stop"):
         u85.device.write32(CMD, STOP_REQUEST | RUN)
-
-
-def test_irq_history_is_cleared_bit_by_bit(u85: Bench) -> None:
     u85.run(copy())
     u85.device.write32(CMD, 0x00FF << 16)
     assert u85.device.read32(STATUS) >> 16 == 0xFF00

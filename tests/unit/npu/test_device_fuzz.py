@@ -130,14 +130,14 @@ def test_the_base_runs() -> None:
 
 
 @pytest.mark.parametrize(("npu", "macs"), TARGETS)
-@settings(max_examples=100, deadline=DEADLINE_MS)
+@settings(max_examples=50, deadline=DEADLINE_MS)
 @given(data=st.data())
 def test_any_commands(npu: str, macs: int, data: st.DataObject) -> None:
     parts = data.draw(st.lists(commands(npu), max_size=30))
     run(b"".join(parts) + STOP, npu, macs)
 
 
-@settings(max_examples=200, deadline=DEADLINE_MS)
+@settings(max_examples=80, deadline=DEADLINE_MS)
 @given(st.lists(operations(), min_size=1, max_size=3))
 def test_any_operations_on_registers_that_are_set(parts: list[bytes]) -> None:
     run(BASE + b"".join(parts) + STOP)
@@ -202,7 +202,7 @@ def accesses(draw: st.DrawFn, npu: str) -> Access:
 
 
 @pytest.mark.parametrize(("npu", "macs"), TARGETS)
-@settings(max_examples=100, deadline=DEADLINE_MS)
+@settings(max_examples=50, deadline=DEADLINE_MS)
 @given(data=st.data())
 def test_any_sequence_of_register_writes(npu: str, macs: int, data: st.DataObject) -> None:
     """Registers keep what fits them, the interrupt follows STATUS, and a reset makes all good again."""

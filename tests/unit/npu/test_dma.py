@@ -13,6 +13,7 @@ from ethosu_sdk.npu.errors import BusError, Channel
 from ethosu_sdk.npu.machine import Machine
 from ethosu_sdk.npu.memory import FixedRegions
 from ethosu_sdk.npu.weights.weight_cache import WeightCache
+from tests.tables import each
 from tests.unit.npu.machine import U55_128, U65_256, U65_512, U85_256
 from tests.unit.npu.streams import DMA_START, Setting, stream, transfer
 
@@ -68,14 +69,11 @@ def test_one_dimension(config: NpuConfig) -> None:
     assert found.tolist() == expected([(3, 17, 30)]).tolist()
 
 
-def test_rows_with_gaps_on_ethos_u65() -> None:
+def test_rows_and_planes_with_gaps_on_ethos_u65() -> None:
     rows: dict[str, Setting] = {"DMA0_DST_REGION": 2 | D2, "DMA0_LEN": 7, "DMA0_SIZE0": 4, "DMA0_SKIP0": 3}
     found = copied({"DMA0_SRC": 5, "DMA0_DST": 9, **rows}, U65_256)
     pieces = [(5 + 7 * row, 9 + 10 * row, 7) for row in range(4)]
     assert found.tolist() == expected(pieces).tolist()
-
-
-def test_planes_with_gaps_on_ethos_u65() -> None:
     found = copied(
         {
             "DMA0_DST_REGION": 2 | D3,
@@ -119,7 +117,7 @@ def sides(source: dict[str, int], target: dict[str, int]) -> dict[str, Setting]:
     }
 
 
-@pytest.mark.parametrize(
+@each(
     ("changes", "indices"),
     [
         pytest.param(ROWS, [], id="rows"),
@@ -161,10 +159,8 @@ def test_copies_on_ethos_u85(changes: dict[str, int], indices: list[int]) -> Non
     assert found.tolist() == expected(pieces_of(registers, indices)).tolist()
 
 
-@pytest.mark.parametrize(
-    ("index", "most"), [(5, 4), (-1, 99), (-(2**31), 2**31 - 1), (2**31 - 1, 2**31 - 1), (200, 200)]
-)
-@pytest.mark.parametrize("scatters", [False, True])
+@each(("index", "most"), [(5, 4), (-1, 99), (-(2**31), 2**31 - 1), (2**31 - 1, 2**31 - 1), (200, 200)])
+@each("scatters", [False, True])
 def test_indices_outside_are_bus_errors(index: int, most: int, scatters: bool) -> None:
     """Past the largest one allowed, negative, or past the end of the memory."""
     registers: dict[str, Setting] = {
@@ -193,7 +189,7 @@ def test_indices_must_exist() -> None:
     assert (raised.value.region, raised.value.channel) == (3, Channel.COPY_READ)
 
 
-@pytest.mark.parametrize(
+@each(
     ("changes", "region", "channel"),
     [
         ({"DMA0_SRC": SIZE - 3 * 9 - 4}, 1, Channel.COPY_READ),  # one byte too far
@@ -268,7 +264,7 @@ STRIDES = st.integers(-40, 40) | st.sampled_from([0, 1 << 20, -(1 << 39), (1 << 
 PLACES = st.integers(-4, SIZE + 4) | st.sampled_from([-(1 << 39), (1 << 39) - 1])
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(
     st.fixed_dictionaries(
         {
@@ -324,7 +320,7 @@ def pieces_of(registers: dict[str, int], indices: list[int]) -> list[tuple[int, 
     return pieces
 
 
-def test_the_look_up_tables_can_be_written_and_read_back() -> None:
+def test_the_look_up_tables_are_memory_and_traffic_is_counted_once() -> None:
     there = transfer((1, 8), (INTERNAL, 2048 - 32), 32)
     back = transfer((INTERNAL, 2048 - 32), (2, 0), 32)
     target = np.full(SIZE, 0xEE, np.uint8)
@@ -333,9 +329,6 @@ def test_the_look_up_tables_can_be_written_and_read_back() -> None:
     assert target.tolist() == expected([(8, 0, 32)]).tolist()
     with pytest.raises(BusError, match="own memory"):
         run_dma({**there, "DMA0_DST": 2048 - 31}, U85_256, target, [])
-
-
-def test_traffic_is_counted_once_per_byte() -> None:
     machine = run_dma(three_dimensions(), U85_256, np.zeros(SIZE, np.uint8), [])
     # Memory mode Dedicated_Sram, Ethos-U85's default: the source and the commands lie behind port 1, the fast scratch
     # that is written behind port 0.

@@ -13,29 +13,20 @@ from numpy.typing import NDArray
 from ethosu_sdk.npu.errors import BusError
 from ethosu_sdk.npu.memory import FixedRegions, Memory
 from ethosu_sdk.npu.operation import FeatureMap, Shape
+from tests.tables import each
+from tests.unit.npu import operations
 
 GUARD = 64  # bytes on both sides of the region that belong to nobody
 DTYPES = ["<i1", "<u1", "<i2", "<i4"]
 
 
-def element_address(feature_map: FeatureMap, y: int, x: int, c: int) -> int:
-    """Where the element lies, by the tile and layout rules."""
-    size = feature_map.dtype.itemsize
-    right = x >= feature_map.width0
-    rows_above = feature_map.height1 if right else feature_map.height0
-    below = y >= rows_above
-    base = feature_map.bases[2 * below + right]
-    row, column = y - rows_above * below, x - feature_map.width0 * right
-    if feature_map.bricks:
-        brick, lane = divmod(c, 16)
-        return base + row * feature_map.stride_y + brick * feature_map.stride_c + (column * 16 + lane) * size
-    return base + row * feature_map.stride_y + column * feature_map.stride_x + c * size
-
-
 def addresses(feature_map: FeatureMap, shape: Shape) -> NDArray[Any]:
     return np.array(
         [
-            [[element_address(feature_map, y, x, c) for c in range(shape[2])] for x in range(shape[1])]
+            [
+                [operations.element_address(feature_map, y, x, c) for c in range(shape[2])]
+                for x in range(shape[1])
+            ]
             for y in range(shape[0])
         ]
     )
@@ -43,21 +34,7 @@ def addresses(feature_map: FeatureMap, shape: Shape) -> NDArray[Any]:
 
 def dense(shape: Shape, dtype: str = "<i1", base: int = 0) -> FeatureMap:
     """One tile, NHWC, without gaps."""
-    height, width, depth = shape
-    size = np.dtype(dtype).itemsize
-    return FeatureMap(
-        region=1,
-        bases=(base, 0, 0, 0),
-        height0=height,
-        height1=height,
-        width0=width,
-        stride_y=width * depth * size,
-        stride_x=depth * size,
-        stride_c=0,
-        dtype=np.dtype(dtype),
-        bricks=False,
-        zero_point=0,
-    )
+    return operations.dense(base, shape, np.dtype(dtype))
 
 
 def bricked(shape: Shape, dtype: str = "<i1", base: int = 0) -> FeatureMap:
@@ -85,10 +62,10 @@ def peek(store: NDArray[np.uint8], address: int, dtype: np.dtype[Any]) -> int:
     return int.from_bytes(raw, "little", signed=dtype.kind == "i")
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("make", [dense, bricked])
+@each("dtype", DTYPES)
+@each("make", [dense, bricked])
 # Whole bricks, a last brick that is not full, no brick that is.
-@pytest.mark.parametrize("depth", [16, 48, 21, 5])
+@each("depth", [16, 48, 21, 5])
 def test_layouts(dtype: str, make: Callable[[Shape, str, int], FeatureMap], depth: int) -> None:
     shape = (3, 4, depth)
     feature_map = make(shape, dtype, 7)
@@ -125,7 +102,7 @@ def test_four_tiles() -> None:
         assert values[y, x].tolist() == store[start : start + 2].view(np.int8).tolist(), (y, x)
 
 
-@pytest.mark.parametrize(
+@each(
     "feature_map",
     [
         dense((4, 4, 4), base=1),  # one byte too far
@@ -140,7 +117,7 @@ def test_four_tiles() -> None:
         bricked((4, 4, 4)),
     ],
 )
-@pytest.mark.parametrize("writing", [False, True])
+@each("writing", [False, True])
 def test_accesses_outside_are_bus_errors(feature_map: FeatureMap, writing: bool) -> None:
     memory = memory_of(np.zeros(64, np.uint8))
     assert memory.read(dense((4, 4, 4)), (4, 4, 4)).sum() == 0  # fits exactly
@@ -184,7 +161,7 @@ def feature_maps(draw: st.DrawFn) -> FeatureMap:
 SHAPES = st.tuples(st.integers(1, 4), st.integers(1, 4), st.integers(1, 35))
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(feature_maps(), SHAPES, st.integers(0, 600))
 def test_any_feature_map_reads_its_elements_or_nothing(
     feature_map: FeatureMap, shape: Shape, size: int
@@ -205,7 +182,7 @@ def test_any_feature_map_reads_its_elements_or_nothing(
     ]
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(feature_maps(), SHAPES, st.integers(0, 600))
 def test_any_feature_map_writes_its_elements_and_nothing_else(
     feature_map: FeatureMap, shape: Shape, size: int

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from ethosu_sdk.npu.errors import BusError
 from ethosu_sdk.npu.operation import Lut, Output, Rounding
 from ethosu_sdk.npu.output import finish, look_up
+from tests.tables import each
 from tests.unit.npu.machine import U85_256, place, run, taken
 from tests.unit.npu.streams import BRICKS, GLOBAL_SCALE, POOL, Setting, copying_pool, feature_map, stream
 
@@ -39,14 +40,12 @@ def finished(
     return found
 
 
-def test_the_zero_point_comes_after_scaling_and_before_the_clamp() -> None:
+def test_order_of_scale_zero_point_clamp_and_table() -> None:
     assert finished([100, -100, 3, -3], zero_point=30, scale=(1, 1)) == [80, -20, 32, 29]
     assert finished([200, -200, 0], zero_point=10, clamp=(0, 100)) == [100, 0, 10]
     assert finished([200, -200, 0], zero_point=-128, clamp=(-128, 127)) == [72, -128, -128]
-
-
-def test_an_operation_that_does_not_scale_ignores_the_scale() -> None:
     assert finished([5, -7], scaled=False, scale=(1 << 20, 3)) == [5, -7]
+    assert finished([1 << 31, -(1 << 31) - 1], "<i4", clamp=None) == [-(1 << 31), (1 << 31) - 1]
 
 
 @pytest.mark.parametrize(
@@ -61,10 +60,6 @@ def test_an_operation_that_does_not_scale_ignores_the_scale() -> None:
 )
 def test_clamps(dtype: str, clamp: tuple[int, int] | None, values: list[int], expected: list[int]) -> None:
     assert finished(values, dtype, clamp=clamp) == expected
-
-
-def test_32_bit_results_wrap_when_nothing_clamps_them() -> None:
-    assert finished([1 << 31, -(1 << 31) - 1], "<i4", clamp=None) == [-(1 << 31), (1 << 31) - 1]
 
 
 def signed_bytes(count: int = 256) -> NDArray[np.uint8]:
@@ -87,14 +82,11 @@ def test_8_bit_tables_are_indexed_from_the_lowest_value(slot: int) -> None:
     assert finished([0, 127, 128, 255], "<u1", clamp=(0, 255), lut=slot, tables=tables) == unsigned
 
 
-def test_the_clamp_comes_before_the_table() -> None:
+def test_the_clamp_comes_before_the_table_and_32_bit_tables_have_words() -> None:
     identity = np.arange(-128, 128).astype(np.int8).view(np.uint8)
     assert finished([-500, 50, 500], clamp=(-3, 9), lut=0, tables=table_at(0, identity)) == [-3, 9, 9]
     shifted = np.roll(identity, -1)
     assert finished([9], clamp=(-3, 9), lut=0, tables=table_at(0, shifted)) == [10]
-
-
-def test_32_bit_tables_have_words() -> None:
     words = (np.arange(256, dtype=np.int64) * 16_000_000 - 2_000_000_000).astype("<i4")
     tables = table_at(4, words.view(np.uint8))
     found = finished([-128, 0, 127], "<i4", clamp=(-128, 127), lut=4, tables=tables)
@@ -136,16 +128,13 @@ def test_tables_that_reach_past_the_shared_ram_are_errors(dtype: str, slot: int)
         look_up(np.array([0]), table(slot, dtype), NO_LUT)
 
 
-def test_8_bit_indices_select_16_bit_results() -> None:
+def test_wider_results_of_tables() -> None:
     """Ethos-U85's s8 to s16: 512 bytes, one half-word per index."""
     entries = (np.arange(256, dtype=np.int64) * 250 - 32_000).astype("<i2")
     kind = Lut(512, np.dtype("<i1"), np.dtype("<i2"))
     found = look_up(np.array([-128, -1, 0, 127]), kind, table_at(2, entries.view(np.uint8)))
     assert found.tolist() == [-32_000, -250, 0, 31_750]
-
-
-def test_32_bit_results_of_16_bit_indices_keep_the_fraction() -> None:
-    """s16 to s32: the base times 128 and 0 to 127 slopes, not rounded."""
+    # s16 to s32: the base times 128 and 0 to 127 slopes, not rounded.
     words = np.tile(np.array([-10, 3], "<i2"), 512)
     kind = Lut(0, np.dtype("<i2"), np.dtype("<i4"))
     found = look_up(np.array([-32768, -32767, 127, 128]), kind, words.view(np.uint8))
@@ -164,10 +153,8 @@ def test_memory_holds_the_reversed_result(number: int) -> None:
     assert taken(scratch, 0x3000, 24, "<i1") == expected
 
 
-@pytest.mark.parametrize(
-    ("number", "letters"), [(0, "HWC"), (1, "WHC"), (2, "HCW"), (3, "WCH"), (6, "CHW"), (7, "CWH")]
-)
-@pytest.mark.parametrize("bricks", [False, True])
+@each(("number", "letters"), [(0, "HWC"), (1, "WHC"), (2, "HCW"), (3, "WCH"), (6, "CHW"), (7, "CWH")])
+@each("bricks", [False, True])
 def test_memory_holds_the_transposed_result(number: int, letters: str, bricks: bool) -> None:
     """The strides describe memory, behind the transpose; the sizes in the OFM registers what comes before it."""
     axes = ["HWC".index(letter) for letter in letters]

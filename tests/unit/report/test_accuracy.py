@@ -13,6 +13,7 @@ from scipy.spatial import distance
 from sklearn import metrics
 
 from ethosu_sdk.evidence.accuracy import HISTOGRAM_LSB, Comparison, Top1, predictions
+from tests.tables import each
 
 pytestmark = pytest.mark.torch  # scikit-learn and SciPy come with the `compile` extra
 
@@ -77,13 +78,17 @@ def test_histogram_counts_whole_steps(steps: Array, lsb: float) -> None:
     assert found == Counter(max(-limit, min(limit, int(step))) for step in steps.ravel())
 
 
-def test_equal_values_have_no_noise() -> None:
+def test_equal_values_and_scores_that_are_no_numbers() -> None:
     values = np.array([[1.0, -2.0, 3.5]], np.float32)
     found = compared(values, values.copy(), 0.5)
     assert (found.sqnr_db, found.max_abs_error, found.equal) == (math.inf, 0.0, 3)
     assert found.cosine == pytest.approx(1.0)
     assert "equal" in found.reason("sqnr_db")
     assert found.histogram == {0: 3}
+    top1 = Top1()
+    top1.add(np.array([0]), np.array([[np.nan, 1.0]]))
+    assert math.isnan(top1.share)
+    assert "not a number" in top1.reason
 
 
 @pytest.mark.parametrize("other", [0.0, 1.0])
@@ -95,8 +100,8 @@ def test_a_reference_of_zeros(other: float) -> None:
     assert "candidate is zero" in compared(np.ones((1, 3)), np.zeros((1, 3))).reason("cosine")
 
 
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("side", [0, 1])
+@each("bad", [np.nan, np.inf, -np.inf])
+@each("side", [0, 1])
 def test_a_value_that_is_not_finite_spoils_every_figure(bad: float, side: int) -> None:
     pair = [np.ones((3, 2)), np.ones((3, 2))]
     pair[side][1, 0] = bad
@@ -106,13 +111,10 @@ def test_a_value_that_is_not_finite_spoils_every_figure(bad: float, side: int) -
     assert ("reference", "candidate")[side] in found.reason("cosine")
 
 
-def test_values_that_cannot_be_squared_are_said() -> None:
+def test_numbers_that_cannot_be_squared_and_those_that_are_integers() -> None:
     found = compared(np.full((1, 2), 1e200), np.full((1, 2), 2e200))
     assert math.isnan(found.sqnr_db)
     assert "too large" in found.reason("sqnr_db")
-
-
-def test_integers_and_truth_values_are_numbers() -> None:
     found = compared(np.array([[-(2**31), 5]], np.int32), np.array([[2**31 - 1, 5]], np.int32))
     assert found.max_abs_error == 2**32 - 1
     assert compared(np.array([[True, False]]), np.array([[True, True]])).max_abs_error == 1
@@ -133,10 +135,3 @@ def test_top1_is_scikit_learns_accuracy(data: st.DataObject) -> None:
     assert top1.total == labels.size
     assert top1.ties == sum(sorted(row)[-2:].count(max(row)) > 1 for row in flat.tolist())
     assert predictions(flat).tolist() == chosen
-
-
-def test_a_score_that_is_no_number_leaves_no_share() -> None:
-    top1 = Top1()
-    top1.add(np.array([0]), np.array([[np.nan, 1.0]]))
-    assert math.isnan(top1.share)
-    assert "not a number" in top1.reason

@@ -67,23 +67,20 @@ def test_sse_320() -> None:
     }
 
 
-def test_image_data_and_limits() -> None:
+def test_data_and_limits_and_a_line_that_would_be_cut() -> None:
     run = FvpRun(ELF, 128, data=((Path("/image.bin"), 0x70002FA0),), time_limit_s=1.5, simulated_limit_s=2.5)
     words = fvp_argv(U55, models.models()[U55], run)
     tail = ("-a", "/firmware.elf", "--data", "/image.bin@0x70002fa0", "--timelimit", "2", "--simlimit", "2.5")
     assert words[-len(tail) :] == tail
+    run = FvpRun(ELF, 128, semihosting_arguments=("executor_runner", "x" * 256))
+    with pytest.raises(UsageError, match="characters"):
+        fvp_argv(U55, models.models()[U55], run)
 
 
 @pytest.mark.parametrize(("program", "macs"), [(U55, 512), (U65, 128), (U85, 64)])
 def test_macs_that_an_npu_does_not_have_are_refused(program: str, macs: int) -> None:
     with pytest.raises(UsageError, match=f"no {macs} MACs"):
         fvp_argv(program, models.models()[program], FvpRun(ELF, macs))
-
-
-def test_a_command_line_that_the_fvp_would_cut_is_refused() -> None:
-    run = FvpRun(ELF, 128, semihosting_arguments=("executor_runner", "x" * 256))
-    with pytest.raises(UsageError, match="characters"):
-        fvp_argv(U55, models.models()[U55], run)
 
 
 def test_the_fvps_own_lines_are_parted_from_the_firmwares() -> None:
@@ -95,14 +92,11 @@ def test_the_fvps_own_lines_are_parted_from_the_firmwares() -> None:
     assert len(parted.failures) == 1
 
 
-def test_statistics_are_the_fvps() -> None:
+def test_statistics_and_records_are_whose_they_are() -> None:
     parted = fvp_output.part(
         b"hello\n--- cpu_core statistics: ---\nSimulated time : 24.000000s\nE: not a line of UART\n"
     )
     assert parted.uart == b"hello\n"
-
-
-def test_records_are_the_firmwares_whatever_they_hold() -> None:
     line = f'{RECORD_PREFIX} 3 error {{"code":"bus_status","detail":"Hard fault"}} 1 00000000\n'.encode()
     assert fvp_output.part(line) == fvp_output.FvpOutput(line, (), (), ())
 

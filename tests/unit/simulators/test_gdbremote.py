@@ -17,6 +17,7 @@ from ethosu_sdk.simulators.qemu.gdbremote import (
     expand,
     frame,
 )
+from tests.tables import each
 
 
 def test_frames_have_the_manuals_checksum() -> None:
@@ -39,7 +40,7 @@ def test_packets_survive_any_segmentation(payloads: list[bytes], step: int) -> N
     assert found == plain
 
 
-@pytest.mark.parametrize("stream", [b"$OK#9b", b"$OK#zz", b"$PK#9a", b"hello$OK#9a", b"-$OK#9a", b"junk"])
+@each("stream", [b"$OK#9b", b"$OK#zz", b"$PK#9a", b"hello$OK#9a", b"-$OK#9a", b"junk"])
 def test_damage_is_noticed(stream: bytes) -> None:
     parser = PacketParser()
     parser.feed(stream)
@@ -146,23 +147,24 @@ def test_memory_is_read_and_written_in_pieces(stub: Make) -> None:
     assert memory[6] == 6 * 31 % 251
 
 
-def test_requests_fit_into_qemus_packets(stub: Make) -> None:
+def test_the_guest_resumes_and_requests_fit_into_packets(stub: Make) -> None:
     one = stub(lambda request: b"OK")
     one.client.write_memory(0xFFFF_0000, bytes(10_000))
     assert max(len(frame(request)) for request in one.requests) <= 4096
-
-
-def test_registers_are_little_endian_words(stub: Make) -> None:
-    words = b"".join((0x0100 + i).to_bytes(4, "little") for i in range(17))
-    client = stub(lambda _: words.hex().encode() + b"0" * 64).client  # more follow on cores with an FPU
-    assert client.registers() == tuple(0x0100 + i for i in range(17))
-
-
-def test_the_guest_resumes_with_all_registers_set(stub: Make) -> None:
     one = stub(lambda request: b"T05" if request == b"c" else b"OK")
     one.client.resume([(3, 0x1234_5678), (25, 0xFFFF_FFFF)])
     assert one.client.receive(5) == b"T05"
     assert one.requests == [b"P3=78563412", b"P19=ffffffff", b"c"]
+
+
+def test_registers_are_whole_little_endian_words_of_an_arm(stub: Make) -> None:
+    words = b"".join((0x0100 + i).to_bytes(4, "little") for i in range(17))
+    client = stub(lambda _: words.hex().encode() + b"0" * 64).client  # more follow on cores with an FPU
+    assert client.registers() == tuple(0x0100 + i for i in range(17))
+    with pytest.raises(GdbError, match="too short"):
+        stub(lambda _: b"00" * 64).client.registers()
+    with pytest.raises(GdbError, match="Arm"):
+        stub(lambda _: b"l<target><architecture>riscv</architecture></target>").client.handshake()
 
 
 @pytest.mark.parametrize("reply", [b"E14", b"", b"xyz", b"12345"])
@@ -175,25 +177,12 @@ def test_refusals_are_errors(stub: Make, reply: bytes) -> None:
         client.watch(0x5810_2000, 4096)
 
 
-def test_a_short_register_packet_is_an_error(stub: Make) -> None:
-    with pytest.raises(GdbError, match="too short"):
-        stub(lambda _: b"00" * 64).client.registers()
-
-
-def test_another_architecture_is_an_error(stub: Make) -> None:
-    with pytest.raises(GdbError, match="Arm"):
-        stub(lambda _: b"l<target><architecture>riscv</architecture></target>").client.handshake()
-
-
-def test_the_end_of_the_connection_is_named(stub: Make) -> None:
+def test_the_end_and_silence_are_named(stub: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     client = stub(lambda _: None).client
     with pytest.raises(GdbClosedError):
         client.request(b"g")
     with pytest.raises(GdbClosedError):
         client.request(b"g")
-
-
-def test_silence_is_named(stub: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     client = stub(lambda _: b"").client
     assert client.receive(0.01) is None
     monkeypatch.setattr(gdbremote, "_ANSWER_TIMEOUT_S", 0.05)

@@ -4,23 +4,23 @@ import pytest
 
 from ethosu_sdk import simulators
 from ethosu_sdk.errors import UsageError
+from tests.tables import each
 
 
-def test_events_are_chosen_by_name() -> None:
-    # Numbers: PMU event table of the Ethos-U55 technical reference manual.
+def test_events_are_chosen_by_name_or_are_executorchs() -> None:
     assert simulators.choose_events("ethos-u55", "MAC_ACTIVE, AXI0_RD_DATA_BEAT_RECEIVED") == (0x30, 0x82)
     assert simulators.events("ethos-u65")[0x187].name == "AXI1_WR_DATA_BEAT_WRITTEN"
     assert simulators.choose_events("ethos-u85", "EXT_WR_DATA_BEAT_WRITTEN,WD_TRANS_WB3") == (0x187, 0x7B)
-
-
-def test_the_default_is_executorchs() -> None:
     assert simulators.choose_events("ethos-u55", None) == (0x82, 0x182, 0x87, 0x20)
     assert simulators.choose_events("ethos-u65", None) == (0x82, 0x182, 0x87, 0x20)
     assert simulators.choose_events("ethos-u85", None) == (0x82, 0x87, 0x182, 0x187, 0x20, 0x30, 0x50)
     assert simulators.choose_events(None, None) == ()
+    with pytest.raises(UsageError) as caught:
+        simulators.choose_events("ethos-u55", "mac_active")
+    assert "did you mean 'MAC_ACTIVE'?" in caught.value.hint
 
 
-@pytest.mark.parametrize(
+@each(
     ("npu", "names", "message"),
     [
         ("ethos-u55", "MAC_ACTVE", "unknown PMU event 'MAC_ACTVE'"),
@@ -47,19 +47,10 @@ def test_events_are_grouped_by_what_can_be_counted_together(npu: str, counters: 
     assert simulators.event_groups(npu, ()) == simulators.event_groups(None, ()) == ()
 
 
-def test_a_misspelt_event_gets_a_suggestion() -> None:
-    with pytest.raises(UsageError) as caught:
-        simulators.choose_events("ethos-u55", "mac_active")
-    assert "did you mean 'MAC_ACTIVE'?" in caught.value.hint
-
-
-def test_simulators_are_made_by_name() -> None:
+def test_simulators_by_name_and_what_they_say_of_boards() -> None:
     assert simulators.create("qemu").name == "qemu"
     assert simulators.create("fvp", "ethos-u85").name == "fvp"
     assert simulators.FIRMWARE_SIMULATORS == ("qemu", "fvp")
-
-
-def test_only_an_ethos_u85_is_on_a_board_that_does_not_exist() -> None:
     qemu = simulators.create("qemu")
     plain = qemu.fidelity(None)
     assert all(qemu.fidelity(f"ethos-u{family}").startswith(plain) for family in (55, 65, 85))

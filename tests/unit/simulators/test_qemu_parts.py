@@ -1,10 +1,11 @@
-"""The QEMU simulator's pure parts: command line, memory map, images, page comparison, messages."""
+"""The QEMU simulator's parts: command line, memories, images, messages, the NPU's connection, counts of blocks."""
 
 import io
 import itertools
 import os
 import signal
 import socket
+import struct
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,16 +14,23 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
+from ethosu_sdk.cpu_cycles.counts import BlockCounts, Mark
 from ethosu_sdk.errors import InputError, SimulationError
 from ethosu_sdk.npu import deadline
 from ethosu_sdk.npu.device import BusError
 from ethosu_sdk.simulators.qemu import failure
+from ethosu_sdk.simulators.qemu.bank_access import BankAccess
 from ethosu_sdk.simulators.qemu.command_line import Channels, MachineOptions, Semihosting, qemu_argv
 from ethosu_sdk.simulators.qemu.console import Console
+from ethosu_sdk.simulators.qemu.counting import block_counts
 from ethosu_sdk.simulators.qemu.firmware_image import Range, Symbols, check_images, read_symbols
 from ethosu_sdk.simulators.qemu.memory import Bytes, NpuMemory, changed_ranges
 from ethosu_sdk.simulators.qemu.memory_map import MPS3_AN547, Bank, board_map
+from ethosu_sdk.simulators.qemu.npu_bridge import NpuBridge
+from ethosu_sdk.simulators.qemu.npu_socket import NpuSocket
 from ethosu_sdk.simulators.qemu.qtest import IrqLine, QtestError
+from tests.integration.qemu.firmware.doubles import MemoryLikeDevice
+from tests.tables import each
 
 # --- command line
 
@@ -31,7 +39,7 @@ STOCK = Channels(gdb=11, irq=12, memories={"DDR": 13})
 SHARED = Channels(gdb=11, npu=12, memories={"BRAM": 13, "SRAM": 14, "QSPI": 15, "DDR": 16})
 
 
-def test_the_command_line_names_every_channel_and_the_firmware() -> None:
+def test_the_command_line_names_channels_firmware_and_memories() -> None:
     argv = qemu_argv("/usr/bin/qemu-system-arm", Path("/a b/fw,1.elf"), STOCK, MachineOptions())
     assert argv[0] == "/usr/bin/qemu-system-arm"
     assert argv[argv.index("-kernel") + 1] == "/a b/fw,1.elf"
@@ -43,9 +51,6 @@ def test_the_command_line_names_every_channel_and_the_firmware() -> None:
     assert "mem-path=/proc/self/fd/13" in text
     assert f"size={2 << 30}" in text
     assert "ethos-u" not in text
-
-
-def test_a_board_of_our_own_gets_all_memories_and_the_npus_connection() -> None:
     text = " ".join(
         qemu_argv(
             "qemu", Path("fw.elf"), SHARED, MachineOptions(board_map("corstone-320"), npu_window_bytes=0x2000)
@@ -83,7 +88,7 @@ def test_no_two_memories_overlap(name: str) -> None:
     assert spans[-1][1] <= 1 << 32
 
 
-@pytest.mark.parametrize(
+@each(
     ("board", "address", "name", "offset"),
     [
         ("corstone-300", 0x0000_0000, "ITCM", 0),
@@ -108,14 +113,11 @@ def test_an_address_finds_its_memory(board: str, address: int, name: str, offset
     found = board_map(board).find_bank(address)
     assert found is not None
     assert (found[0].name, found[1]) == (name, offset)
+    for elsewhere in (0x0008_0000, 0x2140_0000, 0x2800_0000, 0x5810_2000, 0xE000_0000):
+        assert MPS3_AN547.find_bank(elsewhere) is None
 
 
-@pytest.mark.parametrize("address", [0x0008_0000, 0x2140_0000, 0x2800_0000, 0x5810_2000, 0xE000_0000])
-def test_elsewhere_is_no_memory(address: int) -> None:
-    assert MPS3_AN547.find_bank(address) is None
-
-
-@pytest.mark.parametrize(
+@each(
     ("address", "size", "window", "offset"),
     [
         (0x5810_2000, 4, 0x1000, 0),
@@ -157,14 +159,11 @@ def ddr() -> Bytes:
     return np.zeros(1 << 16, np.uint8)
 
 
-def test_ddr_is_seen_in_place(ddr: Bytes) -> None:
+def test_memories_are_seen_in_place_or_copied_page_wise(ddr: Bytes) -> None:
     memory = NpuMemory({"DDR": ddr}, BanksDouble())
     memory.window(0x6000_0010)[0] = 7
     assert ddr[0x10] == 7
     assert np.shares_memory(memory.window(0x6000_0000), ddr)
-
-
-def test_both_aliases_of_sram_are_one_memory_and_go_back_page_wise(ddr: Bytes) -> None:
     banks = BanksDouble()
     memory = NpuMemory({"DDR": ddr}, banks)
     memory.window(0x2100_0000)[5] = 1
@@ -223,20 +222,17 @@ def test_changed_ranges_cover_every_change_and_no_clean_page(places: list[int]) 
 # --- images and symbols
 
 
-@pytest.mark.parametrize("address", [0, 0x3100_0000, 0x5FFF_FFFF, 0xDFFF_FFFE, 0xFFFF_FFFF, -1])
+@each("address", [0, 0x3100_0000, 0x5FFF_FFFF, 0xDFFF_FFFE, 0xFFFF_FFFF, -1])
 def test_images_outside_of_ddr_are_refused(address: int) -> None:
     with pytest.raises(InputError, match="DDR"):
         check_images([(address, b"123")], [])
 
 
-def test_images_may_lie_in_every_memory_that_is_shared() -> None:
+def test_images_lie_in_shared_memory_and_do_not_overlap() -> None:
     check_images([(0x3100_0000, b"123"), (0x7000_0000, b"1")], [], board_map("corstone-320"))
     for address in (0x1100_0000, 0x313F_FFFE, 0x3000_0000):
         with pytest.raises(InputError, match="DDR or QSPI or SRAM or BRAM"):
             check_images([(address, b"123")], [], board_map("corstone-320"))
-
-
-def test_images_may_touch_but_not_overlap() -> None:
     loaded = [Range(0x7000_0000, 16)]
     check_images([(0x7000_0010, b"1234"), (0x7000_0014, b""), (0x6FFF_FFFF, b"1")], loaded)
     for images in (
@@ -248,16 +244,13 @@ def test_images_may_touch_but_not_overlap() -> None:
             check_images(images, loaded)
 
 
-def test_addresses_are_named_by_function() -> None:
+def test_addresses_are_named_by_function_where_there_are_symbols(tmp_path: Path) -> None:
     symbols = Symbols((0x100, 0x200), (0x20, 0), ("first", "assembly_label"))
     assert symbols.locate(0x100) == "first+0x0"
     assert symbols.locate(0x11F) == "first+0x1f"
     assert symbols.locate(0x120) == ""
     assert symbols.locate(0x202) == "assembly_label+0x2"
     assert symbols.locate(0) == ""
-
-
-def test_a_file_without_symbols_has_none(tmp_path: Path) -> None:
     (tmp_path / "no.elf").write_bytes(b"\x7fELF but no more")
     assert read_symbols(tmp_path / "no.elf").names == ()
     assert read_symbols(tmp_path / "absent.elf").names == ()
@@ -367,3 +360,160 @@ def test_a_refused_level_is_an_error(answer: bytes) -> None:
         theirs.shutdown(socket.SHUT_WR)
         with pytest.raises(QtestError):
             IrqLine(ours).set(True)
+
+
+# --- The SDK's end of the NPU device's connection: every request is looked at before it is carried out.
+
+WINDOW = 0x1000
+READ, WRITE = 1, 2
+
+
+class Ends:
+    """A transport, the device behind it, and the socket that plays QEMU."""
+
+    def __init__(self, ours: socket.socket, theirs: socket.socket, console: Console) -> None:
+        self.device = MemoryLikeDevice()
+        memory = NpuMemory({"DDR": np.zeros(16, np.uint8)}, BankAccess(None))  # type: ignore[arg-type]
+        self.bridge = NpuBridge(self.device, memory, WINDOW)
+        self.transport = NpuSocket(ours, console, self.bridge)
+        self.qemu = theirs
+
+    def ask(self, *fields: int) -> tuple[int, ...]:
+        self.qemu.sendall(struct.pack("<BBHII", *fields))
+        assert self.transport.service()
+        return struct.unpack("<BBHI", self.qemu.recv(8))
+
+
+@pytest.fixture
+def ends() -> Iterator[Ends]:
+    ours, theirs = socket.socketpair()
+    uart, writer = os.pipe()
+    with ours, theirs:
+        yield Ends(ours, theirs, Console(uart, writer, ()))
+    os.close(uart)
+    os.close(writer)
+
+
+def test_reads_and_writes_reach_the_device(ends: Ends) -> None:
+    assert ends.ask(WRITE, 4, 0, 8, 0xFFFF_FFFE) == (0, 0, 0, 0)
+    assert ends.ask(READ, 4, 0, 8, 0) == (0, 0, 0, 0xFFFF_FFFE)
+    assert ends.ask(WRITE, 1, 0, 9, 0x12) == (0, 0, 0, 0)
+    assert ends.ask(READ, 2, 0, 8, 0) == (0, 0, 0, 0x12FE)
+    ends.device.irq = True
+    assert ends.ask(READ, 1, 0, 11, 0) == (0, 1, 0, 0xFF)
+    assert ends.bridge.accesses == 5
+
+
+@each(
+    "fields",
+    [
+        (0, 4, 0, 0, 0),
+        (3, 4, 0, 0, 0),
+        (READ, 0, 0, 0, 0),
+        (READ, 3, 0, 0, 0),
+        (READ, 8, 0, 0, 0),
+        (READ, 4, 1, 0, 0),
+        (READ, 4, 0, 2, 0),
+        (READ, 2, 0, 1, 0),
+        (READ, 4, 0, WINDOW, 0),
+        (READ, 4, 0, 0xFFFF_FFFC, 0),
+        (READ, 4, 0, 0, 1),
+        (WRITE, 1, 0, 0, 0x100),
+    ],
+)
+def test_what_is_no_access_is_refused_and_stops_the_guest(ends: Ends, fields: tuple[int, ...]) -> None:
+    ends.qemu.sendall(struct.pack("<BBHII", *fields))
+    with pytest.raises(SimulationError, match="sent an invalid access"):
+        ends.transport.service()
+    assert struct.unpack("<BBHI", ends.qemu.recv(8)) == (1, 0, 0, 0)
+    assert (ends.device.words, ends.bridge.accesses) == ({}, 0)
+
+
+def test_requests_come_in_pieces_until_the_end(ends: Ends) -> None:
+    request = struct.pack("<BBHII", READ, 4, 0, 4, 0)
+    for piece in (request[:1], request[1:7]):
+        ends.qemu.sendall(piece)
+        assert ends.transport.service()
+    ends.qemu.sendall(request[7:])
+    assert ends.transport.service()
+    assert len(ends.qemu.recv(64)) == 8
+    ends.qemu.sendall(b"\x01")
+    ends.qemu.shutdown(socket.SHUT_RDWR)
+    assert ends.transport.service()
+    assert not ends.transport.service()
+
+
+# --- What the host makes of the plugin's file.
+
+MARKS = (Mark("begin", 0x1000_0020), Mark("end", 0x1000_0030, ends=True))
+PARTS_AT = 56  # of `struct counts`: magic, a count, six words, two reserved
+SEGMENTS_AT = PARTS_AT + 32 * (1 << 17)
+DELTAS_AT = SEGMENTS_AT + 8 * (1 << 16)
+CODE_AT = DELTAS_AT + 16 * (1 << 22)
+
+
+def words(*values: int) -> bytes:
+    return np.array(values, "<u4").tobytes()
+
+
+def part(executions: int, start: int, size: int, instructions: int, number: int, count: int) -> bytes:
+    return np.uint64(executions).tobytes() + words(start, 0, size, instructions, number, count)
+
+
+def read(header: bytes, parts: bytes = b"", segments: bytes = b"", deltas: bytes = b"") -> BlockCounts:
+    with block_counts.open_file(Path("/plugin.so"), MARKS) as file:
+        for at, data in ((0, header), (PARTS_AT, parts), (SEGMENTS_AT, segments), (DELTAS_AT, deltas)):
+            os.pwrite(file.descriptor, data, at)
+        os.pwrite(file.descriptor, bytes(range(16)), CODE_AT)
+        return file.read()
+
+
+def header(parts: int, segments: int = 0, deltas: int = 0, magic: bytes = b"EUBLOCK2") -> bytes:
+    return magic + np.uint64(7).tobytes() + words(parts, 16, segments, deltas, 0, 0)
+
+
+def test_a_block_that_was_left_in_its_middle_is_two() -> None:
+    """Of ten executions four ended with the first part, at an access to a device; the mark's own block is no work."""
+    rows = (
+        part(10, 0x1000_0000, 4, 2, 0, 2)
+        + part(6, 0x1000_0000, 10, 4, 1, 2)
+        + part(3, MARKS[0].address, 2, 1, 0, 1)
+    )
+    delta = np.uint64(5).tobytes() + words(0, 0) + np.uint64(2).tobytes() + words(1, 0)
+    found = read(header(3, 1, 2), rows, words(0, 2), delta)
+    assert [(row.start, row.end, row.instructions, row.executions) for row in found.blocks] == [
+        (0x1000_0000, 0x1000_0004, 2, 4),
+        (0x1000_0000, 0x1000_000A, 4, 6),
+        (MARKS[0].address, MARKS[0].address + 2, 1, 0),
+    ]
+    assert found.blocks[1].code == bytes(range(10))
+    assert [row.name for row in found.segments] == ["", "begin"]
+    assert [
+        dict(zip(row.blocks.tolist(), row.executions.tolist(), strict=True)) for row in found.segments
+    ] == [
+        {0: 3, 1: 2},
+        {0: 1, 1: 4},
+    ]
+    assert found.unplaced_instructions == 7
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        ((header(0, magic=b"\0" * 8),), "wrote nothing"),
+        ((header(1, 1, 2), part(1, 0, 2, 1, 0, 1), words(0, 9)), "the segments do not add up"),
+        ((header(1, 1, 0), part(1, 0, 2, 1, 0, 1), words(77, 0)), "index"),
+        (
+            (header(1, 1, 1), part(1, 0, 2, 1, 0, 1), words(0, 1), np.uint64(1).tobytes() + words(99, 0)),
+            "index",
+        ),
+    ],
+)
+def test_a_file_without_sense_is_refused(content: tuple[bytes, ...], why: str) -> None:
+    with pytest.raises(SimulationError, match=why):
+        read(*content)
+
+
+def test_qemu_gets_the_file_and_the_marks() -> None:
+    file = block_counts.CountsFile(9, Path("/a,b/block-counts.so"), MARKS)
+    assert file.option() == "/a,,b/block-counts.so,fd=9,mark=0x10000020,last=0x10000030"

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from ethosu_sdk.simulators.qemu.thumb import Access, DecodeError, Offset, advance_it, decode
+from tests.tables import each
 
 _SP = 13
 _PC = 0x1000_0100
@@ -81,8 +82,8 @@ def test_what_follows_a_short_instruction_does_not_matter() -> None:
     assert decode(ldr + b"\xff\xff", _PC) == decode(ldr, _PC) == single(False, 4, 2, 3, imm(4), 2)
 
 
-@pytest.mark.parametrize(("code", "_text"), REFUSED, ids=[row[1] for row in REFUSED])
-def test_what_is_no_plain_access_is_refused(code: str, _text: str) -> None:
+@each("code", [code for code, _ in REFUSED], ids=[text for _, text in REFUSED])
+def test_what_is_no_plain_access_is_refused(code: str) -> None:
     with pytest.raises(DecodeError, match="0x10000100") as caught:
         decode(bytes.fromhex(code).ljust(4, b"\0"), _PC)
     assert caught.value.pc == _PC
@@ -110,7 +111,7 @@ def test_any_bytes_give_an_access_or_the_named_error(code: bytes, registers: lis
     assert access.length_bytes in (2, 4)
 
 
-@pytest.mark.parametrize(
+@each(
     ("access", "address", "base"),
     [
         (single(False, 4, 0, 1, imm(-8), 4), 0x0FF8, None),
@@ -133,7 +134,7 @@ def pack_it(state: int) -> int:
     return 0xF100_0038 | (state & 3) << 25 | (state >> 2) << 10
 
 
-@pytest.mark.parametrize(
+@each(
     ("before", "after"),
     [
         # ITSTATE[7:5] is the base condition; [4:0] shifts left and the block ends when [2:0] are 0.

@@ -316,7 +316,7 @@ def _of_binary(masked: float) -> Callable[[Any], Any]:
     return lambda mask: (mask * (-1.0 / masked)).clamp(-1.0, 0.0) + 1.0
 
 
-def _attention(  # noqa: PLR0913 - torch's own arguments
+def _attention(
     query: Any,
     key: Any,
     value: Any,

@@ -14,7 +14,7 @@ from typing import Any
 Function = Callable[..., Any]
 
 
-def _explicit(  # noqa: PLR0913, PLR0917 - the operator's own parameters
+def _explicit(
     convolution: str,
     x: Any,
     weight: Any,

@@ -35,7 +35,7 @@ def _shared(node: Any) -> Function | None:
     return _apart if is_folded_into(source) and len(source.users) > 1 else None
 
 
-def _by_group(  # noqa: PLR0913, PLR0917 - the operator's own parameters
+def _by_group(
     x: Any,
     weight: Any,
     bias: Any,

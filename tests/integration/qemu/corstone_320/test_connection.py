@@ -1,5 +1,7 @@
-"""The device's end of the connection: a peer that goes away or answers nonsense ends QEMU, with a clear message."""
+"""What Corstone-320 has beside what tests/integration/qemu/scenarios asks of both boards: memories that are laid and
+read back, and the device's end of the connection. A peer that goes away or answers nonsense ends QEMU."""
 
+import dataclasses
 import socket
 import struct
 import subprocess
@@ -8,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from ethosu_sdk.simulators.qemu.simulator import QemuSimulator
+from tests.integration.qemu.conftest import RequestFor
 from tests.integration.qemu.corstone_320.conftest import BOARD
 from tests.integration.qemu.firmware.build import Scenario, parameters
 
@@ -135,3 +139,13 @@ def test_a_board_that_cannot_be_is_refused(own_qemu: Path, options: list[str], s
     argv = [own_qemu, "-M", BOARD, "-nodefaults", "-display", "none", "-monitor", "none", *options]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=20, check=False)
     assert (done.returncode, said in done.stderr) == (1, True), done.stderr
+
+
+def test_memory_is_laid_and_read_back(request_for: RequestFor, simulator: QemuSimulator) -> None:
+    """In SRAM as well, by both aliases."""
+    request = request_for(Scenario.EXIT, 5)
+    read_back = ((0x7000_0000, 4), (0x3100_0000, 4), (0x2100_0000, 4))
+    images = (*request.images, (0x3100_0000, b"sram"))
+    result = simulator.run(dataclasses.replace(request, images=images, read_back=read_back))
+    assert result.exit_code == 5
+    assert result.memory == (bytes(4), b"sram", b"sram")

@@ -3,6 +3,8 @@
 import os
 import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 _PATIENCE_S = 10.0
@@ -51,6 +53,15 @@ def wait_for_text(path: Path, text: bytes) -> None:
             return
         time.sleep(0.005)
     raise AssertionError(f"{text!r} did not appear in {path}")
+
+
+@contextmanager
+def meanwhile(action: Callable[[], None]) -> Iterator[None]:
+    """Do `action` in a thread while the block runs."""
+    thread = threading.Thread(target=action)
+    thread.start()
+    yield
+    thread.join()
 
 
 def open_resources() -> tuple[int, set[str]]:

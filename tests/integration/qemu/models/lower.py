@@ -1,6 +1,6 @@
-"""Child process: compiles the pairs of one profile and leaves ``NAME.pte`` and ``NAME.tosa`` behind.
+"""Child process: compiles pairs and leaves ``NAME.pte`` and ``NAME.tosa`` behind.
 
-Usage: python -m tests.integration.qemu.models.lower FOLDER PROFILE. The programs take and give integers and are
+Usage: python -m tests.integration.qemu.models.lower FOLDER NAME... The programs take and give integers and are
 one delegate each, so that what the NPU gets and gives is what the program does. Beside them, ``NAME.json`` holds the
 bytes of fast scratch memory that Vela planned, which no payload states.
 """
@@ -14,7 +14,7 @@ from ethosu_sdk.aot.lowering import exporting, to_pte
 from ethosu_sdk.aot.vela import capture
 from tests.conformance import lower as conformance
 from tests.conformance.models.case import Integers
-from tests.integration.qemu.models.pairs import Pair, of_profile
+from tests.integration.qemu.models.pairs import Pair, by_model
 
 
 def quantized(pair: Pair) -> Any:
@@ -42,9 +42,9 @@ def integer_io(edge: Any, pair: Pair) -> Any:
 
 
 def main() -> None:
-    """Compile the profile that the command line names."""
-    folder, profile = Path(sys.argv[1]), sys.argv[2]
-    for _, pairs in of_profile(profile):
+    """Compile the pairs that the command line names."""
+    folder, names = Path(sys.argv[1]), sys.argv[2:]
+    for pairs in by_model(names):
         program = quantized(pairs[0])
         for pair in pairs:
             with capture.captured() as captures:

@@ -1,6 +1,6 @@
 """Twenty pairs of a model of the conformance corpus and an NPU configuration, with every family and memory mode."""
 
-from collections.abc import Iterator
+from collections.abc import Container
 from dataclasses import dataclass
 
 from ethosu_sdk.targets import Target, parse_target
@@ -60,11 +60,13 @@ PAIRS = (
     Pair("conv_3d", "ethos-u85-2048", "Sram_Only"),
     Pair("branches_int32", "ethos-u85-256", "Sram_Only"),
 )
+# Of these, Ethos-U65 and Ethos-U85 with each kind of memory mode, and fast scratch memory in use on both.
+QUICK = tuple(PAIRS[index] for index in (2, 5, 6, 7, 11, 12, 14))
 
 
-def of_profile(profile: str) -> Iterator[tuple[str, list[Pair]]]:
-    """The models of a profile, each with its pairs."""
-    for model in dict.fromkeys(pair.model for pair in PAIRS):
-        found = [pair for pair in PAIRS if pair.model == model and pair.profile == profile]
-        if found:
-            yield model, found
+def by_model(names: Container[str]) -> list[list[Pair]]:
+    """The pairs of these names, those of a model and a profile together."""
+    found: dict[tuple[str, str], list[Pair]] = {}
+    for pair in (pair for pair in PAIRS if pair.name in names):
+        found.setdefault((pair.model, pair.profile), []).append(pair)
+    return list(found.values())

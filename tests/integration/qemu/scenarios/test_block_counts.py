@@ -34,29 +34,22 @@ def turn(found: BlockCounts) -> Block:
     return loop
 
 
-@pytest.mark.parametrize("rounds", [2, 1000, 100_000])
-def test_a_loop_is_counted_exactly(request_for: RequestFor, simulator: QemuSimulator, rounds: int) -> None:
+def test_a_loop_is_counted_exactly(request_for: RequestFor, simulator: QemuSimulator) -> None:
+    """And the code of the blocks is that of the ELF."""
     assert simulator.no_block_counts() == ""
-    found = counted(request_for, simulator, rounds)
-    turns = sum(row.executions for row in found.blocks if row.code.endswith(BACK))
-    assert turns == rounds
-    assert found.unplaced_instructions == 0
-    assert all(len(row.code) == row.end - row.start for row in found.blocks)
-
-
-def test_the_code_is_that_of_the_elf(request_for: RequestFor, simulator: QemuSimulator) -> None:
-    found = counted(request_for, simulator, 10)
     content = request_for(Scenario.COUNT_CYCLES).elf.read_bytes()
-    assert len(found.blocks) > 10
-    assert all(row.code in content for row in found.blocks)
+    for rounds in (2, 1000, 100_000):
+        found = counted(request_for, simulator, rounds)
+        turns = sum(row.executions for row in found.blocks if row.code.endswith(BACK))
+        assert turns == rounds
+        assert found.unplaced_instructions == 0
+        assert len(found.blocks) > 10
+        assert all(len(row.code) == row.end - row.start and row.code in content for row in found.blocks)
 
 
-@pytest.mark.parametrize("rounds", [10, 1000])
-def test_segments_hold_everything_once(
-    request_for: RequestFor, simulator: QemuSimulator, rounds: int
-) -> None:
-    plain = counted(request_for, simulator, rounds)
-    loop = turn(plain)
+def test_segments_hold_everything_once(request_for: RequestFor, simulator: QemuSimulator) -> None:
+    rounds = 1000
+    loop = turn(counted(request_for, simulator, rounds))
     found = counted(request_for, simulator, rounds, (Mark("turn", loop.start),))
     assert [row.name for row in found.segments] == ["", *["turn"] * rounds]
     sums = [0] * len(found.blocks)
@@ -67,13 +60,8 @@ def test_segments_hold_everything_once(
     assert not found.marks_lost
     # A mark is no work: its own block is in no figure.
     assert {row.executions for row in found.blocks if row.start == loop.start} == {0}
-
-
-def test_the_last_mark_ends_the_segments(request_for: RequestFor, simulator: QemuSimulator) -> None:
-    plain = counted(request_for, simulator, 1000)
-    loop = turn(plain)
-    found = counted(request_for, simulator, 1000, (Mark("turn", loop.start, ends=True),))
-    assert [row.name for row in found.segments] == ["", "turn"]
+    ended = counted(request_for, simulator, rounds, (Mark("turn", loop.start, ends=True),))
+    assert [row.name for row in ended.segments] == ["", "turn"]
 
 
 def test_more_marks_than_there_is_room_for(request_for: RequestFor, simulator: QemuSimulator) -> None:

@@ -5,38 +5,34 @@ import os
 import signal
 import subprocess
 import sys
-import threading
+import time
 from pathlib import Path
 
 import pytest
 
 from ethosu_sdk.errors import SimulationError
-from ethosu_sdk.simulators.qemu import console
+from ethosu_sdk.simulators.qemu import console, loop
 from ethosu_sdk.simulators.qemu.simulator import QemuSimulator
-from tests.integration.qemu.conftest import Board, RequestFor
+from tests.integration.qemu.conftest import SMOKE, Board, RequestFor
 from tests.integration.qemu.firmware import traces
 from tests.integration.qemu.firmware.build import Scenario, parameters
 from tests.integration.qemu.firmware.doubles import IncrementDevice
+from tests.integration.qemu.firmware.traces import meanwhile
 
 pytestmark = [pytest.mark.qemu, pytest.mark.toolchain]
 
 
-@pytest.mark.parametrize(
-    ("scenario", "said"),
-    [
-        (Scenario.SPIN, "going round"),
-        (Scenario.SLEEP, "nothing was printed"),
-        (Scenario.HALF_LINE, "second li"),
-    ],
-)
-def test_a_silent_firmware_is_stopped_and_located(
-    request_for: RequestFor, simulator: QemuSimulator, scenario: Scenario, said: str
-) -> None:
-    with pytest.raises(SimulationError, match=r"hangs: for 3 s") as caught:
-        simulator.run(dataclasses.replace(request_for(scenario), idle_timeout_s=3.0))
-    function = "main" if scenario == Scenario.SLEEP else "spin_forever"
-    assert f"({function}+0x" in caught.value.message
-    assert said in caught.value.message
+@SMOKE
+def test_a_silent_firmware_is_stopped_and_located(request_for: RequestFor, simulator: QemuSimulator) -> None:
+    for scenario, function, said in (
+        (Scenario.SPIN, "spin_forever", "going round"),
+        (Scenario.SLEEP, "main", "nothing was printed"),
+        (Scenario.HALF_LINE, "spin_forever", "second li"),
+    ):
+        with pytest.raises(SimulationError, match=r"hangs: for 1\.5 s") as caught:
+            simulator.run(dataclasses.replace(request_for(scenario), idle_timeout_s=1.5))
+        assert f"({function}+0x" in caught.value.message
+        assert said in caught.value.message
 
 
 @pytest.mark.parametrize(
@@ -46,7 +42,7 @@ def test_a_firmware_ends_the_run_by_what_it_prints(
     request_for: RequestFor, simulator: QemuSimulator, scenario: Scenario, first: int, mark: bytes
 ) -> None:
     """Whether it goes on afterwards, or ends the simulation itself at once."""
-    for _ in range(5):  # who is first is a race
+    for _ in range(3):  # who is first is a race
         result = simulator.run(
             dataclasses.replace(request_for(scenario, first), end_marks=(b"no such", mark))
         )
@@ -56,15 +52,15 @@ def test_a_firmware_ends_the_run_by_what_it_prints(
 def test_a_talking_firmware_is_stopped_at_the_time_out(
     request_for: RequestFor, simulator: QemuSimulator
 ) -> None:
-    with pytest.raises(SimulationError, match="did not end within 8 s") as caught:
-        simulator.run(dataclasses.replace(request_for(Scenario.CHATTER), timeout_s=8.0, idle_timeout_s=6.0))
+    with pytest.raises(SimulationError, match=r"did not end within 2\.5 s") as caught:
+        simulator.run(dataclasses.replace(request_for(Scenario.CHATTER), timeout_s=2.5, idle_timeout_s=2.0))
     assert caught.value.message.count("still here") >= 9  # of the last ten lines, one may be unfinished
 
 
 def test_a_firmware_that_uses_the_npu_is_not_idle(request_for: RequestFor, simulator: QemuSimulator) -> None:
     request = request_for(Scenario.MANY_READS, 0xFFFF_FFFF)
-    with pytest.raises(SimulationError, match="did not end within 8 s"):
-        simulator.run(dataclasses.replace(request, timeout_s=8.0, idle_timeout_s=6.0))
+    with pytest.raises(SimulationError, match=r"did not end within 2\.5 s"):
+        simulator.run(dataclasses.replace(request, timeout_s=2.5, idle_timeout_s=2.0))
 
 
 def test_endless_output_ends_the_run(
@@ -80,11 +76,12 @@ def test_endless_output_ends_the_run(
 def test_a_log_that_cannot_be_written_ends_the_run(
     request_for: RequestFor, simulator: QemuSimulator, scenario: Scenario
 ) -> None:
-    request = dataclasses.replace(request_for(scenario, 10), uart_log=Path("/dev/full"), idle_timeout_s=4.0)
+    request = dataclasses.replace(request_for(scenario, 10), uart_log=Path("/dev/full"), idle_timeout_s=1.5)
     with pytest.raises(SimulationError, match="UART log cannot be written: No space left"):
         simulator.run(request)
 
 
+@SMOKE
 def test_a_lockup_is_located(request_for: RequestFor, simulator: QemuSimulator) -> None:
     with pytest.raises(SimulationError, match="locked up") as caught:
         simulator.run(request_for(Scenario.LOCKUP))
@@ -108,15 +105,11 @@ def test_a_simulator_killed_from_outside_is_named(
 ) -> None:
     def kill() -> None:
         pid = traces.wait_for_qemu(scenarios)
-        killer.wait(0.3)
+        time.sleep(0.3)
         os.kill(pid, number)
 
-    killer = threading.Event()
-    thread = threading.Thread(target=kill)
-    thread.start()
-    with pytest.raises(SimulationError, match=f"killed from outside by {number.name}"):
+    with meanwhile(kill), pytest.raises(SimulationError, match=f"killed from outside by {number.name}"):
         simulator.run(request_for(scenario, 0xFFFF_FFFF))
-    thread.join()
 
 
 def test_a_signal_that_asks_qemu_to_end_does_not_end_a_run_early(
@@ -126,32 +119,28 @@ def test_a_signal_that_asks_qemu_to_end_does_not_end_a_run_early(
     def ask() -> None:
         pid = traces.wait_for_qemu(scenarios)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            threading.Event().wait(0.1)
+            time.sleep(0.1)
             os.kill(pid, number)
 
-    thread = threading.Thread(target=ask)
-    thread.start()
-    result = simulator.run(request_for(Scenario.MANY_READS, board.reads))
-    thread.join()
+    with meanwhile(ask):
+        result = simulator.run(request_for(Scenario.MANY_READS, board.reads))
     assert result.exit_code == 0
     assert result.npu_accesses == board.reads + 1
 
 
 def test_a_frozen_simulator_does_not_freeze_the_run(
-    request_for: RequestFor, simulator: QemuSimulator, scenarios: Path
+    request_for: RequestFor, simulator: QemuSimulator, scenarios: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    request = dataclasses.replace(request_for(Scenario.SPIN), idle_timeout_s=3.0)
+    monkeypatch.setattr(loop, "_DIAGNOSIS_S", 0.5)
+    request = dataclasses.replace(request_for(Scenario.SPIN), idle_timeout_s=1.5)
 
     def freeze() -> None:
         pid = traces.wait_for_qemu(scenarios)
         traces.wait_for_text(request.uart_log, b"going round")
         os.kill(pid, signal.SIGSTOP)
 
-    thread = threading.Thread(target=freeze)
-    thread.start()
-    with pytest.raises(SimulationError, match="hangs"):
+    with meanwhile(freeze), pytest.raises(SimulationError, match="hangs"):
         simulator.run(request)
-    thread.join()
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
@@ -233,6 +222,3 @@ def test_an_interrupt_by_the_user_passes_through(request_for: RequestFor, board:
     )
     with pytest.raises(KeyboardInterrupt):
         simulator.run(request_for(Scenario.WRITE_REGISTER, 0x24, 5))
-
-
-# --- requests and tools

@@ -3,7 +3,6 @@
 import dataclasses
 import os
 import signal
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -15,10 +14,11 @@ from ethosu_sdk.simulators.base import SimulationRequest
 from ethosu_sdk.simulators.qemu import bank_access
 from ethosu_sdk.simulators.qemu.simulator import QemuSimulator
 from ethosu_sdk.targets import parse_target
-from tests.integration.qemu.conftest import IDLE_S, TIMEOUT_S, Board, RequestFor
+from tests.integration.qemu.conftest import IDLE_S, SMOKE, TIMEOUT_S, Board, RequestFor
 from tests.integration.qemu.firmware import traces
 from tests.integration.qemu.firmware.build import Scenario, parameters
 from tests.integration.qemu.firmware.doubles import MemoryLikeDevice
+from tests.integration.qemu.firmware.traces import meanwhile
 
 pytestmark = [pytest.mark.qemu, pytest.mark.toolchain]
 
@@ -40,9 +40,10 @@ def test_a_register_that_forgets_is_noticed(board: Board, forms: Path, tmp_path:
     assert board.simulator(lambda *_: Forgetful()).run(request).exit_code != 0
 
 
-@pytest.mark.parametrize("code", [0, 1, 42, 255])
-def test_the_exit_code_is_the_firmwares(request_for: RequestFor, simulator: QemuSimulator, code: int) -> None:
-    assert simulator.run(request_for(Scenario.EXIT, code)).exit_code == code
+@SMOKE
+def test_the_exit_code_is_the_firmwares(request_for: RequestFor, simulator: QemuSimulator) -> None:
+    for code in (0, 1, 42, 255):
+        assert simulator.run(request_for(Scenario.EXIT, code)).exit_code == code
 
 
 def test_an_interrupt_wakes_the_processor(request_for: RequestFor, simulator: QemuSimulator) -> None:
@@ -104,13 +105,13 @@ def test_images_and_the_elfs_own_data_stand_in_ddr(request_for: RequestFor, simu
     assert result.exit_code == 0
 
 
-@pytest.mark.parametrize("rounds", [1, 1000, 100_000])
-def test_instructions_are_counted(request_for: RequestFor, simulator: QemuSimulator, rounds: int) -> None:
-    request = dataclasses.replace(request_for(Scenario.COUNT_CYCLES, rounds), count_instructions=True)
-    cycles = int(simulator.run(request).uart, 16)
-    counted = cycles * simulator.figures.instructions_per_cycle
-    around = 4  # the reads of the counter, which counts in steps of its own
-    assert 2 * rounds - 2 <= counted <= 2 * rounds + around + 2
+def test_instructions_are_counted(request_for: RequestFor, simulator: QemuSimulator) -> None:
+    for rounds in (1, 1000, 100_000):
+        request = dataclasses.replace(request_for(Scenario.COUNT_CYCLES, rounds), count_instructions=True)
+        cycles = int(simulator.run(request).uart, 16)
+        counted = cycles * simulator.figures.instructions_per_cycle
+        around = 4  # the reads of the counter, which counts in steps of its own
+        assert 2 * rounds - 2 <= counted <= 2 * rounds + around + 2
 
 
 @pytest.mark.parametrize(
@@ -156,11 +157,8 @@ def test_the_log_is_written_while_the_firmware_runs(
         traces.wait_for_text(tmp_path / "uart.log", b"still here")
         os.kill(traces.wait_for_qemu(scenarios), signal.SIGKILL)
 
-    thread = threading.Thread(target=stop_once_logged)
-    thread.start()
-    with pytest.raises(SimulationError, match="SIGKILL"):
+    with meanwhile(stop_once_logged), pytest.raises(SimulationError, match="SIGKILL"):
         simulator.run(request_for(Scenario.CHATTER))
-    thread.join()
 
 
 def test_runs_side_by_side_do_not_meet(
@@ -183,6 +181,3 @@ def test_runs_side_by_side_do_not_meet(
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(one, range(4))) == [(number, number + 1) for number in range(4)]
     assert not (tmp_path / "uart.log").exists()
-
-
-# --- how runs end that do not end well

@@ -1,12 +1,13 @@
-"""Rows without a key: what PyTorch gives for them is what the rewritten graph gives, or the graph stays as it is.
-
-The samples that decide have no such row where it comes at run time. PyTorch executes both graphs, in float.
-"""
+"""Small graphs in PyTorch: rows without a key, buffers that share memory, and where rounding is no excuse."""
 
 import math
 from typing import Any
 
+import numpy as np
 import pytest
+
+from ethosu_sdk.aot.comparison.chain.comparison import Trials, within_rounding
+from tests.tables import each
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 
@@ -55,7 +56,7 @@ def attention(kind: str) -> Any:
     return Net().eval()
 
 
-@pytest.mark.parametrize(
+@each(
     ("kind", "is_rewritten"),
     [
         ("added", True),
@@ -66,7 +67,7 @@ def attention(kind: str) -> Any:
         ("constant with an empty row", False),
     ],
 )
-@pytest.mark.parametrize("keys", [3, 0])
+@each("keys", [3, 0])
 def test_a_row_without_a_key_gives_what_pytorch_gives(kind: str, is_rewritten: bool, keys: int) -> None:
     import torch
 
@@ -80,3 +81,46 @@ def test_a_row_without_a_key_gives_what_pytorch_gives(kind: str, is_rewritten: b
     inputs = (x, padding(torch, keys))
     rounding = 1e-3 if keys == 0 else 1e-6  # PyTorch's sums with -1e4 are multiples of 2^-10
     torch.testing.assert_close(program.module()(*inputs), net(*inputs), rtol=1e-5, atol=rounding)
+
+
+# --- Buffers of one storage are one state only where their bytes overlap.
+
+
+def test_halves_of_a_tensor_share_nothing_and_views_do() -> None:
+    import torch
+
+    from ethosu_sdk.aot.model import shared_buffers
+    from ethosu_sdk.errors import InputError
+
+    class Net(torch.nn.Module):
+        def __init__(self, one: torch.Tensor, other: torch.Tensor) -> None:
+            super().__init__()
+            self.register_buffer("one", one)
+            self.register_buffer("other", other)
+
+    whole = torch.zeros(2, 8)
+    written = ["one", "other"]
+    assert shared_buffers.settled(Net(*whole.unbind(0)), written, lambda _: None) == written
+    assert shared_buffers.settled(Net(whole, whole), written, lambda _: None) == ["other"]
+    with pytest.raises(InputError, match="'one' and 'other' share memory"):
+        shared_buffers.settled(Net(whole, whole[1:]), written, lambda _: None)
+    with pytest.raises(InputError, match="share memory"):
+        shared_buffers.settled(Net(whole[:, :5], whole[:, 3:]), written, lambda _: None)
+
+
+# --- The chain's comparison where rounding is no excuse.
+
+
+@pytest.mark.parametrize("candidate", [[np.nan, 1.0, 2.0], [0.9, 1.0, 2.0]])
+def test_values_that_the_graph_itself_loses_are_a_difference(candidate: list[float]) -> None:
+    import torch
+
+    def rows(values: list[float]) -> list[tuple[torch.Tensor]]:
+        return [(torch.tensor(values),)]
+
+    base = rows([np.nan, 1.0, 2.0])
+    _, found = within_rounding(
+        rows([0.0, 1.0, 2.0]), rows(candidate), lambda: Trials(base, [base, rows([np.nan, 1.0, 2.000001])])
+    )
+    assert found is not None
+    assert "1 element not finite, but finite in the model" in found.text

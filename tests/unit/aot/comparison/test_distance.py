@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from ethosu_sdk.aot.comparison.distance import distance, near
+from tests.tables import each
 
 STEP = 0.5
 RNG = np.random.default_rng(7)
@@ -35,17 +36,20 @@ def test_figures_of_a_case_by_hand() -> None:
     assert found.explained
 
 
-@pytest.mark.parametrize("seed", range(20, 40))
+@each("seed", range(20, 40))
 def test_what_the_trials_do_is_explained(seed: int) -> None:
     assert distance(rounded(250, seed, 3), REFERENCE, TRIALS, STEP).explained
 
 
-def test_one_step_everywhere_is_explained_even_without_trials_that_move() -> None:
+def test_what_may_differ_without_trials() -> None:
     assert distance(REFERENCE + STEP, REFERENCE, [REFERENCE], STEP).explained
     assert not distance(REFERENCE + 2 * STEP, REFERENCE, [REFERENCE], STEP).explained
+    reference = REFERENCE * np.float32(0.1)
+    assert distance(np.nextafter(reference, np.float32(np.inf)), reference, [reference], None).explained
+    assert not distance(reference * np.float32(1.001), reference, [reference], None).explained
 
 
-@pytest.mark.parametrize(
+@each(
     "wrong",
     [
         pytest.param(np.maximum(REFERENCE, 0), id="a clamp too many"),
@@ -62,7 +66,7 @@ def test_faults_are_not_explained(wrong: np.ndarray) -> None:
     assert "rounding explains" in found.detail
 
 
-def test_a_single_wrong_element_of_many_is_not_explained() -> None:
+def test_single_wrong_elements_and_values_that_are_not_finite() -> None:
     executed = REFERENCE.copy()
     executed[2, 3] += 40 * STEP
     found = distance(executed, REFERENCE, TRIALS, STEP)
@@ -70,15 +74,6 @@ def test_a_single_wrong_element_of_many_is_not_explained() -> None:
     assert found.rms.explained
     assert not found.explained
     assert "largest" in found.detail
-
-
-def test_floats_without_a_step_may_differ_in_their_last_bits_alone() -> None:
-    reference = REFERENCE * np.float32(0.1)
-    assert distance(np.nextafter(reference, np.float32(np.inf)), reference, [reference], None).explained
-    assert not distance(reference * np.float32(1.001), reference, [reference], None).explained
-
-
-def test_values_that_are_not_finite() -> None:
     reference, broken = REFERENCE.copy(), REFERENCE.copy()
     reference[0, 0], reference[1, 1] = np.nan, np.inf
     assert distance(reference, reference, [reference], STEP).left_out == 2
@@ -90,13 +85,10 @@ def test_values_that_are_not_finite() -> None:
     assert distance(broken, REFERENCE, [REFERENCE, broken], STEP).explained  # rounding alone can do that
 
 
-def test_integers_without_rounding_must_be_equal() -> None:
+def test_integers_must_be_equal_or_as_quantised_values_a_step_away() -> None:
     values = np.arange(10)
     assert distance(values, values, [], None, exact=True).explained
     assert not distance(values + (values == 3), values, [], None, exact=True).explained
-
-
-def test_integers_that_are_quantised_values_may_be_a_step_away() -> None:
     values = np.arange(-50, 50, dtype=np.int8)
     assert distance(values + np.int8(1), values, [values], 1.0).explained
     assert not distance(values + np.int8(3), values, [values], 1.0).explained

@@ -1,33 +1,43 @@
-"""Figures and findings of `debug`, with numbers worked out by hand."""
+"""Figures and findings of `debug` with numbers worked out by hand, and the tensors that they come from."""
 
 import math
+import shutil
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
+from ethosu_sdk import npz, pte
 from ethosu_sdk.aot.facts.layers import LayerValue, WeightLoss
 from ethosu_sdk.aot.graph.tosa_moves import Moves
+from ethosu_sdk.aot.vela.written_tensors import WrittenTensor
+from ethosu_sdk.console.reporter import Reporter
+from ethosu_sdk.errors import InputError
+from ethosu_sdk.npu import Written
+from ethosu_sdk.npu.operation import FeatureMap, Kind
 from ethosu_sdk.records.compile import Delegate, DelegateFiles
-from ethosu_sdk.steps.debug import figures, findings
+from ethosu_sdk.steps.debug import debug_command, figures, findings
 from ethosu_sdk.steps.debug.figures import Distance, Own
 from ethosu_sdk.steps.debug.findings import BITS, CALIBRATION, FAULT, FLOAT, QUANTISED, WEIGHTS
-from ethosu_sdk.steps.debug.gathering import Gathered
+from ethosu_sdk.steps.debug.gathering import Gathered, gather
 from ethosu_sdk.steps.debug.layers import Layer
 from ethosu_sdk.steps.debug.notes import DelegateNotes
+from ethosu_sdk.steps.debug.options import DebugOptions
 from ethosu_sdk.steps.debug.pairing import Pair
 from tests.conformance.tosa_graph import Graph
+from tests.places import GOLDEN_PTE
+from tests.tables import each
+from tests.unit.npu.operations import FAR, INT8, dense, operation
 
 
-def test_a_range_with_both_limits() -> None:
+def test_ranges_and_distances() -> None:
     found = figures.value_range(np.array([-128, -128, 0, 127], np.int8))
     assert (found.least, found.largest, found.distinct) == (-128, 127, 3)
     assert (found.low_share, found.high_share, found.used_share) == (0.5, 0.25, 1.0)
     assert figures.value_range(np.array([-1, 2], np.int16)).used_share == 4 / 65536
-
-
-def test_a_distance() -> None:
     found = figures.distance(np.array([3.0, 5.0]), np.array([3.0, 4.0]), 0.5)
     assert found.sqnr_db == pytest.approx(10 * math.log10(25 / 1))
     assert (found.differing, found.largest_error, found.mean_error) == (1, 1.0, 0.5)
@@ -48,7 +58,7 @@ def test_a_tensors_own_loss_is_rounding_or_clipping() -> None:
     assert figures.own(np.zeros(3), 0.5, 0, "int8") is None
 
 
-@pytest.mark.parametrize(
+@each(
     ("shape", "wanted", "orders"),
     [
         ((1, 3, 4, 5), (1, 4, 5, 3), [(0, 2, 3, 1)]),
@@ -150,7 +160,7 @@ def test_the_first_break_has_inputs_that_are_right() -> None:
         assert findings.first_break(steps, 5.0, against) is None
 
 
-def test_an_error_of_one_step_is_no_break_against_the_quantised_model() -> None:
+def test_what_is_judged_is_what_is_printed_and_not_an_error_of_one_step() -> None:
     layers = [layer(0, "a", 60.0), layer(1, "b", 3.0, steps=1.0)]
     steps = findings.steps(layers, notes(b=("a",)), QUANTISED)
     assert findings.first_break(steps, 20.0, QUANTISED) is None
@@ -158,9 +168,6 @@ def test_an_error_of_one_step_is_no_break_against_the_quantised_model() -> None:
     found = findings.first_break(findings.steps(layers, notes(b=("a",)), FLOAT), 20.0, FLOAT)
     assert found is not None
     assert found.layer.name == "b"
-
-
-def test_what_is_judged_is_what_is_printed() -> None:
     layers = [layer(0, "a", 50.0), layer(1, "b", 19.96), layer(2, "c", 19.94)]
     steps = findings.steps(layers, notes(b=("a",), c=("a",)), FLOAT)
     first = findings.first_break(steps, 20.0, FLOAT)
@@ -168,7 +175,7 @@ def test_what_is_judged_is_what_is_printed() -> None:
     assert (first.layer.name, first.output_db) == ("c", 19.9)  # 19.96 reads as 20.0
 
 
-def test_a_layer_of_which_everything_is_equal_is_not_compared() -> None:
+def test_what_is_equal_or_not_certain_is_not_blamed() -> None:
     layers = [
         layer(0, "a", -3.0),
         layer(1, "b", math.inf, steps=0.0),
@@ -182,9 +189,6 @@ def test_a_layer_of_which_everything_is_equal_is_not_compared() -> None:
     first = findings.first_break(findings.steps(kept, graph, QUANTISED), 20.0, QUANTISED)
     assert first is not None
     assert first.layer.name == "c"
-
-
-def test_what_is_not_certain_is_not_blamed_and_stands_beside_what_is() -> None:
     layers = [layer(0, "a", 50.0), layer(1, "b", 1.0, certain=False), layer(2, "c", 1.0)]
     layers.append(replace(layer(3, "e", 1.0).not_compared("no value"), index=3))
     graph = notes(b=("a",), c=("e",), e=("a",))
@@ -227,3 +231,109 @@ def test_advice_by_what_helps() -> None:
         (CALIBRATION, "clipped", 12.0),
         (WEIGHTS, "light", 25.0),
     ]
+
+
+# --- Tensors put together from what operations write, with places worked out by hand.
+
+BASE = 0x100
+WHOLE = np.arange(4 * 3 * 20, dtype=np.int64).reshape(1, 4, 3, 20).astype(np.int8)
+
+
+def tensor(**changes: object) -> WrittenTensor:
+    plain = WrittenTensor("t", (1, 4, 3, 20), "int8", False, (BASE, BASE + 4 * 3 * 20), (0, 8))
+    return replace(plain, **changes)  # type: ignore[arg-type]
+
+
+def nhwc(address: int) -> FeatureMap:
+    return replace(dense(address, (4, 3, 20)), stride_c=1)
+
+
+def bricks(address: int) -> FeatureMap:
+    """Two bricks of 16 channels, three columns: 48 bytes to the next brick, 96 to the next row."""
+    return FeatureMap(1, (address, 0, 0, 0), FAR, FAR, FAR, 96, 16, 48, INT8, True, 0)
+
+
+def written(offset: int, ofm: FeatureMap, values: NDArray[np.int8]) -> Written:
+    _, height, width, depth = values.shape
+    made = operation(Kind.POOL, (height, width, depth), ofm, ofm, offset=offset)
+    return Written(made, values)
+
+
+def test_parts_of_every_layout_are_put_together() -> None:
+    rows = [written(0, nhwc(BASE), WHOLE[:, :1]), written(8, nhwc(BASE + 60), WHOLE[:, 1:])]
+    (found,) = gather(rows, [tensor()])
+    np.testing.assert_array_equal(found.values, WHOLE)
+    assert found.offsets == (0, 8)
+    channels = [written(0, nhwc(BASE), WHOLE[..., :7]), written(8, nhwc(BASE + 7), WHOLE[..., 7:])]
+    (found,) = gather(channels, [tensor()])
+    np.testing.assert_array_equal(found.values, WHOLE)
+    owner = tensor(bricks=True, span=(BASE, BASE + 4 * 96))
+    parts = [written(0, bricks(BASE), WHOLE[..., :16]), written(8, bricks(BASE + 48), WHOLE[..., 16:])]
+    (found,) = gather(parts, [owner])
+    np.testing.assert_array_equal(found.values, WHOLE)
+    owner = tensor(bricks=True, span=(BASE, BASE + 2 * 96), offsets=(0, 4, 8, 12))
+    parts = [written(4 * row, bricks(BASE + row % 2 * 96), WHOLE[:, row : row + 1]) for row in range(4)]
+    (found,) = gather(parts, [owner])
+    np.testing.assert_array_equal(found.values, WHOLE)
+    ofm = replace(nhwc(BASE), bases=(BASE, 0, BASE + 120, 0), height0=2)
+    right = replace(ofm, bases=(BASE + 10, 0, BASE + 130, 0))
+    (found,) = gather([written(0, ofm, WHOLE[..., :10]), written(8, right, WHOLE[..., 10:])], [tensor()])
+    np.testing.assert_array_equal(found.values, WHOLE)
+    old = written(0, nhwc(BASE), np.zeros_like(WHOLE))
+    new = [written(0, nhwc(BASE), WHOLE[:, :2]), written(8, nhwc(BASE + 120), WHOLE[:, 2:])]
+    (found,) = gather([old, *new], [tensor()])
+    np.testing.assert_array_equal(found.values, WHOLE)
+
+
+def test_steps_that_lie_elsewhere_are_inner_ones() -> None:
+    inner = written(0, nhwc(BASE + 0x1000), WHOLE)
+    last = written(8, nhwc(BASE), WHOLE)
+    (found,) = gather([inner, last], [tensor(offsets=(8,))])
+    assert (found.inner, found.offsets) == (1, (8,))
+    steps = [written(0, nhwc(BASE), WHOLE[:, :2]), written(8, nhwc(BASE + 120), WHOLE[:, 2:])]
+    (found,) = gather(steps, [tensor(offsets=(8,))])  # of many operations, Vela names the last
+    assert (found.inner, found.offsets) == (0, (0, 8))
+    np.testing.assert_array_equal(found.values, WHOLE)
+
+
+@pytest.mark.parametrize(
+    ("parts", "reason"),
+    [
+        ([written(0, nhwc(BASE), WHOLE[:, :2])], "50.0%"),
+        ([written(0, nhwc(BASE - 60), WHOLE[:, :2]), written(8, nhwc(BASE), WHOLE)], "outside"),
+        ([written(0, nhwc(BASE + 180), WHOLE[:, :2]), written(8, nhwc(BASE), WHOLE)], "outside"),
+        ([written(0, bricks(BASE), WHOLE[:, :2]), written(8, nhwc(BASE), WHOLE)], "another layout"),
+    ],
+    ids=["a half", "before", "behind", "layout"],
+)
+def test_what_does_not_fit_has_no_values_and_a_reason(parts: list[Written], reason: str) -> None:
+    (found,) = gather(parts, [tensor()])
+    assert found.values is None
+    assert reason in found.reason
+
+
+def test_without_a_debug_database_each_operation_is_an_entry() -> None:
+    rows = [written(0, nhwc(BASE), WHOLE[:, :1]), written(8, nhwc(BASE + 60), WHOLE[:, 1:])]
+    assert [(row.name, row.offsets) for row in gather(rows, [])] == [("", (0,)), ("", (8,))]
+
+
+# --- Inputs of `debug`: those of several inferences are refused by the name of the file that they are in.
+
+
+@pytest.mark.parametrize("given", [None, "two.npz"])
+def test_stacked_inputs_are_named(given: str | None, tmp_path: Path) -> None:
+    path = shutil.copy(GOLDEN_PTE / "add_u55.pte", tmp_path / "add.pte")
+    program = pte.read(path)
+    arrays = {
+        f"input{index}": np.zeros((2, *tensor.sizes), tensor.dtype)
+        for index, tensor in enumerate(program.plan("forward").input_tensors())
+    }
+    name = given or "add.io.npz"
+    npz.write_npz(tmp_path / name, arrays)
+    options = DebugOptions(inputs=None if given is None else tmp_path / given)
+    subject = debug_command._Subject(path, tmp_path, None)
+    with pytest.raises(InputError) as caught:
+        debug_command._inputs(subject, program, options, Reporter(quiet=True))
+    assert "the inputs of one inference, not 2" in caught.value.message
+    assert name in caught.value.message
+    assert "None" not in caught.value.message

@@ -1,7 +1,5 @@
 """What `profile` says of an inference: a time is for the program's own system, or no headline."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 
@@ -9,14 +7,13 @@ from ethosu_sdk.readers.report.views import sources
 from ethosu_sdk.records import kinds
 from ethosu_sdk.records.profile import Profile
 from ethosu_sdk.tables import profile_tables
-from tests.places import ROOT
+from tests.records import example
 
 CAVEAT = "for Ethos_U85_SYS_DRAM_Mid, not the system you compiled for"
 
 
 def _profile(**changes: Any) -> Profile:
-    path = ROOT / "schemas" / "examples" / "valid" / "profile-digits_cnn.json"
-    record = json.loads(path.read_text(encoding="utf-8"))
+    record = example("profile-digits_cnn")
     record["priced"].update(changes)
     return kinds.PROFILE.convert(record)
 
@@ -51,8 +48,7 @@ def test_cycles_of_another_system_have_none() -> None:
 
 
 def test_an_estimate_names_its_vela() -> None:
-    path = ROOT / "schemas" / "examples" / "valid" / "profile-digits_cnn.json"
-    record = json.loads(path.read_text(encoding="utf-8"))
+    record = example("profile-digits_cnn")
     record["provenance"]["tools"].append({"name": "ethos-u-vela", "version": "9.8.7"})
     texts = _cycles(kinds.PROFILE.convert(record))
     assert [text for text in texts if "(estimated by Vela 9.8.7)" in text]

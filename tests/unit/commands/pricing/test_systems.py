@@ -1,8 +1,5 @@
 """The system that a program's cycles are for: found again, given, or another one that stands in."""
 
-from __future__ import annotations
-
-import json
 from pathlib import Path
 
 import msgspec
@@ -13,11 +10,12 @@ from ethosu_sdk.errors import InputError
 from ethosu_sdk.files import json_text
 from ethosu_sdk.npu.timing.system_config import default_for
 from ethosu_sdk.program_options import ProgramOptions
-from ethosu_sdk.records import common, kinds
+from ethosu_sdk.records import common
 from ethosu_sdk.steps.shared import systems
 from ethosu_sdk.tables import systems as words
 from ethosu_sdk.targets import Target
-from tests.places import GOLDEN_PTE, ROOT
+from tests.places import GOLDEN_PTE
+from tests.records import content, example
 
 # The names are those of one of Vela's systems: the file decides, not the name.
 INI = """[System_Config.Ethos_U55_High_End_Embedded]
@@ -68,31 +66,22 @@ def _target(path: Path) -> Target:
     return found
 
 
-def test_a_program_with_velas_own_file_is_priced_by_that() -> None:
+def test_a_program_is_priced_by_velas_file_only_where_it_has_it(own: Path) -> None:
     found = priced(GOLDEN_PTE / "add_u55.pte")
     assert (found.system, found.is_compiled_for) == (default_for("ethos-u55"), True)
-
-
-def test_a_program_without_an_npu_has_no_system() -> None:
     assert systems.of_program(GOLDEN_PTE / "softmax.pte", pte.read(GOLDEN_PTE / "softmax.pte")) is None
-
-
-def test_an_unknown_system_is_not_taken_for_velas_of_the_same_name(own: Path) -> None:
     found = priced(own)
     assert (found.system, found.is_compiled_for, found.areas) == (default_for("ethos-u55"), False, None)
     part = msgspec.convert(found.part(), common.Priced)
     assert words.line(part) == "for Ethos_U55_High_End_Embedded, not the system you compiled for"
 
 
-def test_the_file_that_is_given_is_priced(own: Path, ini: Path) -> None:
+def test_the_file_that_is_given_is_priced_where_it_has_the_system(own: Path, ini: Path) -> None:
     found = priced(own, ini)
     assert (found.system.clock_hz, found.system.constants.read_latency_cycles) == (123e6, 77)
     assert found.is_compiled_for
     assert found.system.source == "my board.ini"
     assert not priced(GOLDEN_PTE / "add_u55.pte", ini).is_compiled_for
-
-
-def test_a_file_without_the_programs_system(own: Path, ini: Path) -> None:
     ini.write_text(INI.replace("High_End", "Low_End"))
     with pytest.raises(InputError, match=r"no system configuration '.*', which own.pte is compiled for"):
         priced(own, ini)
@@ -122,7 +111,7 @@ def test_the_cache_knows_the_program_by_its_digest(own: Path, ini: Path, tmp_pat
 def test_the_compile_record_knows_it(own: Path, ini: Path) -> None:
     target = _target(own)
     system = systems.given(ini, target)
-    record = json.loads((ROOT / "schemas/examples/valid/compile-ds_cnn.json").read_text(encoding="utf-8"))
+    record = example("compile-ds_cnn")
     record["model"]["sha256"] = pte.read(own).sha256
     record["target"]["macs"] = target.macs
     record["system"] = systems.part(system)
@@ -143,7 +132,6 @@ def test_a_system_comes_back_from_its_record() -> None:
     system = default_for("ethos-u65")
     part = systems.part(system)
     assert systems.of_record(msgspec.convert(part, common.System)) == system
-    example = json.loads((ROOT / "schemas/examples/valid/run-ds_cnn.json").read_text(encoding="utf-8"))
-    run = kinds.RUN.convert(example)
+    run = content("run-ds_cnn")
     assert run.priced is not None
     assert systems.of_record(run.priced.system) == default_for("ethos-u55")

@@ -1,15 +1,20 @@
-"""`[[constraints]]` and `[[goals]]`: what they may say, and the verdict on rows made for each case."""
+"""`[[constraints]]` and `[[goals]]`: what they may say, and the verdict on rows, by cases and by the definitions."""
 
 import json
 import math
+import random
 import tomllib
+from typing import Any
 
 import jsonschema
 import pytest
+from hypothesis import given, strategies as st
 
 from ethosu_sdk.errors import InputError
 from ethosu_sdk.sweep.goals import Goals, Verdict, figures, judge, parse
+from ethosu_sdk.sweep.goals.ranking import pareto
 from tests.places import ROOT
+from tests.tables import each
 from tests.unit.commands.sweep.rows import Row, row, without_result
 
 WHOLE = json.loads((ROOT / "schemas" / "sweep.v1.schema.json").read_text(encoding="utf-8"))
@@ -38,7 +43,7 @@ def standings(found: Verdict) -> dict[str, str]:
     return {cell.cell: cell.standing for model in found.models for cell in model.cells}
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "words"),
     [
         ("constraints = 1", "SWEEP.toml:constraints: constraints must be tables"),
@@ -82,7 +87,7 @@ def test_what_says_no_goal_is_named_with_its_line(text: str, words: str) -> None
     assert caught.value.message.startswith("SWEEP.toml:")
 
 
-@pytest.mark.parametrize(
+@each(
     ("figure", "given", "number"),
     [
         ("sram_bytes", '"2 MB"', 2_000_000),
@@ -99,7 +104,7 @@ def test_limits_have_units(figure: str, given: str, number: float) -> None:
     assert found.most == pytest.approx(number, rel=1e-12)
 
 
-def test_constraints_say_what_failed_and_by_how_much() -> None:
+def test_what_failed_by_how_much_and_the_nearest_miss() -> None:
     small, large = row(sram_bytes=1_900_000), row(sram_bytes=2_500_000, target="ethos-u55-256")
     found = verdict([small, large], '[[constraints]]\nfigure = "sram_bytes"\nmax = "2 MB"')
     assert standings(found) == {small["cell"]: "winner", large["cell"]: "broken"}
@@ -107,9 +112,20 @@ def test_constraints_say_what_failed_and_by_how_much() -> None:
     assert (miss.constraint, miss.value, miss.limit, miss.by) == (0, 2_500_000, 2_000_000, 500_000)
     assert miss.text == "SRAM 2,500,000 bytes > 2,000,000 bytes (by 25.0 %)"
     assert found.status == "pass"
+    text = (
+        '[[constraints]]\nfigure = "sram_bytes"\nmax = 80000\n[[constraints]]\nfigure = "sqnr_db"\nmin = 30'
+    )
+    far = row(sram_bytes=160_000)
+    near = row(sram_bytes=100_000, sqnr_db=24.0, target="ethos-u55-256")  # by 25 % and by 20 %
+    unknown = row(sram_bytes=80_001, sqnr_db=None, target="ethos-u65-256")
+    found = verdict([far, near, unknown], text).models[0]
+    assert found.reason == "no cell keeps all constraints"
+    assert found.nearest is not None
+    assert found.nearest.cell == near["cell"]
+    assert [miss.percent for miss in found.nearest.misses] == [25.0, 20.0]
 
 
-def test_a_time_at_a_clock_comes_from_the_cycles() -> None:
+def test_times_are_at_one_clock() -> None:
     """12,500,000 cycles are 12.5 ms at 1 GHz and 25 ms at 500 MHz: the second is too long."""
     cell = row(npu_cycles=12_500_000, clock_mhz=1000.0)
     assert cell["time_ms"] == 12.5
@@ -120,10 +136,7 @@ def test_a_time_at_a_clock_comes_from_the_cycles() -> None:
     assert slower.models[0].nearest is not None
     assert slower.models[0].nearest.misses[0].value == 25.0
     assert any("times at 500 MHz are, in 1 cell," in note for note in slower.notes)
-
-
-def test_without_goals_times_are_at_one_clock() -> None:
-    """700,000 cycles at 1 GHz are less time than 400,000 at 500 MHz, and more at one clock."""
+    # 700,000 cycles at 1 GHz are less time than 400,000 at 500 MHz, and more at one clock.
     fast = row(npu_cycles=700_000, clock_mhz=1000.0, target="ethos-u85-256")
     slow = row(npu_cycles=400_000, clock_mhz=500.0)
     assert fast["time_ms"] < slow["time_ms"]
@@ -137,7 +150,7 @@ def test_without_goals_times_are_at_one_clock() -> None:
     assert "times are compared at different clocks (500, 1000 MHz): `clock_mhz` has them at one" in own.notes
 
 
-@pytest.mark.parametrize(
+@each(
     ("members", "words"),
     [
         ({"sqnr_db": None}, "sqnr_db is not known"),
@@ -164,16 +177,13 @@ def test_a_missing_figure_never_passes(members: Row, words: str) -> None:
     assert found.models[0].reason == "no cell has the figures of all constraints"
 
 
-def test_a_missing_figure_of_a_goal_is_not_ranked() -> None:
+def test_missing_and_infinite_figures_of_a_goal() -> None:
     known, unknown = row(), row(target="ethos-u55-256", sram_bytes=None)
     found = verdict([known, unknown])
     assert standings(found) == {known["cell"]: "winner", unknown["cell"]: "not ranked"}
     alone = verdict([unknown])
     assert alone.status == "pass"  # it keeps what it must
     assert alone.models[0].reason == "no cell that keeps the constraints has the figures of all goals"
-
-
-def test_equal_outputs_have_any_sqnr() -> None:
     assert verdict([row(sqnr_db=math.inf)], '[[constraints]]\nfigure = "sqnr_db"\nmin = 20').models[0].is_kept
     best = verdict([row(), row(target="t", sqnr_db=math.inf)], '[[goals]]\nfigure = "sqnr_db"')
     assert best.models[0].winners == (row(target="t")["cell"],)
@@ -222,20 +232,6 @@ def test_goals_decide_in_their_order_and_within_their_tolerance() -> None:
     assert verdict(rows, within.replace("= 5", "= 3.9")).models[0].winners == (lean["cell"],)
 
 
-def test_the_nearest_miss() -> None:
-    text = (
-        '[[constraints]]\nfigure = "sram_bytes"\nmax = 80000\n[[constraints]]\nfigure = "sqnr_db"\nmin = 30'
-    )
-    far = row(sram_bytes=160_000)
-    near = row(sram_bytes=100_000, sqnr_db=24.0, target="ethos-u55-256")  # by 25 % and by 20 %
-    unknown = row(sram_bytes=80_001, sqnr_db=None, target="ethos-u65-256")
-    found = verdict([far, near, unknown], text).models[0]
-    assert found.reason == "no cell keeps all constraints"
-    assert found.nearest is not None
-    assert found.nearest.cell == near["cell"]
-    assert [miss.percent for miss in found.nearest.misses] == [25.0, 20.0]
-
-
 def test_targets_that_fit_every_model() -> None:
     text = '[[constraints]]\nfigure = "time_ms"\nmax = 1'
     rows = [
@@ -254,7 +250,7 @@ def test_targets_that_fit_every_model() -> None:
     assert (found["partly"].kept, found["partly"].not_swept) == (("a",), ("b", "c", "d"))
 
 
-def test_a_constraint_may_be_for_some_models() -> None:
+def test_a_constraint_may_be_for_some_models_and_systems() -> None:
     text = '[[constraints]]\nfigure = "sram_bytes"\nmax = 1\nmodels = ["zoo:*"]'
     found = verdict([row(), row(model="own.py")], text)
     assert {part.model: part.is_kept for part in found.models} == {"zoo:ds_cnn": False, "own.py": True}
@@ -262,13 +258,7 @@ def test_a_constraint_may_be_for_some_models() -> None:
     idle = verdict([row(model="own.py")], text)
     assert "judged nothing" in idle.notes[0]
     assert idle.goals.idle([("own.py", "")]) == list(idle.goals.constraints)
-
-
-ON_A_BOARD = '[[constraints]]\nfigure = "inference_ms"\nmax = "20 ms"\nsystems = ["alif-*-hp"]'
-
-
-def test_a_constraint_may_be_for_some_systems() -> None:
-    """A cell for another board need not keep it, and one for none neither."""
+    # A cell for another board need not keep it, and one for none neither.
     slow = {"inference_ms": 21.0}
     assert not verdict([row(system="alif-e8-hp", **slow)], ON_A_BOARD).models[0].is_kept
     assert verdict([row(system="alif-e8-he", **slow)], ON_A_BOARD).models[0].is_kept
@@ -276,6 +266,9 @@ def test_a_constraint_may_be_for_some_systems() -> None:
     assert "no cell of the sweep is one of alif-*-hp" in idle.notes[0]
     (constraint,) = idle.goals.constraints
     assert constraint.text == "time of an inference ≤ 20 ms (alif-*-hp)"
+
+
+ON_A_BOARD = '[[constraints]]\nfigure = "inference_ms"\nmax = "20 ms"\nsystems = ["alif-*-hp"]'
 
 
 def test_the_time_of_an_inference_is_not_of_the_npu_alone() -> None:
@@ -291,16 +284,13 @@ def test_the_time_of_an_inference_is_not_of_the_npu_alone() -> None:
     assert "of the NPU alone" in verdict(cells).notes[0]
 
 
-def test_constants_behind_the_srams_port_are_noted_beside_other_memory_modes() -> None:
+def test_what_times_and_memories_do_not_tell_is_noted() -> None:
     """Vela turns permanent storage in Sram into OnChipFlash (architecture_features.py), as its summaries show."""
     by_memory = '[[goals]]\nfigure = "sram_bytes"'
     only, shared = row(memory_mode="Sram_Only"), row(memory_mode="Shared_Sram", cell="b" * 12)
     assert "in Sram_Only the NPU reads its constants" in verdict([only, shared], by_memory).notes[0]
     assert verdict([only], by_memory).notes == verdict([shared], by_memory).notes == ()
     assert verdict([only, shared], '[[goals]]\nfigure = "dram_bytes"').notes == ()
-
-
-def test_what_times_do_not_tell_is_noted() -> None:
     found = verdict([row(operators_cpu=2), row(target="t")])
     assert "1 of 2 cells that passed run operators on the CPU" in found.notes[0]
     assert "the best cell runs operators on the CPU" in found.models[0].notes[0]
@@ -308,19 +298,13 @@ def test_what_times_do_not_tell_is_noted() -> None:
     assert (by_memory.notes, by_memory.models[0].notes) == ((), ())
 
 
-def test_names_stand_in_the_order_of_their_numbers() -> None:
+def test_names_stand_in_order_and_cells_once() -> None:
     names = ["ethos-u55-32", "ethos-u55-128", "ethos-u55-256", "ethos-u85-2048"]
     found = verdict([row(target=name, model=name) for name in reversed(names)])
     assert [part.target for part in found.targets] == names
     assert [part.model for part in found.models] == names
-
-
-def test_a_cell_stands_once() -> None:
     with pytest.raises(InputError, match="stand twice"):
         judge([row(), row()], goals())
-
-
-def test_nothing_is_no_pass() -> None:
     found = verdict([]).to_record()
     assert (found.status, found.counts.cells) == ("fail", 0)
 
@@ -350,3 +334,158 @@ def test_a_tie_is_told(cycles: int, *, is_tie: bool) -> None:
     found = verdict([row(), other], '[[goals]]\nfigure = "sram_bytes"\n[[goals]]\nfigure = "time_ms"')
     words = "a tie: 1 more cell (on ethos-u55-256) equal the best one within 1 % in every goal"
     assert (words in found.models[0].notes) is is_tie
+
+
+# --- What holds for the verdict whatever the rows: compared with the definitions, written out.
+
+FIGURES = ("sram_bytes", "time_ms", "sqnr_db")
+small = st.integers(min_value=0, max_value=6)  # few values make many ties
+
+
+@st.composite
+def rows(draw: st.DrawFn) -> list[Row]:
+    count = draw(st.integers(min_value=0, max_value=12))
+    found: list[Row] = []
+    for number in range(count):
+        found.append(
+            {
+                "cell": f"{number:012x}",
+                "model": draw(st.sampled_from("ab")),
+                "target": draw(st.sampled_from(("u55", "u65", "u85"))),
+                "status": draw(st.sampled_from(("pass", "pass", "pass", "fail", "refused"))),
+                "npu_cycles_source": draw(st.sampled_from(("modelled", "modelled", "estimated", None))),
+                "npu_cycles": draw(st.integers(min_value=1, max_value=5)),
+                "clock_mhz": 500.0,
+                "operators_npu": 3,
+                **{name: draw(st.one_of(st.none(), small, small, small)) for name in FIGURES},
+            }
+        )
+    return found
+
+
+@st.composite
+def asked(draw: st.DrawFn) -> Goals:
+    constraints: list[dict[str, Any]] = []
+    for name in draw(st.lists(st.sampled_from(FIGURES), max_size=2)):
+        limit = draw(st.sampled_from(("max", "min")))
+        constraints.append({"figure": name, limit: draw(small)})
+    names = draw(st.lists(st.sampled_from(FIGURES), unique=True, max_size=3))
+    goals = [
+        {
+            "figure": name,
+            "want": draw(st.sampled_from(("min", "max"))),
+            "tolerance_percent": draw(st.sampled_from((0, 0, 30))),
+        }
+        for name in names
+    ]
+    return parse({"constraints": constraints, "goals": goals}, str)
+
+
+def dominates(one: Row, other: Row, goals: Goals) -> bool:
+    """Pareto's definition: nowhere worse, and somewhere better."""
+    signs = [1 if goal.want == "min" else -1 for goal in goals.goals]
+    pairs = [
+        (sign * one[goal.figure], sign * other[goal.figure])
+        for sign, goal in zip(signs, goals.goals, strict=True)
+    ]
+    return all(a <= b for a, b in pairs) and any(a < b for a, b in pairs)
+
+
+def keeps(cell_row: Row, goals: Goals) -> bool:
+    if cell_row["status"] != "pass":
+        return False
+    for constraint in goals.constraints:
+        number = cell_row[constraint.figure]
+        if number is None or (constraint.figure == "time_ms" and cell_row["npu_cycles_source"] is None):
+            return False
+        if constraint.most is not None and number > constraint.most:
+            return False
+        if constraint.least is not None and number < constraint.least:
+            return False
+    return True
+
+
+def rivals_of(rows: list[Row], goals: Goals) -> dict[tuple[str, str], list[Row]]:
+    """Rows that are ranked against each other, by model and source."""
+    has_source = any(goal.figure == "time_ms" for goal in goals.goals)
+    found: dict[tuple[str, str], list[Row]] = {}
+    for cell_row in rows:
+        known = all(cell_row[goal.figure] is not None for goal in goals.goals)
+        if keeps(cell_row, goals) and known and not (has_source and cell_row["npu_cycles_source"] is None):
+            key = (cell_row["model"], cell_row["npu_cycles_source"] if has_source else "")
+            found.setdefault(key, []).append(cell_row)
+    return found
+
+
+@given(rows(), asked())
+def test_the_pareto_set_is_what_nothing_dominates(rows: list[Row], goals: Goals) -> None:
+    found = judge(rows, goals)
+    sets = {
+        (model.model, part.source or ""): set(part.pareto)
+        for model in found.models
+        for part in model.rankings
+    }
+    assert sets == {
+        key: {
+            cell_row["cell"]
+            for cell_row in rivals
+            if not any(dominates(other, cell_row, goals) for other in rivals)
+        }
+        for key, rivals in rivals_of(rows, goals).items()
+    }
+    standing = {cell.cell: cell.standing for model in found.models for cell in model.cells}
+    free = set().union(*sets.values())
+    assert {cell for cell, name in standing.items() if name in ("winner", "pareto")} == free
+
+
+@given(rows(), asked())
+def test_a_cell_keeps_the_constraints_or_says_why_not(rows: list[Row], goals: Goals) -> None:
+    by_cell = {cell_row["cell"]: cell_row for cell_row in rows}
+    for model in judge(rows, goals).models:
+        for cell in model.cells:
+            cell_row = by_cell[cell.cell]
+            assert cell.keeps == keeps(cell_row, goals)
+            assert (cell.standing == "no result") == (cell_row["status"] != "pass")
+            assert bool(cell.misses) == (cell.standing == "broken")
+            assert all(miss.by > 0 for miss in cell.misses)
+            if cell.standing in ("not judged", "not ranked"):
+                assert cell.missing
+        assert bool(model.winners) == (model.reason == "")
+
+
+@given(rows(), asked())
+def test_winners_are_equal_and_in_the_pareto_set(rows: list[Row], goals: Goals) -> None:
+    by_cell = {cell_row["cell"]: cell_row for cell_row in rows}
+    for model in judge(rows, goals).models:
+        for part in model.rankings:
+            assert part.winners
+            assert set(part.winners) <= set(part.pareto)
+            tuples = {tuple(by_cell[cell][goal.figure] for goal in goals.goals) for cell in part.winners}
+            assert len(tuples) == 1
+            first = goals.goals[0]
+            if all(goal.tolerance_percent == 0 for goal in goals.goals):
+                best = (min if first.want == "min" else max)(
+                    by_cell[cell][first.figure] for cell in part.pareto
+                )
+                assert all(by_cell[cell][first.figure] == best for cell in part.winners)
+            equal = [
+                cell_row["cell"]
+                for cell_row in rivals_of(rows, goals)[model.model, part.source or ""]
+                if tuple(cell_row[goal.figure] for goal in goals.goals) in tuples
+            ]
+            assert sorted(equal) == sorted(part.winners)
+
+
+@given(rows(), asked(), st.randoms(use_true_random=False))
+def test_the_order_of_the_rows_does_not_matter(rows: list[Row], goals: Goals, chance: random.Random) -> None:
+    shuffled = chance.sample(rows, len(rows))
+    assert judge(shuffled, goals).to_record() == judge(rows, goals).to_record()
+
+
+@given(st.lists(st.tuples(small, small, small), max_size=40))
+def test_pareto_of_points(points: list[tuple[int, int, int]]) -> None:
+    expected = [
+        not any(other != point and all(a <= b for a, b in zip(other, point, strict=True)) for other in points)
+        for point in points
+    ]
+    assert pareto(points) == expected

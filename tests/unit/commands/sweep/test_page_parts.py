@@ -1,16 +1,23 @@
-"""What the page's script gets of rows: every figure, each text once, and addresses that stay in the folder."""
+"""What the page's script gets of rows, and a cell's figures out of its records."""
 
 import json
 import math
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import unquote, urljoin
 
 import pytest
 from hypothesis import given, settings as options, strategies as st
+from msgspec.structs import replace
 
+from ethosu_sdk.records import kinds
+from ethosu_sdk.records.compile import Check, CheckedOutput, Compilation
+from ethosu_sdk.records.parts.accuracy import Accuracy, EvaluationData, Pair, Top1
+from ethosu_sdk.sweep import rows
 from ethosu_sdk.sweep.goals import Goals, judge
 from ethosu_sdk.sweep.page import cells, overview, settings
+from tests.records import example
+from tests.tables import each
 from tests.unit.commands.sweep.rows import Row, row, without_result
 
 BASE = "file:///sweep/"
@@ -55,7 +62,7 @@ def test_nothing_of_a_row_is_lost_or_made_up(drawn: list[tuple[str, Any, Any, An
                 assert found[name] == ("inf" if is_number and given_number == math.inf else None)
 
 
-@pytest.mark.parametrize(
+@each(
     ("place", "address"),
     [
         ("cells/a", "./cells/a/report.html"),
@@ -126,3 +133,73 @@ def test_a_page_lists_so_many_cells_and_says_so(monkeypatch: pytest.MonkeyPatch)
     assert len(cells.of(Path("/nowhere"), verdict, rows, settings.of(rows))["rows"]) == 50
     found = overview.of(verdict, rows, settings.of(rows))
     assert (found["cells"], found["listed"]) == (51, 50)
+
+
+# --- A cell's figures out of its records.
+
+OUTPUT = {"elements": 4, "equal": 4}
+NEAR = {"elements": 4, "equal": 1, "sqnr_db": 30.0}
+UNKNOWN = {"elements": 4, "equal": 1}  # integers, whose differences mean nothing
+
+
+def compiled(*pairs: Pair, outputs: tuple[CheckedOutput, ...] = ()) -> Compilation:
+    data = EvaluationData(file="a.npz", sha256="0" * 64, samples=1, labels=(), expected=False)
+    return replace(
+        kinds.COMPILE.convert(example("compile-add")),
+        check=Check(status="pass", outputs=outputs),
+        accuracy=Accuracy(data=data, executions=(), missing=(), outputs=(), pairs=pairs),
+    )
+
+
+def output(**members: Any) -> CheckedOutput:
+    known = {
+        "index": 0,
+        "status": "pass",
+        "detail": "",
+        "sha256": "",
+        "left_out": 0,
+        "not_finite": 0,
+        "step": 0,
+    }
+    return CheckedOutput(**{**known, **members})
+
+
+def pair(
+    reference: Literal["float", "labels"],
+    candidate: Literal["float", "quantised", "executed"],
+    share: float | None = None,
+    **members: Any,
+) -> Pair:
+    top1 = None if share is None else Top1(share=share, right=0, total=0, ties=0)
+    return Pair(reference=reference, candidate=candidate, output=0, top1=top1, **members)
+
+
+@pytest.mark.parametrize(
+    ("outputs", "worst"),
+    [
+        ([OUTPUT], math.inf),
+        ([OUTPUT, NEAR], 30.0),
+        ([UNKNOWN], None),
+        ([UNKNOWN, OUTPUT], math.inf),
+        ([], None),
+    ],
+)
+def test_equal_outputs_have_no_noise(outputs: list[dict[str, Any]], worst: float | None) -> None:
+    record = compiled(outputs=tuple(output(**part) for part in outputs))
+    assert rows.figures(record, None)["check_sqnr_db"] == worst
+    record = compiled(*(pair("float", "executed", **part) for part in outputs))
+    assert rows.figures(record, None)["sqnr_db"] == worst
+
+
+def test_only_executed_programs_count_and_infinite_figures_come_back() -> None:
+    record = kinds.SWEEP_CELL.convert(example("sweep-cell"))
+    assert rows.row(record)["sqnr_db"] is None
+    assert rows.row(replace(record, no_noise=("sqnr_db",)))["sqnr_db"] == math.inf
+    record = compiled(
+        pair("float", "quantised", share=0.1, **NEAR),
+        pair("labels", "float", share=0.2),
+        pair("labels", "executed", share=0.75),
+        pair("float", "executed", share=0.3, **OUTPUT),
+    )
+    found = rows.figures(record, None)
+    assert (found["sqnr_db"], found["top1"]) == (math.inf, 0.75)

@@ -1,15 +1,17 @@
-"""A sweep over boards: a dimension of its own."""
+"""Sweeps over boards and over the systems of a user's Vela configuration file."""
 
-from __future__ import annotations
-
+import json
 from pathlib import Path
 
 import pytest
 
 from ethosu_sdk.errors import InputError, UsageError
-from ethosu_sdk.sweep import cells, configuration, plan as sweep_plan
+from ethosu_sdk.records import kinds
+from ethosu_sdk.sweep import cells, configuration, plan as sweep_plan, rows
 from ethosu_sdk.sweep.cells import Cell
+from ethosu_sdk.sweep.keys import Keys
 from ethosu_sdk.sweep.options import SweepOptions
+from tests.places import ROOT
 
 SWEEP = """models = ["zoo:add"]
 targets = ["ethos-u55-128", "ethos-u55-256"]
@@ -51,7 +53,7 @@ def planned(sweep: Path) -> dict[str | None, sweep_plan.Planned]:
     return {row.cell.system: row for row in made.cells}
 
 
-def test_a_lowering_serves_every_board_and_a_compilation_one(sweep: Path) -> None:
+def test_what_boards_share_and_what_they_do_not(sweep: Path) -> None:
     rows = planned(sweep)
     assert len({row.lowering for row in rows.values()}) == 1
     assert (
@@ -59,9 +61,6 @@ def test_a_lowering_serves_every_board_and_a_compilation_one(sweep: Path) -> Non
         == len({row.key for row in rows.values()})
         == len(rows)
     )
-
-
-def test_another_clock_of_a_board_is_another_result_of_its_cells_alone(sweep: Path) -> None:
     before = planned(sweep)
     (sweep.parent / "slow.toml").write_text(SLOW.replace("100_", "200_"))
     after = planned(sweep)
@@ -79,12 +78,9 @@ def test_tasks_name_the_board_from_any_folder(sweep: Path) -> None:
     assert (systems["alif-e8-hp"], systems[None]) == ("alif-e8-hp", None)
 
 
-def test_the_option_gives_every_cell_the_board(sweep: Path) -> None:
+def test_what_gives_boards_beside_the_list(sweep: Path) -> None:
     sweep.write_text(SWEEP.replace('systems = ["default", "alif-e[78]-h[pe]", "slow.toml"]\n', ""))
     assert {cell.system for cell in found(sweep, system="alif-e8-hp")} == {"alif-e8-hp"}
-
-
-def test_an_include_may_have_a_board_and_an_exclude_a_pattern(sweep: Path) -> None:
     text = SWEEP + '[[exclude]]\nsystem = "alif-*"\n'
     text += '[[include]]\ntarget = "ethos-u85-256"\nsystem = "alif-e8-hp-u85"\n'
     sweep.write_text(text)
@@ -107,12 +103,78 @@ def test_what_is_no_board_is_refused_with_its_line(old: str, new: str, words: st
     assert "sweep.toml" in error.value.message
 
 
-def test_a_profile_that_is_none_is_refused(sweep: Path) -> None:
+def test_boards_that_are_none_or_named_twice_are_refused(sweep: Path) -> None:
     (sweep.parent / "slow.toml").write_text('like = "alif-e8-hp"\ncpu = { clock_hz = -1 }\n')
     with pytest.raises(InputError, match=r"sweep.toml:3: .*slow.toml:2: clock_hz must be"):
         configuration.read(sweep)
-
-
-def test_the_option_and_the_files_boards_exclude_each_other(sweep: Path) -> None:
     with pytest.raises(UsageError, match="both name boards"):
         configuration.read(sweep, system="alif-e8-hp")
+
+
+# --- A ini_sweep over the systems of a user's Vela configuration file.
+
+SYSTEM = "core_clock=1e8\naxi0_port=Sram\naxi1_port=Dram\nSram_clock_scale=1\nDram_clock_scale=0.5\n"
+MODE = "const_mem_area=Axi1\narena_mem_area=Axi0\ncache_mem_area=Axi0\n"
+INI = "".join(f"[System_Config.{name}]\n{SYSTEM}" for name in ("Big", "Bigger", "Small")) + (
+    f"[Memory_Mode.Mine]\n{MODE}"
+)
+OF_INI = """models = ["zoo:add"]
+targets = ["ethos-u55-64", "ethos-u85-256"]
+system_configs = ["Big*"]
+"""
+
+
+@pytest.fixture
+def ini(tmp_path: Path) -> Path:
+    path = tmp_path / "board.ini"
+    path.write_text(INI)
+    return path
+
+
+@pytest.fixture
+def ini_sweep(tmp_path: Path) -> Path:
+    path = tmp_path / "sweep.toml"
+    path.write_text(OF_INI)
+    return path
+
+
+def test_cells_have_the_systems_of_the_file_and_of_no_other(ini_sweep: Path, ini: Path) -> None:
+    read = configuration.read(ini_sweep, ini)
+    found = cells.expand(read).cells
+    names = [(cell.target.name, cell.target.system_config, cell.target.memory_mode) for cell in found]
+    assert names == [
+        (target, system, "Mine")
+        for target in ("ethos-u55-64", "ethos-u85-256")
+        for system in ("Big", "Bigger")
+    ]
+    config = read.system(None).config
+    assert config is not None
+    assert {cell.target.vela_config for cell in found} == {config.stored_name}
+    with pytest.raises(InputError, match=r"there is no system configuration 'Big\*'"):
+        configuration.read(ini_sweep)
+
+
+def test_another_content_is_another_compilation(ini_sweep: Path, ini: Path, tmp_path: Path) -> None:
+    def key() -> str:
+        found = cells.expand(configuration.read(ini_sweep, ini)).cells[0]
+        return Keys(tmp_path, trust=False).compilation(found)
+
+    first = key()
+    ini.write_text(INI.replace("1e8", "2e8"))
+    assert key() != first
+    ini.write_text(INI)
+    assert key() == first
+
+
+def test_cycles_for_another_system_are_no_time() -> None:
+    examples = ROOT / "schemas" / "examples" / "valid"
+    compiled, run = (
+        json.loads((examples / f"{kind}-ds_cnn.json").read_text(encoding="utf-8"))
+        for kind in ("compile", "run")
+    )
+    known = rows.figures(kinds.COMPILE.convert(compiled), kinds.RUN.convert(run))
+    assert known["clock_mhz"] == 500
+    assert known["time_ms"] == pytest.approx(known["npu_cycles"] / 500e3)
+    run["priced"]["compiled_for"] = False
+    other = rows.figures(kinds.COMPILE.convert(compiled), kinds.RUN.convert(run))
+    assert (other["npu_cycles"], other["clock_mhz"], other["time_ms"]) == (known["npu_cycles"], None, None)

@@ -28,6 +28,7 @@ from ethosu_sdk.npu.operation import (
     Stream,
     WeightStreams,
 )
+from tests.tables import each
 from tests.unit.npu.machine import U55_128, U65_512, U85_256
 from tests.unit.npu.operations import INT8, INT16, INT32, dense, operation
 
@@ -62,7 +63,7 @@ RESIZE = {
 }
 
 
-@pytest.mark.parametrize(
+@each(
     ("op", "parts"),
     [
         (OP, [(IFM, BOX)]),
@@ -102,12 +103,9 @@ def test_a_part_of_the_ofm_needs_a_part_of_the_ifm(op: BlockOp, parts: list[Part
     assert list(inputs(op, BOX, CHANNELS)) == parts
 
 
-def test_windows_of_padding_alone_read_nothing() -> None:
+def test_blocks_go_through_channels_first_and_padding_reads_nothing() -> None:
     op = changed(kernel=kernel(1, 1), padding=Padding(2, 0, 0, 0))
     assert list(inputs(op, ((0, 2), (0, 8), (0, 32)), CHANNELS)) == []
-
-
-def test_blocks_go_through_channels_first_then_columns_then_rows() -> None:
     order = list(ofm_blocks(changed(shape=(3, 8, 32))))
     assert order[:3] == [
         ((0, 2), (0, 4), (0, 16)),
@@ -120,7 +118,7 @@ def test_blocks_go_through_channels_first_then_columns_then_rows() -> None:
     assert last_ofm_blocks(changed(shape=(3, 8, 32)), 100) == order[::-1]
 
 
-@pytest.mark.parametrize(
+@each(
     ("reverse", "transpose", "place"),
     [
         (None, None, BOX),
@@ -149,7 +147,7 @@ PART_KERNEL = Kernel(1, 1, 1, 1, 1, 1, part_kernel_first=True)
 SPARSE = WeightStreams((Stream(0, 0, 16),), sparse=True)
 
 
-@pytest.mark.parametrize(
+@each(
     ("op", "config", "depth"),
     [
         (conv(INT8), U55_128, 32),
@@ -174,7 +172,7 @@ def test_ifm_blocks_are_slices_of_channels(op: BlockOp, config: NpuConfig, depth
     assert second == (Access(1, False, Runs(0x1000 + length, (), length)),)
 
 
-def test_weights_and_scales_are_read_whole() -> None:
+def test_weights_are_read_whole_and_the_ofm_is_written_where_it_is_stored() -> None:
     streams = (Stream(0, 0x100, 32), Stream(0, 0x200, 48), Stream(0, 0x300, 0))
     scales = ScaleStreams((Stream(2, 0x400, 320),), ScaleFormat.BIAS_40)
     found = accesses(conv(INT8, weights=WeightStreams(streams), scales=scales), U65_512)
@@ -183,6 +181,12 @@ def test_weights_and_scales_are_read_whole() -> None:
         Access(0, False, Runs(0x200, (), 48)),
         Access(2, False, Runs(0x400, (), 320)),
     )
+    op = changed(ofm=dense(0x100, (8, 6, 32)), output=replace(OP.output, transpose=(1, 0, 2)))
+    assert accesses(op, U55_128)[-1] == Access(1, True, Runs(0x100, (), 8 * 6 * 32))
+    ((last,), *_) = last_writes(op, 2)
+    axes = ((2, 32), (4, 6 * 32))
+    assert last == Access(1, True, Runs(0x100 + 4 * 6 * 32 + 4 * 32 + 16, axes, 16))
+    assert whole(op.stored_shape) == ((0, 8), (0, 6), (0, 32))
 
 
 @pytest.mark.parametrize(
@@ -191,15 +195,6 @@ def test_weights_and_scales_are_read_whole() -> None:
 def test_tables_by_their_size(index: np.dtype[Any], result: np.dtype[Any], length: int) -> None:
     op = changed(output=replace(OP.output, lut=Lut(0x100, index, result)))
     assert accesses(op, U85_256)[-1] == Access(None, False, Runs(0x100, (), length))
-
-
-def test_the_ofm_is_written_where_it_is_stored() -> None:
-    op = changed(ofm=dense(0x100, (8, 6, 32)), output=replace(OP.output, transpose=(1, 0, 2)))
-    assert accesses(op, U55_128)[-1] == Access(1, True, Runs(0x100, (), 8 * 6 * 32))
-    ((last,), *_) = last_writes(op, 2)
-    axes = ((2, 32), (4, 6 * 32))
-    assert last == Access(1, True, Runs(0x100 + 4 * 6 * 32 + 4 * 32 + 16, axes, 16))
-    assert whole(op.stored_shape) == ((0, 8), (0, 6), (0, 32))
 
 
 def test_a_transfer_of_rows_and_planes() -> None:

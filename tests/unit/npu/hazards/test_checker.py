@@ -8,6 +8,7 @@ import pytest
 from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.hazards import tables
 from ethosu_sdk.npu.hazards.checker import Conflict, Hazard, HazardKind, check
+from tests.tables import each
 from tests.unit.npu.machine import U55_128, U65_256, U85_256
 from tests.unit.npu.streams import (
     DMA_START,
@@ -103,18 +104,6 @@ CONFLICTS = [
 ]
 
 
-@pytest.mark.parametrize(("transfer", "operation", "conflict"), CONFLICTS)
-def test_an_operation_waits_for_the_transfer_that_it_depends_on(
-    transfer: bytes, operation: bytes, conflict: Conflict
-) -> None:
-    earlier, at = ends([transfer, operation])
-    place = MIDDLE if conflict is Conflict.READ_AFTER_WRITE else OUT
-    expected = Hazard(HazardKind.DMA_WAIT, at, earlier, conflict, 1, place, place + SIZE)
-    assert hazards(transfer, operation) == (expected,)
-    assert not hazards(transfer, dma_wait(), operation)
-    assert kinds(transfer, kernel_wait(), operation) == [HazardKind.DMA_WAIT]
-
-
 MIRRORED = {
     Conflict.READ_AFTER_WRITE: Conflict.WRITE_AFTER_READ,
     Conflict.WRITE_AFTER_READ: Conflict.READ_AFTER_WRITE,
@@ -123,9 +112,15 @@ MIRRORED = {
 
 
 @pytest.mark.parametrize(("transfer", "operation", "conflict"), CONFLICTS)
-def test_a_transfer_waits_for_the_operation_that_it_depends_on(
+def test_operations_and_transfers_wait_for_each_other(
     transfer: bytes, operation: bytes, conflict: Conflict
 ) -> None:
+    earlier, at = ends([transfer, operation])
+    place = MIDDLE if conflict is Conflict.READ_AFTER_WRITE else OUT
+    expected = Hazard(HazardKind.DMA_WAIT, at, earlier, conflict, 1, place, place + SIZE)
+    assert hazards(transfer, operation) == (expected,)
+    assert not hazards(transfer, dma_wait(), operation)
+    assert kinds(transfer, kernel_wait(), operation) == [HazardKind.DMA_WAIT]
     found = hazards(operation, transfer)
     assert [(hazard.kind, hazard.conflict) for hazard in found] == [
         (HazardKind.KERNEL_WAIT, MIRRORED[conflict])
@@ -134,21 +129,20 @@ def test_a_transfer_waits_for_the_operation_that_it_depends_on(
     assert kinds(operation, dma_wait(), transfer) == [HazardKind.KERNEL_WAIT]
 
 
-def test_transfers_wait_for_each_other() -> None:
+def test_transfers_wait_for_each_other_and_blockdep_is_about_reading() -> None:
     first, second = copy(IN, MIDDLE), copy(MIDDLE, OUT)
     assert kinds(first, second) == [HazardKind.DMA_WAIT]
     assert not hazards(first, dma_wait(), second)
     assert not hazards(first, copy(IN, OUT))
+    # Blocks pass in order: writing where the operation in front reads or writes is safe.
+    assert not hazards(pool(IN, MIDDLE), pool(OUT, MIDDLE, blockdep=3), pool(0x8000, OUT, blockdep=3))
 
 
-def test_the_other_regions_and_neighbouring_bytes_are_no_conflict() -> None:
+def test_other_regions_neighbours_and_gaps_are_no_conflict() -> None:
     assert not hazards(copy(IN, MIDDLE, regions=(1, 2)), pool(MIDDLE, OUT))
     assert not hazards(copy(IN, MIDDLE - SIZE), pool(MIDDLE, OUT))
     assert not hazards(copy(IN, MIDDLE + SIZE), pool(MIDDLE, OUT))
     assert kinds(copy(IN, MIDDLE + SIZE - 1), pool(MIDDLE, OUT)) == [HazardKind.DMA_WAIT]
-
-
-def test_rows_with_gaps_meet_only_where_they_have_bytes() -> None:
     gaps: dict[str, Setting] = {"IFM_STRIDE_Y": 0x100}
     assert not hazards(copy(IN, MIDDLE + 0x40, 0xC0), pool(MIDDLE, OUT, gaps))
     assert kinds(copy(IN, MIDDLE + 0x40, 0xC1), pool(MIDDLE, OUT, gaps)) == [HazardKind.DMA_WAIT]
@@ -167,14 +161,11 @@ def test_a_transfer_ends_when_others_fill_its_place(config: NpuConfig, others: i
     assert not hazards(copy(IN, MIDDLE), *filling, pool(MIDDLE, OUT), config=config)
 
 
-def test_two_operations_are_at_work() -> None:
+def test_two_operations_are_at_work_and_a_missing_wait_is_reported_once() -> None:
     one_more, two_more = [pool(IN, 0x8000)], [pool(IN, 0x8000), pool(IN, 0x9000)]
     assert kinds(pool(IN, MIDDLE), *one_more, copy(MIDDLE, OUT)) == [HazardKind.KERNEL_WAIT]
     assert not hazards(pool(IN, MIDDLE), *one_more, kernel_wait(1), copy(MIDDLE, OUT))
     assert not hazards(pool(IN, MIDDLE), *two_more, copy(MIDDLE, OUT))
-
-
-def test_a_missing_wait_is_reported_once() -> None:
     assert kinds(copy(IN, MIDDLE), pool(MIDDLE, OUT), pool(MIDDLE, 0x8000)) == [HazardKind.DMA_WAIT]
 
 
@@ -191,16 +182,13 @@ def test_blockdep_counts_the_blocks_between(rows: int) -> None:
         assert not hazards(front, pool(MIDDLE + 0x800, OUT, shape=shape, blockdep=blockdep))
 
 
-def test_a_window_needs_the_rows_around_it() -> None:
+def test_windows_and_channels_need_more_blocks() -> None:
     """The first row of a kernel of 3x1 with a row of padding needs two of four rows, the second one three."""
     window: dict[str, Setting] = {"KERNEL_HEIGHT_M1": 2, "IFM_PAD_TOP": 1, "IFM_PAD_BOTTOM": 1}
     front = pool(IN, MIDDLE)
     assert not hazards(front, pool(MIDDLE, OUT, window, blockdep=2))
     assert kinds(front, pool(MIDDLE, OUT, window, blockdep=3)) == [HazardKind.BLOCKDEP]
-
-
-def test_channels_come_in_blocks_of_the_ifm() -> None:
-    """64 channels are written in four blocks and summed in two steps; the second one needs the last two blocks."""
+    # 64 channels are written in four blocks and summed in two steps; the second one needs the last two blocks.
     shape = (1, 1, 64)
     single: dict[str, Setting] = {"OFM_DEPTH_M1": 0, "OFM_STRIDE_X": 1, "OFM_STRIDE_Y": 1}
     front = pool(IN, MIDDLE, shape=shape)
@@ -211,12 +199,7 @@ def test_channels_come_in_blocks_of_the_ifm() -> None:
     assert kinds(front, behind[2]) == [HazardKind.BLOCKDEP]
 
 
-def test_blockdep_is_about_reading_what_was_written() -> None:
-    """Blocks pass in order: writing where the operation in front reads or writes is safe."""
-    assert not hazards(pool(IN, MIDDLE), pool(OUT, MIDDLE, blockdep=3), pool(0x8000, OUT, blockdep=3))
-
-
-def test_a_table_must_be_loaded() -> None:
+def test_a_table_must_be_loaded_into_memory_that_is_there() -> None:
     start = U55_128.lut_address
     operation = pool(IN, OUT, use())
     missing = Hazard(
@@ -226,16 +209,20 @@ def test_a_table_must_be_loaded() -> None:
     assert not hazards(load(U55_128), dma_wait(), operation, operation)
     assert kinds(load(U55_128), operation) == [HazardKind.DMA_WAIT]
     assert kinds(load(U55_128, slot=1), dma_wait(), operation) == [HazardKind.LUT_NOT_LOADED]
+    end = U55_64.own_bytes
+    behind = copy(0, end - 128, 256, (0, 1 << 8))
+    place = Conflict.NO_MEMORY, None, end, end + 128
+    assert hazards(behind, config=U55_64) == (
+        Hazard(HazardKind.LUT_BEYOND_MEMORY, len(behind) - 4, None, *place),
+    )
+    assert not hazards(copy(0, end - 256, 256, (0, 1 << 8)), config=U55_64)
 
 
-def test_a_table_in_use_must_not_be_overwritten() -> None:
+def test_a_table_is_overwritten_only_when_nobody_needs_it() -> None:
     user = [load(U55_128), dma_wait(), pool(IN, OUT, use())]
     assert kinds(*user, load(U55_128)) == [HazardKind.LUT_OVERWRITTEN]
     assert not hazards(*user, kernel_wait(), load(U55_128))
     assert not hazards(*user, load(U55_128, slot=1))
-
-
-def test_a_table_must_be_used_before_the_next_one() -> None:
     too_early = [load(U55_128), dma_wait(), load(U55_128), dma_wait(), pool(IN, OUT, use())]
     (found,) = hazards(*too_early)
     assert (found.kind, found.conflict) == (HazardKind.LUT_OVERWRITTEN, Conflict.UNUSED)
@@ -257,7 +244,7 @@ def test_operations_without_a_table_spoil_all_on_small_parts() -> None:
     assert after(pool(0x8000, 0x9000), load(U55_64), dma_wait()) == [HazardKind.KERNEL_WAIT]
 
 
-@pytest.mark.parametrize(
+@each(
     ("block", "bank", "covered"),
     [
         ((4, 4, 16), 10, 0),  # 1 KiB of accumulators, twice: in four banks that end where tables begin
@@ -283,16 +270,6 @@ def test_accumulators_on_small_parts_must_leave_the_table_alone(
     assert not hazards(load(U55_128), dma_wait(), user)  # which has banks for tables
 
 
-def test_a_table_needs_memory() -> None:
-    end = U55_64.own_bytes
-    behind = copy(0, end - 128, 256, (0, 1 << 8))
-    place = Conflict.NO_MEMORY, None, end, end + 128
-    assert hazards(behind, config=U55_64) == (
-        Hazard(HazardKind.LUT_BEYOND_MEMORY, len(behind) - 4, None, *place),
-    )
-    assert not hazards(copy(0, end - 256, 256, (0, 1 << 8)), config=U55_64)
-
-
 def test_lost_tables_are_looked_for_on_small_parts_alone() -> None:
     without_waits = [copy(IN, MIDDLE), pool(MIDDLE, OUT), pool(OUT, IN, use())]
     found = tables.lost(b"".join(without_waits) + STOP, U55_64)
@@ -308,16 +285,13 @@ def test_sums_that_stay_in_the_accumulators_write_nothing() -> None:
     assert not hazards(pool(IN, MIDDLE, partial, mode=SUM), behind, config=U85_256)
 
 
-def test_chaining_buffers_are_written_before_they_are_read() -> None:
+def test_chains_are_written_before_they_are_read_and_one_operation() -> None:
     write, read = pool(IN, 0, chained("OFM", 1)), pool(0, OUT, chained("IFM", 1))
     assert not hazards(write, read, config=U85_256)
     (found,) = hazards(write, pool(0, OUT, chained("IFM", 2)), config=U85_256)
     assert (found.kind, found.chain) == (HazardKind.CHAIN_NOT_WRITTEN, 2)
     assert kinds(write, pool(IN, 0x8000), read, config=U85_256) == [HazardKind.CHAIN_NOT_WRITTEN]
-
-
-def test_a_chain_is_one_operation() -> None:
-    """Two may go on after the wait: the chain's first part as well, which reads what the transfer writes."""
+    # Two may go on after the wait: the chain's first part as well, which reads what the transfer writes.
     chain = [pool(IN, 0, chained("OFM", 1)), pool(0, OUT, chained("IFM", 1))]
     transfer = copy(0x8000, IN)
     assert kinds(*chain, kernel_wait(1), transfer, config=U85_256) == [HazardKind.KERNEL_WAIT]
@@ -342,14 +316,11 @@ def test_nothing_goes_past_a_branch_that_is_always_taken(conditional: bool, foun
     assert kinds(transfer, jump, operation, config=U85_256) == found
 
 
-def test_a_loop_meets_itself() -> None:
+def test_loops_and_conditions_wait() -> None:
     again = [copy(IN, MIDDLE), dma_wait(), pool(MIDDLE, OUT)]
     assert not hazards(*again, config=U85_256)
     assert kinds(*again, branch(0), config=U85_256) == [HazardKind.KERNEL_WAIT]
     assert not hazards(*again, kernel_wait(), branch(0), config=U85_256)
-
-
-def test_a_conditional_branch_waits_for_the_result_it_tests() -> None:
     test = pool(IN, OUT)
     (found,) = hazards(test, branch(0, conditional=True), config=U85_256)
     assert (found.kind, found.conflict) == (HazardKind.KERNEL_WAIT, Conflict.RESULT)

@@ -7,6 +7,7 @@ from hypothesis import given, strategies as st
 
 from ethosu_sdk.npu.hazards.ranges import Box, Runs, bytes_of, overlap, runs
 from ethosu_sdk.npu.operation import FeatureMap
+from tests.unit.npu.operations import element_address
 
 BASES = (0x1000, 0x2000, 0x3000, 0x4000)
 
@@ -21,20 +22,11 @@ def expand(pieces: tuple[Runs, ...]) -> list[int]:
 
 
 def addresses(feature_map: FeatureMap, box: Box) -> set[int]:
-    """The bytes of all elements in `box`, by the rule for a single one."""
+    """The bytes of all elements in `box`."""
     found: set[int] = set()
-    size = feature_map.dtype.itemsize
-    for y, x, c in itertools.product(*(range(*side) for side in box)):
-        right = x >= feature_map.width0
-        height = feature_map.height1 if right else feature_map.height0
-        lower = y >= height
-        row, column = y - height if lower else y, x - feature_map.width0 if right else x
-        address = feature_map.bases[2 * lower + right] + row * feature_map.stride_y
-        if feature_map.bricks:
-            address += c // 16 * feature_map.stride_c + column * 16 * size + c % 16 * size
-        else:
-            address += column * feature_map.stride_x + c * size
-        found |= set(range(address, address + size))
+    for place in itertools.product(*(range(*side) for side in box)):
+        address = element_address(feature_map, *place)
+        found |= set(range(address, address + feature_map.dtype.itemsize))
     return found
 
 
@@ -56,11 +48,14 @@ def test_bytes_are_those_of_the_elements(
     assert set(expand(bytes_of(feature_map, box))) == addresses(feature_map, box)
 
 
-def test_dense_feature_maps_are_one_run() -> None:
+def test_dense_maps_are_one_run_and_rows_between_rows_do_not_meet() -> None:
     dense = FeatureMap(1, (0x100, 0, 0, 0), 4, 4, 5, 60, 12, 0, np.dtype("<i2"), False, 0)
     assert bytes_of(dense, ((0, 4), (0, 5), (0, 6))) == (Runs(0x100, (), 4 * 5 * 6 * 2),)
     bricks = FeatureMap(1, (0x100, 0, 0, 0), 4, 4, 5, 160, 0, 80, np.dtype("<i1"), True, 0)
     assert bytes_of(bricks, ((0, 4), (0, 5), (0, 32))) == (Runs(0x100, (), 4 * 5 * 32),)
+    left, right = runs(0, [(8, 32)], 16), runs(16, [(8, 32)], 16)
+    assert overlap(left, right) is None
+    assert overlap(left, runs(15, [(8, 32)], 16)) == (15, 16)
 
 
 some_runs = st.builds(
@@ -80,9 +75,3 @@ def test_overlap_is_that_of_the_bytes(first: Runs, second: Runs) -> None:
         assert found[0] < found[1]
         assert set(range(*found)) <= common
     assert (overlap(second, first) is None) == (found is None)
-
-
-def test_rows_between_rows_do_not_meet() -> None:
-    left, right = runs(0, [(8, 32)], 16), runs(16, [(8, 32)], 16)
-    assert overlap(left, right) is None
-    assert overlap(left, runs(15, [(8, 32)], 16)) == (15, 16)

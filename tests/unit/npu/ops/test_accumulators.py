@@ -171,9 +171,12 @@ def test_values_that_only_pass_through_the_accumulators(bits: int, largest: int)
     assert len(set(expected)) > 10
 
 
-def test_none_without_accumulators_to_start_from_is_refused() -> None:
+def test_what_has_no_accumulators_or_a_window_is_refused() -> None:
     with pytest.raises(UnsupportedCommand, match="start empty"):
         run(stream((u85((2, 3, 5), (2, 3, 5)), POOL, NONE)), place(), config=U85_256)
+    registers: dict[str, Setting] = {**u85((3, 4, 7), (3, 3, 5)), "KERNEL_WIDTH_M1": 1}
+    with pytest.raises(UnsupportedCommand, match="window"):
+        run(stream((registers, CONV, 1)), place(), config=U85_256)
 
 
 NOWHERE: dict[str, Setting] = {"OFM_PRECISION": precision(32, ofm=True, extra=GLOBAL_SCALE | NO_STORAGE)}
@@ -267,12 +270,6 @@ def test_products_of_matrices_beyond_float32_are_exact() -> None:
     run(stream((registers, CONV, 1)), scratch, config=U85_256)
     assert words(scratch, 2) == [127 * 253 * inner // 2, 127 * (127 * (inner - 1) + 1)]
     assert words(scratch, 1)[0] > 1 << 24
-
-
-def test_windows_over_matrices_are_refused() -> None:
-    registers: dict[str, Setting] = {**u85((3, 4, 7), (3, 3, 5)), "KERNEL_WIDTH_M1": 1}
-    with pytest.raises(UnsupportedCommand, match="window"):
-        run(stream((registers, CONV, 1)), place(), config=U85_256)
 
 
 @pytest.mark.parametrize(("bits", "accumulator"), [(32, 0), (48, 1)])

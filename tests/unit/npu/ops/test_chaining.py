@@ -5,6 +5,7 @@ import pytest
 from numpy.typing import NDArray
 
 from ethosu_sdk.npu.errors import BusError, UnsupportedCommand
+from tests.tables import each
 from tests.unit.npu.machine import U85_256, place, run, taken
 from tests.unit.npu.streams import (
     CONV,
@@ -60,8 +61,8 @@ def run_on(*operations: Operation) -> NDArray[np.uint8]:
     return scratch
 
 
-@pytest.mark.parametrize("buffer", [0, 1, 3])
-@pytest.mark.parametrize("prefix", ["IFM", "IFM2"])
+@each("buffer", [0, 1, 3])
+@each("prefix", ["IFM", "IFM2"])
 def test_either_operand_can_come_from_a_buffer(buffer: int, prefix: str) -> None:
     """(a + b) - b, or a - (a + b), with the sum clipped to eight bits between."""
     first = elementwise(ADD, chained("OFM", buffer))
@@ -72,7 +73,7 @@ def test_either_operand_can_come_from_a_buffer(buffer: int, prefix: str) -> None
     assert taken(scratch, OFM_BASE, COUNT, "<i1") == clipped(expected)
 
 
-def test_buffers_do_not_disturb_each_other_or_memory() -> None:
+def test_buffers_are_apart_and_may_be_read_and_written_again() -> None:
     first = elementwise(ADD, chained("OFM", 0))
     second = elementwise(SUB, chained("OFM", 1))
     third = elementwise(SUB, {**chained("IFM", 0), **chained("IFM2", 1)})
@@ -82,9 +83,6 @@ def test_buffers_do_not_disturb_each_other_or_memory() -> None:
     assert taken(scratch, OFM_BASE, COUNT, "<i1") == clipped(expected)
     scratch[OFM_BASE : OFM_BASE + COUNT] = 0
     assert (scratch == before).all()
-
-
-def test_a_buffer_is_read_more_than_once_and_can_be_written_again() -> None:
     first = elementwise(ADD, chained("OFM", 2))
     second = elementwise(ADD, {**chained("IFM", 2), **chained("IFM2", 2), **chained("OFM", 2)})
     third = elementwise(SUB, chained("IFM", 2))
@@ -103,11 +101,13 @@ def test_buffers_hold_the_precision_of_the_ofm() -> None:
     assert int(abs(A * B).max()) > 128
 
 
-def test_zero_points_belong_to_each_reader() -> None:
+def test_zero_points_belong_to_each_reader_and_memory_to_the_rest() -> None:
     first = elementwise(ADD, {**chained("OFM", 1), "OFM_ZERO_POINT": 7})
     second = elementwise(SUB, {**chained("IFM", 1), "IFM_ZERO_POINT": 7})
     third_input = np.clip(A + B + 7, -128, 127) - 7
     assert taken(run_on(first, second), OFM_BASE, COUNT, "<i1") == clipped(third_input - B)
+    with pytest.raises(BusError):
+        run_on(elementwise(ADD, {**chained("OFM", 1), "IFM_REGION": 6}))
 
 
 def test_pools_hand_over_as_well() -> None:
@@ -151,8 +151,8 @@ def test_buffers_outlive_branches() -> None:
     assert taken(scratch, OFM_BASE, COUNT, "<i1") == clipped(np.clip(A + B, -128, 127) - B)
 
 
-@pytest.mark.parametrize("prefix", ["IFM", "IFM2"])
-@pytest.mark.parametrize(
+@each("prefix", ["IFM", "IFM2"])
+@each(
     ("before", "buffer", "bits"),
     [
         (None, 0, 8),  # nothing was written
@@ -169,18 +169,10 @@ def test_buffers_that_do_not_hold_the_feature_map_are_refused(
     assert (raised.value.name, raised.value.value) == ("chaining buffer", buffer)
 
 
-def test_buffers_of_another_shape_are_refused() -> None:
+def test_buffers_of_another_shape_or_run_are_refused() -> None:
     other: dict[str, Setting] = {"OFM_HEIGHT_M1": 2, "OFM_WIDTH_M1": 1}  # as many elements
     with pytest.raises(UnsupportedCommand, match="does not hold"):
         run_on(elementwise(ADD, chained("OFM", 0)), elementwise(SUB, {**chained("IFM", 0), **other}))
-
-
-def test_buffers_are_empty_at_the_start_of_each_run() -> None:
     run_on(elementwise(ADD, chained("OFM", 0)))
     with pytest.raises(UnsupportedCommand, match="does not hold"):
         run_on(elementwise(SUB, chained("IFM", 0)))
-
-
-def test_what_is_not_chained_still_needs_memory() -> None:
-    with pytest.raises(BusError):
-        run_on(elementwise(ADD, {**chained("OFM", 1), "IFM_REGION": 6}))

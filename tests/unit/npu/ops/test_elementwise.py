@@ -8,6 +8,7 @@ import pytest
 from ethosu_sdk.npu.errors import UnsupportedCommand
 from ethosu_sdk.npu.operation import Rounding
 from ethosu_sdk.npu.ops.elementwise import count_leading_zeros, shift_left, shift_right
+from tests.tables import each
 from tests.unit.npu.machine import place, run, taken
 from tests.unit.npu.ops.elementwise import (
     A_BASE,
@@ -66,10 +67,8 @@ def test_minimum_and_maximum(mode: int, compute: Callable[[int, int], int], bits
     assert result(mode, *PAIRS_8, bits, registers(8, bits)) == expected
 
 
-@pytest.mark.parametrize("natural", [False, True], ids=["double", "natural"])
-@pytest.mark.parametrize(
-    ("scale", "shift"), [(1 << 30, 31), (1 << 30, 36), (3 << 28, 35), (1 << 30, 40), (1, 3)]
-)
+@each("natural", [False, True])
+@each(("scale", "shift"), [(1 << 30, 31), (1 << 30, 36), (3 << 28, 35), (1 << 30, 40), (1, 3)])
 def test_products_are_scaled_once(scale: int, shift: int, natural: bool) -> None:
     out = GLOBAL_SCALE | (NATURAL if natural else 0)
     settings = {
@@ -85,18 +84,22 @@ def test_products_are_scaled_once(scale: int, shift: int, natural: bool) -> None
     assert result(MUL, *PAIRS_8, 8, settings) == expected
 
 
-@pytest.mark.parametrize("mode", [ADD, SUB])
-@pytest.mark.parametrize("natural", [False, True], ids=["double", "natural"])
-@pytest.mark.parametrize(
+@each("mode", [ADD, SUB])
+@each("natural", [False, True])
+@each(
     ("scale", "shift"),
     [(1 << 30, 12), (1 << 30, 31), (1 << 30, 32), (1 << 30, 34), (0x5A82_799A, 13)],
 )
-@pytest.mark.parametrize("wide", ["a", "b"])
-@pytest.mark.parametrize(("bits", "implied"), [(8, 19), (16, 14)])
+@each("wide", ["a", "b"])
+@each("is_reversed", [False, True])
+@each(("bits", "implied"), [(8, 19), (16, 14)])
 def test_one_operand_is_scaled_and_the_other_shifted(
-    mode: int, natural: bool, scale: int, shift: int, wide: str, bits: int, implied: int
+    mode: int, natural: bool, scale: int, shift: int, wide: str, is_reversed: bool, bits: int, implied: int
 ) -> None:
-    """The operand without the wide scale is shifted left by 19 (8 bits) or 14 (16 bits)."""
+    """The operand without the wide scale is shifted left by 19 (8 bits) or 14 (16 bits).
+
+    The scale belongs to the operand, whatever feature map that is: the order may be reversed.
+    """
     rounding = NATURAL if natural else 0
     settings = {
         **registers(
@@ -107,10 +110,11 @@ def test_one_operand_is_scaled_and_the_other_shifted(
         "OFM_SCALE": (1, 0),
         "IFM_ZERO_POINT": -1,
         "IFM2_ZERO_POINT": 2,
+        "IFM2_BROADCAST": 1 << 6 if is_reversed else 0,
     }
     expected = []
     for a, b in zip(*PAIRS_8, strict=True):
-        left, right = a + 1, b - 2
+        left, right = (b - 2, a + 1) if is_reversed else (a + 1, b - 2)
         if wide == "a":
             left, right = apply_scale_32(left, scale, shift, not natural), right << implied
         else:
@@ -140,17 +144,14 @@ def identity_sum() -> dict[str, Setting]:
     return {**registers(8, out=GLOBAL_SCALE | NATURAL), **UNSCALED}
 
 
-def test_the_operand_order_can_be_reversed() -> None:
+def test_operands_can_be_reversed_and_scalar() -> None:
     settings = {**identity_sum(), "IFM2_BROADCAST": 1 << 6}
     assert result(SUB, [1, 2, 3, 4, 5, 6, 7, 8], [10] * 8, 8, settings) == [9, 8, 7, 6, 5, 4, 3, 2]
-
-
-def test_a_scalar_takes_the_place_of_the_second_operand() -> None:
     settings = {**identity_sum(), "IFM2_BROADCAST": 1 << 7, "IFM2_SCALAR": -7, "IFM2_ZERO_POINT": 1}
     assert result(ADD, [1, 2, 3, 4, 5, 6, 7, 8], [99] * 8, 8, settings) == [-7, -6, -5, -4, -3, -2, -1, 0]
 
 
-@pytest.mark.parametrize(
+@each(
     ("bits", "shape"),
     [(0, (2, 3, 4)), (1, (1, 3, 4)), (2, (2, 1, 4)), (4, (2, 3, 1)), (5, (1, 3, 1)), (7, (1, 1, 1))],
 )
@@ -171,19 +172,18 @@ def test_broadcasting(bits: int, shape: tuple[int, int, int]) -> None:
     assert taken(scratch, OFM_BASE, 24, "<i1") == expected
 
 
-def test_in_place() -> None:
+def test_absolute_values_and_in_place() -> None:
     settings = {**identity_sum(), "OFM_BASE0": A_BASE}
     scratch = place((A_BASE, np.arange(8, dtype=np.int8)), (B_BASE, np.full(8, 3, np.int8)))
     run(stream((settings, ELEMENTWISE, ADD)), scratch)
     assert taken(scratch, A_BASE, 8, "<i1") == [3, 4, 5, 6, 7, 8, 9, 10]
-
-
-def test_absolute_values() -> None:
     settings = {**registers(8, out=GLOBAL_SCALE | NATURAL), "OFM_SCALE": (1, 0), "IFM_ZERO_POINT": 2}
     assert result(ABS, PAIRS_8[0], [0] * 8, 8, settings) == [127, 3, 2, 1, 125, 3, 7, 62]
+    with pytest.raises(UnsupportedCommand, match="LRELU"):
+        result(LRELU, [1], [1], 8, {**registers(1, out=GLOBAL_SCALE), "OFM_SCALE": (1, 0)})
 
 
-@pytest.mark.parametrize(
+@each(
     ("value", "zeros"),
     [(0, 32), (-1, 0), (-(2**31), 0), (1, 31), (2, 30), (3, 30), (2**24 + 1, 7), (2**30, 1), (2**31 - 1, 1)],
 )
@@ -192,7 +192,7 @@ def test_leading_zeros(value: int, zeros: int) -> None:
     assert result(CLZ, [value], [0], 32, registers(1, 32)) == [zeros]
 
 
-@pytest.mark.parametrize(
+@each(
     ("value", "amount", "right"),
     [
         (5, 1, 3),  # 2.5: half up
@@ -221,8 +221,3 @@ def test_right_shifts_round_half_up(value: int, amount: int, right: int) -> None
 def test_left_shifts_keep_the_low_bits(value: int, amount: int, left: int) -> None:
     assert shift_left(np.array([value]), np.array([amount])).tolist() == [value << amount]
     assert result(SHL, [value], [amount], 32, registers(1, 32)) == [left]
-
-
-def test_leaky_relu_is_named_as_unsupported() -> None:
-    with pytest.raises(UnsupportedCommand, match="LRELU"):
-        result(LRELU, [1], [1], 8, {**registers(1, out=GLOBAL_SCALE), "OFM_SCALE": (1, 0)})

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from ethosu_sdk.npu.errors import UnsupportedCommand
+from tests.tables import each
 from tests.unit.npu.machine import U85_256, place, run, taken
 from tests.unit.npu.ops.elementwise import (
     A_BASE,
@@ -91,7 +92,7 @@ def test_bitwise_modes(mode: int, compute: Callable[[int, int], int], bits: int)
     assert result_85(mode, *pairs, bits, {}) == [compute(a, b) for a, b in zip(*pairs, strict=True)]
 
 
-@pytest.mark.parametrize(
+@each(
     ("a", "b", "quotient"),
     [
         (7, 2, 3),
@@ -119,7 +120,7 @@ def test_division_by_zero_is_refused() -> None:
         result_85(DIV, [1, 2], [1, 0], 32, {})
 
 
-@pytest.mark.parametrize(
+@each(
     ("bits", "value", "amount", "right"),
     [
         (32, -1, 0, -1),
@@ -185,8 +186,8 @@ def test_both_operands_and_the_result_are_scaled(
     assert result_85(mode, *PAIRS_8, 8, changes) == [clipped(value) for value in expected]
 
 
-@pytest.mark.parametrize("first", [0, 1, 2, 4, 3, 7])
-@pytest.mark.parametrize("second", [0, 1, 6, 7])
+@each("first", [0, 1, 2, 4, 3, 7])
+@each("second", [0, 1, 6, 7])
 def test_either_operand_is_broadcast(first: int, second: int) -> None:
     full = (2, 3, 4)
     generator = np.random.default_rng(8 * first + second)
@@ -228,7 +229,7 @@ def test_the_scalar_takes_the_place_of_either_operand(storage: int) -> None:
         assert result_85(SUB, [10, 11] if prefix == "IFM2" else [9, 9], [9, 10], 8, changes) == expected
 
 
-@pytest.mark.parametrize(
+@each(
     ("mode", "value", "bits", "scale", "refused"),
     [
         (MUL, -(2**31), 32, 1, False),  # 2^62

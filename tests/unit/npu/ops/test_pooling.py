@@ -10,6 +10,7 @@ from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.errors import UnsupportedCommand
 from ethosu_sdk.npu.operation import Kernel, Padding
 from ethosu_sdk.npu.ops.pooling import argmax
+from tests.tables import each
 from tests.unit.npu.machine import U55_128, U85_256, place, run, taken
 from tests.unit.npu.streams import (
     DOWN_85,
@@ -134,7 +135,7 @@ def test_averages_with_padding_divide_by_what_is_there(geometry: Geometry) -> No
     assert pool(AVERAGE, IFM, *geometry, changes) == expected
 
 
-@pytest.mark.parametrize(("value", "expected"), [(5, 3), (-5, -2), (3, 2), (-3, -1), (-1, 0), (1, 1)])
+@each(("value", "expected"), [(5, 3), (-5, -2), (3, 2), (-3, -1), (-1, 0), (1, 1)])
 def test_a_scaled_copy_rounds_ties_up(value: int, expected: int) -> None:
     """A 1x1 average is Vela's copy; here it halves."""
     ifm = np.full((1, 1, 1), value)
@@ -142,13 +143,17 @@ def test_a_scaled_copy_rounds_ties_up(value: int, expected: int) -> None:
     assert pool(AVERAGE, ifm, (1, 1), (1, 1), (0, 0, 0, 0), changes) == [expected]
 
 
-def test_a_copy_can_stride() -> None:
+def test_copies_stride_and_depths_are_the_ofms() -> None:
     changes: dict[str, Setting] = {"OFM_SCALE": (0x8000_0001, 31)}
     expected = IFM[::2, ::3].reshape(-1).tolist()
     assert pool(AVERAGE, IFM, (1, 1), (2, 3), (0, 0, 0, 0), changes) == expected
+    # It is the OFM's; Vela leaves another operation's in the register.
+    changes: dict[str, Setting] = {"IFM_DEPTH_M1": 60000}
+    expected = windows(IFM, (2, 2), (1, 1), (0, 0, 0, 0), max)
+    assert pool(MAX, IFM, (2, 2), (1, 1), (0, 0, 0, 0), changes) == expected
 
 
-def test_sums_over_depth() -> None:
+def test_sums_are_over_depth_or_windows_where_padding_is_nothing() -> None:
     changes: dict[str, Setting] = {"OFM_SCALE": (1 << 30, 33), "IFM_ZERO_POINT": 1, "OFM_ZERO_POINT": 4}
     expected = [
         apply_scale_32(sum(int(v) - 1 for v in IFM[y, x]), 1 << 30, 33, False) + 4
@@ -157,6 +162,21 @@ def test_sums_over_depth() -> None:
     assert pool(REDUCE_SUM, IFM, (1, 1), (1, 1), (0, 0, 0, 0), changes, depth=1) == [
         max(-128, min(127, value)) for value in expected
     ]
+    # The zero point of what is there is subtracted, padding has none.
+    geometry: Geometry = ((3, 3), (2, 2), (1, 1, 1, 0))
+    changes: dict[str, Setting] = {
+        "OFM_SCALE": (1 << 30, 33 | NATURAL_85),
+        "IFM_ZERO_POINT": 5,
+        "OFM_ZERO_POINT": -2,
+    }
+    expected = windows(
+        IFM,
+        *geometry,
+        lambda window: max(
+            -128, min(127, apply_scale_32(sum(window) - 5 * len(window), 1 << 30, 33, False) - 2)
+        ),
+    )
+    assert pool(SUM, IFM, *geometry, changes, config=U85_256) == expected
 
 
 @pytest.mark.parametrize(
@@ -174,10 +194,16 @@ def test_sums_over_depth_of_another_geometry_are_refused(
         pool(REDUCE_SUM, IFM, kernel, stride, pad, {}, depth=depth)
 
 
-def test_a_padded_average_with_a_scale_is_refused() -> None:
+def test_what_no_pool_does_is_refused() -> None:
     with pytest.raises(UnsupportedCommand, match="scaled average") as raised:
         pool(AVERAGE, IFM, (2, 2), (1, 1), (1, 1, 0, 0), {"OFM_SCALE": (1 << 30, 31)})
     assert (raised.value.name.endswith("SET_OFM_SCALE"), raised.value.value) == (True, 1 << 30)
+    for mode in (ARGMAX_X, ARGMAX_Y):
+        with pytest.raises(UnsupportedCommand, match="ARGMAX"):
+            pool(mode, IFM, (2, 2), (1, 1), (0, 0, 0, 0), {}, config=U85_256)
+    for mode in (MAX, AVERAGE):
+        with pytest.raises(UnsupportedCommand, match="dilated"):
+            pool(mode, IFM, (3, 3), (1, 1), (0, 0, 0, 0), {"KERNEL_STRIDE": 1 << 3})
 
 
 @pytest.mark.parametrize("mode", [MAX, AVERAGE])
@@ -239,32 +265,7 @@ def test_any_window_of_ethos_u55(case: tuple[tuple[int, int, int], Geometry], mo
     assert pool(mode, ifm, *geometry, {}) == windows(ifm, *geometry, COMPUTED[SUM if plain else mode])
 
 
-def test_sums_count_padding_as_nothing_and_are_scaled() -> None:
-    """The zero point of what is there is subtracted, padding has none."""
-    geometry: Geometry = ((3, 3), (2, 2), (1, 1, 1, 0))
-    changes: dict[str, Setting] = {
-        "OFM_SCALE": (1 << 30, 33 | NATURAL_85),
-        "IFM_ZERO_POINT": 5,
-        "OFM_ZERO_POINT": -2,
-    }
-    expected = windows(
-        IFM,
-        *geometry,
-        lambda window: max(
-            -128, min(127, apply_scale_32(sum(window) - 5 * len(window), 1 << 30, 33, False) - 2)
-        ),
-    )
-    assert pool(SUM, IFM, *geometry, changes, config=U85_256) == expected
-
-
-def test_pools_do_not_read_the_depth_of_the_ifm() -> None:
-    """It is the OFM's; Vela leaves another operation's in the register."""
-    changes: dict[str, Setting] = {"IFM_DEPTH_M1": 60000}
-    expected = windows(IFM, (2, 2), (1, 1), (0, 0, 0, 0), max)
-    assert pool(MAX, IFM, (2, 2), (1, 1), (0, 0, 0, 0), changes) == expected
-
-
-@pytest.mark.parametrize(
+@each(
     ("values", "index"),
     [
         ([3, 9, 9, 1], 1),  # the first of two maxima
@@ -276,8 +277,8 @@ def test_pools_do_not_read_the_depth_of_the_ifm() -> None:
         ([1, 2, 3, 4], 3),
     ],
 )
-@pytest.mark.parametrize("mode", [ARGMAX_X, ARGMAX_Y])
-@pytest.mark.parametrize("zero_point", [0, -3])
+@each("mode", [ARGMAX_X, ARGMAX_Y])
+@each("zero_point", [0, -3])
 def test_argmax_is_where_the_first_maximum_is(
     values: list[int], index: int, mode: int, zero_point: int
 ) -> None:
@@ -304,15 +305,3 @@ def test_argmax_of_many_channels() -> None:
     changes: dict[str, Setting] = {"OFM_SCALE": (1, 16 | DOWN_85)}
     expected = windows(ifm, (5, 1), (1, 1), (0, 0, 0, 0), lambda window: window.index(max(window)))
     assert pool(ARGMAX_Y, ifm, (5, 1), (1, 1), (0, 0, 0, 0), changes, config=U85_256) == expected
-
-
-def test_argmax_over_an_area_is_refused() -> None:
-    for mode in (ARGMAX_X, ARGMAX_Y):
-        with pytest.raises(UnsupportedCommand, match="ARGMAX"):
-            pool(mode, IFM, (2, 2), (1, 1), (0, 0, 0, 0), {}, config=U85_256)
-
-
-def test_dilated_pooling_is_refused() -> None:
-    for mode in (MAX, AVERAGE):
-        with pytest.raises(UnsupportedCommand, match="dilated"):
-            pool(mode, IFM, (3, 3), (1, 1), (0, 0, 0, 0), {"KERNEL_STRIDE": 1 << 3})

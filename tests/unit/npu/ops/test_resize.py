@@ -12,6 +12,7 @@ from hypothesis import given, settings, strategies as st
 from numpy.typing import NDArray
 
 from ethosu_sdk.npu.errors import UnsupportedCommand
+from tests.tables import each
 from tests.unit.npu.machine import U85_256, place, run, taken
 from tests.unit.npu.streams import (
     DOWN_85,
@@ -109,7 +110,7 @@ def test_both_axes_at_once() -> None:
     assert resized(values, NEAREST, axis, axis) == [0, 8, 8, 16, 100, 100, 16, 100, 100]
 
 
-@pytest.mark.parametrize(
+@each(
     ("value", "rounding", "expected"),
     [
         ((5, 6), NATURAL_85, [5, 6, 6]),  # 5.5: half up
@@ -174,8 +175,8 @@ def test_any_resize_of_16_bits(rows: Axis, columns: Axis, mode: int, seed: int) 
     assert resized(values, mode, rows, columns, changes, bits=16, ofm_bits=16) == expected
 
 
-@pytest.mark.parametrize(("factor", "size"), [(2, 5), (3, 4), (8, 3)])
-@pytest.mark.parametrize("mode", [BILINEAR, NEAREST])
+@each(("factor", "size"), [(2, 5), (3, 4), (8, 3)])
+@each("mode", [BILINEAR, NEAREST])
 def test_upscaling_as_torch_centres_it(factor: int, size: int, mode: int) -> None:
     """TOSA's scale n = 2 factor, d = 2, offset d / 2 - n / 2, as half-pixel centres give it."""
     axis = Axis(size, size * factor, 2 * factor, 2, 1 - factor)

@@ -4,12 +4,12 @@ The expectation is TOSA 1.0's own definition, computed with Python's unbounded i
 """
 
 import numpy as np
-import pytest
 from hypothesis import given, strategies as st
 
 from ethosu_sdk.npu.operation import Kernel, Padding, Rounding
 from ethosu_sdk.npu.ops.pooling import average_of_valid
 from ethosu_sdk.npu.output import rescale, shift_round
+from tests.tables import each
 from tests.unit.npu.tosa import apply_scale_32, reciprocal_average
 
 NATURAL, DOUBLE = Rounding.NATURAL, Rounding.DOUBLE
@@ -19,7 +19,7 @@ def rescaled(value: int, scale: int, shift: int, rounding: Rounding) -> int:
     return int(rescale(np.array([value], np.int64), scale, shift, rounding)[0])
 
 
-@pytest.mark.parametrize(
+@each(
     ("value", "shift", "expected"),
     [
         (5, 1, 3),  # 2.5: half goes up
@@ -50,7 +50,7 @@ def test_natural_is_half_up(value: int, shift: int, expected: int) -> None:
     assert int(shift_round(np.array([value]), shift, NATURAL)[0]) == expected
 
 
-@pytest.mark.parametrize(
+@each(
     ("value", "scale", "shift", "single", "double"),
     [
         # Up to 31 the two modes agree.
@@ -115,7 +115,7 @@ def test_any_scale_as_tosa_defines_it(value: int, scale: int, shift: int) -> Non
     assert rescaled(value, scale, shift, Rounding.DOWN) == (value * scale) >> shift
 
 
-@pytest.mark.parametrize(
+@each(
     ("value", "shift", "expected"),
     [(5, 1, 2), (-5, 1, -3), (7, 2, 1), (-7, 2, -2), (-1, 62, -1), (1, 62, 0), (-5, 0, -5), (-8, 2, -2)],
 )
@@ -136,7 +136,7 @@ def average(values: list[list[int]], size: tuple[int, int], padding: Padding) ->
     return result
 
 
-@pytest.mark.parametrize(
+@each(
     ("total", "count", "expected"),
     [
         (1, 2, 1),

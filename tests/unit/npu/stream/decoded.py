@@ -8,7 +8,7 @@ from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.errors import UnsupportedCommand
 from ethosu_sdk.npu.operation import BlockOp
 from ethosu_sdk.npu.program import segment
-from tests.unit.npu.streams import Setting, operands, precision, stream
+from tests.unit.npu.streams import GLOBAL_SCALE, NATURAL, Setting, operands, precision, stream
 
 SHAPE = (3, 4, 5)
 PER_CHANNEL: dict[str, Setting] = {"OFM_PRECISION": precision(8, ofm=True)}
@@ -30,13 +30,29 @@ def block_op(registers: Mapping[str, Setting], opcode: int, mode: int, config: N
     return op
 
 
+def u55(changes: Mapping[str, Setting] | None = None, bits: int = 8) -> dict[str, Setting]:
+    """Registers of which every kind of operation of Ethos-U55 can be made, with OFM_SCALE."""
+    return {
+        **feature_maps(bits, GLOBAL_SCALE | NATURAL),
+        "OFM_SCALE": (1, 0),
+        "WEIGHT_BASE": 0x40,
+        "WEIGHT_LENGTH": 48,
+        "SCALE_BASE": 0x90,
+        "SCALE_LENGTH": 50,
+        **(changes or {}),
+    }
+
+
 def refused(
-    registers: Mapping[str, Setting], opcode: int, mode: int, config: NpuConfig
+    registers: Mapping[str, Setting], opcode: int, mode: int, config: NpuConfig, reason: str | None = None
 ) -> tuple[str, int | None]:
-    """The name and the value that an operation is refused for, at the operation's place."""
+    """The name and the value that an operation is refused for, at the operation's place, in a message with both."""
     copies: dict[str, Setting] = {"DMA0_SRC": 0, "DMA0_DST": 0, "DMA0_LEN": 1}
     data = stream(({**copies, **registers}, opcode, mode))
-    with pytest.raises(UnsupportedCommand) as raised:
+    with pytest.raises(UnsupportedCommand, match=reason) as raised:
         segment(data, config)
-    assert raised.value.offset == len(data) - 8
-    return raised.value.name, raised.value.value
+    error = raised.value
+    assert error.offset == len(data) - 8
+    assert f"{error.value:#x}" in error.message
+    assert str(error.offset) in error.message
+    return error.name, error.value

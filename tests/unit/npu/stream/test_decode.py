@@ -9,6 +9,7 @@ from ethosu_sdk.npu.errors import CommandError
 from ethosu_sdk.npu.stream.decode import command_types, commands
 from ethosu_sdk.npu.tables import command_table
 from ethosu_sdk.targets import Generation
+from tests.tables import each
 from tests.unit.npu import streams
 from tests.unit.npu.streams import one, two
 
@@ -87,7 +88,7 @@ HAND_ASSEMBLED = """\
 """
 
 
-@pytest.mark.parametrize("row", HAND_ASSEMBLED.splitlines())
+@each("row", HAND_ASSEMBLED.splitlines())
 def test_hand_assembled_commands(row: str) -> None:
     text, generation, name, *fields = row.split()
     (command,) = commands(bytes.fromhex(text), "u55" if generation == "u55" else "u85")
@@ -96,29 +97,24 @@ def test_hand_assembled_commands(row: str) -> None:
     assert found == {key: int(value, 0) for key, value in (field.split("=") for field in fields)}
 
 
-@pytest.mark.parametrize("name", streams.ONE_WORD)
-def test_registers_of_one_word_are_where_the_manual_has_them(name: str) -> None:
-    (command,) = commands(one(streams.ONE_WORD[name], 1), "u55")
-    assert command.type.name == f"SET_{name}"
-
-
-@pytest.mark.parametrize("name", [*streams.ADDRESSES, *streams.SCALES])
-def test_registers_of_two_words_are_where_the_manual_has_them(name: str) -> None:
-    opcode = {**streams.ADDRESSES, **streams.SCALES}[name]
-    (command,) = commands(two(opcode, 0, 0), "u55")
-    assert command.type.name == f"SET_{name}"
-
-
-@pytest.mark.parametrize(
-    ("words", "table"), [(1, streams.U85_ONE_WORD), (2, streams.U85_ADDRESSES), (2, streams.U85_SCALES)]
+@each(
+    ("generation", "words", "table"),
+    [
+        ("u55", 1, streams.ONE_WORD),
+        ("u55", 2, {**streams.ADDRESSES, **streams.SCALES}),
+        ("u85", 1, streams.U85_ONE_WORD),
+        ("u85", 2, {**streams.U85_ADDRESSES, **streams.U85_SCALES}),
+    ],
 )
-def test_registers_that_only_ethos_u85_has(words: int, table: dict[str, int]) -> None:
-    for name, opcode in table.items():
-        (command,) = commands(one(opcode) if words == 1 else two(opcode, 0, 0), "u85")
-        assert command.type.name == f"SET_{name}"
+def test_registers_are_where_the_manual_has_them(
+    generation: Generation, words: int, table: dict[str, int]
+) -> None:
+    made = {name: one(opcode, 1) if words == 1 else two(opcode, 0, 0) for name, opcode in table.items()}
+    found = {name: [row.type.name for row in commands(data, generation)] for name, data in made.items()}
+    assert found == {name: [f"SET_{name}"] for name in table}
 
 
-def test_decoding_can_start_behind_a_command() -> None:
+def test_decoding_can_start_behind_a_command_and_is_shown() -> None:
     """Where a branch leads to; offsets still count from the start of the stream."""
     data = one(0x104, 3) + two(0x000, 0, 64) + one(0x002) + one(0x000, 0xFFFF)
     rows = [(0, "SET_IFM_DEPTH_M1"), (4, "SET_IFM_BASE0"), (12, "OP_CONV"), (16, "OP_STOP")]
@@ -127,14 +123,11 @@ def test_decoding_can_start_behind_a_command() -> None:
         assert found == [row for row in rows if row[0] >= start]
     with pytest.raises(CommandError, match="at byte 16"):
         list(commands(data[:16] + one(0x106), "u85", 12))
-
-
-def test_disassembly() -> None:
     lines = [command.describe() for command in commands(two(0x000, 0x1, 0x40) + one(0x002), "u55")]
     assert lines == ["0x0000  NPU_SET_IFM_BASE0            addr_hi=0x1 addr_lo=0x40", "0x0008  NPU_OP_CONV"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("data", "offset"),
     [
         (one(0x104) + one(0x004), 4),  # an operation that does not exist

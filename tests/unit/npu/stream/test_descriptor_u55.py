@@ -9,26 +9,23 @@ from ethosu_sdk.npu.operation import (
     BlockOp,
     DmaOp,
     ElementwiseMode,
-    Kind,
     Lut,
     PoolMode,
-    Rounding,
     ScaleFormat,
     ScaleStreams,
-    Scaling,
     Stream,
     WeightStreams,
 )
 from ethosu_sdk.npu.program import segment
+from tests.tables import each
 from tests.unit.npu.machine import U55_128, U65_256, U65_512
-from tests.unit.npu.stream.decoded import PER_CHANNEL, block_op, feature_maps, refused
+from tests.unit.npu.stream.decoded import PER_CHANNEL, block_op, refused, u55
 from tests.unit.npu.streams import (
     CONV,
     DEPTHWISE,
     DMA_START,
     ELEMENTWISE,
     GLOBAL_SCALE,
-    NATURAL,
     POOL,
     Setting,
     precision,
@@ -39,21 +36,8 @@ SCALE_A, SCALE_B = 1 << 8, 2 << 8  # IFM_PRECISION.scale_mode
 U55_32, U55_64, U55_256 = (NpuConfig.for_target("ethos-u55", macs) for macs in (32, 64, 256))
 
 
-def registers(changes: dict[str, Setting] | None = None, bits: int = 8) -> dict[str, Setting]:
-    """Registers of which every kind of operation can be made, with OFM_SCALE."""
-    return {
-        **feature_maps(bits, GLOBAL_SCALE | NATURAL),
-        "OFM_SCALE": (1, 0),
-        "WEIGHT_BASE": 0x40,
-        "WEIGHT_LENGTH": 48,
-        "SCALE_BASE": 0x90,
-        "SCALE_LENGTH": 50,
-        **(changes or {}),
-    }
-
-
 def block(changes: dict[str, Setting], opcode: int, mode: int = 0, config: NpuConfig = U55_128) -> BlockOp:
-    return block_op(registers(changes), opcode, mode, config)
+    return block_op(u55(changes), opcode, mode, config)
 
 
 def dma(changes: dict[str, Setting], config: NpuConfig = U65_256) -> DmaOp:
@@ -86,7 +70,7 @@ def test_one_core_does_not_read_the_second_streams(config: NpuConfig) -> None:
     assert op.scales == ScaleStreams((Stream(0, 0x90, 50),), ScaleFormat.BIAS_40)
 
 
-@pytest.mark.parametrize(
+@each(
     ("config", "micro_block", "lut"),
     [
         (U55_32, (1, 1, 4), 14336),
@@ -97,7 +81,7 @@ def test_one_core_does_not_read_the_second_streams(config: NpuConfig) -> None:
         (U65_512, (2, 2, 8), 47104),  # of one core
     ],
 )
-@pytest.mark.parametrize("slot", [0, 7])
+@each("slot", [0, 7])
 def test_micro_blocks_and_tables(
     config: NpuConfig, micro_block: tuple[int, int, int], lut: int, slot: int
 ) -> None:
@@ -120,43 +104,11 @@ def test_tables_follow_the_ofm(ofm_precision: int, index: str, result: str) -> N
     assert op.output.lut == Lut(22528 + 512, np.dtype(index), np.dtype(result))
 
 
-@pytest.mark.parametrize(("bits", "partner"), [(8, 1 << 19), (16, 1 << 14)])
-@pytest.mark.parametrize("mode", [ElementwiseMode.ADD, ElementwiseMode.SUB])
-@pytest.mark.parametrize("wide", ["a", "b"])
-@pytest.mark.parametrize("rounding", [Rounding.DOUBLE, Rounding.NATURAL])
-def test_one_operand_has_the_wide_scale(
-    bits: int, partner: int, mode: ElementwiseMode, wide: str, rounding: Rounding
-) -> None:
-    extra = (SCALE_A if wide == "a" else SCALE_B) | (NATURAL if rounding is Rounding.NATURAL else 0)
-    changes: dict[str, Setting] = {
-        "IFM_PRECISION": precision(bits, extra=extra),
-        "OPA_SCALE": (0x8765_4321, 33),
-        "OPB_SCALE": (partner & 0xFFFF, 0),
-    }
-    scaled = Scaling(0x8765_4321, 33, rounding)
-    shifted = Scaling(partner, 0, Rounding.NATURAL)
-    expected = [scaled, shifted] if wide == "a" else [shifted, scaled]
-    op = block(changes, ELEMENTWISE, mode.value)
-    assert [operand.scaling for operand in op.operands] == expected
-    assert [operand.feature_map for operand in op.operands] == [op.ifm, op.ifm2]
-    # The scale belongs to the operand, whatever feature map that is.
-    swapped = block({**changes, "IFM2_BROADCAST": 1 << 6}, ELEMENTWISE, mode.value)
-    assert [operand.scaling for operand in swapped.operands] == expected
-    assert [operand.feature_map for operand in swapped.operands] == [swapped.ifm2, swapped.ifm]
-
-
 def test_scalars_are_signed_as_the_second_operand_is() -> None:
     constant: dict[str, Setting] = {"IFM2_BROADCAST": 1 << 7, "IFM2_SCALAR": 0xFFFE}
     assert block(constant, ELEMENTWISE).operands[1].scalar == -2
     unsigned: dict[str, Setting] = {**constant, "IFM2_PRECISION": precision(8, signed=False)}
     assert block(unsigned, ELEMENTWISE).operands[1].scalar == 0xFFFE
-
-
-def test_right_shifts_round_half_up_whatever_the_mode() -> None:
-    plain: dict[str, Setting] = {"OFM_PRECISION": precision(32, ofm=True)}
-    shifted = block(plain, ELEMENTWISE, ElementwiseMode.SHR.value).output
-    assert (shifted.rounding, shifted.scaled) == (Rounding.NATURAL, False)
-    assert block(plain, ELEMENTWISE, ElementwiseMode.CLZ.value).output.rounding is Rounding.DOUBLE
 
 
 @pytest.mark.parametrize("side", ["TOP", "LEFT", "BOTTOM", "RIGHT"])
@@ -173,18 +125,6 @@ def test_accumulators(number: int, bits: int) -> None:
     assert (op.accumulator_bits, op.accumulates) == (bits, False)
     # Elementwise operations do not read the register.
     assert block({"ACC_FORMAT": 3}, ELEMENTWISE).accumulator_bits == 32
-
-
-def test_block_dependencies() -> None:
-    assert block({"BLOCKDEP": 3}, POOL).blockdep == 3
-    assert block({}, POOL).blockdep == 0
-
-
-def test_there_are_no_chaining_buffers() -> None:
-    """The bits of Ethos-U85's activation_storage are the rounding mode here."""
-    op = block({}, ELEMENTWISE)
-    assert (op.ifm.chain, op.ofm.chain, op.output.reverse, op.output.transpose) == (None, None, None, None)
-    assert op.kind is Kind.ELEMENTWISE
 
 
 PLANES: dict[str, Setting] = {
@@ -207,7 +147,7 @@ def test_strided_copies_need_their_registers(missing: str) -> None:
         dma({name: value for name, value in PLANES.items() if name != missing})
 
 
-@pytest.mark.parametrize(
+@each(
     ("changes", "opcode", "mode", "config", "name", "value"),
     [
         # Shapes of copies that Ethos-U55 or nobody has.
@@ -237,4 +177,4 @@ def test_strided_copies_need_their_registers(missing: str) -> None:
 def test_what_is_not_executed_is_named(
     changes: dict[str, Setting], opcode: int, mode: int, config: NpuConfig, name: str, value: int
 ) -> None:
-    assert refused(registers(changes), opcode, mode, config) == (name, value)
+    assert refused(u55(changes), opcode, mode, config) == (name, value)

@@ -7,6 +7,7 @@ from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.errors import CommandError
 from ethosu_sdk.npu.operation import BlockOp, ElementwiseMode, Lut, Rounding, Scaling, Stream, WeightStreams
 from ethosu_sdk.npu.program import segment
+from tests.tables import each
 from tests.unit.npu.machine import U85_256
 from tests.unit.npu.stream.decoded import PER_CHANNEL, block_op, feature_maps, refused
 from tests.unit.npu.streams import (
@@ -54,28 +55,39 @@ def block(changes: dict[str, Setting], opcode: int, mode: int = 0, config: NpuCo
     return block_op(registers(changes), opcode, mode, config)
 
 
-def test_bit_31_is_not_part_of_a_scale() -> None:
+def test_scalars_must_be_set_and_bit_31_is_not_part_of_a_scale() -> None:
     assert block({"OFM_SCALE": (0x8000_0003, 4)}, POOL).output.scale == 3
+    settings = registers({"IFM2_BROADCAST": 8})
+    del settings["OP_SCALAR"]
+    with pytest.raises(CommandError, match="needs OP_SCALAR"):
+        segment(stream((settings, ELEMENTWISE, 1)), U85_256)
+    assert segment(stream(({**settings, "IFM2_BROADCAST": 0}, ELEMENTWISE, 1)), U85_256).operations
 
 
 NO_INPUT_SCALES = {ElementwiseMode.MUL, ElementwiseMode.DIV, ElementwiseMode.LRELU}
 
 
-@pytest.mark.parametrize("mode", [mode for mode in ElementwiseMode if mode not in NO_INPUT_SCALES])
+@each("mode", [mode for mode in ElementwiseMode if mode not in NO_INPUT_SCALES])
 def test_all_other_modes_have_input_scales(mode: ElementwiseMode) -> None:
     op = block({"IFM_SCALE": (9, 3), "IFM2_SCALE": (9, 3)}, ELEMENTWISE, mode.value)
     assert {operand.scaling for operand in op.operands} == {Scaling(9, 3, Rounding.DOUBLE)}
 
 
-def test_operations_for_one_operand() -> None:
+def test_operations_for_one_operand_and_clamps() -> None:
     for mode in ("ABS", "CLZ", "NOT"):
         op = block({}, ELEMENTWISE, ElementwiseMode[mode].value)
         assert (len(op.operands), op.ifm2) == (1, None)
+    limits: dict[str, Setting] = {"ACTIVATION_MIN": -5, "ACTIVATION_MAX": 6}
+    assert block(limits, POOL).output.clamp == (-5, 6)
+    assert block({**limits, "ACTIVATION": 1}, POOL).output.clamp == (0xFFFB, 6)
+    assert block({**limits, "ACTIVATION": 1 << 12}, POOL).output.clamp is None
+    words: dict[str, Setting] = {**limits, "OFM_PRECISION": precision(32, ofm=True, extra=GLOBAL_SCALE)}
+    assert block(words, POOL).output.clamp == (-5, 6)
 
 
-@pytest.mark.parametrize("prefix", ["IFM", "IFM2"])
-@pytest.mark.parametrize("how", ["broadcast", "storage"])
-@pytest.mark.parametrize(
+@each("prefix", ["IFM", "IFM2"])
+@each("how", ["broadcast", "storage"])
+@each(
     ("kind", "scalar"),
     [
         (precision(8), -2),
@@ -96,7 +108,7 @@ def test_either_operand_can_be_the_scalar(prefix: str, how: str, kind: int, scal
     assert values == ([scalar, None] if prefix == "IFM" else [None, scalar])
 
 
-@pytest.mark.parametrize(
+@each(
     ("function", "index", "result", "table_bytes"),
     [
         (1, "<u1", "<u1", 256),
@@ -115,19 +127,8 @@ def test_tables_are_numbered_in_their_own_size(
         assert op.output.lut == Lut(table * table_bytes, np.dtype(index), np.dtype(result))
 
 
-def test_the_clamp_is_that_of_the_tables_index() -> None:
-    limits: dict[str, Setting] = {"ACTIVATION_MIN": -5, "ACTIVATION_MAX": 6}
-    assert block(limits, POOL).output.clamp == (-5, 6)
-    assert block({**limits, "ACTIVATION": 1}, POOL).output.clamp == (0xFFFB, 6)
-    assert block({**limits, "ACTIVATION": 1 << 12}, POOL).output.clamp is None
-    words: dict[str, Setting] = {**limits, "OFM_PRECISION": precision(32, ofm=True, extra=GLOBAL_SCALE)}
-    assert block(words, POOL).output.clamp == (-5, 6)
-
-
-@pytest.mark.parametrize("macs", CONFIGS)
-@pytest.mark.parametrize(
-    ("number", "height", "width"), [(0, 1, 1), (1, 1, 2), (2, 1, 4), (3, 2, 2), (4, 2, 4), (5, 4, 4)]
-)
+@each("macs", CONFIGS)
+@each(("number", "height", "width"), [(0, 1, 1), (1, 1, 2), (2, 1, 4), (3, 2, 2), (4, 2, 4), (5, 4, 4)])
 def test_micro_blocks(macs: int, number: int, height: int, width: int) -> None:
     """16, 32, 64, 128 and 256 elements for 128 to 2048 MACs."""
     op = block({"ACC_FORMAT": number << 8}, POOL, config=CONFIGS[macs])
@@ -149,7 +150,7 @@ TILE_3X1 = 1 << 14  # activation_storage
 IDX = 1 << 11  # idx_mode
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "setting", "opcode", "mode"),
     [
         *(("OFM_SCALE", (1, n << 13), POOL, 0) for n in (2, 3, 4, 6, 7)),  # rounding modes
@@ -191,7 +192,7 @@ def test_what_is_not_executed_is_named(
     assert refused(registers(changes), opcode, mode, U85_256) == (name, value)
 
 
-@pytest.mark.parametrize(
+@each(
     ("missing", "opcode"),
     [
         ("OFM_SCALE", POOL),
@@ -209,11 +210,3 @@ def test_registers_that_an_operation_needs_must_be_set(missing: str, opcode: int
     del settings[missing]
     with pytest.raises(CommandError, match=f"needs {missing}, which was never set"):
         segment(stream((settings, opcode, 0)), U85_256)
-
-
-def test_the_scalar_must_be_set_where_it_is_used() -> None:
-    settings = registers({"IFM2_BROADCAST": 8})
-    del settings["OP_SCALAR"]
-    with pytest.raises(CommandError, match="needs OP_SCALAR"):
-        segment(stream((settings, ELEMENTWISE, 1)), U85_256)
-    assert segment(stream(({**settings, "IFM2_BROADCAST": 0}, ELEMENTWISE, 1)), U85_256).operations

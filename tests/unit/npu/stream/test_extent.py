@@ -49,12 +49,9 @@ def test_block_operations(changes: dict[str, Setting], extra: int, end: int) -> 
     assert written_bytes(add(changes, extra), U55_128) == {2: end}
 
 
-def test_copies_and_the_largest_of_all() -> None:
+def test_copies_count_where_they_go() -> None:
     copy = transfer((0, 0x9_0000), (2, 0x800), 0x840)
     parts = [(copy, DMA_START, 0), ({"DMA0_DST_REGION": 1, "DMA0_DST": 0}, DMA_START, 0)]
     assert written_bytes(stream(*parts), U55_128) == {2: 0x1040, 1: 0x840}
     assert written_bytes(stream(*parts)[:-4] + add({}), U55_128) == {2: 0x1000 + 400, 1: 0x840}
-
-
-def test_copies_into_the_npu_itself_do_not_count() -> None:
     assert written_bytes(stream((transfer((0, 0), (1 << 8, 0), 256), DMA_START, 0)), U55_128) == {}

@@ -1,5 +1,5 @@
 """Streams in pieces: where they may be cut, and what a piece brings along. That memory ends the same is compared for
-whole models in tests/conformance/streams/test_pieces.py."""
+whole models in tests/conformance/test_models.py."""
 
 import numpy as np
 import pytest
@@ -38,16 +38,13 @@ def in_pieces(parts: list[bytes], scratch: NDArray[np.uint8], constants: bytes =
         run(part, scratch, constants)
 
 
-def test_registers_are_carried_over() -> None:
+def test_registers_are_carried_over_and_needed() -> None:
     second: Operation = ({"IFM_BASE0": B, "OFM_BASE0": C}, POOL, 1)
     parts = cut(stream(copy(A, B), second))
     assert len(parts) == 2
     scratch = place((A, VALUES))
     in_pieces(parts, scratch)
     assert taken(scratch, C, 256, "<i1") == VALUES.tolist()
-
-
-def test_a_piece_without_the_registers_before_it_does_not_run() -> None:
     data = stream(copy(A, B), ({"IFM_BASE0": B, "OFM_BASE0": C}, POOL, 1))
     first = cut(data)[0]
     with pytest.raises(CommandError, match="never set"):
@@ -86,13 +83,10 @@ def test_a_chaining_buffer_is_not_cut_from_its_reader() -> None:
     assert [len(row.offsets) for row in pieces.cut(data, U85_256)] == [1, 2, 1]
 
 
-def test_what_cannot_be_cut_is_refused() -> None:
+def test_what_cannot_be_cut_is_refused_and_nothing_is_one_piece() -> None:
     body = stream(copy(A, B, is_u85=True), stop=False)
     with pytest.raises(UnsupportedCommand, match="a stream that branches is not cut"):
         pieces.cut(body + branch(0) + stream(copy(A, B, is_u85=True)), U85_256)
     with pytest.raises(CommandError, match="no NPU_OP_STOP"):
         pieces.cut(body, U85_256)
-
-
-def test_a_stream_without_operations_is_one_piece() -> None:
     assert pieces.cut(stream(), U55_128) == (pieces.Piece((), stream()),)

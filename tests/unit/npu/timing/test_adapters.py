@@ -1,13 +1,12 @@
 """Timing adapters: what their registers let through, against what published runs say of their memories."""
 
-from __future__ import annotations
-
 import pytest
 
 from ethosu_sdk.errors import InputError, UsageError
 from ethosu_sdk.npu.timing import adapters
 from ethosu_sdk.npu.timing.adapters import TimingAdapter
 from ethosu_sdk.npu.timing.system_config import memory_map
+from tests.tables import each
 
 TABLE = "max_reads=1\nmax_writes=2\nread_latency=3\nwrite_latency=4\npulse_on=5\npulse_off=6\nbwcap=7\n"
 
@@ -31,9 +30,11 @@ def test_executorch_sets_what_published_runs_state(
         assert memory.read_latency_cycles == latency
 
 
-def test_a_configuration_that_executorch_does_not_know_is_refused() -> None:
+def test_settings_are_executorchs_or_a_files() -> None:
     with pytest.raises(UsageError, match="no timing adapter settings for Ethos_U65_Embedded"):
         adapters.of_executorch("Ethos_U65_Embedded", "Sram_Only")
+    found = adapters.parse(f"[axi0]\n{TABLE}[axi1]\n{TABLE}", "ta.toml")
+    assert found == (TimingAdapter(1, 2, 3, 4, 5, 6, 7),) * 2
 
 
 @pytest.mark.parametrize(
@@ -56,12 +57,7 @@ def test_a_short_pulse_lets_more_pass_than_its_limit() -> None:
     assert 14165 / 105087 < flash.beats_per_cycle < (50 + 16) / 400
 
 
-def test_a_file_gives_both_adapters() -> None:
-    found = adapters.parse(f"[axi0]\n{TABLE}[axi1]\n{TABLE}", "ta.toml")
-    assert found == (TimingAdapter(1, 2, 3, 4, 5, 6, 7),) * 2
-
-
-@pytest.mark.parametrize(
+@each(
     ("text", "words"),
     [
         ("[axi0", "is not TOML"),

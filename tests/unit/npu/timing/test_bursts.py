@@ -1,7 +1,5 @@
 """Bursts and transactions, worked out by hand."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -14,7 +12,8 @@ from ethosu_sdk.npu.timing.bursts import bursts, known
 from ethosu_sdk.npu.timing.memories import Stream
 from ethosu_sdk.npu.timing.system_config import Memory
 from ethosu_sdk.npu.timing.traffic import transfers
-from tests.fidelity.systems import system_of
+from tests.published_systems import system_of
+from tests.tables import each
 from tests.unit.npu.timing.test_timing import CHANNELS, U85, feature_map, layer
 
 DRAM = system_of("u85-256", "Dedicated").priced
@@ -30,7 +29,7 @@ def moved(op: BlockOp, stream: Stream) -> Transfer:
     return found
 
 
-@pytest.mark.parametrize(
+@each(
     ("beats", "run_bytes", "expected"),
     [
         (100, 0, {8: 12, 4: 1}),  # one piece: 1,600 bytes
@@ -54,36 +53,30 @@ def test_channels_of_a_block_are_pieces_in_a_feature_map_without_bricks() -> Non
     assert moved(bricks, Stream.OFM).run_bytes == 16 * 16  # a row of a block, 16 channels of each element
 
 
-def test_short_transactions_wait_for_the_latency() -> None:
+def test_transactions_wait_for_the_latency_as_many_as_are_under_way() -> None:
     """12 writes under way for 125 cycles each: 2,048 of one beat take 21,333 cycles at least.
 
-    Published: the operation takes 30,068 cycles (tests/fidelity/data/single_operators_more.csv).
+    Published: the operation takes 30,068 cycles (campaigns/fidelity/data/single_operators_more.csv).
     """
     (row,) = timing.price([depthwise(16)], U85, DRAM)
     assert row.elapsed > 2048 * 125 / 12
     assert row.elapsed == pytest.approx(30068, rel=0.12)
     whole = replace(depthwise(16), ofm=replace(feature_map(16, 16), bricks=True))
     assert timing.price([whole], U85, DRAM)[0].elapsed < row.elapsed
-
-
-def test_a_memory_has_as_many_transactions_under_way_as_its_rate_needs() -> None:
-    """Files that give no number of transactions: Vela takes one."""
+    # Files that give no number of transactions: Vela takes one.
     single = {name: replace(MEMORY, max_reads=1, max_writes=1) for name in ("arena", "cache")}
     slow = timing.price([depthwise(16)], U85, replace(DRAM, **single))[0].elapsed
     needed = 7.5 * 125 / 128  # bytes per cycle, latency, bytes of a burst
     assert slow == pytest.approx(2048 * 125 / needed, rel=0.3)
 
 
-def test_scales_are_read_sixteen_words_at_a_time() -> None:
+def test_bursts_are_sixteen_words_and_not_shorter_than_a_beat() -> None:
     """1,280 bytes of scales are five times 16 words, each of which waits for the latency of 250 cycles."""
     op = layer(Kind.DEPTHWISE, (1, 1), 1, (1, 1, CHANNELS), (1, 2, 16), 160)
     (row,) = timing.price([op], U85, DRAM)
     assert row.elapsed > 5 * 250
     near = replace(DRAM, constants=replace(DRAM.constants, read_latency_cycles=0))
     assert timing.price([op], U85, near)[0].elapsed < row.elapsed - 4 * 250
-
-
-def test_a_burst_shorter_than_a_beat_is_not_known() -> None:
     byte: Memory = replace(MEMORY, burst_bytes=1)
     assert known(MEMORY, U85)
     assert not known(byte, U85)

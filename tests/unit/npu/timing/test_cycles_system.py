@@ -1,7 +1,5 @@
 """The systems that vela.ini describes: values are those of the file, copied by hand."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -14,31 +12,27 @@ FLASH = Memory("OffChipFlash", 1, 1, 8 * 0.125, 64, 0, 128, 2, 1)
 DRAM = Memory("Dram", 1, 1, 16 * 0.234375, 500, 250, 128, 24, 12)
 
 
-def test_the_default_of_ethos_u55_has_its_constants_in_flash() -> None:
+def test_defaults_have_their_memories() -> None:
     system = default_for("ethos-u55")
     assert (system.name, system.memory_mode) == ("Ethos_U55_High_End_Embedded", "Shared_Sram")
     assert system.clock_hz == 500e6
     assert system.constants == system.command_stream == FLASH
     assert system.arena == system.cache == Memory("Sram", 0, 1, 8.0, 32, 32, 32, 4, 4)
     assert system.cache_bytes is None
-
-
-def test_the_default_of_ethos_u65_inherits_its_memory_mode() -> None:
     system = default_for("ethos-u65")
     assert (system.memory_mode, system.cache_bytes) == ("Dedicated_Sram_384KB", 393216)
     assert system.constants == system.arena == DRAM
     assert system.cache == Memory("Sram", 0, 1, 16.0, 32, 32, 32, 16, 16)
+    with pytest.raises(UsageError, match="ethos-u56"):
+        default_for("ethos-u56")
 
 
-def test_ports_of_ethos_u85_add_up() -> None:
+def test_ports_add_up_and_regions_have_their_memories() -> None:
     system = memory_map("ethos-u85", "Ethos_U85_SYS_DRAM_Mid", "Sram_Only")
     assert system.constants == system.arena == system.cache == Memory("Sram", 0, 2, 32.0, 32, 32, 64, 8, 8)
     high = memory_map("ethos-u85", "Ethos_U85_SYS_DRAM_High", "Shared_Sram")
     assert (high.arena.ports, high.arena.bytes_per_cycle) == (4, 64.0)
     assert (high.constants.ports, high.constants.bytes_per_cycle) == (2, 24.0)
-
-
-def test_regions_have_their_memories() -> None:
     system = replace(default_for("ethos-u65"), constants=FLASH)
     memories = [system.memory(region) for region in (0, 1, 2, 3, None)]
     assert memories == [FLASH, DRAM, system.cache, DRAM, DRAM]
@@ -69,8 +63,3 @@ def test_every_pairing_of_the_targets_exists(family: Family) -> None:
             system = known(family.name, name, mode)
             assert system is not None
             assert (system.cache.name, system.clock_hz > 0) == ("Sram", True)
-
-
-def test_an_unknown_family_has_no_default() -> None:
-    with pytest.raises(UsageError, match="ethos-u56"):
-        default_for("ethos-u56")

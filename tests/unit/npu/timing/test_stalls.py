@@ -1,7 +1,5 @@
 """What the MAC unit waits for, against counters of published runs and against the sum of an operation's parts."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -10,6 +8,7 @@ from ethosu_sdk.npu import timing
 from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.operation import BlockOp, Kernel, Kind, ScaleFormat, ScaleStreams, Stream, WeightStreams
 from ethosu_sdk.npu.timing.system_config import SystemConfig
+from tests.tables import each
 from tests.unit.npu.operations import dense, operation
 from tests.unit.npu.timing.test_timing import CONV_1X1, DEPTHWISE, DRAM, SQUARE, U85, WITHOUT_LATENCY
 
@@ -18,20 +17,17 @@ def total(row: timing.Priced) -> int:
     return row.stalls.weights + row.stalls.accumulators + row.stalls.ifm
 
 
-@pytest.mark.parametrize("system", [DRAM, WITHOUT_LATENCY], ids=["dram", "without latency"])
-@pytest.mark.parametrize("op", [CONV_1X1, SQUARE, DEPTHWISE], ids=["1x1", "3x3", "depthwise"])
+@each("system", [DRAM, WITHOUT_LATENCY], ids=["dram", "without latency"])
+@each("op", [CONV_1X1, SQUARE, DEPTHWISE], ids=["1x1", "3x3", "depthwise"])
 def test_work_stalls_and_output_are_all_of_an_operation(op: BlockOp, system: SystemConfig) -> None:
     (row,) = timing.price([op], U85, system)
     assert row.stages.mac + total(row) + row.stages.end == row.elapsed
 
 
-def test_stalls_of_operations_that_overlap_are_counted_once() -> None:
+def test_stalls_are_counted_once_and_of_the_mac_unit_alone() -> None:
     operations = [SQUARE, *(replace(op, blockdep=3) for op in (CONV_1X1, DEPTHWISE, SQUARE, CONV_1X1))]
     rows = timing.price(operations, U85, DRAM)
     assert sum(row.stages.mac + total(row) for row in rows) <= rows[-1].elapsed
-
-
-def test_addition_does_not_stall_the_mac_unit() -> None:
     shape = (8, 8, 16)
     add = operation(Kind.ELEMENTWISE, shape, dense(0, shape), dense(4096, shape))
     assert timing.price([add], U85, DRAM)[0].stalls == timing.Stalls()

@@ -1,9 +1,7 @@
-"""Prices of single operations against published runs of Arm's FVP (tests/fidelity/data/single_operators.csv).
+"""Prices of single operations against published runs of Arm's FVP (campaigns/fidelity/data/single_operators.csv).
 
 Blocks and sizes of weights are those that Vela 5.0.0 chooses for these layers; commands are a few beats more.
 """
-
-from __future__ import annotations
 
 import time
 from dataclasses import replace
@@ -30,7 +28,7 @@ from ethosu_sdk.npu.operation import (
     WeightStreams,
 )
 from ethosu_sdk.npu.timing.system_config import SystemConfig, memory_map
-from tests.fidelity.systems import system_of
+from tests.published_systems import system_of
 from tests.unit.npu.operations import operation
 
 U85 = NpuConfig.for_target("ethos-u85", 256)
@@ -87,36 +85,26 @@ COLUMN = layer(Kind.CONV, (36, 1), 3, (36, 2, 16), (2, 2, 8), 163872)
 DEPTHWISE = layer(Kind.DEPTHWISE, (6, 6), 3, (6, 6, 112), (1, 2, 16), 1312)
 
 
+# Cycles without latency of the memories, cycles from DRAM, and beats that the hardware reads.
 @pytest.mark.parametrize(
-    ("op", "published"),
-    [(CONV_1X1, 3645), (SQUARE, 24731), (FLAT, 31458), (COLUMN, 44483), (DEPTHWISE, 2790)],
-    ids=["1x1", "6x6", "12x3", "36x1", "depthwise"],
+    ("op", "plain", "from_dram", "read"),
+    [
+        pytest.param(CONV_1X1, 3645, 5909, 1412, id="1x1"),
+        pytest.param(SQUARE, 24731, 30946, 10917, id="6x6"),
+        pytest.param(FLAT, 31458, 35394, 11061, id="12x3"),
+        pytest.param(COLUMN, 44483, 49370, 11637, id="36x1"),
+        pytest.param(DEPTHWISE, 2790, 5507, 468, id="depthwise"),
+    ],
 )
-def test_cycles_without_latency_are_within_ten_percent(op: BlockOp, published: int) -> None:
+def test_prices_are_those_of_published_runs(op: BlockOp, plain: int, from_dram: int, read: int) -> None:
     (row,) = timing.price([op], U85, WITHOUT_LATENCY)
-    assert row.elapsed == pytest.approx(published, rel=0.10)
-
-
-@pytest.mark.parametrize(
-    ("op", "published"),
-    [(CONV_1X1, 5909), (SQUARE, 30946), (FLAT, 35394), (COLUMN, 49370), (DEPTHWISE, 5507)],
-    ids=["1x1", "6x6", "12x3", "36x1", "depthwise"],
-)
-def test_cycles_from_dram_are_within_ten_percent(op: BlockOp, published: int) -> None:
+    assert row.elapsed == pytest.approx(plain, rel=0.10)
     system = system_of("u85-256", "Dedicated").priced
     (row,) = timing.price([op], U85, system)
-    assert timing.started(system) + row.elapsed == pytest.approx(published, rel=0.10)
-
-
-@pytest.mark.parametrize(
-    ("op", "published"),
-    [(CONV_1X1, 1412), (SQUARE, 10917), (FLAT, 11061), (COLUMN, 11637), (DEPTHWISE, 468)],
-    ids=["1x1", "6x6", "12x3", "36x1", "depthwise"],
-)
-def test_beats_are_those_that_the_hardware_counts(op: BlockOp, published: int) -> None:
+    assert timing.started(system) + row.elapsed == pytest.approx(from_dram, rel=0.10)
     (row,) = timing.price([op], U85, DRAM)
     commands = 19  # 300 bytes
-    assert beats(row, is_write=False) + commands == pytest.approx(published, abs=1)
+    assert beats(row, is_write=False) + commands == pytest.approx(read, abs=1)
     assert beats(row, is_write=True) == 288
 
 
@@ -124,9 +112,14 @@ def beats(row: timing.Priced, *, is_write: bool) -> int:
     return sum(moved.beats for moved in row.transfers if moved.stream.is_write is is_write)
 
 
-def test_latency_costs() -> None:
+def test_latency_waits_and_overlap_change_the_price() -> None:
     slow, quick = (timing.price([SQUARE], U85, system)[0].elapsed for system in (DRAM, WITHOUT_LATENCY))
     assert slow > quick
+    beside = elapsed(COPY, SQUARE)
+    assert max(elapsed(COPY), elapsed(SQUARE)) <= beside < elapsed(COPY) + elapsed(SQUARE)
+    assert elapsed(COPY, SQUARE, waits=(Wait(1, "OP_DMA_WAIT", 0),)) > beside
+    free = replace(SQUARE, blockdep=3)
+    assert elapsed(SQUARE, free) < elapsed(SQUARE, SQUARE) <= 2 * elapsed(SQUARE)
 
 
 def elapsed(*operations: BlockOp | DmaOp, waits: tuple[Wait, ...] = ()) -> int:
@@ -136,18 +129,7 @@ def elapsed(*operations: BlockOp | DmaOp, waits: tuple[Wait, ...] = ()) -> int:
 COPY = DmaOp(0, CONSTANTS, 0, CACHE, 0, 16384)
 
 
-def test_a_copy_runs_beside_computation_unless_the_stream_waits() -> None:
-    beside = elapsed(COPY, SQUARE)
-    assert max(elapsed(COPY), elapsed(SQUARE)) <= beside < elapsed(COPY) + elapsed(SQUARE)
-    assert elapsed(COPY, SQUARE, waits=(Wait(1, "OP_DMA_WAIT", 0),)) > beside
-
-
-def test_an_operation_that_may_overlap_begins_earlier() -> None:
-    free = replace(SQUARE, blockdep=3)
-    assert elapsed(SQUARE, free) < elapsed(SQUARE, SQUARE) <= 2 * elapsed(SQUARE)
-
-
-def test_a_kernel_of_hostile_size_is_priced_in_no_time() -> None:
+def test_other_families_and_hostile_sizes_are_priced_in_no_time() -> None:
     huge = replace(
         SQUARE,
         shape=(65536, 65536, 128),
@@ -157,9 +139,6 @@ def test_a_kernel_of_hostile_size_is_priced_in_no_time() -> None:
     begin = time.process_time()
     elapsed(huge)
     assert time.process_time() - begin < 1
-
-
-def test_systems_of_other_families_are_priced() -> None:
     config = NpuConfig.for_target("ethos-u65", 512)
     system: SystemConfig | None = None
     assert timing.price([COPY], config, system)[0].elapsed > 0

@@ -1,6 +1,4 @@
-"""What convolutions read, worked out by hand from published beats (docs/reference/fidelity.md)."""
-
-from __future__ import annotations
+"""What convolutions read, and the blocks that they go through, worked out by hand from published beats."""
 
 from dataclasses import replace
 
@@ -8,7 +6,9 @@ import pytest
 
 from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.operation import BlockOp, Kernel, Kind, ScaleFormat, ScaleStreams, Stream, WeightStreams
+from ethosu_sdk.npu.timing import blocks
 from ethosu_sdk.npu.timing.traffic import transfers
+from tests.tables import each
 from tests.unit.npu.operations import dense, operation
 
 U55, U85 = NpuConfig.for_target("ethos-u55", 128), NpuConfig.for_target("ethos-u85", 256)
@@ -62,6 +62,34 @@ def test_weights_and_scales_are_read_for_every_block_of_the_plane(config: NpuCon
         assert read(parted, config, stream) == 4 * size // config.beat_bytes
 
 
-def test_rows_without_bricks_are_read_in_whole_beats() -> None:
+def test_rows_are_read_whole_and_by_ethos_u85_once() -> None:
     """A row of an image with 8 columns of one channel has 8 bytes: half a beat of Ethos-U85, but a beat is read."""
     assert read(convolution(1), U85, "ifm") == ROWS
+    # Published beats of Wav2Letter: its kernels of 32 columns read no column for each of their four parts.
+    kernel = Kernel(16, 1, 1, 1, 1, 1, part_kernel_first=False)
+    op = operation(Kind.CONV, (10, 4, 8), dense(0, (40, 4, 8)), dense(4096, (10, 4, 8)), kernel=kernel)
+    assert blocks.ifm_spans(op, 0, NpuConfig.for_target("ethos-u85", 256)) == [(0, 25)]
+
+
+# --- The blocks of an operation: rows that they read, worked out by hand.
+
+# Rows of a kernel, its dilation → parts of at most eight rows with the dilation, and IFM rows that ten OFM rows read:
+# each part reads the rows that its elements meet, so that those between two parts are read twice.
+CASES = [
+    (3, 1, 1, 12),
+    (8, 1, 1, 17),
+    (9, 1, 2, 17 + 10),
+    (4, 2, 1, 16),
+    (5, 2, 2, 16 + 10),
+    (3, 2, 1, 14),
+]
+
+
+@each(("rows", "dilation", "parts", "read"), CASES)
+def test_large_kernels_are_walked_in_parts(rows: int, dilation: int, parts: int, read: int) -> None:
+    kernel = Kernel(rows, 1, 1, 1, dilation, 1, part_kernel_first=False)
+    shape = (10, 4, 8)
+    op = operation(Kind.CONV, shape, dense(0, (40, 4, 8)), dense(4096, shape), kernel=kernel)
+    assert blocks.subkernels(op) == parts
+    spans = blocks.ifm_spans(op, 0, NpuConfig.for_target("ethos-u55", 128))
+    assert sum(count for _, count in spans) == read

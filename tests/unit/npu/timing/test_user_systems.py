@@ -1,7 +1,5 @@
 """Systems in a user's own Vela configuration file, with Vela's own reader of these files as the oracle."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 from typing import Any
@@ -10,6 +8,7 @@ import pytest
 
 from ethosu_sdk.errors import InputError, UsageError
 from ethosu_sdk.npu.timing.system_config import Memory, SystemConfig, memory_map, system_from_ini
+from tests.tables import each
 
 INI = """
 [System_Config.Base]
@@ -45,7 +44,7 @@ def read(text: str = INI, npu: str = "ethos-u55", system: str = "Base", mode: st
     return system_from_ini(text, "board.ini", npu, system, mode)
 
 
-def test_every_figure_is_that_of_the_file() -> None:
+def test_what_the_file_says_and_inherits() -> None:
     """On Ethos-U55 a port has 8 bytes a cycle: three quarters of it are 6, an eighth is 1."""
     found = read()
     assert (found.name, found.memory_mode, found.source, found.clock_hz) == ("Base", "Mine", "board.ini", 4e8)
@@ -53,9 +52,6 @@ def test_every_figure_is_that_of_the_file() -> None:
     assert found.constants == found.command_stream == Memory("Dram", 1, 1, 1.0, 60, 0, 16, 1, 1)
     assert (found.areas.constants, found.areas.arena, found.areas.cache) == (1, 0, 0)
     assert found.cache_bytes is None
-
-
-def test_what_is_inherited_and_what_is_not() -> None:
     found = read(system="Fast", mode="Small", npu="ethos-u85")
     assert found.clock_hz == 5e8
     assert found.cache == Memory("Sram", 0, 2, 0.75 * 16 * 2, 29, 28, 8, 6, 1)
@@ -91,7 +87,7 @@ def test_vela_reads_the_same(system: str, mode: str, tmp_path: Path) -> None:
         assert found.cache_bytes == arch.arena_cache_size
 
 
-@pytest.mark.parametrize(
+@each(
     ("old", "new", "words"),
     [
         ("core_clock=400e6", "core_clock=fast", "core_clock in [System_Config.Base] of board.ini is 'fast'"),
@@ -137,12 +133,12 @@ def test_what_a_file_cannot_say(old: str, new: str, words: str) -> None:
 
 
 def test_a_long_line_of_inheritance_ends_soon() -> None:
-    """A file of the largest size: every section inherits from the one behind it."""
-    rows = "".join(f"[a{number}]\ninherit=a{number + 1}\n" for number in range(40_000))
+    """Every section inherits from the one behind it."""
+    rows = "".join(f"[a{number}]\ninherit=a{number + 1}\n" for number in range(5000))
     begun = time.process_time()
     with pytest.raises(InputError, match="through more than 64 sections"):
-        read(f"{rows}[a40000]\n{INI}")
-    assert time.process_time() - begun < 10
+        read(f"{rows}[a5000]\n{INI}")
+    assert time.process_time() - begun < 3
 
 
 def test_names_that_the_file_does_not_have() -> None:

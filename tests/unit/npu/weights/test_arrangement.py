@@ -8,6 +8,7 @@ from ethosu import mlw_codec
 
 from ethosu_sdk.errors import InputError
 from ethosu_sdk.npu.weights.arrangement import OrderKey, arrange, stream_sizes
+from tests.tables import each
 from tests.unit.npu.weights.walks import numbered, streams_of
 
 U55 = OrderKey(
@@ -69,7 +70,7 @@ def random_key(seed: int) -> OrderKey:
     )
 
 
-@pytest.mark.parametrize("seed", range(108))
+@each("seed", range(108))
 def test_streams_come_back_as_the_weights_they_were_made_of(seed: int) -> None:
     key = random_key(seed)
     weights = numbered(key)
@@ -78,7 +79,7 @@ def test_streams_come_back_as_the_weights_they_were_made_of(seed: int) -> None:
     np.testing.assert_array_equal(arrange(streams, key, 0), weights)
 
 
-@pytest.mark.parametrize("seed", range(36))
+@each("seed", range(36))
 def test_a_weight_in_any_place_of_the_padding_is_an_error(seed: int) -> None:
     key = random_key(seed)
     streams = streams_of(key, numbered(key))
@@ -135,7 +136,7 @@ def test_a_strided_depthwise_order_of_ethos_u85_by_hand() -> None:
     assert set(other) == {-1}
 
 
-@pytest.mark.parametrize("seed", range(24))
+@each("seed", range(24))
 def test_streams_of_velas_encoder_come_back(seed: int) -> None:
     """Vela's own order for Ethos-U55 and for a single core of Ethos-U65."""
     generator = np.random.default_rng(seed)
@@ -173,8 +174,8 @@ def test_streams_of_velas_encoder_come_back(seed: int) -> None:
     np.testing.assert_array_equal(arrange([decoded], key, 0), weights)
 
 
-@pytest.mark.parametrize("change", [-1, 1, 8])
-@pytest.mark.parametrize("key", [U55, U85], ids=["u55", "u85"])
+@each("change", [-1, 1, 8])
+@each("key", [U55, U85])
 def test_a_count_that_does_not_fit_is_an_error(key: OrderKey, change: int) -> None:
     (size,) = stream_sizes(key, 72)
     with pytest.raises(
@@ -192,13 +193,10 @@ def test_the_fast_format_may_hold_more_but_not_less() -> None:
         arrange([stream[:-1]], key, 0)
 
 
-def test_a_missing_stream_is_an_error() -> None:
+def test_streams_that_are_missing_or_empty() -> None:
     key = dataclasses.replace(U85, macs=512, cores=2)
     with pytest.raises(InputError, match="byte 72 needs 2 weight streams, but it has 1"):
         arrange([np.zeros(stream_sizes(key, 0)[0], np.int16)], key, 72)
-
-
-def test_one_channel_leaves_the_second_core_without_weights() -> None:
     key = dataclasses.replace(U55, depth=1, cores=2)
     weights = numbered(key)
     streams = streams_of(key, weights)

@@ -112,13 +112,20 @@ def test_other_bytes_in_the_same_place_are_other_weights() -> None:
     assert [weights[0, 0, 0, 0] for weights in found] == [5, 6]
 
 
-def test_depthwise_weights_have_no_matrix() -> None:
+def test_depthwise_and_fast_weights() -> None:
     op = conv([Stream(CONSTANTS, 0, 64)], kind=Kind.DEPTHWISE)
     (data,) = stream_of_ones(op, U55)
     op = conv([Stream(CONSTANTS, 0, len(data))], kind=Kind.DEPTHWISE)
     kernels = WeightCache().get(op, memory_with((CONSTANTS, 0, data)), U55)
     assert kernels.weights.shape == (8, 1, 1, 1)
     assert kernels.matrix is None
+    # A raw header, then a byte per weight.
+    op = conv([Stream(CONSTANTS, 0, 0)], U85, fast=True)
+    (size,) = stream_sizes(order_key(op, U85), 0)
+    data = b"\x01".ljust(32, b"\0") + bytes([0xFE]).ljust(size, b"\0")
+    op = conv([Stream(CONSTANTS, 0, len(data))], U85, fast=True)
+    kernels = WeightCache().get(op, memory_with((CONSTANTS, 0, data)), U85)
+    assert (kernels.weights[0, 0, 0, 0], np.count_nonzero(kernels.weights)) == (-2, 1)
 
 
 @pytest.mark.parametrize("config", [U65, U85], ids=["u65", "u85"])
@@ -127,16 +134,6 @@ def test_two_streams(config: NpuConfig) -> None:
     op = conv([Stream(CONSTANTS, 16, len(first)), Stream(CONSTANTS, 4096, len(second))], config)
     kernels = WeightCache().get(op, memory_with((CONSTANTS, 16, first), (CONSTANTS, 4096, second)), config)
     assert (kernels.weights[0, 0, 0, 0], np.count_nonzero(kernels.weights)) == (1, 1)
-
-
-def test_one_stream_of_the_fast_format() -> None:
-    """A raw header, then a byte per weight."""
-    op = conv([Stream(CONSTANTS, 0, 0)], U85, fast=True)
-    (size,) = stream_sizes(order_key(op, U85), 0)
-    data = b"\x01".ljust(32, b"\0") + bytes([0xFE]).ljust(size, b"\0")
-    op = conv([Stream(CONSTANTS, 0, len(data))], U85, fast=True)
-    kernels = WeightCache().get(op, memory_with((CONSTANTS, 0, data)), U85)
-    assert (kernels.weights[0, 0, 0, 0], np.count_nonzero(kernels.weights)) == (-2, 1)
 
 
 @pytest.mark.parametrize(
@@ -159,16 +156,13 @@ def test_streams_that_are_wrong(change: dict[str, int], error: type[Exception], 
             cache.get(broken, memory_with((CONSTANTS, 32, data)), U55)
 
 
-def test_the_damaged_one_of_two_streams_is_named() -> None:
+def test_the_damaged_or_missing_stream_is_named() -> None:
     first, second = stream_of_ones(conv([Stream(0, 0, 0)] * 2, U65), U65)
     op = conv([Stream(CONSTANTS, 0, len(first)), Stream(CONSTANTS, 4096, 3)], U65)
     with pytest.raises(
         WeightStreamError, match="weight stream 2 of 2 of the operation at byte 72 is damaged"
     ):
         WeightCache().get(op, memory_with((CONSTANTS, 0, first), (CONSTANTS, 4096, second[:3])), U65)
-
-
-def test_a_missing_stream_is_an_error() -> None:
     with pytest.raises(WeightOrderError, match="byte 72 needs 2 weight streams, but it has 1"):
         WeightCache().get(conv([Stream(CONSTANTS, 0, 16)], U85), memory_with(), U85)
 

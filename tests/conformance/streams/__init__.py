@@ -1,1 +1,0 @@
-"""Properties of whole command streams: hazards, and pieces of them."""
