@@ -1,6 +1,6 @@
 """Instructions of the firmware's kernels beside those of CMSIS-NN in Arm's prebuilt runner, on QEMU.
 
-    .venv/bin/python benchmarks/arm_kernels.py
+    .venv/bin/python benchmarks/arm_kernels.py [--short]
 
 The convolutions and linear layers have the shapes of MLPerf Tiny's networks: DS-CNN, MobileNetV1 0.25 at 96x96,
 ResNet-8, the autoencoder. All calls are in one program, which each of the two executes once. Linear layers are so
@@ -9,13 +9,14 @@ short that the checks of arguments count: from each is taken what one of a singl
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
 import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -95,6 +96,7 @@ LAYERS = (
     Layer("", "quantize_per_tensor", (3, 96, 96)),
     Layer("", "dequantize_per_tensor", (3, 96, 96)),
 )
+SHORT = (LAYERS[3], LAYERS[5])  # to see that all works
 # Called last, twice: the report of Arm's runner follows the second.
 SMALLEST = Layer("", "linear", (1,), 1)
 
@@ -132,13 +134,13 @@ def make_call(torch: Any, layer: Layer) -> tuple[Callable[..., Any], tuple[Any, 
     return call, (x, weight, bias, *scales, torch.zeros(1, dtype=torch.uint8))
 
 
-def write_program(path: Path) -> None:
+def write_program(path: Path, layers: Sequence[Layer]) -> None:
     """A program that makes each call once, and a file with their inputs beside it."""
     import executorch.backends.cortex_m.passes  # noqa: F401 (registers the operators)
     import torch
     from executorch.exir import EdgeCompileConfig, to_edge
 
-    made = [make_call(torch, layer) for layer in (*LAYERS, SMALLEST, SMALLEST)]
+    made = [make_call(torch, layer) for layer in (*layers, SMALLEST, SMALLEST)]
 
     class Calls(torch.nn.Module):  # type: ignore[misc]
         def forward(self, *inputs: Any) -> Any:
@@ -213,12 +215,12 @@ def _in_memory(array: Any) -> bytes:
     return bytes((array.transpose(0, 2, 3, 1) if array.ndim == 4 else array).tobytes())
 
 
-def compare(path: Path) -> Table:
+def compare(path: Path, layers: Sequence[Layer]) -> Table:
     """What the program at `path` takes on both."""
     table = Table("instructions per product or element", "Arm's", "own", "own to Arm's")
-    calls = list(zip((*LAYERS, SMALLEST, SMALLEST), count_arms(path), count_own(path), strict=True))
-    for layer, *counts in calls[: len(LAYERS)]:
-        least = calls[len(LAYERS)][1:] if layer.operator == "linear" else (0, 0)
+    calls = list(zip((*layers, SMALLEST, SMALLEST), count_arms(path), count_own(path), strict=True))
+    for layer, *counts in calls[: len(layers)]:
+        least = calls[len(layers)][1:] if layer.operator == "linear" else (0, 0)
         arm, own = (count - fixed for count, fixed in zip(counts, least, strict=True))
         table.add_row(layer.name, f"{arm / layer.size:.3f}", f"{own / layer.size:.3f}", f"{own / arm:.2f}")
     return table
@@ -226,14 +228,24 @@ def compare(path: Path) -> Table:
 
 def main() -> None:
     """Measure and print."""
+    parser = argparse.ArgumentParser(
+        description="Count instructions of kernels, beside those of Arm's runner."
+    )
+    parser.add_argument("--short", action="store_true", help="two layers only")
+    parser.add_argument(
+        "--write", type=Path, help=argparse.SUPPRESS
+    )  # in a process of its own: torch is large
+    given = parser.parse_args()
+    layers = SHORT if given.short else LAYERS
+    if given.write:
+        write_program(given.write, layers)
+        return
     with tempfile.TemporaryDirectory() as scratch:
         path = Path(scratch) / "calls.pte"
-        subprocess.run([sys.executable, __file__, path], check=True, stderr=subprocess.DEVNULL)
-        Console(width=120).print(compare(path))
+        command = [sys.executable, __file__, *sys.argv[1:], "--write", path]
+        subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
+        Console(width=120).print(compare(path, layers))
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
-        write_program(Path(sys.argv[1]))
-    else:
-        main()
+    main()

@@ -50,6 +50,12 @@ def transformer() -> Model:
     )
 
 
+def small() -> Model:
+    """One layer."""
+    torch.manual_seed(0)
+    return nn.Linear(16, 8), (torch.randn(1, 16),)
+
+
 def gru() -> Model:
     """A GRU that unrolls into 49 steps."""
     torch.manual_seed(0)

@@ -1,12 +1,12 @@
 """How long `ethosu-sdk compile` takes, as a ratio to ExecuTorch's bare `to_edge_transform_and_lower` in the same run.
 
-    compile_times.py [--repeats N] [--before SDK_FOLDER] [MODEL …]
+    compile_times.py [--short | --repeats N] [--before SDK_FOLDER] [MODEL …]
 
-MODEL is a name of MODELS; without, all of them. Ours is the whole command: start-up, export, calibration, lowering,
-records. Bare is the one call alone in a script without the SDK, on the same quantised program; the whole script
-stands beside it. With --before, so does the command of another commit, whose `sdk` folder that is. All run in turn,
-to see the same load of the machine; where others work too, the seconds of the cores say more than those on the wall.
-The ratio is to stay below LIMIT.
+MODEL is a name of MODELS; without, all of them. --short compiles one layer, once. Ours is the whole command:
+start-up, export, calibration, lowering, records. Bare is the one call alone in a script without the SDK, on the same
+quantised program; the whole script stands beside it. With --before, so does the command of another commit, whose
+`sdk` folder that is. All run in turn, to see the same load of the machine; where others work too, the seconds of the
+cores say more than those on the wall. The ratio is to stay below LIMIT.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ MODELS = {
     "transformer": f"{OWN_MODELS}:transformer",
     "gru": f"{OWN_MODELS}:gru",
 }
+SHORT = f"{OWN_MODELS}:small"
 TARGET = "ethos-u55-128"
 LIMIT = 1.3
 
@@ -106,7 +107,7 @@ def bare(model: str, path: Path) -> Times:
     return lowering
 
 
-def measure(name: str, repeats: int, before: Path | None) -> None:
+def measure(name: str, model: str, repeats: int, before: Path | None) -> None:
     """Compile one model in each way and print."""
     from rich.console import Console
     from rich.table import Table
@@ -114,9 +115,9 @@ def measure(name: str, repeats: int, before: Path | None) -> None:
     times: dict[str, list[Times]] = {}
     with tempfile.TemporaryDirectory() as scratch:
         folder, program = Path(scratch, "out"), Path(scratch, "bare.pte")
-        command = (COMMAND, "compile", MODELS[name], "--target", TARGET, "-o")
+        command = (COMMAND, "compile", model, "--target", TARGET, "-o")
         for _ in range(repeats):
-            whole, done = timed(sys.executable, Path(__file__), "--bare", MODELS[name], program)
+            whole, done = timed(sys.executable, Path(__file__), "--bare", model, program)
             times.setdefault("bare lowering", []).append(Times(**json.loads(done.stdout.splitlines()[-1])))
             times.setdefault("whole bare script", []).append(whole)
             if before is not None:
@@ -144,12 +145,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description="Compile models in several ways and print how long each takes."
     )
+    parser.add_argument("--short", action="store_true", help="one layer, once")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--before", type=Path, metavar="SDK_FOLDER")
     parser.add_argument("models", nargs="*", metavar="MODEL", help=", ".join(MODELS))
     given = parser.parse_args()
+    if given.short:
+        measure("small", SHORT, 1, given.before)
+        return
     for name in given.models or MODELS:
-        measure(name, given.repeats, given.before)
+        measure(name, MODELS[name], given.repeats, given.before)
 
 
 if __name__ == "__main__":

@@ -1,13 +1,15 @@
 """How long an evaluation of 1,000 digits takes, from the command's start to its end, and where the time goes.
 
-    .venv/bin/python benchmarks/evaluate_digits.py
+    .venv/bin/python benchmarks/evaluate_digits.py [--short]
 
 The yardstick is the same compilation without --evaluate, measured in the same run. What must be ready once on a
-machine (the trained weights, the host simulator's program) is made first and not timed.
+machine (the trained weights, the host simulator's program) is made first and not timed. --short evaluates few digits
+and makes nothing first.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import subprocess
 import sys
@@ -21,7 +23,7 @@ from rich.table import Table
 from sklearn.datasets import load_digits
 
 COMMAND = Path(sys.executable).with_name("ethosu-sdk")
-SAMPLES = 1000
+SAMPLES, FEW = 1000, 8
 LIMIT_S = 30.0
 
 
@@ -37,19 +39,24 @@ def timed(folder: Path, *options: str | Path) -> tuple[float, float]:
 
 def main() -> None:
     """Measure and print."""
+    parser = argparse.ArgumentParser(description=f"Time an evaluation of {SAMPLES:,} digits.")
+    parser.add_argument("--short", action="store_true", help=f"{FEW} digits, with what is made once")
+    is_short = parser.parse_args().short
+    samples = FEW if is_short else SAMPLES
     digits = load_digits()
-    images = (digits.images[:SAMPLES, None] / 16.0).astype(np.float32)
+    images = (digits.images[:samples, None] / 16.0).astype(np.float32)
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         np.savez(folder / "one.npz", input0=images[:1], labels=digits.target[:1])
-        np.savez(folder / "all.npz", input0=images, labels=digits.target[:SAMPLES])
-        timed(folder / "warm", "--evaluate", folder / "one.npz")
+        np.savez(folder / "all.npz", input0=images, labels=digits.target[:samples])
+        if not is_short:
+            timed(folder / "warm", "--evaluate", folder / "one.npz")
         plain = timed(folder / "plain")
         whole = timed(folder / "whole", "--evaluate", folder / "all.npz")
-    table = Table("what", "wall s", "processor s", title=f"digits_cnn, ethos-u55-128, {SAMPLES:,} images")
+    table = Table("what", "wall s", "processor s", title=f"digits_cnn, ethos-u55-128, {samples:,} images")
     table.add_row("compile", *(f"{value:.1f}" for value in plain))
     table.add_row("compile --evaluate", *(f"{value:.1f}" for value in whole))
-    difference = [(more - less) / SAMPLES * 1e3 for more, less in zip(whole, plain, strict=True)]
+    difference = [(more - less) / samples * 1e3 for more, less in zip(whole, plain, strict=True)]
     table.add_row("difference, ms for each image", *(f"{value:.2f}" for value in difference))
     console = Console()
     console.print(table)

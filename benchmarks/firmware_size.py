@@ -1,13 +1,15 @@
 """How large a firmware is, by part: what the linker's map says, checked against the ELF.
 
-    .venv/bin/python benchmarks/firmware_size.py [FOLDER | --every-kernel] [--json]
+    .venv/bin/python benchmarks/firmware_size.py [FOLDER | --every-kernel | --short] [--json]
 
 FOLDER is one that `ethosu-sdk build` wrote; without it a fully delegated program is built. `--every-kernel` builds
-the resident firmware, which has all of them. The model and the pools are not counted: those are the model's.
+the resident firmware, which has all of them, and `--short` that of the fully delegated program. The model and the
+pools are not counted: those are the model's.
 """
 
 from __future__ import annotations
 
+import argparse
 import itertools
 import json
 import re
@@ -25,7 +27,6 @@ from ethosu_sdk.firmware_build import resident
 
 FULLY_DELEGATED = Path(__file__).resolve().parents[1] / "tests" / "golden" / "pte" / "add_u55.pte"
 STEM = "executor_runner"
-ALL, JSON = "--every-kernel", "--json"
 KINDS = {
     ".vectors": "text",
     ".text": "text",
@@ -115,16 +116,24 @@ def show(parts: Sizes, totals: dict[str, int]) -> None:
 
 def main() -> None:
     """Measure and print."""
-    options = sys.argv[1:]
-    folders = [word for word in options if word not in (ALL, JSON)]
+    parser = argparse.ArgumentParser(description="Print the size of a firmware by part.")
+    parser.add_argument(
+        "folder", nargs="?", type=Path, metavar="FOLDER", help="one that `ethosu-sdk build` wrote"
+    )
+    parser.add_argument("--every-kernel", action="store_true", help="the resident firmware")
+    parser.add_argument(
+        "--short", action="store_true", help="the firmware of a fully delegated program, as without FOLDER"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    given = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
-        folder = Path(folders[0] if folders else scratch)
-        if ALL in options:
+        folder = given.folder or Path(scratch)
+        if given.every_kernel:
             resident.build(folder)
-        elif not folders:
+        elif not given.folder:
             firmware_build.build(FULLY_DELEGATED, folder)
-        parts, totals = measure(folder, resident.EXECUTABLE if ALL in options else STEM)
-    if JSON in options:
+        parts, totals = measure(folder, resident.EXECUTABLE if given.every_kernel else STEM)
+    if given.json:
         sys.stdout.write(json.dumps({"parts": parts, "totals": totals}) + "\n")
     else:
         show(parts, totals)

@@ -1,6 +1,6 @@
 """Instructions of the firmware's kernels for each element, on QEMU's Cortex-M55.
 
-    .venv/bin/python benchmarks/kernels.py
+    .venv/bin/python benchmarks/kernels.py [--short]
 
 One program calls every operator once on tensors of one shape. The ratio is to a copy of as many float32 elements,
 the least that an operator with a float32 input and output can take.
@@ -8,6 +8,7 @@ the least that an operator with a float32 input and output can take.
 
 from __future__ import annotations
 
+import argparse
 import json
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 COMMAND = Path(sys.executable).with_name("ethosu-sdk")
-ELEMENTS = 16 * 56 * 56
+CHANNELS, SIDE, SHORT_SIDE = 16, 56, 8
 YARDSTICK = "dim_order_ops::_clone_dim_order.out"
 MODEL = """
 import torch
@@ -51,14 +52,15 @@ class Operators(torch.nn.Module):
 
 model = Operators().eval()
 torch.manual_seed(0)
-shape = (1, 16, 56, 56)
+shape = (1, CHANNELS, SIDE, SIDE)
 example_inputs = (torch.randn(shape), torch.randn(shape), torch.randint(-128, 127, shape, dtype=torch.int8))
 """
 
 
-def run_operators(folder: Path) -> dict[str, Any]:
-    """The record of a run of the program above."""
-    (folder / "operators.py").write_text(MODEL, encoding="utf-8")
+def run_operators(folder: Path, side: int) -> dict[str, Any]:
+    """The record of a run of the program above on images of `side` rows and columns."""
+    text = f"CHANNELS, SIDE = {CHANNELS}, {side}\n{MODEL}"
+    (folder / "operators.py").write_text(text, encoding="utf-8")
     options = ("--no-delegate", "--quantize", "none", "--no-check", "--cpu-cycles", "-q", "-o", "out")
     subprocess.run([COMMAND, "run", "operators.py", *options], check=True, cwd=folder)
     record: dict[str, Any] = json.loads((folder / "out" / "run.json").read_text(encoding="utf-8"))
@@ -78,12 +80,16 @@ def kernel_counts(record: dict[str, Any]) -> list[tuple[str, int, int]]:
 
 def main() -> None:
     """Measure and print."""
+    parser = argparse.ArgumentParser(description="Count instructions and cycles of the firmware's kernels.")
+    parser.add_argument("--short", action="store_true", help="smaller tensors")
+    side = SHORT_SIDE if parser.parse_args().short else SIDE
+    elements = CHANNELS * side * side
     with tempfile.TemporaryDirectory() as scratch:
-        rows = kernel_counts(run_operators(Path(scratch)))
+        rows = kernel_counts(run_operators(Path(scratch), side))
     base = next(instructions for name, instructions, _ in rows if name == YARDSTICK)
     table = Table("operator", "instructions per element", "modelled cycles per element", "ratio to a copy")
     for name, instructions, cycles in rows:
-        each, time = f"{instructions / ELEMENTS:.2f}", f"{cycles / ELEMENTS:.2f}"
+        each, time = f"{instructions / elements:.2f}", f"{cycles / elements:.2f}"
         table.add_row(name, each, time, f"{instructions / base:.1f}")
     Console().print(table)
 

@@ -1,13 +1,19 @@
 """How fast the NPU model runs MobileNetV2, as ratios to the TOSA reference model in the same run.
 
+    .venv/bin/python benchmarks/npu_model.py [--short]
+
 Prints, for each target, the first inference (weights decoded), the second one, the reference model, and the ten
-operations that take longest. Programs that build/ does not have are compiled first (not timed).
+operations that take longest. Programs that build/ does not have are compiled first (not timed). --short is one layer
+on one target, compiled in a temporary folder.
 """
 
 from __future__ import annotations
 
+import argparse
 import subprocess
 import sys
+import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -20,31 +26,33 @@ from ethosu_sdk import npu, pte
 from ethosu_sdk.npu.execute import Executor
 from ethosu_sdk.npu.memory import FixedRegions, Memory
 from ethosu_sdk.npu.operation import BlockOp
-from ethosu_sdk.npu.program import operations
+from ethosu_sdk.npu.program import segment
 from ethosu_sdk.npu.weights.weight_cache import WeightCache
 
 TARGETS = ("ethos-u55-128", "ethos-u65-256", "ethos-u85-256")
 LONGEST = 10
+MODEL = "zoo:mobilenet_v2"
+SHORT = f"{Path(__file__).with_name('compile_models.py')}:small"
 
 
-def program_of(target: str) -> tuple[bytes, bytes]:
-    """The delegate's payload of MobileNetV2 for `target`, and the TOSA graph that it was compiled from."""
-    folder = Path("build") / f"mobilenet_v2-{target}"
-    if not (folder / "mobilenet_v2.pte").is_file():
+def program_of(model: str, target: str, folder: Path) -> tuple[bytes, bytes]:
+    """The delegate's payload of `model` for `target`, and the TOSA graph that it was compiled from."""
+    if not [*folder.glob("*.pte")]:
         command = Path(sys.executable).with_name("ethosu-sdk")
-        subprocess.run([command, "compile", "zoo:mobilenet_v2", "--target", target, "-q"], check=True)
-    (delegate,) = pte.read(folder / "mobilenet_v2.pte").plan("forward").delegates
+        subprocess.run([command, "compile", model, "--target", target, "-q", "-o", folder], check=True)
+    (program,) = folder.glob("*.pte")
+    (delegate,) = pte.read(program).plan("forward").delegates
     return bytes(delegate.payload), (folder / "delegate0.tosa").read_bytes()
 
 
 def operation_times(program: npu.Program) -> list[tuple[float, str, str]]:
     """(seconds, name, shapes) of every operation, weights decoded before."""
     blocks = program.blocks
-    sizes = {1: blocks.scratch_bytes, 2: 1 << 20}
+    sizes = {1: blocks.scratch_bytes, 2: program.fast_scratch_bytes}
     regions = {0: np.frombuffer(blocks.weights, np.uint8)}
     regions |= {number: np.zeros(size, np.uint8) for number, size in sizes.items()}
     memory = Memory(FixedRegions(regions), program.config.own_bytes)
-    listed = operations(bytes(blocks.command_stream), program.config).operations
+    listed = segment(bytes(blocks.command_stream), program.config).operations
     cache = WeightCache()
     cache.prepare(listed, memory, program.config)
     executor = Executor(program.config, memory, cache)
@@ -58,11 +66,22 @@ def operation_times(program: npu.Program) -> list[tuple[float, str, str]]:
 
 def main() -> None:
     """Measure and print."""
+    parser = argparse.ArgumentParser(description="Time the NPU model on MobileNetV2.")
+    parser.add_argument("--short", action="store_true", help="one layer on one target")
+    if not parser.parse_args().short:
+        measure(MODEL, TARGETS, Path("build"))
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        measure(SHORT, TARGETS[:1], Path(folder))
+
+
+def measure(model: str, targets: Sequence[str], folder: Path) -> None:
+    """Measure `model` for each of the targets, and print; its programs are in `folder`."""
     console = Console()
     ratios = Table("target", "run", "seconds", "TOSA reference model", "times as fast")
     profiles = []
-    for target in TARGETS:
-        payload, graph = program_of(target)
+    for target in targets:
+        payload, graph = program_of(model, target, folder / f"{model.rpartition(':')[2]}-{target}")
         program = npu.load(payload)
         image = np.random.default_rng(0).integers(-128, 128, program.blocks.inputs[0].shape[-4:], np.int8)
         first = median_s(lambda: npu.run(npu.load(payload), [image]), 3)  # noqa: B023 - called at once

@@ -1,10 +1,14 @@
 """How long the commands take, as seconds and as ratios to yardsticks of the same run.
 
-MobileNetV2 is compiled first (not timed) unless build/ has it.
+    .venv/bin/python benchmarks/run_times.py [--short]
+
+MobileNetV2 is compiled first (not timed) unless build/ has it. --short takes a ready program, each time once, with
+the user's cache.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import subprocess
 import sys
@@ -18,6 +22,7 @@ from stopwatch import median_s
 
 COMMAND = Path(sys.executable).with_name("ethosu-sdk")
 MODEL = Path("build/mobilenet_v2-ethos-u55-128/mobilenet_v2.pte")
+SHORT = Path(__file__).resolve().parents[1] / "tests" / "golden" / "pte" / "add_u55.pte"
 
 
 def shell(*argv: str | Path, cache: Path | None = None) -> Callable[[], object]:
@@ -28,24 +33,38 @@ def shell(*argv: str | Path, cache: Path | None = None) -> Callable[[], object]:
 
 def main() -> None:
     """Measure and print."""
+    parser = argparse.ArgumentParser(description="Time the commands on MobileNetV2.")
+    parser.add_argument("--short", action="store_true", help="a ready program, each time once")
+    if parser.parse_args().short:
+        measure(SHORT, 1, is_short=True)
+        return
     if not MODEL.is_file():
         shell(COMMAND, "compile", "zoo:mobilenet_v2")()
-    python = median_s(shell(sys.executable, "-c", "pass"))
-    table = Table("what", "seconds", "yardstick", "ratio", title="MobileNetV2 1.0 224, ethos-u55-128")
+    measure(MODEL, 5, is_short=False)
 
-    def row(what: str, seconds: float, yardstick: str, base: float) -> None:
-        table.add_row(what, f"{seconds:.3f}", f"{yardstick} ({base:.3f})", f"{seconds / base:.2f}")
 
-    row("ethosu-sdk --version", median_s(shell(COMMAND, "--version")), "python -c pass", python)
-    row("inspect", median_s(shell(COMMAND, "inspect", MODEL)), "python -c pass", python)
+def measure(model: Path, repeats: int, *, is_short: bool) -> None:
+    """Measure the commands on `model` and print."""
+
+    def seconds(*argv: str | Path, cache: Path | None = None) -> float:
+        return median_s(shell(*argv, cache=cache), repeats)
+
+    python = seconds(sys.executable, "-c", "pass")
+    table = Table("what", "seconds", "yardstick", "ratio", title=f"{model.stem}, ethos-u55-128")
+
+    def row(what: str, taken: float, yardstick: str, base: float) -> None:
+        table.add_row(what, f"{taken:.3f}", f"{yardstick} ({base:.3f})", f"{taken / base:.2f}")
+
+    row("ethosu-sdk --version", seconds(COMMAND, "--version"), "python -c pass", python)
+    row("inspect", seconds(COMMAND, "inspect", model), "python -c pass", python)
     with tempfile.TemporaryDirectory() as scratch:
-        folder, cache = Path(scratch) / "out", Path(scratch) / "cache"
-        cold = median_s(shell(COMMAND, "build", MODEL, "-o", folder, cache=cache), 1)
-        warm_build = median_s(shell(COMMAND, "build", MODEL, "-o", folder, cache=cache))
-        warm_run = median_s(shell(COMMAND, "run", MODEL, "-o", folder, cache=cache))
+        folder, cache = Path(scratch) / "out", None if is_short else Path(scratch) / "cache"
+        cold = median_s(shell(COMMAND, "build", model, "-o", folder, cache=cache), 1)
+        warm_build = seconds(COMMAND, "build", model, "-o", folder, cache=cache)
+        warm_run = seconds(COMMAND, "run", model, "-o", folder, cache=cache)
         row("build, cold", cold, "build, nothing to do", warm_build)
         row("run, warm", warm_run, "build, nothing to do", warm_build)
-        counted = median_s(shell(COMMAND, "run", MODEL, "-o", folder, "--cpu-cycles", cache=cache))
+        counted = seconds(COMMAND, "run", model, "-o", folder, "--cpu-cycles", cache=cache)
         row("run --cpu-cycles", counted, "run, warm", warm_run)
     Console().print(table)
 

@@ -1,10 +1,11 @@
 """How long a sweep takes, as a ratio to the same cells one after another by `compile` and `run`, in the same run.
 
-    sweep_times.py [--jobs N] [--sample N] [--models NAME,…] [--targets NAME,…]
+    sweep_times.py [--short | --jobs N] [--sample N] [--models NAME,…] [--targets NAME,…]
 
 The sweep has all cells; by the command line, N of them are done, spread over the list, and their mean stands for all.
 The ratio is to stay below LIMIT on two cores. With all 11 targets and the modes below there are 36 cells a
-model. With one job and one named target nothing is shared: what is left is what warm processes alone give.
+model. With one job and one named target nothing is shared: what is left is what warm processes alone give. --short
+has one cell.
 """
 
 from __future__ import annotations
@@ -74,7 +75,10 @@ def main() -> None:
     parser.add_argument("--sample", type=int, default=12)
     parser.add_argument("--models", default=MODELS)
     parser.add_argument("--targets", default="*")
+    parser.add_argument("--short", action="store_true", help="one cell in one process")
     options = parser.parse_args()
+    if options.short:
+        options.jobs, options.sample, options.models, options.targets = 1, 1, "add", "ethos-u55-128"
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         models = [f"zoo:{model}" for model in options.models.split(",")]
