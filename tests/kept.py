@@ -1,7 +1,7 @@
 """What tests make once and keep between runs: below $ETHOSU_SDK_TEST_CACHE, else build/test-cache in the repository.
 
-``sdk`` there is the cache of the SDK itself, whose keys are contents; ``made`` has folders that tests made, each
-below a digest of all that it is made from. What was not used for two weeks goes.
+``sdk`` there is the cache of the SDK itself, whose keys are contents. ``made`` holds folders that tests made, each
+named after a digest of everything it was made from. Entries that were not used for two weeks are removed.
 """
 
 import functools
