@@ -64,8 +64,9 @@ def own_surroundings(test_cache: Path) -> Iterator[None]:
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """A test that starts QEMU finds its plugin, before any other fixture runs a program."""
-    if item.get_closest_marker("qemu") and isinstance(item, pytest.Function):
+    """A test that starts QEMU here, or compares it with an image's, finds its plugin before a fixture runs a program."""
+    starts_qemu = any(item.get_closest_marker(name) for name in ("qemu", "container"))
+    if starts_qemu and isinstance(item, pytest.Function):
         item.fixturenames.insert(0, "qemu_plugin")
 
 
