@@ -48,7 +48,7 @@ def test_a_tier_beyond_its_budget_is_found() -> None:
             "tests/integration/profile/test_profile.py::test_rows_add_up[transformer-ethos-u65-256]",
             "thorough",
         ),
-        ("tests/integration/profile/test_profile.py::test_rows_add_up[transformer-ethos-u55-128]", "full"),
+        ("tests/integration/profile/test_profile.py::test_rows_add_up[ds_cnn-ethos-u55-128]", "full"),
         ("tests/container/test_images.py", "thorough"),
         ("tests/elsewhere/test_new.py", None),
         ("test_new.py", None),
