@@ -67,6 +67,8 @@ def holds_none_of_core(path: Path) -> bool:
     if path.suffix != ".py" or not path.name.startswith("test_"):
         return False
     name = str(path.relative_to(ROOT))
+    if any(tier == "core" and test.startswith(f"{name}::") for test, tier in PATHS.items()):
+        return False
     marked = re.search(r"\bmark\.(core|smoke)\b", path.read_text(encoding="utf-8"))
     return tier_of_name(name) != "core" and marked is None
 

@@ -60,11 +60,12 @@ def test_a_test_is_in_the_tier_of_its_longest_name(path: str, tier: str | None) 
 
 def test_files_without_a_test_of_core_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tiers, "ROOT", tmp_path)
-    monkeypatch.setattr(tiers, "PATHS", {"core": "core", "full": "full"})
+    monkeypatch.setattr(tiers, "PATHS", {"core": "core", "full": "full", "full/test_d.py::test_one": "core"})
     for name, text in {
         "core/test_a.py": "",
         "full/test_b.py": "@pytest.mark.full",
         "full/test_c.py": "marks=pytest.mark.smoke",
+        "full/test_d.py": "",
         "full/conftest.py": "",
     }.items():
         path = tmp_path / name
