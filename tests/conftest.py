@@ -64,7 +64,7 @@ def own_surroundings(test_cache: Path) -> Iterator[None]:
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """A test that starts QEMU here, or compares it with an image's, finds its plugin before a fixture runs a program."""
+    """A test that starts QEMU here, or compares it with an image's, finds its plugin before other fixtures run."""
     starts_qemu = any(item.get_closest_marker(name) for name in ("qemu", "container"))
     if starts_qemu and isinstance(item, pytest.Function):
         item.fixturenames.insert(0, "qemu_plugin")
