@@ -304,8 +304,8 @@ def _check_operators_include_what_they_call(archive: Path) -> None:
         for path in (FIRMWARE / "kernels" / "operators").iterdir()
     }
     listing = proc.run(["arm-none-eabi-nm", "--print-file-name", str(archive)], timeout_s=60).output
-    rows = [line.split() for line in listing.splitlines()]
-    members = [(row[0].split(":")[1].removesuffix(".obj"), row[-2], row[-1]) for row in rows if len(row) > 2]
+    rows = [line.removeprefix(f"{archive}:").split() for line in listing.splitlines()]
+    members = [(row[0].partition(".obj:")[0], row[-2], row[-1]) for row in rows if len(row) > 2]
     home = {symbol: name for name, kind, symbol in members if kind == "T"}
     calls = {
         (name, home[symbol])
