@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -79,16 +80,25 @@ def run(
     if clock.was_asked_for(compile_options.system):
         options = replace(options, cpu_cycles=True)
     folder = locations.for_pte(path, program.target(), out_dir)
-    with locks.locked(folder), bundle.published(folder, "run") as add:
-        # A result of an earlier run must not be taken for this one's, should this one fail.
-        for name in _RESULTS:
-            (folder / name).unlink(missing_ok=True)
-        with memory_advice.added(path, compiled_here=not model.endswith(".pte")):
-            start = time.monotonic()
-            runner, job = resolve(path, program, folder, options, (priced, clock), reporter)
-            execution = runner.execute(job, reporter)
-            record = write(job, execution, judge(job, execution), start, reporter)
-        add(*_RESULTS, *(execution.built or earlier_build(folder)))
+    if options.save_state is not None:
+        kept_state.check_place(options.save_state)
+        kept_state.check_is_no_result(options.save_state, folder, (*_RESULTS, bundle.MANIFEST_NAME))
+    with contextlib.ExitStack() as stack:
+        with locks.locked(folder), bundle.published(folder, "run") as add:
+            # A result of an earlier run must not be taken for this one's, should this one fail.
+            for name in _RESULTS:
+                (folder / name).unlink(missing_ok=True)
+            with memory_advice.added(path, compiled_here=not model.endswith(".pte")):
+                start = time.monotonic()
+                runner, job = resolve(path, program, folder, options, (priced, clock), reporter)
+                execution = runner.execute(job, reporter)
+                saving = kept_state.saving(
+                    job.kept, options.save_state, program, execution.state, len(execution.steps)
+                )
+                publish_state = stack.enter_context(saving)
+                record = write(job, execution, judge(job, execution), start, reporter)
+            add(*_RESULTS, *(execution.built or earlier_build(folder)))
+        publish_state()  # last of all: it goes on only if its record is there
     reporter.show(run_record.summary(record, folder, build_command.data_lines(program)))
     reporter.emit(record)
     _raise_if_failed(record, folder)
@@ -157,13 +167,13 @@ def resolve(
         wanted = declared.feeds(path, program, plan)
     samples = inputs.load(options.inputs, path, plan, wanted, options.steps)
     kept = kept_state.load(
-        path,
         program,
         plan,
         options.state,
         saves=options.save_state is not None,
         is_sequence=samples.is_sequence or samples.count > 1,
     )
+    kept_state.check_steps(kept, samples.count)
     samples = samples.going_on(kept.steps)
     _check_growth(options, samples, plan)
     memory.check_outputs(plan, samples)
@@ -241,9 +251,6 @@ def write(job: RunJob, execution: Execution, judged: Verdict, start: float, repo
         reporter.warn(escape(f"{sentence}. {hazards.HINT}"))
     arrays = {f"output{index}": array for index, array in enumerate(execution.outputs)}
     npz.write_npz(job.folder / OUTPUTS_NAME, arrays)
-    if job.options.save_state is not None:
-        done = len(execution.steps)
-        kept_state.save(job.kept, job.options.save_state, job.program, execution.state, done)
     record = run_record.make(job, execution, judged, OUTPUTS_NAME, time.monotonic() - start)
     schema.check(record, "the run result")
     json_text.write_json(job.folder / kinds.RUN.file, record)
