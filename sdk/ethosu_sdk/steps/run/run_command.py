@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -45,8 +46,11 @@ from ethosu_sdk.steps.shared.time_line import CpuClock
 from ethosu_sdk.targets import Target, suggestion
 
 OUTPUTS_NAME = "outputs.npz"
+CALLS = "calls"
+_CALL_RESULTS = (kinds.RUN.file, OUTPUTS_NAME)
+_CALL_FOLDER = re.compile(r"\d+-.*")
 _RESULTS = (
-    *(kinds.RUN.file, OUTPUTS_NAME, UART_NAME),
+    *(kinds.SCRIPT.file, kinds.RUN.file, OUTPUTS_NAME, UART_NAME),
     *(second_opinion.OUTPUTS_NAME, second_opinion.UART_NAME),
 )
 
@@ -85,9 +89,7 @@ def run(
         kept_state.check_is_no_result(options.save_state, folder, (*_RESULTS, bundle.MANIFEST_NAME))
     with contextlib.ExitStack() as stack:
         with locks.locked(folder), bundle.published(folder, "run") as add:
-            # A result of an earlier run must not be taken for this one's, should this one fail.
-            for name in _RESULTS:
-                (folder / name).unlink(missing_ok=True)
+            remove_results(folder)
             with memory_advice.added(path, compiled_here=not model.endswith(".pte")):
                 start = time.monotonic()
                 runner, job = resolve(path, program, folder, options, (priced, clock), reporter)
@@ -103,6 +105,24 @@ def run(
     reporter.emit(record)
     _raise_if_failed(record, folder)
     return RunResult(folder, record, path, tuple(row.path for row in program.data_files))
+
+
+def remove_results(folder: Path) -> None:
+    """Remove what an earlier run or script left: it must not be taken for this one's, should this one fail."""
+    calls = [] if (folder / CALLS).is_symlink() else sorted((folder / CALLS).glob("*"))
+    calls = [path for path in calls if _CALL_FOLDER.fullmatch(path.name) and not path.is_symlink()]
+    for path in (folder, *calls):
+        for name in _RESULTS if path == folder else _CALL_RESULTS:
+            (path / name).unlink(missing_ok=True)
+    for path in (*calls, folder / CALLS):
+        with contextlib.suppress(OSError):  # the user has put something into it
+            path.rmdir()
+
+
+def keep_interrupted(folder: Path) -> None:
+    """List what a run of the firmware left that was interrupted."""
+    with locks.locked(folder), bundle.published(folder, "run") as add:
+        add(UART_NAME, *earlier_build(folder))
 
 
 def data_paths(model: str, options: RunOptions) -> tuple[Path, ...]:
