@@ -106,9 +106,9 @@ def _case(context: Context, choice: random.Random) -> Case:
     way = choice.choice(("place", "names", "disk"))
     if way == "place":
         to = choice.choice(
-            ("given.pte", "inputs.npz", "link.npz", "hard.npz", "out/run.json", "out/outputs.npz")
+            ("given.pte", "inputs.npz", "link.npz", "given.hard", "out/run.json", "out/outputs.npz")
         )
-        script += ["ln -s inputs.npz link.npz", "ln given.pte hard.npz"]
+        script += ["ln -s inputs.npz link.npz", "ln given.pte given.hard"]
     elif way == "names":
         files["given.record"] = _compile_record(choice)
         script.append("cp given.record given.compile.json")
