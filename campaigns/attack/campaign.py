@@ -23,8 +23,10 @@ from campaigns.attack.kinds import (
     killed,
     links,
     logs,
+    prices,
     profiles,
     programs,
+    state,
     streams,
 )
 from ethosu_sdk.errors import SdkError
@@ -47,6 +49,8 @@ KINDS: dict[str, Kind] = {
         links.KIND,
         edited.BUNDLES,
         ci.KIND,
+        state.KIND,
+        prices.KIND,
         edited.SWEEP,
     )
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import struct
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,8 @@ from ethosu_sdk.cpu_cycles import pipeline, pricing
 from ethosu_sdk.cpu_cycles.blocks import Block
 from ethosu_sdk.errors import ToolError, UsageError
 from tests.integration.cpu_cycles.assembler import assemble
+from tests.integration.cpu_cycles.stand_ins import stand_in
+from tests.tables import each
 
 pytestmark = pytest.mark.toolchain
 
@@ -201,6 +204,46 @@ def test_a_damaged_cache_is_made_again(tmp_path: Path) -> None:
         for path in tmp_path.rglob("*.json"):
             path.write_text("{")
         assert pricing.cycles_of([some], M85) == first
+
+
+_ANSWERS = [
+    ("llvm-mc-19", "exit 0", "every instruction"),
+    ("llvm-mc-19", "exit 3", "exit status 3"),
+    ("llvm-mc-19", "echo garbage; exit 1", "every instruction"),
+    ("llvm-mc-19", "answer | head -n 3", "every instruction"),
+    ("llvm-mc-19", "answer | grep -v vhadd", "every instruction"),
+    ("llvm-mc-19", "answer | sed 's/\\[0x/[0x1/'", "every instruction"),
+    ("llvm-mc-19", "answer | sed 's/vhadd.s8.*@/gibberish @/'", "llvm-mca-19 did not answer"),
+    ("llvm-mca-19", "exit 0", "did not answer"),
+    ("llvm-mca-19", "echo '{}'", "did not answer"),
+    ("llvm-mca-19", "echo '[1, 2'", "did not answer"),
+    ("llvm-mca-19", "answer | sed 's/Latency\": [0-9]*/Latency\": NaN/'", "did not answer"),
+    ("llvm-mca-19", "answer | sed 's/Latency\": [0-9]*/Latency\": 1.5/'", "did not answer"),
+    ("llvm-mca-19", "answer | sed 's/Usage\": [0-9]*/Usage\": 1e300/'", "did not answer"),
+    ("llvm-mca-19", "answer | sed 's/ResourceIndex\": [0-9]*/ResourceIndex\": 99/'", "did not answer"),
+    ("llvm-mca-19", 'answer | sed \'s/Name": "0"/Name": "1"/\'', "did not answer"),
+    ("llvm-mca-19", "answer | sed 's/vhadd/vadd/'", "did not answer"),
+    ("llvm-mca-19", 'answer | sed \'s/CPUName": .*/CPUName": "x",/\'', "did not answer"),
+]
+
+
+@each(("program", "script", "words"), _ANSWERS)
+def test_answers_that_are_no_figures_are_refused(
+    program: str, script: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stand-ins of broken tools: they tell their version, and then something else."""
+    some = block("vhadd.s8 q0, q1, q2")
+    real = tools.require(program).path
+    assert real is not None
+    stand_in(tmp_path / program, real, script)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    tools.probe.cache_clear()
+    try:
+        with cache.elsewhere(tmp_path / "cache"), pytest.raises(ToolError, match=words):
+            pricing.cycles_of([some], M85)
+        assert not list((tmp_path / "cache").rglob("*.json"))
+    finally:
+        tools.probe.cache_clear()
 
 
 def test_without_llvm_the_error_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:

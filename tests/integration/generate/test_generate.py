@@ -147,11 +147,14 @@ def test_text_in_and_out_seeds_ends_and_perplexity(
     measured = record["perplexity"]
     assert measured["predicted"] == len(in_pytorch["scored"]) - 1
     assert measured["mean_nll"] == pytest.approx(in_pytorch["nll"], rel=0.01)
+    sdk_ok("validate", "out", cwd=tmp_path)
     drawn = [
         printed(generate(program, tmp_path, *given, "--temperature", "3", "--seed", seed))["tokens"]
         for seed in ("1", "1", "2")
     ]
     assert drawn[0] == drawn[1] != drawn[2]
+    sdk_ok("validate", "out", cwd=tmp_path)
+    assert not (tmp_path / "out" / "perplexity").exists()  # it is of the first generation
 
 
 def test_generation_ends_where_the_caches_are_full(program: Path, tmp_path: Path) -> None:
@@ -160,10 +163,13 @@ def test_generation_ends_where_the_caches_are_full(program: Path, tmp_path: Path
     assert (record["stopped"], len(record["tokens"]), record["steps"]) == ("context", 3, 64)
 
 
-def test_an_interrupted_generation_leaves_a_valid_record(program: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("simulator", ["host", "qemu"])
+def test_an_interrupted_generation_leaves_a_valid_record(
+    program: Path, tmp_path: Path, simulator: str
+) -> None:
     words = [COMMAND, "generate", program, "-o", "out", "--tokens", PROMPT, "--max-tokens", "60"]
     child = subprocess.Popen(
-        [*words, "--simulator", "host"],
+        [*words, "--simulator", simulator],
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -180,6 +186,9 @@ def test_an_interrupted_generation_leaves_a_valid_record(program: Path, tmp_path
     record = valid(tmp_path / "out" / "generate.json")
     assert record["status"] == record["stopped"] == "interrupted"
     assert 3 <= len(record["tokens"]) < 60
+    sdk_ok("validate", "out", cwd=tmp_path)
+    sdk_ok("run", program, "--simulator", "host", "-o", "out", cwd=tmp_path)
+    sdk_ok("validate", "out", cwd=tmp_path)
 
 
 @pytest.mark.parametrize(

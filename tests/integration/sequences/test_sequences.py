@@ -4,6 +4,8 @@ and board, from a saved state, after a kill; and what is not as expected is name
 from __future__ import annotations
 
 import json
+import re
+import shutil
 import signal
 import subprocess
 import time
@@ -15,7 +17,7 @@ import pytest
 
 from tests.conftest import KeptFolder
 from tests.integration import guide
-from tests.integration.cli import COMMAND, Outcome, sdk, sdk_ok
+from tests.integration.cli import COMMAND, Outcome, assert_clear, sdk, sdk_ok
 from tests.places import ROOT
 from tests.records import read, valid
 
@@ -48,6 +50,25 @@ def chosen(folder: Path) -> list[int]:
 
 def run(page: Path, program: str, out: str, *options: str) -> Outcome:
     return sdk("run", f"build/{program}.pte", "-o", out, "--json", *options, cwd=page)
+
+
+def test_every_folder_of_the_page_is_as_its_manifest_says(page: Path) -> None:
+    """Also that of two programs, with the steps of one in PyTorch; they go when the feeds go."""
+    for name in ("build", "whole", "first", "rest", "judged", "greedy", "drawn", "phases"):
+        sdk_ok("validate", name, cwd=page)
+
+
+def test_steps_of_an_earlier_compilation_are_gone(page: Path, tmp_path: Path) -> None:
+    shutil.copytree(page / "build", tmp_path / "build")
+    source = (page / "tokens.py").read_text(encoding="utf-8")
+    (tmp_path / "tokens.py").write_text(re.sub(r"(?m)^feeds = .*$", "", source), encoding="utf-8")
+    (tmp_path / "build" / "notes.txt").write_text("the user's own")
+    sdk_ok("compile", "tokens.py", "--target", "ethos-u55-128", "-o", "build", "-q", cwd=tmp_path)
+    assert not (tmp_path / "build" / "tokens.steps.npz").exists()
+    assert (tmp_path / "build" / "keywords.pte").is_file()
+    assert_clear(sdk("validate", "build", cwd=tmp_path), 3, "notes.txt is extra")
+    (tmp_path / "build" / "notes.txt").unlink()
+    sdk_ok("validate", "build", cwd=tmp_path)
 
 
 def test_a_saved_state_goes_on_as_if_nothing_had_happened(page: Path) -> None:

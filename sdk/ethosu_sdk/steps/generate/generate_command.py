@@ -84,6 +84,7 @@ def generate(
     (folder / kinds.GENERATE.file).unlink(
         missing_ok=True
     )  # a run that fails leaves no record of an earlier one
+    perplexity.remove(folder)
     measured: Perplexity | None = None
     ran: Record | None = None
     try:
@@ -95,6 +96,8 @@ def generate(
         reporter.stream("\n")
         if not heard.tokens and not heard.steps:
             raise
+        if ran is None:
+            run_command.keep_interrupted(folder)
         _finish(
             path,
             program,

@@ -13,12 +13,14 @@ from ethosu_sdk.steps.run.sequences.stepping_facts import StepFacts
 def part(
     steps: Sequence[StepFacts],
     feeds: Sequence[Feed],
+    asked: int | None,
     verdict: StepsVerdict | None,
     events: Mapping[int, str],
     source: str,
 ) -> Record:
-    """The member `sequence`. `events` are the names of events that were counted, `source` says what of them is
-    known. An event without a figure in one of the steps is left out."""
+    """The member `sequence` of the `steps` that were made; `asked` is how many were asked for, None where all inputs
+    were given. `events` are the names of events that were counted, `source` says what of them is known. An event
+    without a figure in one of the steps is left out."""
     # An event that overflowed in one step has no figure there, so it has none in the table.
     counted = [event for event in events if steps and all(event in row.counters for row in steps)]
     known = any(row.npu_cycles is not None for row in steps)
@@ -48,6 +50,7 @@ def part(
             **({"source": source} if known else {}),
             **({"events": [events[event] for event in counted]} if counted else {}),
             **({} if verdict is None else _tolerance(verdict)),
+            **({} if asked is None else {"asked": asked}),
             "steps": rows,
         }
     }
