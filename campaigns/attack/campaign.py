@@ -15,6 +15,7 @@ from campaigns.attack.case import Case, Context, Kind, Probe, TooSlow
 from campaigns.attack.kinds import (
     archives,
     arrays,
+    bounds,
     ci,
     comparisons,
     data_files,
@@ -37,6 +38,7 @@ KINDS: dict[str, Kind] = {
         programs.KIND,
         data_files.KIND,
         streams.KIND,
+        bounds.KIND,
         arrays.KIND,
         logs.KIND,
         profiles.KIND,

@@ -37,7 +37,15 @@ from ethosu_sdk.steps.run.run_record import Verdict
 from ethosu_sdk.steps.run.runners import Runner
 from ethosu_sdk.steps.run.sequences import declared, judging, kept_state
 from ethosu_sdk.steps.run.sequences.judging import Array, StepsVerdict
-from ethosu_sdk.steps.shared import compiled_core, hazards, memory_advice, systems, time_line
+from ethosu_sdk.steps.shared import (
+    compiled_core,
+    delegates,
+    hazards,
+    kernel_calls,
+    memory_advice,
+    systems,
+    time_line,
+)
 from ethosu_sdk.steps.shared.board import Choice
 from ethosu_sdk.steps.shared.systems import Priced
 from ethosu_sdk.steps.shared.time_line import CpuClock
@@ -151,6 +159,8 @@ def resolve(
     priced, clock = pricing
     found = machine(program, priced, options)
     memory.check_program(plan)
+    delegates.check(plan)
+    kernel_calls.refuse([plan])
     hazards.refuse_lost_tables([plan])
     wanted = feeds.parse(options.feed)
     if not wanted and options.steps is not None:
