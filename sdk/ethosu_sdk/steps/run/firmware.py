@@ -294,6 +294,7 @@ def _steps(boot: Boot, reported: Evidence, seen: StateSeen) -> list[StepFacts]:
                 seen.crcs[first + plan.repeats - 1] if seen.crcs else (),
                 None if samples is None else sum(row.cycles for row in samples),
                 {event: value for event, (value, overflowed) in _totals(counted).items() if not overflowed},
+                reported.crcs[step],
             )
         )
     return found

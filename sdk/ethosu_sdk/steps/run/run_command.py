@@ -241,8 +241,13 @@ def _first_sent(job: RunJob, execution: Execution) -> int:
 def _judge_steps(
     job: RunJob, execution: Execution, expected: Sequence[Array], tolerance: verdict.Tolerance
 ) -> StepsVerdict:
-    first = _first_sent(job, execution)
-    return judging.judge(execution.outputs, expected, tolerance, job.options.growth, first)
+    first, tensors = _first_sent(job, execution), job.plan.output_tensors()
+    unsent = []
+    for step in range(first):
+        wanted = inputs.crcs((row[step] for row in expected), tensors)
+        pairs = zip(execution.steps[step].output_crcs, wanted, strict=True)
+        unsent.append(tuple(found == due for found, due in pairs))
+    return judging.judge(execution.outputs, expected, tolerance, job.options.growth, unsent)
 
 
 def write(job: RunJob, execution: Execution, judged: Verdict, start: float, reporter: Reporter) -> Record:

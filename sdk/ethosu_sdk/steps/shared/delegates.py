@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 
 def check(plan: pte.ExecutionPlan) -> None:
-    """InputError for a delegate that the NPU model does not run."""
+    """InputError for a delegate that is no Ethos-U's, or that the NPU model does not run."""
+    plan.check_backends()
     # Here and not above: NumPy comes with it, and a command's --help must not wait for that.
     from ethosu_sdk import npu
 
