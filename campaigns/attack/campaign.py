@@ -26,6 +26,7 @@ from campaigns.attack.kinds import (
     logs,
     profiles,
     programs,
+    steps,
     streams,
 )
 from ethosu_sdk.errors import SdkError
@@ -39,6 +40,7 @@ KINDS: dict[str, Kind] = {
         data_files.KIND,
         streams.KIND,
         bounds.KIND,
+        steps.KIND,
         arrays.KIND,
         logs.KIND,
         profiles.KIND,
