@@ -15,6 +15,7 @@ from campaigns.attack.case import Case, Context, Kind, Probe, TooSlow
 from campaigns.attack.kinds import (
     archives,
     arrays,
+    bounds,
     ci,
     comparisons,
     data_files,
@@ -27,6 +28,7 @@ from campaigns.attack.kinds import (
     profiles,
     programs,
     state,
+    steps,
     streams,
 )
 from ethosu_sdk.errors import SdkError
@@ -39,6 +41,8 @@ KINDS: dict[str, Kind] = {
         programs.KIND,
         data_files.KIND,
         streams.KIND,
+        bounds.KIND,
+        steps.KIND,
         arrays.KIND,
         logs.KIND,
         profiles.KIND,

@@ -20,7 +20,7 @@ PARTS = (
     ("programs", "data", "streams", "npz"),
     ("logs", "profiles", "comparisons", "archives", "kills", "disks"),
     ("links", "bundles", "ci"),
-    ("state", "prices"),
+    ("state", "prices", "bounds", "steps"),
 )
 SMALL = Limits(seconds=60.0, memory_bytes=300 << 20)
 

@@ -157,15 +157,25 @@ def test_a_prompt_is_taken_before_the_feeds(page: Path) -> None:
     assert "reference" not in record(page / "prompt-host")
 
 
-def test_only_steps_that_both_have_are_compared_with_pytorch(page: Path) -> None:
-    options = ("--simulator", "host", "--outputs", "last", "--steps")
-    assert run(page, "tokens", "last", *options, "20").code == 0
-    assert record(page / "last")["reference"]["outputs"][0]["equal"] == 50
-    assert run(page, "tokens", "longer", *options, "40").code == 0
-    longer = record(page / "longer")
-    assert "reference" not in longer
-    reasons = {row["path"]: row["reason"] for row in longer["unavailable"]}
-    assert reasons["/reference"] == "tokens.steps.npz has no step 39"
+def test_pytorchs_steps_are_a_reference_for_runs_that_are_no_longer(page: Path) -> None:
+    host = ("--simulator", "host", "--steps")
+    assert run(page, "tokens", "last", *host, "20", "--outputs", "last").code == 0
+    found = record(page / "last")["reference"]
+    assert (found["steps"], found["outputs"][0]["equal"]) == (1, 50)
+    assert "output0 1 of 20 steps: equal to the outputs" in shown(page, *host, "20", "--outputs", "last")
+    assert "output0 10 of 10 steps: equal to the outputs" in shown(page, *host, "10")
+    assert record(page / "shown")["reference"]["steps"] == 10
+    for options in ((), ("--outputs", "last")):
+        said = shown(page, *host, "60", *options)
+        assert "outputs not compared with PyTorch: tokens.steps.npz has 20 steps, the run 60" in said
+        assert "reference" not in record(page / "shown")
+
+
+def shown(page: Path, *options: str) -> str:
+    """What `run` prints for people of the tokens' program, in one line."""
+    outcome = sdk("run", "build/tokens.pte", "-o", "shown", *options, cwd=page, env={"COLUMNS": "400"})
+    assert outcome.code == 0, outcome.err
+    return " ".join((outcome.out + outcome.err).split())
 
 
 def test_a_sequence_that_ends_early_has_not_passed(page: Path) -> None:

@@ -39,7 +39,15 @@ from ethosu_sdk.steps.run.run_record import Verdict
 from ethosu_sdk.steps.run.runners import Runner
 from ethosu_sdk.steps.run.sequences import declared, judging, kept_state
 from ethosu_sdk.steps.run.sequences.judging import Array, StepsVerdict
-from ethosu_sdk.steps.shared import compiled_core, hazards, memory_advice, systems, time_line
+from ethosu_sdk.steps.shared import (
+    compiled_core,
+    delegates,
+    hazards,
+    kernel_calls,
+    memory_advice,
+    systems,
+    time_line,
+)
 from ethosu_sdk.steps.shared.board import Choice
 from ethosu_sdk.steps.shared.systems import Priced
 from ethosu_sdk.steps.shared.time_line import CpuClock
@@ -181,6 +189,8 @@ def resolve(
     priced, clock = pricing
     found = machine(program, priced, options)
     memory.check_program(plan)
+    delegates.check(plan)
+    kernel_calls.refuse([plan])
     hazards.refuse_lost_tables([plan])
     wanted = feeds.parse(options.feed)
     if not wanted and options.steps is not None:
@@ -261,8 +271,13 @@ def _first_sent(job: RunJob, execution: Execution) -> int:
 def _judge_steps(
     job: RunJob, execution: Execution, expected: Sequence[Array], tolerance: verdict.Tolerance
 ) -> StepsVerdict:
-    first = _first_sent(job, execution)
-    return judging.judge(execution.outputs, expected, tolerance, job.options.growth, first)
+    first, tensors = _first_sent(job, execution), job.plan.output_tensors()
+    unsent = []
+    for step in range(first):
+        wanted = inputs.crcs((row[step] for row in expected), tensors)
+        pairs = zip(execution.steps[step].output_crcs, wanted, strict=True)
+        unsent.append(tuple(found == due for found, due in pairs))
+    return judging.judge(execution.outputs, expected, tolerance, job.options.growth, unsent)
 
 
 def write(job: RunJob, execution: Execution, judged: Verdict, start: float, reporter: Reporter) -> Record:

@@ -142,7 +142,9 @@ def summary(record: Record, folder: Path, data: Sequence[str] = ()) -> Group:
     """The run for people: verdict, outputs, NPU, memory, where the files lie; `data` are lines about data files."""
     head = Table(box=None, show_header=False, pad_edge=False)
     colour = "green" if record["status"] == "pass" else "red"
-    head.add_row("verdict", f"[bold {colour}]{record['status']}[/bold {colour}]")
+    limits = sequence_record.unjudged(record)
+    status = f"[bold {colour}]{record['status']}[/bold {colour}]"
+    head.add_row("verdict", f"{status}, {escape(limits)}" if limits else status)
     for check in record["verdict"]["checks"]:
         head.add_row("", f"{check['status']}: {escape(check['name'])} ({escape(check['detail'])})")
     simulator = record["simulator"]

@@ -24,9 +24,7 @@ def part(
     # An event that overflowed in one step has no figure there, so it has none in the table.
     counted = [event for event in events if steps and all(event in row.counters for row in steps)]
     known = any(row.npu_cycles is not None for row in steps)
-    judged = (
-        {} if verdict is None else {verdict.first + number: row for number, row in enumerate(verdict.rows)}
-    )
+    judged = {} if verdict is None else verdict.rows
     rows = []
     for number, step in enumerate(steps):
         row: Record = {"step": number}
@@ -66,6 +64,17 @@ def _tolerance(verdict: StepsVerdict) -> Record:
         },
         **({} if beyond is None else {"first_beyond": beyond}),
     }
+
+
+def unjudged(record: Record) -> str:
+    """For the verdict's first line: that some steps were not judged; empty where all were, or none was to be."""
+    sequence = record.get("sequence", {})
+    steps = sequence.get("steps", ())
+    judged = sum("status" in row for row in steps)
+    if "tolerance" not in sequence or judged == len(steps):
+        return ""
+    which = "the last step alone was judged" if judged == 1 else f"{judged} steps alone were judged"
+    return f"of {len(steps)} steps, {which}: leave --outputs last out, or give no tolerance"
 
 
 _SHOWN_CHOICES = 32
