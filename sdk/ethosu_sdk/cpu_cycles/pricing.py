@@ -21,10 +21,12 @@ from ethosu_sdk.cpu_cycles import pipeline
 from ethosu_sdk.cpu_cycles.blocks import Block
 from ethosu_sdk.cpu_cycles.pipeline import Core, Instruction
 from ethosu_sdk.cpu_cycles.pipeline.figures import version
-from ethosu_sdk.files import writing
+from ethosu_sdk.errors import InputError
+from ethosu_sdk.files import opening, writing
 
 _VERSION = 4  # of what is cached
 _PART = "cpu-cycles"
+_MOST_BYTES = 1 << 26
 _OFFSET = re.compile(r"#(-?\d+)$")
 _AHEAD = 4  # the program counter that a branch adds its offset to
 
@@ -95,7 +97,7 @@ def _place(core: Core) -> Path:
 def _read(place: Path) -> dict[bytes, Instruction]:
     """What is cached; nothing when it cannot be read."""
     try:
-        rows = msgspec.json.decode(place.read_bytes(), type=dict[str, Instruction])
+        rows = msgspec.json.decode(opening.content(place, _MOST_BYTES), type=dict[str, Instruction])
         return {bytes.fromhex(key): row for key, row in rows.items()}
-    except (OSError, ValueError):
+    except (InputError, ValueError):
         return {}
