@@ -25,7 +25,9 @@ from campaigns.attack.kinds import (
     logs,
     profiles,
     programs,
+    settings,
     streams,
+    tokens,
 )
 from ethosu_sdk.errors import SdkError
 from ethosu_sdk.files import writing
@@ -47,6 +49,8 @@ KINDS: dict[str, Kind] = {
         links.KIND,
         edited.BUNDLES,
         ci.KIND,
+        settings.KIND,
+        tokens.KIND,
         edited.SWEEP,
     )
 }

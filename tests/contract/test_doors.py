@@ -29,7 +29,6 @@ WRITES = {
     "readers/convert/flatbuffer.py": "a new folder",
     "installation/doctor/exercises.py": "a new folder",
     "installation/doctor/bundle.py": "an archive in memory",
-    "steps/generate/tokenizing.py": "memory",
     "installation/fvp/install.py": "the new folder of an installation",
 }
 # Commands that read JSON of their own, which no manifest lists.

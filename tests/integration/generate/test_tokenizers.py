@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import KeptFolder
+from tests.integration import guide
 from tests.integration.cli import assert_clear, sdk, sdk_ok
 from tests.integration.generate import tokenizers
 from tests.integration.hostile import watched
@@ -15,7 +16,6 @@ from tests.records import printed
 from tests.tables import each
 
 pytest.importorskip("pytorch_tokenizers")
-BEGIN = 2  # of the special tokens that follow a file of tiktoken: text, then its end
 
 
 def refused(name: str, content: bytes, folder: Path, *words: str) -> None:
@@ -77,10 +77,12 @@ def test_what_is_no_tokenizer_is_told_in_one_line(
 
 def test_a_file_of_tiktoken_is_read_itself(kept_folder: KeptFolder, tmp_path: Path) -> None:
     """Not what lies in a folder of all users under the digest of its name, of an earlier time or of somebody else."""
-    program = kept_folder(
-        "generate-tokenizer",
-        lambda folder: sdk_ok("compile", "zoo:llama_1m", "-o", ".", cwd=folder, timeout_s=900) and None,
-    )
+    words = guide.commands("generate.md")[0]
+
+    def make(folder: Path) -> None:
+        sdk_ok(*words[1:], cwd=folder, timeout_s=900)
+
+    program = kept_folder("generate", make, *words) / "build" / "llama_1m-ethos-u85-256"
     shared = tmp_path / "shared"
     (shared / "data-gym-cache").mkdir(parents=True)
     path = tmp_path / "given.model"
@@ -100,7 +102,7 @@ def test_a_file_of_tiktoken_is_read_itself(kept_folder: KeptFolder, tmp_path: Pa
             "--json",
         )
         outcome = sdk(
-            *("generate", program / "llama_1m.pte", *words, "-o", f"out{first}"),
+            *("generate", program / "llama_1m.pte", *given, "-o", f"out{first}"),
             cwd=tmp_path,
             env={"TMPDIR": str(shared)},
             timeout_s=120,
