@@ -90,19 +90,9 @@ def test_a_file_of_tiktoken_is_read_itself(kept_folder: KeptFolder, tmp_path: Pa
         os.mkfifo(shared / "data-gym-cache" / hashlib.sha1(name.encode()).hexdigest())
     for first in (0, 7):
         path.write_bytes(tokenizers.tiktoken(b"ab", first=first))
-        words = (
-            "--prompt",
-            "abc",
-            "--tokenizer",
-            path.name,
-            "--max-tokens",
-            "1",
-            "--simulator",
-            "host",
-            "--json",
-        )
+        given = ("--prompt", "abc", "--tokenizer", path.name, "--max-tokens", "1", "--simulator", "host")
         outcome = sdk(
-            *("generate", program / "llama_1m.pte", *given, "-o", f"out{first}"),
+            *("generate", program / "llama_1m.pte", *given, "--json", "-o", f"out{first}"),
             cwd=tmp_path,
             env={"TMPDIR": str(shared)},
             timeout_s=120,
