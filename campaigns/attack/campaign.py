@@ -27,9 +27,11 @@ from campaigns.attack.kinds import (
     prices,
     profiles,
     programs,
+    settings,
     state,
     steps,
     streams,
+    tokens,
 )
 from ethosu_sdk.errors import SdkError
 from ethosu_sdk.files import writing
@@ -53,8 +55,10 @@ KINDS: dict[str, Kind] = {
         links.KIND,
         edited.BUNDLES,
         ci.KIND,
-        state.KIND,
         prices.KIND,
+        settings.KIND,
+        state.KIND,
+        tokens.KIND,
         edited.SWEEP,
     )
 }
