@@ -1,21 +1,29 @@
-"""Batches after which Vela would lose an activation.
+"""Operations on several batches that Vela would give wrong values.
 
-Vela 5.1.0 makes one operation of a CONV2D with a kernel of one element and the CLAMP or TABLE behind it, also where
-the activation has several batches: those that follow the first then get other values, on every family. Linear layers
-of several rows, and convolutions of batches, are such.
+Vela 5.1.0 takes an operation on several batches apart, or gives it another shape, without what is fused into it:
 
-So the activation gets its values as one batch.
+- It makes one operation of a CONV2D with a kernel of one element and the CLAMP or TABLE behind it, also where the
+  activation has several batches: those that follow the first then get other values, on every family. Linear layers
+  of several rows, and convolutions of batches, are such.
+- It reduces the height or width of several batches in another shape than what is fused behind: windows then lie
+  beside their values. Maxima on every family are such, and with them softmax.
+
+So an activation gets its values as one batch, and a reduction, with what follows it, has three axes: those before the
+reduced one, itself, and those behind. No value changes.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ethosu_sdk.aot.graph.tosa_nodes import operator, origin
 
-_MARK = "ethosu_sdk_one_batch"
+_MARK = "ethosu_sdk_in_shape"
 _ACTIVATIONS = ("CLAMP", "TABLE")
+_FUSED = (*_ACTIVATIONS, "RESCALE")
+_REDUCTIONS = ("REDUCE_MAX", "REDUCE_MIN", "REDUCE_SUM")
 _AXES = 3  # of one batch: height, width, channels
 
 
@@ -25,14 +33,14 @@ def joining_pass() -> Any:
     from executorch.exir.pass_base import PassResult
 
     class JoinBatchesPass(ArmPass):  # type: ignore[misc]
-        """Lets activations behind convolutions see one batch."""
+        """Gives operations another shape, in which they see one batch."""
 
         _passes_required_after: frozenset[type[Any]] = frozenset()
 
         def call(self, graph_module: Any) -> Any:
-            found = [node for node in graph_module.graph.nodes if _is_fused(node)]
-            for node in found:
-                node.meta[_MARK] = True
+            found = dict(_shapes(graph_module.graph))
+            for node, shape in found.items():
+                node.meta[_MARK] = shape
             if found:
                 graph_module = super().call(graph_module).graph_module
             return PassResult(graph_module, bool(found))
@@ -40,11 +48,12 @@ def joining_pass() -> Any:
         def call_operator(self, op: Any, args: Any, kwargs: Any, meta: Any, updated: Any = False) -> Any:
             if _MARK not in meta.data:
                 return super().call_operator(op, args, kwargs, meta, updated)
-            del meta.data[_MARK]
-            shape = list(args[0].data.shape)
-            one = [1, math.prod(shape[:-_AXES]) * shape[-_AXES], *shape[1 - _AXES :]]
-            result = super().call_operator(op, (self._reshaped(args[0], one, meta), *args[1:]), kwargs, meta)
-            return self._reshaped(result, shape, meta)
+            shape, axis = meta.data.pop(_MARK)
+            before, rest = list(args[0].data.shape), args[1:]
+            if axis is not None:
+                before[rest[0]], rest = 1, (axis,)
+            result = super().call_operator(op, (self._reshaped(args[0], shape, meta), *rest), kwargs, meta)
+            return self._reshaped(result, before, meta)
 
         def _reshaped(self, value: Any, shape: list[int], meta: Any) -> Any:
             from executorch.exir.dialects._ops import ops
@@ -56,8 +65,30 @@ def joining_pass() -> Any:
     return JoinBatchesPass()
 
 
-def _is_fused(node: Any) -> bool:
-    """Whether Vela would make one operation of the activation `node` and a convolution, for several batches."""
-    if operator(node) not in _ACTIVATIONS or math.prod(node.meta["val"].shape[:-_AXES]) == 1:
-        return False
-    return operator(origin(node.args[0])) == "CONV2D"
+def _shapes(graph: Any) -> Iterator[tuple[Any, tuple[list[int], int | None]]]:
+    """The operations that need another shape: that of their input, and the axis that they reduce in it."""
+    reduced: dict[Any, list[int]] = {}  # the results of reductions, and of what Vela may fuse into them
+    for node in graph.nodes:
+        name = operator(node)
+        if name in _REDUCTIONS and _batches(node.args[0]) > 1:
+            shape, axis = _around(node.args[0].meta["val"].shape, node.args[1])
+            reduced[node] = [size if at != axis else 1 for at, size in enumerate(shape)]
+            yield node, (shape, axis)
+        elif name in _FUSED and node.args[0] in reduced:
+            reduced[node] = reduced[node.args[0]]
+            yield node, (reduced[node], None)
+        elif name in _ACTIVATIONS and _batches(node) > 1 and operator(origin(node.args[0])) == "CONV2D":
+            batches = list(node.meta["val"].shape)
+            one = [1, math.prod(batches[:-_AXES]) * batches[-_AXES], *batches[1 - _AXES :]]
+            yield node, (one, None)
+
+
+def _batches(node: Any) -> int:
+    return math.prod(node.meta["val"].shape[:-_AXES])
+
+
+def _around(shape: Sequence[int], axis: int) -> tuple[list[int], int]:
+    """`shape` with three axes, and which of them is `axis`: the one in the middle, or the channels if it is the
+    last."""
+    before, behind = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
+    return ([before, shape[axis], behind], 1) if axis + 1 < len(shape) else ([1, before, shape[axis]], 2)
