@@ -9,6 +9,8 @@ on their way to the NPU, or are several there. Of these, without a word:
 - maxima and minima, of truth values too, write a part of a larger tensor as if it were all of it.
 - the subtraction that ends a REDUCE_MIN on Ethos-U55 and Ethos-U65 reads its operand in the shape behind a RESHAPE
   or TRANSPOSE; and Vela refuses one behind which the result is rescaled.
+- a convolution that takes over the zeros of a PAD before it reads in the shape before the PAD: where a RESHAPE lies
+  between the two, the batches of sequences are rows to it.
 
 A CLAMP to all values of the type between the two, or LOGICAL_OR of a truth value with itself, changes nothing and
 keeps them apart: it reads and writes rightly.
@@ -16,12 +18,13 @@ keeps them apart: it reads and writes rightly.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ethosu_sdk.aot.graph.tosa_nodes import operator, origin
 
 _EXTREMA = ("REDUCE_ALL", "REDUCE_ANY", "REDUCE_MAX", "REDUCE_MIN")
+_CONVOLUTIONS = ("CONV2D", "DEPTHWISE_CONV2D")
 _REDUCTIONS = (*_EXTREMA, "REDUCE_PRODUCT", "REDUCE_SUM")
 
 
@@ -48,6 +51,24 @@ def _mixed_up(graph: Any, u55: bool) -> Iterator[Any]:
         alone = name == "REDUCE_MAX" and all(operator(user) == "RESCALE" for user in node.users)
         if name in _EXTREMA and not alone and _is_narrow(node):
             yield node
+        if name == "PAD" and not node.kwargs.get("value") and _is_read_otherwise(node, _four(node)):
+            yield node
+
+
+def _is_read_otherwise(node: Any, shape: Sequence[int]) -> bool:
+    """Whether a convolution reads `node` in another shape than `shape`, perhaps through a RESHAPE."""
+    return any(
+        _is_read_otherwise(user, shape)
+        if operator(user) in ("IDENTITY", "RESHAPE")
+        else operator(user) in _CONVOLUTIONS and _four(node) != shape
+        for user in node.users
+    )
+
+
+def _four(node: Any) -> list[int]:
+    """The shape of a tensor with ones ahead, as Vela reads it."""
+    shape = list(node.meta["val"].shape)
+    return [1] * (4 - len(shape)) + shape
 
 
 def _is_narrow(node: Any) -> bool:
