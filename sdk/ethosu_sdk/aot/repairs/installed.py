@@ -69,6 +69,7 @@ def repaired(spec: Any = None) -> Iterator[None]:
             ),
             *([passes.of_tosa("KeepTablesPass", lost_lookup_tables.repair_reused)] if small else []),
             passes.of_tosa("SeparateShapesPass", mixed_up_shapes.repair),
+            passes.of_tosa("HoistBatchesPass", lost_batches.hoist),
             lost_batches.joining_pass(),
         ],
     )
