@@ -24,6 +24,7 @@ from ethosu_sdk.aot.repairs import (
     passes,
     quantised_divisions,
     unscaled_negations,
+    widened_convolutions,
 )
 
 
@@ -74,7 +75,12 @@ def repaired(spec: Any = None) -> Iterator[None]:
         ],
     )
     try:
-        with merged_duplicates.repaired(), quantised_divisions.repaired(), mistyped_results.repaired():
+        with (
+            merged_duplicates.repaired(),
+            quantised_divisions.repaired(),
+            mistyped_results.repaired(),
+            widened_convolutions.repaired(),
+        ):
             yield
     finally:
         registered.clear()
