@@ -15,6 +15,7 @@ from campaigns.attack.case import Case, Context, Kind, Probe, TooSlow
 from campaigns.attack.kinds import (
     archives,
     arrays,
+    bounds,
     ci,
     comparisons,
     data_files,
@@ -23,9 +24,14 @@ from campaigns.attack.kinds import (
     killed,
     links,
     logs,
+    prices,
     profiles,
     programs,
+    settings,
+    state,
+    steps,
     streams,
+    tokens,
 )
 from ethosu_sdk.errors import SdkError
 from ethosu_sdk.files import writing
@@ -37,6 +43,8 @@ KINDS: dict[str, Kind] = {
         programs.KIND,
         data_files.KIND,
         streams.KIND,
+        bounds.KIND,
+        steps.KIND,
         arrays.KIND,
         logs.KIND,
         profiles.KIND,
@@ -47,6 +55,10 @@ KINDS: dict[str, Kind] = {
         links.KIND,
         edited.BUNDLES,
         ci.KIND,
+        prices.KIND,
+        settings.KIND,
+        state.KIND,
+        tokens.KIND,
         edited.SWEEP,
     )
 }

@@ -1,5 +1,6 @@
 #include "app/runner.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "app/crc32.hpp"
@@ -191,7 +192,11 @@ bool Runner::infer(std::uint32_t set, std::uint32_t repeat) {
     return false;
   }
   if (repeat != 0 && image_.resets_state()) {
-    // Loading writes the initial values of the program's own tensors.
+    // Loading writes the initial values of the program's own tensors; what else lies in its memory is of the
+    // inference before, and no state.
+    for (const Span<std::uint8_t> buffer : planned()) {
+      std::fill(buffer.begin(), buffer.end(), std::uint8_t{0});
+    }
     if (const Status status = methods_.load(methods_.chosen()); status != Status::ok) {
       return fail_method("load", status);
     }

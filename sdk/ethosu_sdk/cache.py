@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from pathlib import Path
 
-from ethosu_sdk.errors import BuildError
-from ethosu_sdk.files import hashing, locks, writing
+from ethosu_sdk.errors import BuildError, InputError
+from ethosu_sdk.files import hashing, locks, opening, writing
 
 CACHE_VARIABLE = "ETHOSU_SDK_CACHE"
 PREBUILT_VARIABLE = "ETHOSU_SDK_PREBUILT"
+_MOST_NOTE_BYTES = 1 << 10
 _ELSEWHERE: ContextVar[Path | None] = ContextVar("cache folder", default=None)
 
 
@@ -55,8 +56,8 @@ def kept(path: Path, make: Callable[[Path], None]) -> Path:
 
 def _read_text(path: Path) -> str | None:
     try:
-        return path.read_text(encoding="utf-8", errors="replace").strip()
-    except OSError:
+        return opening.content(path, _MOST_NOTE_BYTES).decode(errors="replace").strip()
+    except InputError:
         return None
 
 

@@ -13,11 +13,13 @@ from pathlib import Path
 from typing import Literal
 
 from ethosu_sdk import cache, proc, provenance
-from ethosu_sdk.errors import SdkError, ToolError
+from ethosu_sdk.errors import InputError, SdkError, ToolError
+from ethosu_sdk.files import opening
 
 Status = Literal["found", "missing", "too old", "broken"]
 _VERSION = re.compile(r"\d+(?:\.\d+)+")
 _TIMEOUT_S = 10.0
+_MOST_PLUGIN_BYTES = 1 << 24
 _PLUGINS = Path("/usr/local/lib/ethosu-sdk")  # where the container images have them
 
 
@@ -97,10 +99,12 @@ def _probe_package(tool: Tool) -> ToolStatus:
 def _probe_plugin(tool: Tool) -> ToolStatus:
     built = _own_build(tool)
     path = Path(built) if built is not None else _PLUGINS / tool.name
-    try:
-        content = path.read_bytes()
-    except OSError:
+    if not path.exists():
         return ToolStatus(tool, "missing")
+    try:
+        content = opening.content(path, _MOST_PLUGIN_BYTES)
+    except InputError as error:
+        return ToolStatus(tool, "broken", path=path, detail=error.message)
     stem = re.escape(Path(tool.name).stem.encode())
     match = re.search(rb"\0" + stem + rb" ([\d.]+)\0", content)
     if match is None:

@@ -19,7 +19,8 @@ SEED = "2026"
 PARTS = (
     ("programs", "data", "streams", "npz"),
     ("logs", "profiles", "comparisons", "archives", "kills", "disks"),
-    ("links", "bundles", "ci"),
+    ("links", "bundles", "ci", "settings", "tokens"),
+    ("state", "prices", "bounds", "steps"),
 )
 SMALL = Limits(seconds=60.0, memory_bytes=300 << 20)
 

@@ -71,7 +71,7 @@ def memory_after(program: npu.Program, streams: list[bytes]) -> Memory:
             small = values.integers(0, 8, slot.nbytes // 4, dtype=np.int32)
             scratch[slot.offset : slot.offset + slot.nbytes] = small.view(np.uint8)
     constants = np.frombuffer(program.blocks.weights, np.uint8)
-    memory = {0: constants, 1: scratch, 2: np.zeros(program.fast_scratch_bytes, np.uint8)}
+    memory = {0: constants, 1: scratch, 2: np.zeros(program.reach.sizes[2], np.uint8)}
     for stream in streams:
         Machine(program.config, FixedRegions(memory), program.cache).run(stream)
     return memory

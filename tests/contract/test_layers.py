@@ -34,7 +34,7 @@ ALLOWED: dict[str, set[str]] = {
     "api": {"steps", "readers", *SHOWN},  # commands as functions
     "fvp_launcher": {"simulators", "evidence"},  # the other front door, for scripts that call Arm's FVPs
     "sweep": {"steps", "readers", "page", "aot", "firmware_build", "simulators", "npu", *SHOWN},
-    "installation": {"firmware_build", "simulators", "evidence", "runtimes", "npu", *SHOWN},
+    "installation": {"firmware_build", "simulators", "evidence", "runtimes", "npu", "cpu_cycles", *SHOWN},
     "steps": {*WORKERS, "tables", *SHOWN},  # they make records
     "readers": {"evidence", "page", "tables", *SHOWN},  # they take records and facts alone
     "tables": {*SHOWN},

@@ -186,6 +186,7 @@ Status topk_out(KernelContext& context, Span<Value* const> values) {
   const std::int64_t wanted = arguments.integer(1);
   const std::size_t dim = arguments.dim(2, input.rank);
   const bool greatest = arguments.boolean(3);
+  static_cast<void>(arguments.boolean(4));  // sorted either way
   Tensor& output = arguments.output(5);
   Tensor& indices = arguments.output(6);
   arguments.expect_dtype(output, input.dtype, "the output");

@@ -57,6 +57,9 @@ Scalar read_alpha(Arguments& arguments) {
 }
 
 Status check_alpha(Arguments& arguments, const Scalar& alpha, ScalarType common) {
+  if (alpha.type == ScalarType::boolean && common != ScalarType::boolean) {
+    return arguments.fail(Status::invalid_argument, "a bool as alpha for numbers");
+  }
   return alpha.is_real() && is_integral(common)
              ? arguments.fail(Status::invalid_argument, "a real alpha for integers")
              : arguments.status();

@@ -171,6 +171,9 @@ Status embedding_out(KernelContext& context, Span<Value* const> values) {
   Tensor& output = arguments.output(5);
   arguments.expect_dtype(output, table.dtype, "the output");
   expect_index_dtype(arguments, index);
+  static_cast<void>(arguments.integer(2));  // what only training uses
+  static_cast<void>(arguments.boolean(3));
+  static_cast<void>(arguments.boolean(4));
   if (!arguments.ok() || table.rank != 2 || index.rank == max_rank) {
     return arguments.fail(Status::invalid_argument, "a table of rank ", table.rank);
   }
@@ -202,6 +205,7 @@ Status gather_out(KernelContext& context, Span<Value* const> values) {
   const std::size_t dim = arguments.dim(1, input.rank);
   const Tensor& index = arguments.tensor(2);
   Tensor& output = arguments.output(4);
+  static_cast<void>(arguments.boolean(3));  // what only training uses
   arguments.expect_dtype(output, input.dtype, "the output");
   expect_index_dtype(arguments, index);
   expect_inside(arguments, index, input, dim);

@@ -168,6 +168,7 @@ Status group_norm_out(KernelContext& context, Span<Value* const> values) {
 Status batch_norm_out(KernelContext& context, Span<Value* const> values) {
   Arguments arguments(context, values, 10);  // input, weight, bias, mean, var, momentum, eps, three outputs
   const Tensor& input = arguments.tensor(0);
+  static_cast<void>(arguments.real(5));  // what only training uses
   const double epsilon = arguments.real(6);
   const Outputs outputs = {arguments.output(7), arguments.output(8), arguments.output(9)};
   expect_single(arguments, input, "the input");

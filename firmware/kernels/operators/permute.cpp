@@ -29,6 +29,7 @@ Status expand_copy_out(KernelContext& context, Span<Value* const> values) {
   const Tensor& input = arguments.tensor(0);
   std::int64_t wanted[max_rank];
   const std::size_t rank = arguments.integers(1, wanted, max_rank);
+  static_cast<void>(arguments.boolean(2));
   Tensor& output = arguments.output(3);
   arguments.expect_dtype(output, input.dtype, "the output");
   if (rank < input.rank) {

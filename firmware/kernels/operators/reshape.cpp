@@ -1,4 +1,5 @@
 // Operators that keep the elements and their order: copies between layouts, other shapes, other dtypes.
+#include <algorithm>
 #include <cstdint>
 
 #include "kernels/kernels.hpp"
@@ -15,6 +16,31 @@ Status copy_between_layouts(Arguments& arguments, const Tensor& input, Tensor& o
   }
   copy_all(input, output);
   return arguments.status();
+}
+
+// What no copy on one processor depends on, and what the output's dim_order says already: both must be what they are
+// declared as, as in ExecuTorch's kernels.
+void expect_blocking(Arguments& arguments, std::size_t index) {
+  static_cast<void>(arguments.boolean(index));
+}
+
+void expect_memory_format(Arguments& arguments, std::size_t index) {
+  if (!arguments.is_none(index)) {
+    static_cast<void>(arguments.integer(index));
+  }
+}
+
+// A list of dimensions, or none for those of the input.
+void expect_dim_order(Arguments& arguments, std::size_t index, const Tensor& input, const Tensor& output) {
+  if (arguments.is_none(index)) {
+    arguments.expect_same_dim_order(input, output);
+    return;
+  }
+  std::int64_t order[max_rank] = {};
+  const std::size_t count = arguments.integers(index, order, max_rank);
+  if (arguments.ok() && (count != output.rank || !std::equal(order, order + count, output.dim_order))) {
+    static_cast<void>(arguments.fail(Status::invalid_argument, "another dim_order than the output's"));
+  }
 }
 
 // To the output's dtype, dim_order and shape; the input is repeated where it has size 1 or no dimension.
@@ -60,6 +86,7 @@ Status copy_reshaped(Arguments& arguments, const Tensor& input, Tensor& output, 
 
 Status clone_out(KernelContext& context, Span<Value* const> values) {
   Arguments arguments(context, values, 3);  // self, memory_format, out
+  expect_memory_format(arguments, 1);
   return copy_between_layouts(arguments, arguments.tensor(0), arguments.output(2));
 }
 
@@ -70,8 +97,12 @@ Status alias_copy_out(KernelContext& context, Span<Value* const> values) {
 }
 
 Status clone_dim_order_out(KernelContext& context, Span<Value* const> values) {
-  Arguments arguments(context, values, 4);  // self, non_blocking, dim_order, out: whose dim_order says it
-  return copy_between_layouts(arguments, arguments.tensor(0), arguments.output(3));
+  Arguments arguments(context, values, 4);  // self, non_blocking, dim_order, out
+  const Tensor& input = arguments.tensor(0);
+  Tensor& output = arguments.output(3);
+  expect_blocking(arguments, 1);
+  expect_dim_order(arguments, 2, input, output);
+  return copy_between_layouts(arguments, input, output);
 }
 
 Status view_copy_out(KernelContext& context, Span<Value* const> values) {
@@ -135,6 +166,10 @@ Status to_dim_order_copy_out(KernelContext& context, Span<Value* const> values) 
   Arguments arguments(context, values, 4);  // self, non_blocking, dim_order, out
   const Tensor& input = arguments.tensor(0);
   Tensor& output = arguments.output(3);
+  expect_blocking(arguments, 1);
+  if (!arguments.is_none(2) && !arguments.is_integer(2)) {
+    expect_dim_order(arguments, 2, input, output);
+  }
   arguments.resize_like(output, input);
   return copy_into(arguments, input, output);
 }
@@ -144,6 +179,7 @@ Status copy_out(KernelContext& context, Span<Value* const> values) {
   const Tensor& shape = arguments.tensor(0);
   const Tensor& source = arguments.tensor(1);
   Tensor& output = arguments.output(3);
+  expect_blocking(arguments, 2);
   arguments.resize_like(output, shape);
   return copy_into(arguments, source, output);
 }
@@ -151,6 +187,7 @@ Status copy_out(KernelContext& context, Span<Value* const> values) {
 Status copy_in_place(KernelContext& context, Span<Value* const> values) {
   Arguments arguments(context, values, 3);  // self, src, non_blocking: writes self
   const Tensor& source = arguments.tensor(1);
+  expect_blocking(arguments, 2);
   return copy_into(arguments, source, arguments.output(0));
 }
 

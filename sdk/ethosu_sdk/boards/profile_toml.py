@@ -36,9 +36,10 @@ def _whole(least: int, most: int) -> _Rule:
     return _Rule(words, lambda value: type(value) is int and least <= value <= most)
 
 
-def _number(most: float) -> _Rule:
+def _number(least: float, most: float) -> _Rule:
     return _Rule(
-        f"a number above 0, at most {most:g}", lambda value: type(value) in (int, float) and 0 < value <= most
+        f"a number from {least:g} to {most:g}",
+        lambda value: type(value) in (int, float) and least <= value <= most,
     )
 
 
@@ -88,12 +89,12 @@ _MEMORY = {
 # The keys of a system configuration in vela.ini; those of the second table are there for the memory on each port.
 _SRAM, _SECOND = "Sram", ("OnChipFlash", "OffChipFlash", _DRAM)
 _SYSTEM = {
-    "core_clock": _number(1e11),
+    "core_clock": _number(1e3, 1e11),
     "axi0_port": _word(_SRAM),
     "axi1_port": _word(*_SECOND),
 }
 _PORT = {
-    "clock_scale": _number(16),
+    "clock_scale": _number(1e-4, 16),
     "ports_used": _whole(1, 8),
     "burst_length": _whole(1, 65536),
     **dict.fromkeys(("read_latency", "write_latency", "max_reads", "max_writes"), _CYCLES),

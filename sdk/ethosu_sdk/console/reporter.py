@@ -84,6 +84,9 @@ class Reporter:
         except MemoryError as error:
             raise errors.out_of_memory(text, error) from error
         self.note(f"{text} [dim]({time.monotonic() - start:.1f} s)[/dim]")
+        self._tell_of_the_cache()
+
+    def _tell_of_the_cache(self) -> None:
         for sentence in cache.take_notes():
             self.warn(escape(sentence))
 
@@ -114,6 +117,7 @@ class Reporter:
 
     def show(self, *parts: RenderableType) -> None:
         """Print part of the result: on stdout, or on stderr with --json."""
+        self._tell_of_the_cache()
         if not self.quiet:
             terminal.show(self._out, *parts)
 

@@ -8,10 +8,9 @@ for the ends of low-overhead loops. Memory answers at once; :mod:`ethosu_sdk.cpu
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -21,10 +20,12 @@ from ethosu_sdk.cpu_cycles import pipeline
 from ethosu_sdk.cpu_cycles.blocks import Block
 from ethosu_sdk.cpu_cycles.pipeline import Core, Instruction
 from ethosu_sdk.cpu_cycles.pipeline.figures import version
-from ethosu_sdk.files import writing
+from ethosu_sdk.errors import BuildError, InputError
+from ethosu_sdk.files import hashing, opening, writing
 
-_VERSION = 4  # of what is cached
+_VERSION = 5  # of what is cached
 _PART = "cpu-cycles"
+_MOST_BYTES = 256 << 20
 _OFFSET = re.compile(r"#(-?\d+)$")
 _AHEAD = 4  # the program counter that a branch adds its offset to
 
@@ -81,21 +82,44 @@ def _figures(encodings: set[bytes], core: Core) -> dict[bytes, Instruction]:
     missing = sorted(encodings - known.keys())
     if missing:
         known |= pipeline.figures_of(missing, core)
-        writing.write_bytes(
-            place, msgspec.json.encode({key.hex(): row for key, row in sorted(known.items())})
-        )
+        _store(place, known)
     return known
 
 
 def _place(core: Core) -> Path:
-    key = hashlib.sha256(f"{_VERSION} {core!r} {version()}".encode()).hexdigest()[:16]
+    key = hashing.sha256_bytes(f"{_VERSION} {core!r} {version()}".encode())[:16]
     return cache.directory_or_own(_PART) / f"{core.name}-{key}.json"
 
 
-def _read(place: Path) -> dict[bytes, Instruction]:
-    """What is cached; nothing when it cannot be read."""
+class _Stored(msgspec.Struct, frozen=True):
+    """What is cached: prices, and the digest of the file's name and of them as they stand in the file."""
+
+    sha256: str
+    prices: msgspec.Raw
+
+
+def _digest(place: Path, prices: bytes) -> str:
+    return hashing.sha256_bytes(place.name.encode() + prices)
+
+
+def _store(place: Path, known: Mapping[bytes, Instruction]) -> None:
+    prices = msgspec.json.encode({key.hex(): row for key, row in sorted(known.items())})
     try:
-        rows = msgspec.json.decode(place.read_bytes(), type=dict[str, Instruction])
-        return {bytes.fromhex(key): row for key, row in rows.items()}
-    except (OSError, ValueError):
+        writing.write_bytes(place, msgspec.json.encode(_Stored(_digest(place, prices), msgspec.Raw(prices))))
+    except BuildError as error:
+        cache.note(f"{error.message}: the CPU's prices are not cached")
+
+
+def _read(place: Path) -> dict[bytes, Instruction]:
+    """What is cached; nothing when it is not what was stored."""
+    if not place.exists():
         return {}
+    try:
+        stored = msgspec.json.decode(opening.content(place, _MOST_BYTES), type=_Stored)
+        if stored.sha256 == _digest(place, bytes(stored.prices)):
+            rows = msgspec.json.decode(stored.prices, type=dict[str, Instruction])
+            return {bytes.fromhex(key): row for key, row in rows.items()}
+    except (InputError, ValueError):
+        pass
+    cache.note(f"{place} is not as it was stored: the CPU's prices are asked of LLVM again")
+    return {}

@@ -3,9 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
+from ethosu_sdk.errors import SdkError
 from ethosu_sdk.evidence.evidence import Evidence
-from ethosu_sdk.evidence.uart import ProtocolError
+from ethosu_sdk.evidence.uart import ProtocolError, UartLog
+
+
+class Ran(Protocol):
+    """An NPU job as the simulator saw it."""
+
+    @property
+    def failure(self) -> SdkError | None:
+        """What made it fail."""
+        ...
+
 
 _HINT = "the firmware's log contradicts what its NPU did: read uart.log, and check whether the firmware was changed"
 
@@ -33,3 +45,15 @@ def check_jobs(found: Evidence, job_cycles: Sequence[int]) -> None:
                 f"the firmware reports {said} cycles for NPU job {number}, but the simulator's NPU counted {seen}",
                 _HINT,
             )
+
+
+def check_failures(log: UartLog, jobs: Sequence[Ran] | None) -> None:
+    """Raise what made a job of the simulator's NPU fail, with what the firmware said of it: the error is that of the
+    same program on the host."""
+    failure = next((job.failure for job in jobs or () if job.failure is not None), None)
+    if failure is None:
+        return
+    said = [f"\n  the firmware stopped in {row['stage']}: {row['detail']}" for row in log.of_type("error")]
+    failure.message += "".join(said)
+    failure.args = (failure.message,)
+    raise failure

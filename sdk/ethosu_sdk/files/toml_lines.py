@@ -1,11 +1,47 @@
-"""Finds the line of a member in a TOML text; Python's reader does not give it."""
+"""Finds in a TOML text what Python's reader does not tell: lines of members, and what would cost it too much."""
 
 from __future__ import annotations
 
+import bisect
+import re
 import tomllib
+from collections.abc import Iterator
 from typing import Any
 
 Place = tuple[str | int, ...]  # keys of tables, and indices of arrays
+_MOST_PARTS = 8  # of a dotted key: Python's reader keeps every beginning of one, which grows with the square
+_MOST_DIGITS = 128  # of a number that is not decimal: one of more than 4300 decimal digits cannot be printed
+_KEY = r"""(?:[\w-]++|"(?:[^"\\\n]++|\\.)*+"|'[^'\n]*+')"""
+_EXCESSES = {
+    "deep": f"a key has more than {_MOST_PARTS} parts",
+    "long": f"a number has more than {_MOST_DIGITS} digits",
+}
+# What is open at the end of a text goes to its end: nothing is read twice.
+_TOKEN = re.compile(
+    rf"""
+    \#[^\n]*+
+    | \"{{3}}(?:[^"\\]++|\\.|"(?!""))*+(?:"{{3,5}}|\Z)
+    | '{{3}}(?:[^']++|'(?!''))*+(?:'{{3,5}}|\Z)
+    | (?P<deep>{_KEY}(?:[ \t]*+\.[ \t]*+{_KEY}){{{_MOST_PARTS}}})
+    | (?P<long>0[xob]\w{{{_MOST_DIGITS},}}+)
+    | {_KEY}
+    | (?P<opened>[\[{{])
+    | (?P<closed>[\]}}])
+    | (?P<line>\n)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+
+def excess(text: str) -> tuple[int, str] | None:
+    """The first thing that Python's reader must not be given: its line, from 1, and what it is; None without one.
+
+    What stands behind the first mistake of a text may be taken for such a thing.
+    """
+    for token in _TOKEN.finditer(text):
+        if token.lastgroup in _EXCESSES:
+            return text.count("\n", 0, token.start()) + 1, _EXCESSES[token.lastgroup]
+    return None
 
 
 def line_of(text: str, place: Place) -> int:
@@ -14,39 +50,18 @@ def line_of(text: str, place: Place) -> int:
     What a text says of a member, it goes on to say with more lines: the first lines that are TOML and have the member
     end with it, and the last ones before that end above it.
     """
-    lines = text.splitlines(keepends=True)
-    above, below = 0, len(lines)  # lines that do not have it, and lines that have
-    while below - above > 1:
-        middle = (above + below) // 2
-        data = None
-        while middle > above and (data := _parsed(lines[:middle])) is None:
-            middle -= 1  # in a value of several lines
-        if data is None:  # it is the value that begins behind `above`, or one behind it
-            above, below = _next(lines, above, below, place)
-            break
-        if _has(data, place):
-            below = middle
-        else:
-            above = middle
-    return above + 1
+    ends = [0, *_ends(text)]
+    first = bisect.bisect_left(ends, True, key=lambda end: _has(tomllib.loads(text[:end]), place))
+    return text.count("\n", 0, ends[max(first, 1) - 1]) + 1
 
 
-def _next(lines: list[str], above: int, below: int, place: Place) -> tuple[int, int]:
-    """The same, going on line by line."""
-    for end in range(above + 1, below):
-        data = _parsed(lines[:end])
-        if data is not None and _has(data, place):
-            return above, end
-        if data is not None:
-            above = end
-    return above, below
-
-
-def _parsed(lines: list[str]) -> dict[str, Any] | None:
-    try:
-        return tomllib.loads("".join(lines))
-    except (ValueError, RecursionError):
-        return None
+def _ends(text: str) -> Iterator[int]:
+    """Behind which characters a line ends, and what was said with it."""
+    depth = 0
+    for token in _TOKEN.finditer(text):
+        depth += (token.lastgroup == "opened") - (token.lastgroup == "closed")
+        if token.lastgroup == "line" and not depth:
+            yield token.end()
 
 
 def _has(data: Any, place: Place) -> bool:

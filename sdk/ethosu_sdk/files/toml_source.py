@@ -51,15 +51,19 @@ def read(path: Path, kind: Kind) -> tuple[TomlSource, dict[str, Any]]:
         )
     try:
         text = content.decode("utf-8")
-        return TomlSource(str(path), text), tomllib.loads(text)
+        found = toml_lines.excess(text)
+        if found is None:
+            return TomlSource(str(path), text), tomllib.loads(text)
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not UTF-8: {error.reason}") from error
     except RecursionError:
         raise InputError(f"{path} is not TOML: its brackets are nested too deeply") from None
     except ValueError as error:  # TOMLDecodeError is one, and so is a number of too many digits
-        found = _AT_LINE.search(str(error))
-        where = f"{path}:{found[1]}" if found else str(path)
+        place = _AT_LINE.search(str(error))
+        where = f"{path}:{place[1]}" if place else str(path)
         raise InputError(f"{where}: this is not TOML: {_AT_LINE.sub('', str(error)).strip()}") from error
+    line, what = found
+    raise InputError(f"{path}:{line}: {what}")
 
 
 def short(text: str) -> str:

@@ -7,7 +7,7 @@ import errno
 import os
 import secrets
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from ethosu_sdk.errors import BuildError
@@ -44,23 +44,45 @@ def write_atomic(path: Path, write: Callable[[Path], None]) -> None:
 
     A reader sees the old content or the whole new one. Raises BuildError when the disk refuses.
     """
+    with staged(path, write) as publish:
+        publish()
+
+
+@contextlib.contextmanager
+def staged(path: Path, write: Callable[[Path], None]) -> Iterator[Callable[[], None]]:
+    """The first half of :func:`write_atomic`: the block gets the function that gives the file its final name.
+
+    Without that, nothing is left of the file when the block ends.
+    """
     if opening.is_special(path):
         raise BuildError(
             f"cannot write {path}: it is a device or a pipe, not a file", "give the name of a file"
         )
-    temporary: Path | None = None
-    try:
+    with _refused(path):
         temporary = _temporary_beside(path)
-        write(temporary)
-        with opening.regular(temporary) as stream:
-            os.fsync(stream.fileno())
+    try:
+        with _refused(path):
+            write(temporary)
+            with opening.regular(temporary) as stream:
+                os.fsync(stream.fileno())
+        yield lambda: _publish(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _publish(temporary: Path, path: Path) -> None:
+    with _refused(path):
         temporary.replace(path)
+
+
+@contextlib.contextmanager
+def _refused(path: Path) -> Iterator[None]:
+    """BuildError for what the disk says of `path` in the block."""
+    try:
+        yield
     except OSError as error:
         hint = "free some space or choose another folder with -o" if error.errno == errno.ENOSPC else ""
         raise BuildError(f"cannot write {path}: {error.strerror}", hint) from error
-    finally:
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)
 
 
 def _temporary_beside(path: Path) -> Path:

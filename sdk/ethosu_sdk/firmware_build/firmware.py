@@ -232,12 +232,8 @@ def requirements(
 
     InputError when it delegates to anything but an Ethos-U.
     """
-    foreign = sorted({row.id for plan in plans for row in plan.delegates} - {pte.ETHOSU_BACKEND})
-    if foreign:
-        raise InputError(
-            f"the program delegates to {', '.join(foreign)}, which no Ethos-U board has",
-            "compile it for an Ethos-U target",
-        )
+    for plan in plans:
+        plan.check_backends()
     rows = (row for plan in plans for row in plan.delegates)
     scratch = (row.vela.scratch_bytes for row in rows if row.vela is not None)
     loaded = method_memory.of(plans)

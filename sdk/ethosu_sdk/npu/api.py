@@ -10,22 +10,19 @@ from typing import Any
 import numpy as np
 
 from ethosu_sdk import vela_blocks
-from ethosu_sdk.errors import InputError, SdkError
-from ethosu_sdk.npu import extent
+from ethosu_sdk.errors import InputError
 from ethosu_sdk.npu.arrays import Array
 from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.machine import Counters, Machine
 from ethosu_sdk.npu.memory import FixedRegions
 from ethosu_sdk.npu.observation import Observer
+from ethosu_sdk.npu.reach import Reach, reach_of
 from ethosu_sdk.npu.timing import OperationTrace
 from ethosu_sdk.npu.timing.system_config import SystemConfig
 from ethosu_sdk.npu.weights.weight_cache import WeightCache
 
 MOST_SCRATCH_BYTES = 1 << 29  # twice the DDR of the boards
 _DTYPES: dict[int, np.dtype[Any]] = {1: np.dtype("<i1"), 2: np.dtype("<i2"), 4: np.dtype("<i4")}
-# The size of region 2 is not in the payload. Vela's memory modes with a number in their name give it at most 512 KiB;
-# Dedicated_Sram gives it what the model needs: as far as the commands write, up to more than any SRAM has.
-_FAST_SCRATCH_BYTES, _MOST_FAST_SCRATCH_BYTES = 1 << 20, 1 << 26
 
 
 @dataclass(frozen=True)
@@ -38,14 +35,9 @@ class Program:
     cache: WeightCache = field(default_factory=WeightCache, compare=False, repr=False)
 
     @functools.cached_property
-    def fast_scratch_bytes(self) -> int:
-        """The size of region 2. A stream that cannot be decoded is left to whoever runs it."""
-        try:
-            written = extent.written_bytes(bytes(self.blocks.command_stream), self.config)
-        except SdkError:
-            return _FAST_SCRATCH_BYTES
-        reached = written.get(vela_blocks.REGION_FAST_SCRATCH, 0)
-        return max(_FAST_SCRATCH_BYTES, min(reached, _MOST_FAST_SCRATCH_BYTES))
+    def reach(self) -> Reach:
+        """The regions that the stream may use."""
+        return reach_of(self.blocks)
 
 
 @dataclass(frozen=True)
@@ -109,14 +101,14 @@ def run(
         if data.size != slot.nbytes:
             raise InputError(f"input {index} has {data.size} bytes, but the delegate takes {slot.nbytes}")
         scratch[slot.offset : slot.offset + slot.nbytes] = data
-    weights = np.frombuffer(blocks.weights, np.uint8)
-    regions = FixedRegions(
-        {
-            vela_blocks.REGION_WEIGHTS: weights,
-            vela_blocks.REGION_SCRATCH: scratch,
-            vela_blocks.REGION_FAST_SCRATCH: np.zeros(program.fast_scratch_bytes, np.uint8),
-        }
-    )
+    memory = {
+        vela_blocks.REGION_WEIGHTS: np.frombuffer(blocks.weights, np.uint8),
+        vela_blocks.REGION_SCRATCH: scratch,
+        vela_blocks.REGION_FAST_SCRATCH: np.zeros(
+            program.reach.sizes[vela_blocks.REGION_FAST_SCRATCH], np.uint8
+        ),
+    }
+    regions = FixedRegions(program.reach.regions(memory.__getitem__))
     machine = Machine(program.config, regions, program.cache, system=program.system, observer=observer)
     machine.run(bytes(blocks.command_stream))
     outputs = [

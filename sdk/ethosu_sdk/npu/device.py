@@ -7,18 +7,20 @@ Linux driver's copy of them.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from ethosu_sdk.errors import SimulationError
+from ethosu_sdk.errors import SdkError, SimulationError
 from ethosu_sdk.npu.arrays import Bytes
 from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.errors import BranchError, BusError, CommandError, WeightStreamError
 from ethosu_sdk.npu.machine import Counters, Machine, Ports
 from ethosu_sdk.npu.pmu import Pmu, pmu_of
+from ethosu_sdk.npu.reach import Reach
 from ethosu_sdk.npu.tables.register_table import IDENTIFICATION
 from ethosu_sdk.npu.tables.rows import Register, registers
 from ethosu_sdk.npu.timing import OperationTrace
@@ -60,12 +62,17 @@ class GuestMemory(Protocol):
 
 @dataclass(frozen=True)
 class Job:
-    """One command stream that was run: STATUS at its end, the reason of a failure, and what the machine did."""
+    """One command stream that was run: STATUS at its end, what made it fail, and what the machine did."""
 
     status: int
-    error: str
+    failure: SdkError | None
     counters: Counters
     operations: tuple[OperationTrace, ...]
+
+    @property
+    def error(self) -> str:
+        """The reason of a failure in words; empty without one."""
+        return "" if self.failure is None else self.failure.message
 
     @property
     def cycles(self) -> int:
@@ -75,12 +82,23 @@ class Job:
 
 @dataclass
 class _GuestRegions:
-    """Regions as BASEP and the guest's memory define them."""
+    """Regions as BASEP and the guest's memory define them; those that `known` has end where it says."""
 
     memory: GuestMemory
     bases: list[int]
+    known: Mapping[int, Bytes] | None = None
 
     def __getitem__(self, region: int) -> Bytes:
+        if self.known is None:
+            return self.window(region)
+        if region not in self.known:
+            raise BusError(f"there is no region {region}", region)
+        if self.known[region].size:
+            self.window(region)  # asked anew, see GuestMemory
+        return self.known[region]
+
+    def window(self, region: int) -> Bytes:
+        """The memory from the region's base on."""
         base = self.bases[region]
         if base % _ALIGNMENT:
             raise BusError(f"BASEP{region} = {base:#x} is not a multiple of {_ALIGNMENT}", region)
@@ -90,8 +108,18 @@ class _GuestRegions:
 class Device:
     """One Ethos-U: :meth:`read32`, :meth:`write32`, and the level of its interrupt line in `irq`."""
 
-    def __init__(self, config: NpuConfig, memory: GuestMemory, system: SystemConfig | None = None) -> None:
-        """`system` gives the cycles; by default it is the family's default."""
+    def __init__(
+        self,
+        config: NpuConfig,
+        memory: GuestMemory,
+        system: SystemConfig | None = None,
+        streams: Mapping[bytes, Reach] | None = None,
+    ) -> None:
+        """`system` gives the cycles; by default it is the family's default.
+
+        A job of one of the `streams` reaches what its delegate may, any other all of the memory, as on hardware.
+        """
+        self._streams = streams or {}
         self._system = system
         self._config = config
         self._memory = memory
@@ -192,29 +220,34 @@ class Device:
         )
         ports = Ports(self._port, self._command_port())
         machine = Machine(self._config, regions, self._cache, ports, self._system)
-        status, error, position = self._outcome(machine)
+        status, failure, position = self._outcome(machine, regions)
+        if failure is not None:
+            failure.with_traceback(None)  # it would keep views of the memory
         self._values["QREAD"] = position
         self._condition = machine.result_flag
         self.pmu.count(machine.counters)
         status |= _IRQ_RAISED | machine.irq_mask << _IRQ_HISTORY | (_PMU_IRQ if self.pmu.irq else 0)
         self._values["STATUS"] |= status
-        self.jobs.append(Job(self._values["STATUS"], error, machine.counters, tuple(machine.trace)))
+        self.jobs.append(Job(self._values["STATUS"], failure, machine.counters, tuple(machine.trace)))
 
-    def _outcome(self, machine: Machine) -> tuple[int, str, int]:
+    def _outcome(self, machine: Machine, regions: _GuestRegions) -> tuple[int, SdkError | None, int]:
         """Run the command stream: bits for STATUS, the reason of a failure, and where the queue stopped."""
         try:
-            machine.run(self._stream())
+            stream = self._stream()
+            if stream in self._streams:
+                regions.known = self._streams[stream].regions(regions.window)
+            machine.run(stream)
         except BranchError as problem:
-            return _BRANCH_FAULT, problem.message, problem.offset
+            return _BRANCH_FAULT, problem, problem.offset
         except CommandError as problem:
-            return _PARSE_ERROR, problem.message, problem.offset
+            return _PARSE_ERROR, problem, problem.offset
         except WeightStreamError as problem:
             if self._config.generation == "u85":  # see write32
                 raise
-            return _WD_FAULT, problem.message, machine.position
+            return _WD_FAULT, problem, machine.position
         except BusError as problem:
-            return _BUS_STATUS | self._fault(problem), problem.message, machine.position
-        return _END_REACHED, "", machine.position
+            return _BUS_STATUS | self._fault(problem), problem, machine.position
+        return _END_REACHED, None, machine.position
 
     def _fault(self, problem: BusError) -> int:
         """STATUS.faulting_interface and STATUS.faulting_channel."""

@@ -15,7 +15,7 @@ from ethosu_sdk.npz.reading import (
     read_rows,
     read_samples,
 )
-from ethosu_sdk.npz.writing import write_npz
+from ethosu_sdk.npz.writing import staged_npz, write_npz
 
 __all__ = [
     "MOST_SAMPLES",
@@ -26,5 +26,6 @@ __all__ = [
     "read_npz",
     "read_rows",
     "read_samples",
+    "staged_npz",
     "write_npz",
 ]

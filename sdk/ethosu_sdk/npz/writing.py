@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,18 @@ _UNIX = 3
 
 def write_npz(path: Path, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
     """Write `arrays` under their names, atomically; equal arrays give equal bytes. Nothing is compressed."""
+    with staged_npz(path, arrays) as publish:
+        publish()
+
+
+def staged_npz(
+    path: Path, arrays: Mapping[str, npt.NDArray[Any]]
+) -> AbstractContextManager[Callable[[], None]]:
+    """The same in two halves: see :func:`ethosu_sdk.files.writing.staged`."""
     for name, array in arrays.items():
         if array.dtype.kind not in "biuf":
             raise InputError(f"array '{name}' cannot be stored: its type {array.dtype} is not numeric")
-    writing.write_atomic(path, lambda temporary: _write_archive(temporary, arrays))
+    return writing.staged(path, lambda temporary: _write_archive(temporary, arrays))
 
 
 def _write_archive(path: Path, arrays: Mapping[str, npt.NDArray[Any]]) -> None:

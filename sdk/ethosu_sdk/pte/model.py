@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ethosu_sdk.errors import InputError
 from ethosu_sdk.vela_blocks import VelaBlocks
 
 ETHOSU_BACKEND = "EthosUBackend"
@@ -214,6 +215,15 @@ class ExecutionPlan:
     def output_tensors(self) -> tuple[Tensor, ...]:
         """The outputs that are tensors, in order."""
         return self._tensors(self.outputs)
+
+    def check_backends(self) -> None:
+        """InputError when the method delegates to anything but an Ethos-U."""
+        foreign = sorted({row.id for row in self.delegates} - {ETHOSU_BACKEND})
+        if foreign:
+            raise InputError(
+                f"the program delegates to {', '.join(foreign)}, which no Ethos-U board has",
+                "compile it for an Ethos-U target",
+            )
 
     def _tensors(self, indices: tuple[int, ...]) -> tuple[Tensor, ...]:
         values = (self.values[index] for index in indices)

@@ -196,7 +196,17 @@ def _check_lost_outputs(table: Table, call: DelegateCall, vela: VelaBlocks, valu
 
 
 def _move_call(table: Table, counts: _Counts) -> MoveCall:
-    return MoveCall(_value_index(table, "move_from", counts), _value_index(table, "move_to", counts))
+    call = MoveCall(_value_index(table, "move_from", counts), _value_index(table, "move_to", counts))
+    source, target = counts.values[call.move_from], counts.values[call.move_to]
+    both = isinstance(source, Tensor) and isinstance(target, Tensor)
+    if both and _type_of(source) != _type_of(target):
+        raise table.error("takes the place of a tensor of another type or shape", field="move_from")
+    return call
+
+
+def _type_of(value: Value) -> tuple[str, tuple[int, ...], tuple[int, ...]]:
+    assert isinstance(value, Tensor)
+    return value.dtype, value.sizes, value.dim_order
 
 
 def _jump(table: Table, counts: _Counts) -> JumpFalseCall:

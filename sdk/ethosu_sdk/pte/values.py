@@ -96,6 +96,11 @@ def _tensor(table: Table, storage: Storage, buffer_sizes: Sequence[int]) -> Tens
     sizes = _sizes(table)
     nbytes = _nbytes(table, sizes, element_bytes)
     allocation = _allocation(table, nbytes, buffer_sizes)
+    if allocation is not None and allocation.offset % element_bytes:
+        raise table.error(
+            f"puts the {scalar_type.dtype} tensor at byte {allocation.offset} of a buffer",
+            field="allocation_info",
+        )
     extra = _extra(table)
     index = table.integer("data_buffer_idx")
     data = None

@@ -72,6 +72,7 @@ class ReferenceOutput(Part):
 class Reference(Part):
     file: str
     outputs: tuple[ReferenceOutput, ...]
+    steps: int | None = None
 
 
 class Cpu(Part):

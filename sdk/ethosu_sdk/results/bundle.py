@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import Final
@@ -57,18 +57,21 @@ Add = Callable[..., None]
 
 
 @contextlib.contextmanager
-def published(folder: Path, writer: str) -> Iterator[Add]:
+def published(folder: Path, writer: str, replaces: Sequence[str] | None = None) -> Iterator[Add]:
     """Keep the manifest of `folder` incomplete while the block of the command `writer` runs; then complete it.
 
     The block gets a function that takes the files (names in the folder) that were written; those that are not there
-    are left out. What other commands wrote stays listed as they listed it. When the block raises, the folder stays
-    incomplete. The caller has locked the folder. InputError when another program's manifest lies there.
+    are left out. What other commands wrote stays listed as they listed it. With `replaces`, so does what `writer`
+    wrote earlier, but for those files: they are removed where they are as listed and not written again. When the
+    block raises, the folder stays incomplete. The caller has locked the folder. InputError when another program's
+    manifest lies there.
     """
     is_first = not (folder / MANIFEST_NAME).exists()
     _refuse_foreign(folder)
     before = _files(folder)
-    kept = {row.path: row for row in before if row.writer != writer}
-    changed = _changed(folder, [row for row in before if row.writer == writer])
+    own = [row for row in before if row.writer == writer and (replaces is None or row.path in replaces)]
+    kept = {row.path: row for row in before if row not in own}
+    changed = _changed(folder, own)
     written: dict[str, None] = {}
     _write(folder, writer, INCOMPLETE, kept)
     try:
@@ -80,6 +83,9 @@ def published(folder: Path, writer: str) -> Iterator[Add]:
     present = [name for name in written if (folder / name).is_file()]
     present = [name for name in present if changed.get(name) != _identity(folder / name)]
     kept |= {name: _entry(folder, name, writer) for name in present}
+    for row in own if replaces is not None else ():
+        if row.path not in kept and not _wrong(folder, row):
+            (folder / row.path).unlink()
     _write(folder, writer, COMPLETE, kept)
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ethosu_sdk.errors import SdkError
 from ethosu_sdk.simulators.base import Simulator
 
 if TYPE_CHECKING:
+    from ethosu_sdk.npu.reach import Reach
     from ethosu_sdk.npu.timing.system_config import SystemConfig
 
 
@@ -19,18 +20,20 @@ class SimulatorOptions:
     """What a simulator can be asked for.
 
     `fast` and `simulated_limit_s` are for the FVP: QEMU does not simulate time. `memories` are those that QEMU's
-    modelled cycles are for, by default the target's: the FVP has its own. `run` refuses what does not apply.
+    modelled cycles are for, by default the target's: the FVP has its own. `streams` are the command streams of which
+    QEMU's NPU knows what they may reach. `run` refuses what does not apply.
     """
 
     fast: bool = False
     simulated_limit_s: float | None = None
     memories: SystemConfig | None = None
+    streams: Mapping[bytes, Reach] = field(default_factory=dict, repr=False)
 
 
 def _qemu(board: str | None, _npu: str | None, options: SimulatorOptions) -> Simulator:
     from ethosu_sdk.simulators.qemu.simulator import QemuSimulator, open_npu_model
 
-    device = functools.partial(open_npu_model, system=options.memories)
+    device = functools.partial(open_npu_model, system=options.memories, streams=options.streams)
     return QemuSimulator(device) if board is None else QemuSimulator(device, board=board)
 
 

@@ -19,7 +19,7 @@ from ethosu_sdk.records import Record, kinds
 from ethosu_sdk.records.build import Board, Build, DataMemory, Elf, Kernel, Memory, Options, Pool, Section
 from ethosu_sdk.records.common import FileDigest, Model, Use
 from ethosu_sdk.results import bundle, host_facts, locations, program_files, target_record
-from ethosu_sdk.steps.shared import compiled_core, fast_scratch, hazards, memory_advice, systems
+from ethosu_sdk.steps.shared import compiled_core, fast_scratch, hazards, kernel_calls, memory_advice, systems
 from ethosu_sdk.steps.shared.board import for_build
 
 _PROGRAMS = ("arm-none-eabi-g++", "cmake", "ninja", "flatc")
@@ -66,6 +66,7 @@ def build(
     """
     program = pte.read(locations.require_pte(path), data.paths)
     program.check_data()
+    kernel_calls.refuse(program.plans)
     hazards.refuse_lost_tables(program.plans)
     folder = locations.for_pte(path, program.target(), out_dir)
     with locks.locked(folder):

@@ -13,8 +13,8 @@ from msgspec import structs
 from ethosu_sdk import schema
 from ethosu_sdk.aot import sharing
 from ethosu_sdk.aot.sharing.lowered_program import FACTS_NAME
-from ethosu_sdk.errors import SdkError
-from ethosu_sdk.files import json_text
+from ethosu_sdk.errors import InputError, SdkError
+from ethosu_sdk.files import json_text, opening
 from ethosu_sdk.proc.forks import Task
 from ethosu_sdk.records import kinds, sweep
 from ethosu_sdk.records.printed.sweep_plan import Left
@@ -33,6 +33,7 @@ from ethosu_sdk.targets import Target
 DEFAULT_FOLDER = Path(locations.BUILD_FOLDER) / "sweep"
 # Seconds, where no cell tells: small networks on one core.
 _USUAL_S = {"lower": 15.0, "compile": 1.0, NONE: 0.0, "host": 0.6, "qemu": 12.0}
+_MOST_FACTS_BYTES = 1 << 24
 
 
 @dataclass(frozen=True)
@@ -230,9 +231,9 @@ def _lowered(
         if row.lowering in good or not folder.is_dir():
             continue
         try:
-            reads = json.loads((folder / FACTS_NAME).read_text(encoding="utf-8"))["reads"]
+            reads = json.loads(opening.text(folder / FACTS_NAME, _MOST_FACTS_BYTES))["reads"]
             fits = keys.unchanged(reads)
-        except (OSError, ValueError, KeyError, AttributeError, TypeError):
+        except (InputError, OSError, ValueError, KeyError, AttributeError, TypeError):
             fits = False
         if fits:
             good[row.lowering] = reads

@@ -25,7 +25,7 @@ from ethosu_sdk.records import Record
 from ethosu_sdk.results import bundle, locations
 from ethosu_sdk.steps.compile import check_record, compile_record
 from ethosu_sdk.steps.compile.check import Check
-from ethosu_sdk.steps.compile.compile_command import compile_key
+from ethosu_sdk.steps.compile.compile_command import compile_key, files
 from ethosu_sdk.steps.compile.options import CompileOptions
 from ethosu_sdk.steps.evaluate.evaluate_command import EvaluateOptions, Evaluation
 from ethosu_sdk.steps.run import run_command
@@ -155,8 +155,7 @@ def _compile(task: Task) -> Outcome:
         record = _evaluated(task, check.extend(record, request, output), output)
         record["wall_time_s"] = round(time.monotonic() - start, 3)
         compile_record.write(locations.compile_record(output.pte), record)
-        add(locations.compile_record(output.pte).name, *record["files"].values())
-        add(*(name for row in record["delegates"] for name in row["files"].values()))
+        add(*files(output.pte, record))
     check_record.raise_if_failed(record, recorded=True)
     return {}
 

@@ -140,6 +140,41 @@ def test_records_that_cannot_be_verified_are_bad_input(made: Path, tmp_path: Pat
 def test_a_run_that_kept_its_state_is_reproduced_with_it(tmp_path: Path) -> None:
     program = GOLDEN_PTE / "counter.pte"
     words = ("run", program, "-o", "out", "-q", "--resident", "--repeat", "3", "--keep-state")
-    assert sdk(*words, cwd=tmp_path).code == 0
+    assert sdk(*words, "--save-state", "s.npz", cwd=tmp_path).code == 0
     outcome = sdk_ok("verify", tmp_path / "out" / "run.json", "--model", program, "--json", cwd=tmp_path)
     assert checks(json.loads(outcome.out))["figures"] == "agrees"
+
+
+FED = ("--steps", "6", "--feed", "output0:input0", "--outputs", "last")
+
+
+def test_a_sequence_is_reproduced_step_by_step(tmp_path: Path) -> None:
+    """Of which the board sent the last outputs alone. All but the one figure that was changed is found again."""
+    program = GOLDEN_PTE / "counter.pte"
+    sdk_ok("run", program, *FED, "-o", "out", "-q", cwd=tmp_path)
+    record = json_text.read_json(tmp_path / "out" / "run.json")
+    record["sequence"]["steps"][3]["state_crc32"] = ["00000000"]
+    json_text.write_json(tmp_path / "run.json", record)
+    outcome = sdk("verify", "run.json", "--model", program, "--json", cwd=tmp_path)
+    assert_clear(outcome, 7, "/sequence/steps/3/state_crc32/0")
+    differing = {name for name, state in checks(json.loads(outcome.out)).items() if state != "agrees"}
+    assert differing == {"figures", "/sequence/steps/3/state_crc32/0"}
+
+
+def test_a_run_that_went_on_from_a_file_is_not_compared(tmp_path: Path) -> None:
+    """The state is not here: the firmware is built again, and no figure is called another."""
+    program = GOLDEN_PTE / "counter.pte"
+    sdk_ok("run", program, "--simulator", "host", "--save-state", "s.npz", "-o", "first", "-q", cwd=tmp_path)
+    sdk_ok("run", program, "--state", "s.npz", "-o", "out", "-q", cwd=tmp_path)
+    outcome = sdk_ok("verify", "out/run.json", "--model", program, "--json", cwd=tmp_path)
+    record = json.loads(outcome.out)
+    assert checks(record)["figures"] == "unknown"
+    assert "began with the state in s.npz" in record["causes"][0]
+
+
+def test_a_call_of_a_script_is_not_run_alone(tmp_path: Path) -> None:
+    program = GOLDEN_PTE / "counter.pte"
+    (tmp_path / "calls.toml").write_text('[[call]]\nmethod = "forward"\n[[call]]\nmethod = "forward"\n')
+    sdk_ok("run", program, "--script", "calls.toml", "-o", "out", "-q", cwd=tmp_path)
+    outcome = sdk("verify", "out/calls/1-forward/run.json", "--model", program, cwd=tmp_path)
+    assert_clear(outcome, 3, "describes a call of the script calls.toml")

@@ -136,6 +136,64 @@ class Batches(nn.Module):
         return pixels, torch.sigmoid(self.wide(pixels)), torch.tanh(self.line(batches)), clipped
 
 
+class Reduced(nn.Module):
+    """Reductions of several batches, and activations of what is cut out of a tensor and becomes batches."""
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """Maxima, minima, sums and softmax along each axis of two batches; every second row or column as a batch."""
+        batches = x.reshape(3, 2, 8, _SIZE).transpose(0, 1)
+        extrema = batches.amax(1), batches.amax(2), batches.amin(2), batches.amax((2, 3)), batches.amax(3)
+        shares = torch.softmax(3 * batches, 1), torch.softmax(batches, 2), torch.softmax(batches, 3)
+        rows, columns = torch.tanh(x[:, :, 1::2]).permute(2, 0, 1, 3), x[:, :, :, ::2].permute(3, 0, 1, 2)
+        return *extrema, batches.sum(2), *shares, rows, torch.sigmoid(columns)
+
+
+class Sequences(nn.Module):
+    """Padded sequences of several batches."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.point, self.line = nn.Conv1d(3, 8, 1), nn.Linear(_SIZE, 8)
+        self.causal, self.level = nn.Conv1d(8, 8, 3), nn.Conv1d(8, 6, 3)
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """A causal convolution behind a layer of one column, and one behind a linear layer."""
+        batches = x.reshape(3, 2, 128).transpose(0, 1)
+        causal = self.causal(nn.functional.pad(torch.relu(self.point(batches)), (2, 0)))
+        lines = self.line(x.reshape(2, 24, _SIZE)).transpose(1, 2)
+        return causal, self.level(nn.functional.pad(lines, (1, 1)))
+
+
+def _normalised(kind: type[nn.Module], channels: int) -> Any:
+    layer = kind(channels)
+    for values in (layer.weight, layer.running_var):
+        nn.init.uniform_(values, 0.5, 2.0)
+    for values in (layer.bias, layer.running_mean):
+        nn.init.normal_(values, std=0.3)
+    return layer
+
+
+class Normalised(nn.Module):
+    """Batch normalisations that no fold into weights may lose, and padding that crops."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem, self.shared = nn.Conv2d(3, 8, 3, padding=1), nn.Conv2d(8, 8, 3, padding=1)
+        self.dense, self.again, self.levels = (
+            nn.ModuleList(_normalised(nn.BatchNorm2d, 8) for _ in range(count)) for count in (2, 1, 2)
+        )
+        self.up = nn.ConvTranspose2d(8, 4, 4, 2, 1, groups=2, bias=False)
+        self.grown = _normalised(nn.BatchNorm2d, 4)
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """Two in a row of which the first has other readers; one for each use of a layer; behind groups that grow."""
+        first = self.dense[0](self.stem(x))
+        second = self.again[0](self.dense[1](first))
+        levels = [level(self.shared(part)) for level, part in zip(self.levels, (first, second), strict=True)]
+        cropped = nn.functional.pad(levels[0], (-1, 2, 3, -2)), nn.functional.pad(second, (-2, -1))
+        return first + second, levels[1], torch.relu(self.grown(self.up(first))), *cropped
+
+
 class Negations(nn.Module):
     """Negations whose results have another range than what is stored of that which they negate."""
 
@@ -193,6 +251,8 @@ def _made(kind: type[nn.Module]) -> Any:
     return kind().eval()
 
 
-sharing, segmentation, taps, windows, parts, batches, negations, duplicates, tables = map(
-    _made, (Sharing, Segmentation, Taps, Windows, Parts, Batches, Negations, Duplicates, Tables)
+sharing, segmentation, taps, windows, parts, batches = map(
+    _made, (Sharing, Segmentation, Taps, Windows, Parts, Batches)
 )
+reduced, sequences, normalised = map(_made, (Reduced, Sequences, Normalised))
+negations, duplicates, tables = map(_made, (Negations, Duplicates, Tables))

@@ -67,6 +67,11 @@ REPAIRED = tuple(
     for model in ("sharing", "segmentation", "parts", "batches", "negations", "duplicates", "taps")
     for target in TARGETS
 )
+BATCHED = (
+    *(Compilation("reduced", target) for target in TARGETS),
+    *(Compilation("sequences", target, quantize="int16") for target in TARGETS),
+    Compilation("normalised", TARGETS[0]),
+)
 INT16 = tuple(Compilation("negations", target, quantize="int16") for target in TARGETS)
 TABLES = tuple(Compilation("tables", target) for target in ("ethos-u55-32", "ethos-u55-64"))
 TABLES_INT16 = Compilation("tables", "ethos-u55-32", quantize="int16")
@@ -90,7 +95,7 @@ def main() -> None:
     """Compile everything below the folder of the command line."""
     repaired = to_pte.repaired
     tables = (*TABLES, TABLES_INT16, *LOST, HALVED, UNSEEN, *LARGER)
-    for case in (*REPAIRED, *INT16, *tables, CRASHING, *UNTOUCHED):
+    for case in (*REPAIRED, *BATCHED, *INT16, *tables, CRASHING, *UNTOUCHED):
         folder = writing.make_directory(Path(sys.argv[1]) / case.name)
         to_pte.repaired = contextlib.nullcontext if case.untouched else repaired
         request = CompileRequest(

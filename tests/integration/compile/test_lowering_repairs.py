@@ -23,6 +23,7 @@ from tests.conftest import ExpectedOutputs, KeptFolder
 from tests.integration.cli import sdk, sdk_ok
 from tests.integration.compile import repairs_child
 from tests.integration.compile.repairs_child import (
+    BATCHED,
     CRASHING,
     HALVED,
     INT16,
@@ -70,7 +71,9 @@ def distance_db(reference: Array, candidate: Array) -> float:
 
 
 @pytest.mark.parametrize(
-    "case", [*REPAIRED, *INT16, *TABLES, TABLES_INT16, *LARGER, CRASHING], ids=lambda case: case.name
+    "case",
+    [*REPAIRED, *BATCHED, *INT16, *TABLES, TABLES_INT16, *LARGER, CRASHING],
+    ids=lambda case: case.name,
 )
 def test_values(
     folder: Path, case: Compilation, host_runner: Path, expected_outputs: ExpectedOutputs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import struct
 from dataclasses import replace
 from pathlib import Path
@@ -11,8 +12,10 @@ import pytest
 from ethosu_sdk import cache, tools
 from ethosu_sdk.cpu_cycles import pipeline, pricing
 from ethosu_sdk.cpu_cycles.blocks import Block
-from ethosu_sdk.errors import ToolError, UsageError
+from ethosu_sdk.errors import BuildError, ToolError, UsageError
 from tests.integration.cpu_cycles.assembler import assemble
+from tests.integration.cpu_cycles.stand_ins import stand_in
+from tests.tables import each
 
 pytestmark = pytest.mark.toolchain
 
@@ -203,6 +206,46 @@ def test_a_damaged_cache_is_made_again(tmp_path: Path) -> None:
         assert pricing.cycles_of([some], M85) == first
 
 
+_ANSWERS = [
+    ("llvm-mc-19", "exit 0", "every instruction"),
+    ("llvm-mc-19", "exit 3", "exit status 3"),
+    ("llvm-mc-19", "echo garbage; exit 1", "every instruction"),
+    ("llvm-mc-19", "answer | head -n 3", "every instruction"),
+    ("llvm-mc-19", "answer | grep -v vhadd", "every instruction"),
+    ("llvm-mc-19", "answer | sed 's/\\[0x/[0x1/'", "every instruction"),
+    ("llvm-mc-19", "answer | sed 's/vhadd.s8.*@/gibberish @/'", "llvm-mca-19 did not answer"),
+    ("llvm-mca-19", "exit 0", "did not answer"),
+    ("llvm-mca-19", "echo '{}'", "did not answer"),
+    ("llvm-mca-19", "echo '[1, 2'", "did not answer"),
+    ("llvm-mca-19", "answer | sed 's/Latency\": [0-9]*/Latency\": NaN/'", "did not answer"),
+    ("llvm-mca-19", "answer | sed 's/Latency\": [0-9]*/Latency\": 1.5/'", "did not answer"),
+    ("llvm-mca-19", "answer | sed 's/Usage\": [0-9]*/Usage\": 1e300/'", "did not answer"),
+    ("llvm-mca-19", "answer | sed 's/ResourceIndex\": [0-9]*/ResourceIndex\": 99/'", "did not answer"),
+    ("llvm-mca-19", 'answer | sed \'s/Name": "0"/Name": "1"/\'', "did not answer"),
+    ("llvm-mca-19", "answer | sed 's/vhadd/vadd/'", "did not answer"),
+    ("llvm-mca-19", 'answer | sed \'s/CPUName": .*/CPUName": "x",/\'', "did not answer"),
+]
+
+
+@each(("program", "script", "words"), _ANSWERS)
+def test_answers_that_are_no_figures_are_refused(
+    program: str, script: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stand-ins of broken tools: they tell their version, and then something else."""
+    some = block("vhadd.s8 q0, q1, q2")
+    real = tools.require(program).path
+    assert real is not None
+    stand_in(tmp_path / program, real, script)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    tools.probe.cache_clear()
+    try:
+        with cache.elsewhere(tmp_path / "cache"), pytest.raises(ToolError, match=words):
+            pricing.cycles_of([some], M85)
+        assert not list((tmp_path / "cache").rglob("*.json"))
+    finally:
+        tools.probe.cache_clear()
+
+
 def test_without_llvm_the_error_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     tools.probe.cache_clear()
@@ -216,3 +259,14 @@ def test_without_llvm_the_error_names_the_package(monkeypatch: pytest.MonkeyPatc
 
 def block_without_assembler() -> Block:
     return Block(0, 2, 1, b"\x00\xbf", 1)
+
+
+@pytest.mark.timeout(60)
+def test_nobody_waits_for_a_pipe_in_place_of_the_price_list(tmp_path: Path) -> None:
+    with cache.elsewhere(tmp_path):
+        turn("add.w r0, r1, r2", M55)
+        (place,) = tmp_path.glob("cpu-cycles/*.json")
+        place.unlink()
+        os.mkfifo(place)
+        with pytest.raises(BuildError, match="it is a device or a pipe, not a file"):
+            turn("add.w r0, r1, r2", M55)

@@ -15,6 +15,7 @@ from tests import own_qemu as corstone_qemu, warm
 from tests.conftest import KeptFolder
 from tests.integration import guide
 from tests.integration.cli import COMMAND, Outcome, assert_clear, sdk, sdk_ok
+from tests.integration.generate import tokenizers
 from tests.places import GOLDEN_PTE
 from tests.records import printed, read, valid
 
@@ -27,16 +28,6 @@ if os.environ.get("ETHOSU_SDK_DECODER") == "llama_15m":
     PROMPT, COUNT, CLEAR, LIMIT_S = "29381,18662,31480", 32, 0.001, 3600
 NAME = os.environ.get("ETHOSU_SDK_DECODER", "llama_1m")
 pytestmark = [pytest.mark.torch, pytest.mark.qemu, pytest.mark.toolchain, pytest.mark.timeout(2 * LIMIT_S)]
-TOKENIZER = {
-    "version": "1.0",
-    "added_tokens": [],
-    "pre_tokenizer": {"type": "Whitespace"},
-    "model": {
-        "type": "WordLevel",
-        "vocab": {**{f"w{number}": number for number in range(1023)}, "[UNK]": 1023},
-        "unk_token": "[UNK]",
-    },
-}
 
 
 @pytest.fixture(scope="session")
@@ -134,7 +125,7 @@ def _shown(program: Path, folder: Path, rate: str) -> None:
 def test_text_in_and_out_seeds_ends_and_perplexity(
     program: Path, in_pytorch: dict[str, Any], tmp_path: Path
 ) -> None:
-    (tmp_path / "tokenizer.json").write_text(json.dumps(TOKENIZER))
+    (tmp_path / "tokenizer.json").write_text(json.dumps(tokenizers.WORDS))
     expected = in_pytorch["tokens"]
     given = ("--prompt", "w23 w850 w644", "--tokenizer", "tokenizer.json", "--simulator", "host")
     (tmp_path / "text.txt").write_text(" ".join(f"w{number}" for number in in_pytorch["scored"]))
@@ -147,11 +138,14 @@ def test_text_in_and_out_seeds_ends_and_perplexity(
     measured = record["perplexity"]
     assert measured["predicted"] == len(in_pytorch["scored"]) - 1
     assert measured["mean_nll"] == pytest.approx(in_pytorch["nll"], rel=0.01)
+    sdk_ok("validate", "out", cwd=tmp_path)
     drawn = [
         printed(generate(program, tmp_path, *given, "--temperature", "3", "--seed", seed))["tokens"]
         for seed in ("1", "1", "2")
     ]
     assert drawn[0] == drawn[1] != drawn[2]
+    sdk_ok("validate", "out", cwd=tmp_path)
+    assert not (tmp_path / "out" / "perplexity").exists()  # it is of the first generation
 
 
 def test_generation_ends_where_the_caches_are_full(program: Path, tmp_path: Path) -> None:
@@ -160,10 +154,13 @@ def test_generation_ends_where_the_caches_are_full(program: Path, tmp_path: Path
     assert (record["stopped"], len(record["tokens"]), record["steps"]) == ("context", 3, 64)
 
 
-def test_an_interrupted_generation_leaves_a_valid_record(program: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("simulator", ["host", "qemu"])
+def test_an_interrupted_generation_leaves_a_valid_record(
+    program: Path, tmp_path: Path, simulator: str
+) -> None:
     words = [COMMAND, "generate", program, "-o", "out", "--tokens", PROMPT, "--max-tokens", "60"]
     child = subprocess.Popen(
-        [*words, "--simulator", "host"],
+        [*words, "--simulator", simulator],
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -180,6 +177,9 @@ def test_an_interrupted_generation_leaves_a_valid_record(program: Path, tmp_path
     record = valid(tmp_path / "out" / "generate.json")
     assert record["status"] == record["stopped"] == "interrupted"
     assert 3 <= len(record["tokens"]) < 60
+    sdk_ok("validate", "out", cwd=tmp_path)
+    sdk_ok("run", program, "--simulator", "host", "-o", "out", cwd=tmp_path)
+    sdk_ok("validate", "out", cwd=tmp_path)
 
 
 @pytest.mark.parametrize(

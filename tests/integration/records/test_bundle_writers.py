@@ -35,6 +35,29 @@ STEPS: tuple[tuple[tuple[str, ...], str, tuple[str, ...]], ...] = (
 )
 
 pytestmark = [pytest.mark.toolchain, pytest.mark.qemu]
+CALL = '[[call]]\nmethod = "forward"\n'
+
+
+def test_a_run_replaces_a_script_and_a_script_a_run(tmp_path: Path) -> None:
+    """And nothing that the user has put beside them."""
+    words = ("run", ADD, "--simulator", "host", "-o", "out", "-q")
+    (tmp_path / "two.toml").write_text(2 * CALL)
+    (tmp_path / "one.toml").write_text(CALL)
+    single = {"run.json", "outputs.npz"}
+    calls = [{f"calls/{number}-forward/{name}" for name in single} for number in range(2)]
+    for more, files in (
+        (("--script", "two.toml"), {"script.json"} | calls[0] | calls[1]),
+        ((), single),
+        (("--script", "two.toml"), {"script.json"} | calls[0] | calls[1]),
+        (("--script", "one.toml"), {"script.json"} | calls[0]),
+    ):
+        sdk_ok(*words, *more, cwd=tmp_path)
+        sdk_ok("validate", "out", cwd=tmp_path)
+        found = (path for path in (tmp_path / "out").rglob("*") if path.is_file() and path.name[0] != ".")
+        assert {str(path.relative_to(tmp_path / "out")) for path in found} == files | {"manifest.json"}
+    (tmp_path / "out" / "calls" / "0-forward" / "notes.txt").write_text("the user's own")
+    sdk_ok(*words, cwd=tmp_path)
+    assert_clear(sdk("validate", "out", cwd=tmp_path), 3, "calls/0-forward/notes.txt is extra")
 
 
 def test_after_every_command_its_folder_is_as_the_manifest_says(folder: Path, tmp_path: Path) -> None:

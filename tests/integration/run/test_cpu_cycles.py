@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ethosu_sdk import resources
-from tests.integration.cli import sdk_ok
+from tests.integration.cli import assert_clear, sdk, sdk_ok
 from tests.integration.conftest import FinishedRun
+from tests.integration.cpu_cycles.stand_ins import stand_in
 from tests.places import GOLDEN_PTE
 from tests.records import read, valid
+from tests.tables import each
 
 pytestmark = [pytest.mark.qemu, pytest.mark.toolchain]
 
@@ -161,3 +164,64 @@ def test_arms_runner_has_totals_alone(tmp_path: Path) -> None:
     assert parts(record["cpu"], "outside") == ["run"]
     (reason,) = (row["reason"] for row in record["unavailable"] if row["path"] == "/cpu/cycles")
     assert "/cpu/outside" in reason
+
+
+OwnTool = Callable[[str, str], dict[str, str]]
+
+
+@pytest.fixture
+def own_tool(finished_run: FinishedRun, tmp_path_factory: pytest.TempPathFactory) -> OwnTool:
+    """``own_tool(program, script)``: an environment with a stand-in, whose prices are kept apart from others'."""
+    finished_run(DELEGATED, "--cpu-cycles")  # the firmware is there
+
+    def made(program: str, script: str) -> dict[str, str]:
+        folder = tmp_path_factory.mktemp("bin")
+        stand_in(folder / program, Path(str(shutil.which(program))), script)
+        return {"PATH": f"{folder}:{os.environ['PATH']}"}
+
+    return made
+
+
+def price_files() -> set[Path]:
+    return set(Path(os.environ["ETHOSU_SDK_CACHE"], "cpu-cycles").glob("*.json"))
+
+
+@each(
+    ("program", "script", "words"),
+    [
+        ("llvm-mc-19", "exit 1", "llvm-mc-19 did not print every instruction"),
+        ("llvm-mca-19", "answer | sed 's/Latency\": [0-9]*/Latency\": -1/'", ">= 0"),
+        ("llvm-mca-19", "answer | sed 's/Latency\": [0-9]*/Latency\": 900000/'", "<= 100"),
+    ],
+    ids=["nothing", "negative", "huge"],
+)
+def test_a_broken_tool_prices_nothing(
+    program: str, script: str, words: str, own_tool: OwnTool, tmp_path: Path
+) -> None:
+    """It tells its version as the real one does. What it says is not kept, either."""
+    before = price_files()
+    env = own_tool(program, script)
+    outcome = sdk("run", DELEGATED, "--cpu-cycles", "-o", "out", cwd=tmp_path, env=env)
+    assert_clear(outcome, 4, words, "llvm-19")
+    assert price_files() == before
+
+
+def test_changed_prices_are_asked_again(own_tool: OwnTool, record: dict[str, Any], tmp_path: Path) -> None:
+    """Changed in a bit of each; and a pipe in their place is not waited for."""
+    env, before = own_tool("llvm-mca-19", "answer"), price_files()
+    first = record_of("run", DELEGATED, "--cpu-cycles", cwd=tmp_path, env=env)
+    (prices,) = price_files() - before
+    stored = prices.read_bytes()
+    try:
+        prices.write_bytes(stored.replace(b'"latency":1', b'"latency":3'))
+        outcome = sdk_ok("run", DELEGATED, "--cpu-cycles", "-o", "again", cwd=tmp_path, env=env)
+        assert "is not as it was stored" in " ".join(outcome.err.split())
+        assert prices.read_bytes() == stored
+        again = valid(tmp_path / "again" / "run.json")
+        assert first["cpu"]["parts"] == again["cpu"]["parts"] == record["cpu"]["parts"]
+        prices.unlink()
+        os.mkfifo(prices)
+        outcome = sdk_ok("run", DELEGATED, "--cpu-cycles", "-o", "out", cwd=tmp_path, env=env, timeout_s=60)
+        assert "the CPU's prices are not cached" in " ".join(outcome.err.split())
+    finally:
+        prices.unlink()

@@ -10,11 +10,14 @@ import numpy as np
 import pytest
 
 from ethosu_sdk.evidence.verdict import Tolerance, compare
+from tests import installed
 from tests.integration.cli import Outcome, sdk
 from tests.places import GOLDEN_PTE
+from tests.tables import each
 from tests.unit.report import wire
 
 ADD = GOLDEN_PTE / "add_u55.pte"
+VELA_INI = installed.folder("ethosu") / "config_files" / "Arm" / "vela.ini"
 LONG = "7" * 5000
 
 
@@ -98,3 +101,18 @@ def test_what_is_no_json(text: str, words: str, tmp_path: Path) -> None:
     (tmp_path / "record.json").write_text(text)
     for command in ("validate", "summary"):
         assert_named(sdk(command, "record.json", cwd=tmp_path), 3, f"record.json is not JSON: {words}")
+
+
+@each(
+    ("key", "value", "allowed"),
+    [
+        ("Sram_clock_scale", "5e-324", "a number from 0.0001 to 1000"),
+        ("OffChipFlash_clock_scale", "1e-300", "a number from 0.0001 to 1000"),
+        ("core_clock", "5e-324", "a number from 1000 to 1e+11"),
+    ],
+)
+def test_a_clock_at_which_cycles_overflow(key: str, value: str, allowed: str, tmp_path: Path) -> None:
+    text = re.sub(rf"(?m)^{key} *=.*", f"{key} = {value}", VELA_INI.read_text(encoding="utf-8"))
+    (tmp_path / "given.ini").write_text(text)
+    options = ("--simulator", "host", "--vela-config", "given.ini")
+    assert_named(sdk("run", ADD, *options, cwd=tmp_path), 3, f"{key} in [", f"is '{value}'", allowed)

@@ -4,6 +4,8 @@ and board, from a saved state, after a kill; and what is not as expected is name
 from __future__ import annotations
 
 import json
+import re
+import shutil
 import signal
 import subprocess
 import time
@@ -15,7 +17,7 @@ import pytest
 
 from tests.conftest import KeptFolder
 from tests.integration import guide
-from tests.integration.cli import COMMAND, Outcome, sdk, sdk_ok
+from tests.integration.cli import COMMAND, Outcome, assert_clear, sdk, sdk_ok
 from tests.places import ROOT
 from tests.records import read, valid
 
@@ -48,6 +50,25 @@ def chosen(folder: Path) -> list[int]:
 
 def run(page: Path, program: str, out: str, *options: str) -> Outcome:
     return sdk("run", f"build/{program}.pte", "-o", out, "--json", *options, cwd=page)
+
+
+def test_every_folder_of_the_page_is_as_its_manifest_says(page: Path) -> None:
+    """Also that of two programs, with the steps of one in PyTorch; they go when the feeds go."""
+    for name in ("build", "whole", "first", "rest", "judged", "greedy", "drawn", "phases"):
+        sdk_ok("validate", name, cwd=page)
+
+
+def test_steps_of_an_earlier_compilation_are_gone(page: Path, tmp_path: Path) -> None:
+    shutil.copytree(page / "build", tmp_path / "build")
+    source = (page / "tokens.py").read_text(encoding="utf-8")
+    (tmp_path / "tokens.py").write_text(re.sub(r"(?m)^feeds = .*$", "", source), encoding="utf-8")
+    (tmp_path / "build" / "notes.txt").write_text("the user's own")
+    sdk_ok("compile", "tokens.py", "--target", "ethos-u55-128", "-o", "build", "-q", cwd=tmp_path)
+    assert not (tmp_path / "build" / "tokens.steps.npz").exists()
+    assert (tmp_path / "build" / "keywords.pte").is_file()
+    assert_clear(sdk("validate", "build", cwd=tmp_path), 3, "notes.txt is extra")
+    (tmp_path / "build" / "notes.txt").unlink()
+    sdk_ok("validate", "build", cwd=tmp_path)
 
 
 def test_a_saved_state_goes_on_as_if_nothing_had_happened(page: Path) -> None:
@@ -136,15 +157,25 @@ def test_a_prompt_is_taken_before_the_feeds(page: Path) -> None:
     assert "reference" not in record(page / "prompt-host")
 
 
-def test_only_steps_that_both_have_are_compared_with_pytorch(page: Path) -> None:
-    options = ("--simulator", "host", "--outputs", "last", "--steps")
-    assert run(page, "tokens", "last", *options, "20").code == 0
-    assert record(page / "last")["reference"]["outputs"][0]["equal"] == 50
-    assert run(page, "tokens", "longer", *options, "40").code == 0
-    longer = record(page / "longer")
-    assert "reference" not in longer
-    reasons = {row["path"]: row["reason"] for row in longer["unavailable"]}
-    assert reasons["/reference"] == "tokens.steps.npz has no step 39"
+def test_pytorchs_steps_are_a_reference_for_runs_that_are_no_longer(page: Path) -> None:
+    host = ("--simulator", "host", "--steps")
+    assert run(page, "tokens", "last", *host, "20", "--outputs", "last").code == 0
+    found = record(page / "last")["reference"]
+    assert (found["steps"], found["outputs"][0]["equal"]) == (1, 50)
+    assert "output0 1 of 20 steps: equal to the outputs" in shown(page, *host, "20", "--outputs", "last")
+    assert "output0 10 of 10 steps: equal to the outputs" in shown(page, *host, "10")
+    assert record(page / "shown")["reference"]["steps"] == 10
+    for options in ((), ("--outputs", "last")):
+        said = shown(page, *host, "60", *options)
+        assert "outputs not compared with PyTorch: tokens.steps.npz has 20 steps, the run 60" in said
+        assert "reference" not in record(page / "shown")
+
+
+def shown(page: Path, *options: str) -> str:
+    """What `run` prints for people of the tokens' program, in one line."""
+    outcome = sdk("run", "build/tokens.pte", "-o", "shown", *options, cwd=page, env={"COLUMNS": "400"})
+    assert outcome.code == 0, outcome.err
+    return " ".join((outcome.out + outcome.err).split())
 
 
 def test_a_sequence_that_ends_early_has_not_passed(page: Path) -> None:

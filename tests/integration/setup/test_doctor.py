@@ -67,6 +67,7 @@ def test_every_tool_is_made_to_work(tmp_path: Path) -> None:
         "ethos-u-vela",
         "npu-model",
     }
+    assert all(found[name]["exercised"] for name in ("llvm-mc-19", "llvm-mca-19"))
     runners = found["mlia-ethos-u"]  # optional, and installed by scripts/setup
     assert (runners["required"], runners["status"]) == (False, "found")
     assert "SHA-256" in runners["exercised"]
@@ -164,6 +165,8 @@ def test_missing_tools_are_named_with_the_fix(tmp_path: Path) -> None:
         ("qemu-system-arm", exercises.boot_firmware, "kill -9 $$", "exit status -9"),
         ("ninja", exercises.build, "exit 0", "built nothing"),
         ("flatc", exercises.compile_schema, "exit 0", "wrote no header"),
+        ("llvm-mc-19", exercises.disassemble, "exit 0", "does not read the code"),
+        ("llvm-mca-19", exercises.price, "echo '{}'", "did not answer with figures"),
     ],
 )
 def test_a_tool_that_only_pretends_is_broken(

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.places import ROOT
+from tests.tables import each
 
 WRAPPER = ROOT / "ethosu-sdk-docker"
 # A double of docker: an image `there`, and each word of `run` on a line of its own.
@@ -95,3 +96,50 @@ def test_a_folder_that_cannot_be_mounted_is_refused(place: Path) -> None:
     colon.mkdir()
     done = run(colon, "doctor", PATH=f"{place.parent}:/usr/bin:/bin")
     assert (done.returncode, "has a colon" in done.stderr) == (4, True)
+
+
+def mounted(place: Path, **settings: str) -> list[str]:
+    """What the container gets of folders, and nothing is said."""
+    done = run(place, "doctor", **settings)
+    assert (done.returncode, done.stderr) == (0, "")
+    words = f"\n{done.stdout}".split("\n-v\n")[1:]
+    return [word.split("\n-w\n")[0].split("\n-e\n")[0].split("\nthere\n")[0] for word in words]
+
+
+@each(
+    ("name", "settings"),
+    [
+        ("cache", {"CDPATH": "elsewhere"}),
+        ("-", {}),
+        ("-", {"OLDPWD": "/"}),
+        ("-P", {}),
+        ("ends\n", {}),
+        ("\n\n", {}),
+    ],
+)
+def test_a_folder_of_any_name_is_the_one_that_is_meant(
+    name: str, settings: dict[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "docker").write_text(DOCKER)
+    (tmp_path / "docker").chmod(0o755)
+    place = tmp_path / "work"
+    for folder in (place / "elsewhere" / name, place / f"{name}f"):
+        folder.mkdir(parents=True)
+    found = mounted(place, ETHOSU_SDK_CACHE=name, ETHOSU_SDK_FIRMWARE=f"{name}f", **settings)
+    assert f"{place}/{name}:/tmp/ethosu-sdk" in found
+    assert f"{place}/{name}f:/firmware:ro" in found
+    assert (place / name).is_dir()
+
+
+def test_a_working_folder_whose_name_ends_with_a_line_end(tmp_path: Path) -> None:
+    (tmp_path / "docker").write_text(DOCKER)
+    (tmp_path / "docker").chmod(0o755)
+    place = tmp_path / "work\n"
+    place.mkdir()
+    assert f"{place}:{place}" in mounted(place, ETHOSU_SDK_CACHE=".")
+    assert f"{place}:/tmp/ethosu-sdk" in mounted(place, ETHOSU_SDK_CACHE=".")
+
+
+def test_a_folder_that_is_missing_is_named(place: Path) -> None:
+    done = run(place, "doctor", ETHOSU_SDK_FIRMWARE="none")
+    assert (done.returncode, done.stderr.splitlines()[-2]) == (4, "error: there is no folder none")

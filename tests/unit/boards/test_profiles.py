@@ -360,14 +360,24 @@ def changed(old: str, new: str) -> str:
             "has a system configuration RA8P1 already",
         ),
         (changed("[system_configs.our_sram_flash]", '[system_configs."a]\\n[b"]'), 19, "is not a name"),
-        (changed("core_clock = 200e6", "core_clock = inf"), 20, "core_clock must be a number above 0"),
+        (changed("core_clock = 200e6", "core_clock = inf"), 20, "core_clock must be a number from"),
+        (
+            changed("core_clock = 200e6", "core_clock = 5e-324"),
+            20,
+            "core_clock must be a number from 1000 to",
+        ),
+        (
+            changed("Sram_clock_scale = 1.0", "Sram_clock_scale = 5e-324"),
+            23,
+            "must be a number from 0.0001 to 16",
+        ),
         (changed('axi0_port = "Sram"', 'axi0_port = "Dram"'), 21, "axi0_port must be one of: Sram"),
         (changed('axi1_port = "OffChipFlash"', "axi1_port = []"), 22, "axi1_port must be one of"),
         (changed("Sram_clock_scale = 1.0\n", ""), 19, "there is no Sram_clock_scale"),
         (
             changed("Sram_clock_scale = 1.0", "Sram_clock_scale = nan"),
             23,
-            "Sram_clock_scale must be a number above 0",
+            "Sram_clock_scale must be a number from",
         ),
         (
             changed("Sram_read_latency = 4", "Sram_read_latency = 4.5"),

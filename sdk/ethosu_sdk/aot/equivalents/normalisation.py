@@ -1,9 +1,16 @@
 """Rewrites normalisations that a later pass would lose.
 
-Batch normalisation of a convolution's result that others read too, as in residual networks that normalise first:
-torchao 0.18's ``_fuse_conv_bn_`` and ``_fuse_linear_bn_`` fold it into the weights without a look at the other users
-of the convolution, which then read normalised values. A view between the two keeps them apart, and is removed when
-the program is lowered.
+Batch normalisation behind a layer with weights, into which torchao 0.18's ``_fuse_conv_bn_`` and
+``_fuse_linear_bn_`` fold it:
+
+- Others read the layer's result too, as in residual networks that normalise first: they would read normalised values.
+- It follows another batch normalisation, as in dense blocks: once that is folded, the weights count as done, and the
+  second is dropped.
+- The layer is called several times, and what follows is not the same, as in heads that share their convolutions and
+  normalise each level by itself: the later ones are dropped.
+- The layer is a transposed convolution with groups: torchao takes its weights for those of one group, and fails.
+
+A view between the two keeps them apart, and is removed when the program is lowered.
 
 Instance normalisation, which ExecuTorch 1.5.1 leaves on the CPU: a group normalisation with one group per channel.
 """
@@ -16,6 +23,8 @@ from typing import Any
 Function = Callable[..., Any]
 
 _FOLDED_INTO = ("aten.conv1d.", "aten.conv2d.", "aten.conv_transpose", "aten.linear.")
+_BATCH_NORM = "aten.batch_norm.default"
+_GROUPS = 6  # the argument of a transposed convolution
 _USE_INPUT_STATS = 5  # the argument that asks for the mean and variance of the input
 
 
@@ -30,9 +39,31 @@ def is_folded_into(node: Any) -> bool:
     return str(node.target).startswith(_FOLDED_INTO)
 
 
-def _shared(node: Any) -> Function | None:
+def _apart_from(node: Any) -> Function | None:
     source = node.args[0]
-    return _apart if is_folded_into(source) and len(source.users) > 1 else None
+    wrong = _is_normalised(source) or (
+        is_folded_into(source)
+        and (len(source.users) > 1 or _groups_of_transposed(source) > 1 or not _same_at_every_call(source))
+    )
+    return _apart if wrong else None
+
+
+def _is_normalised(node: Any) -> bool:
+    return str(node.target) == _BATCH_NORM
+
+
+def _groups_of_transposed(node: Any) -> int:
+    if not str(node.target).startswith("aten.conv_transpose"):
+        return 1
+    groups: int = node.args[_GROUPS] if len(node.args) > _GROUPS else node.kwargs.get("groups", 1)
+    return groups
+
+
+def _same_at_every_call(layer: Any) -> bool:
+    """Whether each layer with the weights of `layer` has one reader, and all are normalised alike."""
+    readers = [list(call.users) for call in layer.args[1].users]
+    following = {tuple(row[0].args[1:]) if _is_normalised(row[0]) else None for row in readers if row}
+    return len(following) == 1 and all(len(row) == 1 for row in readers)
 
 
 def _by_group(
@@ -57,6 +88,6 @@ def _of_input(node: Any) -> Function | None:
 
 
 CHOICES: dict[str, Callable[[Any], Function | None]] = {
-    "aten.batch_norm.default": _shared,
+    _BATCH_NORM: _apart_from,
     "aten.instance_norm.default": _of_input,
 }

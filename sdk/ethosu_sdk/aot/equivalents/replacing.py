@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ethosu_sdk.aot.equivalents import convolutions, integers, normalisation, ordering, pooling
+from ethosu_sdk.aot.equivalents import convolutions, integers, normalisation, ordering, padding, pooling
 from ethosu_sdk.aot.graph.fx import take_place
 from ethosu_sdk.targets import Target
 
@@ -16,6 +16,7 @@ _CHOICES: dict[str, Callable[[Any], Function | None]] = {
     **integers.CHOICES,
     **normalisation.CHOICES,
     **ordering.CHOICES,
+    **padding.CHOICES,
     **pooling.CHOICES,
 }
 _ON_U85 = ("aten.conv3d.", "aten.floor_divide.", "aten.div.")

@@ -7,6 +7,7 @@ from typing import Any
 from ethosu_sdk.aot.graph.fx import operator_name
 
 _TRANSPARENT = ("IDENTITY", "RESCALE", "RESHAPE")
+_MOVED = ("IDENTITY", "RESHAPE", "TRANSPOSE")
 
 
 def operator(node: Any) -> str | None:
@@ -20,6 +21,16 @@ def origin(node: Any) -> Any:
     while operator(node) in _TRANSPARENT:
         node = node.args[0]
     return node
+
+
+def first_transpose(node: Any) -> Any | None:
+    """The first TRANSPOSE of those through which values alone come from `node` to its one reader; None when there is
+    none."""
+    found = None
+    while operator(node) in _MOVED and len(node.users) == 1:
+        found = node if operator(node) == "TRANSPOSE" else found
+        node = node.args[0]
+    return found
 
 
 def bring_forward(activation: Any, first: Any) -> None:

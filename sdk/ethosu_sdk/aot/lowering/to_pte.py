@@ -140,6 +140,7 @@ def to_executorch(edge: Any) -> Any:
         *(part for program in programs for part in initialising_passes(program)),
     ]
     config = ExecutorchBackendConfig(
+        emit_mutable_buffer_names=True,
         extract_delegate_segments=False,
         passes=added,
         memory_planning_pass=MemoryPlanningPass(share_mutable_buffers=len(programs) > 1),

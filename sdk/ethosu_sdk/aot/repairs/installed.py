@@ -24,6 +24,7 @@ from ethosu_sdk.aot.repairs import (
     passes,
     quantised_divisions,
     unscaled_negations,
+    widened_convolutions,
 )
 
 
@@ -69,11 +70,17 @@ def repaired(spec: Any = None) -> Iterator[None]:
             ),
             *([passes.of_tosa("KeepTablesPass", lost_lookup_tables.repair_reused)] if small else []),
             passes.of_tosa("SeparateShapesPass", mixed_up_shapes.repair),
+            passes.of_tosa("HoistBatchesPass", lost_batches.hoist),
             lost_batches.joining_pass(),
         ],
     )
     try:
-        with merged_duplicates.repaired(), quantised_divisions.repaired(), mistyped_results.repaired():
+        with (
+            merged_duplicates.repaired(),
+            quantised_divisions.repaired(),
+            mistyped_results.repaired(),
+            widened_convolutions.repaired(),
+        ):
             yield
     finally:
         registered.clear()

@@ -18,11 +18,10 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
-from ethosu_sdk.aot.graph.tosa_nodes import bring_forward, operator
+from ethosu_sdk.aot.graph.tosa_nodes import bring_forward, first_transpose, operator
 
 # Targets without banks for tables: reservedEndBanks in Vela's ethos_u55.cpp.
 TARGETS = ("ethos-u55-32", "ethos-u55-64")
-_MOVED = ("IDENTITY", "RESHAPE", "TRANSPOSE")
 _FORGOTTEN = ("MATMUL", "TRANSPOSE")
 
 
@@ -35,19 +34,10 @@ def repair_transposed(graph: Any) -> bool:
     import torch
 
     narrow = [table for table in _tables(graph) if table.args[0].meta["val"].dtype == torch.int8]
-    found = [(table, moved) for table in narrow if (moved := _transposed(table.args[0])) is not None]
+    found = [(table, moved) for table in narrow if (moved := first_transpose(table.args[0])) is not None]
     for table, moved in found:
         bring_forward(table, moved)
     return bool(found)
-
-
-def _transposed(node: Any) -> Any | None:
-    """The first TRANSPOSE of those through which values alone come to `node`; None when there is none."""
-    found = None
-    while operator(node) in _MOVED and len(node.users) == 1:
-        found = node if operator(node) == "TRANSPOSE" else found
-        node = node.args[0]
-    return found
 
 
 def repair_reused(graph: Any) -> bool:

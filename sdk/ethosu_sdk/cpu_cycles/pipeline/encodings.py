@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 _WIDE = 0b11101  # the five highest bits of the first halfword of a 32-bit instruction: this or more
 _MOST = 1 << 16  # instructions at a time: what a marker can number
 _NOP = "[0x00 0xbf]"
-_LINE = re.compile(r"^\s*(?P<text>\S.*?)\s*@ encoding: \[(?P<bytes>[^\]]*)\]")
+_LINE = re.compile(r"^\s*(?P<text>\S.*?)\s*@ encoding: \[(?P<bytes>0x[0-9a-f]{2}(,0x[0-9a-f]{2})*)\]")
 _MARKER_REGISTER = 12
 
 
@@ -41,8 +41,11 @@ def parts(encodings: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
         yield encodings[at : at + _MOST]
 
 
-def texts(encodings: Sequence[bytes], disassembly: str) -> list[str]:
-    """The text of each of `encodings`, in LLVM's syntax; empty where LLVM knows no such instruction."""
+def texts(encodings: Sequence[bytes], disassembly: str) -> list[str] | None:
+    """The text of each of `encodings`, in LLVM's syntax; empty where LLVM knows no such instruction.
+
+    None for a disassembly that lacks one of the markers.
+    """
     found = [""] * len(encodings)
     number, is_behind = 0, False  # the instruction whose lines these are; whether a filler was seen
     for line in disassembly.splitlines():
@@ -56,7 +59,7 @@ def texts(encodings: Sequence[bytes], disassembly: str) -> list[str]:
             found[number] = re.sub(r"\s+", " ", match["text"])
         else:
             is_behind = is_behind or encoding == b"\x00\xbf"
-    return found
+    return found if number == len(encodings) else None
 
 
 def _bracketed(encoding: bytes) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 import subprocess
@@ -10,18 +9,22 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated
+
+import msgspec
 
 from ethosu_sdk import proc, tools
 from ethosu_sdk.cpu_cycles.pipeline import encodings as thumb
 from ethosu_sdk.cpu_cycles.pipeline.cores import Core
 from ethosu_sdk.errors import ToolError
-from ethosu_sdk.files import writing
+from ethosu_sdk.files import hashing, writing
 
 _TRIPLE = "thumbv8.1m.main-none-eabi"
 _TIMEOUT_S = 300.0
 _KNOWN = "nop"
 _DISASSEMBLER, _ANALYSER = "llvm-mc-19", "llvm-mca-19"
+_LONGEST_CYCLES = 100  # LLVM's longest on these cores are the 30 of VDIV.F64
+_MOST_UNITS = 8
 _MEMORY = re.compile(r"\[(?!pc)[a-z]|^(push|pop|ldm|stm|vpush|vpop|vldm|vstm)")
 _GATHER = re.compile(r"v(ld|st)r.*\[.*q\d")
 _VECTOR = re.compile(r"\bq\d|^v")
@@ -39,6 +42,10 @@ _KINDS: Mapping[str, re.Pattern[str]] = {
 }
 
 
+Cycles = Annotated[int, msgspec.Meta(ge=0, le=_LONGEST_CYCLES)]
+Unit = tuple[str, Annotated[int, msgspec.Meta(ge=1, le=_MOST_UNITS)], Cycles]
+
+
 @dataclass(frozen=True)
 class Instruction:
     """An instruction and its figures, in cycles.
@@ -50,9 +57,9 @@ class Instruction:
     text: str
     size: int
     kind: str
-    latency: int
-    units: tuple[tuple[str, int, int], ...] = ()
-    occupies: int = 0
+    latency: Cycles
+    units: tuple[Unit, ...] = ()
+    occupies: Cycles = 0
     is_single: bool = False
 
     @property
@@ -65,30 +72,53 @@ _UNKNOWN = Instruction("", 2, "", 1, is_single=True)
 
 
 def version() -> str:
-    """The version of LLVM. ToolError when it is missing or too old."""
-    return f"{tools.require(_ANALYSER).version} {tools.require(_DISASSEMBLER).version}"
+    """Versions and digests of LLVM's two programs. ToolError when one is missing or too old."""
+    found = [tools.require(name) for name in (_ANALYSER, _DISASSEMBLER)]
+    return " ".join(f"{row.version} {hashing.sha256_file(row.path)}" for row in found if row.path is not None)
 
 
-def figures_of(encodings: Sequence[bytes], core: Core) -> dict[bytes, Instruction]:
-    """The figures of each of `encodings`. ToolError when LLVM is missing or fails."""
+def figures_of(
+    encodings: Sequence[bytes], core: Core, timeout_s: float = _TIMEOUT_S
+) -> dict[bytes, Instruction]:
+    """The figures of each of `encodings`. ToolError when LLVM is missing, fails, or answers with what are none."""
     found: dict[bytes, Instruction] = {}
     for part in thumb.parts(encodings):
-        words = thumb.texts(part, _disassembly(part, core))
-        scheduled = _scheduled([text for text in words if text], core)
+        words = _texts(part, core, timeout_s)
+        scheduled = _scheduled([text for text in words if text], core, timeout_s)
         for encoding, text in zip(part, words, strict=True):
             found[encoding] = _instruction(encoding, text, scheduled.get(text), core) if text else _UNKNOWN
     return found
 
 
-def _disassembly(part: Sequence[bytes], core: Core) -> str:
+def _texts(part: Sequence[bytes], core: Core, timeout_s: float) -> list[str]:
+    """The text of each encoding; empty for one that llvm-mc warned of, because it does not know it."""
     # For an encoding that it does not know, llvm-mc prints a warning, goes on, and ends with exit status 1.
     options = (f"-triple={_TRIPLE}", "--disassemble", "--show-encoding")
-    return _run(_DISASSEMBLER, options, thumb.listing(part), core, may_end_with=(0, 1))
+    said = _run(_DISASSEMBLER, options, thumb.listing(part), core, timeout_s, may_end_with=(0, 1))
+    words = thumb.texts(part, said.printed)
+    if words is None or sum(not text for text in words) > said.warnings.count("warning: "):
+        raise _unusable(_DISASSEMBLER, "did not print every instruction that it was given")
+    return words
+
+
+def _unusable(program: str, reason: str) -> ToolError:
+    return ToolError(f"{program} {reason}: nothing is priced by it", tools.table()[program].fix)
+
+
+@dataclass(frozen=True)
+class _Said:
+    printed: str
+    warnings: str
 
 
 def _run(
-    program: str, options: Sequence[str], content: str, core: Core, may_end_with: tuple[int, ...] = (0,)
-) -> str:
+    program: str,
+    options: Sequence[str],
+    content: str,
+    core: Core,
+    timeout_s: float,
+    may_end_with: tuple[int, ...] = (0,),
+) -> _Said:
     """What `program` prints for a file with `content`. ToolError when it fails.
 
     Its warnings go elsewhere: they would stand in the middle of lines. An option `-o` is no help, since
@@ -101,36 +131,89 @@ def _run(
         with tempfile.TemporaryFile(dir=folder) as warnings:
             with proc.spawn(argv, cwd=folder, stderr=warnings) as process:
                 try:
-                    printed, _ = process.communicate(timeout=_TIMEOUT_S)
+                    printed, _ = process.communicate(timeout=timeout_s)
                 except subprocess.TimeoutExpired as expired:
-                    raise ToolError(f"{program} did not end within {_TIMEOUT_S:g} s") from expired
+                    raise ToolError(f"{program} did not end within {timeout_s:g} s") from expired
             warnings.seek(0)
             said = warnings.read().decode(errors="replace")
     if process.returncode not in may_end_with:
         raise ToolError(f"{program} failed with exit status {process.returncode}\n{proc.tail(said)}")
-    return printed.decode(errors="replace")
+    return _Said(printed.decode(errors="replace"), said)
+
+
+class _View(msgspec.Struct, rename="pascal"):
+    """A part of llvm-mca's answer. Its names are in Pascal case, but for `mayLoad` and `mayStore`."""
+
+
+class _Figures(_View):
+    latency: Cycles
+
+
+class _InstructionInfo(_View):
+    instruction_list: Annotated[list[_Figures], msgspec.Meta(min_length=1)]
+
+
+class _Usage(_View):
+    instruction_index: int
+    resource_index: Annotated[int, msgspec.Meta(ge=0)]
+    resource_usage: Annotated[float, msgspec.Meta(ge=0, le=_LONGEST_CYCLES)]
+
+
+class _Pressure(_View):
+    resource_pressure_info: list[_Usage]
+
+
+class _Region(_View):
+    name: str
+    instructions: Annotated[list[str], msgspec.Meta(min_length=1)]
+    instruction_info_view: _InstructionInfo
+    resource_pressure_view: _Pressure
+
+
+class _Target(_View):
+    resources: list[str]
+    cpu: str = msgspec.field(name="CPUName")
+
+
+class _Answer(_View):
+    code_regions: list[_Region]
+    target_info: _Target
 
 
 @dataclass(frozen=True)
 class _Scheduled:
     latency: int
-    is_load_or_store: bool
     units: tuple[tuple[str, int, int], ...]
 
 
-def _scheduled(words: Sequence[str], core: Core) -> dict[str, _Scheduled]:
+def _scheduled(words: Sequence[str], core: Core, timeout_s: float) -> dict[str, _Scheduled]:
     """LLVM's figures by text; without instructions that its model lacks."""
     if not words:
         return {}
+    asked = [*words, _KNOWN]  # it fails when it knows none of them
     regions = "\n".join(
         "\n".join((f"# LLVM-MCA-BEGIN {number}", text, *_followers(text), "# LLVM-MCA-END"))
-        for number, text in enumerate([*words, _KNOWN])  # it fails when it knows none of them
+        for number, text in enumerate(asked)
     )
     options = (f"-mtriple={_TRIPLE}", "-iterations=1", "-skip-unsupported-instructions=any", "--json")
-    answer = json.loads(_run(_ANALYSER, options, regions + "\n", core))
-    names = [name.split(".\0")[0].split(".\1")[0] for name in answer["TargetInfo"]["Resources"]]
-    named = [(int(region["Name"]), region) for region in answer["CodeRegions"]]
-    return {words[number]: _figures(region, names) for number, region in named if number < len(words)}
+    said = _run(_ANALYSER, options, regions + "\n", core, timeout_s)
+    try:
+        answer = msgspec.json.decode(said.printed, type=_Answer)
+        names = [name.split(".\0")[0].split(".\1")[0] for name in answer.target_info.resources]
+        found = {int(row.name): _figures(row, names) for row in answer.code_regions}
+        is_whole = all(_is_of(row, asked[int(row.name)]) for row in answer.code_regions)
+    except (ValueError, LookupError) as error:
+        raise _unusable(_ANALYSER, f"did not answer with figures ({error})") from error
+    left_out = said.warnings.count("note: instruction:")  # it says so of each that its model lacks
+    is_whole = is_whole and len(words) in found and len(found) == len(answer.code_regions)
+    if not is_whole or len(asked) - len(found) > left_out or answer.target_info.cpu != core.name:
+        raise _unusable(_ANALYSER, f"did not answer for each instruction on {core.name}")
+    return {words[number]: row for number, row in found.items() if number < len(words)}
+
+
+def _is_of(region: _Region, text: str) -> bool:
+    """Whether `region` is of the instruction `text`. Where that cannot be scheduled, it is of the one behind it."""
+    return " ".join(region.instructions[0].split()) in (text, *_followers(text))
 
 
 def _followers(text: str) -> Iterator[str]:
@@ -145,14 +228,13 @@ def _followers(text: str) -> Iterator[str]:
             yield f"vadd{letter}.i32 q0, q0, q0"
 
 
-def _figures(region: Mapping[str, Any], names: Sequence[str]) -> _Scheduled:
-    row = region["InstructionInfoView"]["InstructionList"][0]
+def _figures(region: _Region, names: Sequence[str]) -> _Scheduled:
     used: dict[str, list[float]] = {}
-    for usage in region["ResourcePressureView"]["ResourcePressureInfo"]:
-        if usage["InstructionIndex"] == 0:
-            used.setdefault(_pool(names[usage["ResourceIndex"]], names), []).append(usage["ResourceUsage"])
+    for usage in region.resource_pressure_view.resource_pressure_info:
+        if usage.instruction_index == 0:
+            used.setdefault(_pool(names[usage.resource_index], names), []).append(usage.resource_usage)
     units = tuple((name, len(cycles), math.ceil(max(cycles))) for name, cycles in used.items())
-    return _Scheduled(row["Latency"], row["mayLoad"] or row["mayStore"], units)
+    return _Scheduled(region.instruction_info_view.instruction_list[0].latency, units)
 
 
 def _pool(name: str, names: Sequence[str]) -> str:

@@ -38,6 +38,9 @@ _RIGHT_SUM, _RIGHT_STATUS = "doctor: the sum is 15", 42  # probe.cpp
 _HEADER_VERSION = re.compile(r"#define FLATBUFFERS_VERSION_(?:MAJOR|MINOR|REVISION) (\d+)")
 _WEIGHTS = (1, -2, 3, 0, 0, 0, 7, -128, 127) * 20
 
+_ADDITION, _ADDITION_TEXT = b"\x22\xef\x44\x08", "vadd.i32 q0, q1, q2"
+_ADDITION_FIGURES = (1, (("M55UnitVecALU", 1, 2),))  # ARMScheduleM55.td
+
 
 def _run(name: str, *arguments: str | Path, cwd: Path) -> str:
     path = str(tools.require(name).path)
@@ -91,6 +94,27 @@ def count_blocks(folder: Path) -> str:
     if not executed:
         raise ToolError("it counted nothing")
     return f"counted the {executed:,} instructions of that firmware"
+
+
+def disassemble(folder: Path) -> str:
+    """Disassemble an instruction of Cortex-M55 with llvm-mc."""
+    (folder / "code").write_text(
+        "[" + " ".join(f"{byte:#04x}" for byte in _ADDITION) + "]\n", encoding="utf-8"
+    )
+    words = ("-triple=thumbv8.1m.main-none-eabi", "-mcpu=cortex-m55", "--disassemble", "code")
+    if _ADDITION_TEXT not in " ".join(_run("llvm-mc-19", *words, cwd=folder).split()):
+        raise ToolError(f"it does not read the code of {_ADDITION_TEXT}")
+    return f"disassembled {_ADDITION_TEXT}"
+
+
+def price(_folder: Path) -> str:
+    """Price that instruction, as `run --cpu-cycles` does."""
+    from ethosu_sdk.cpu_cycles import pipeline
+
+    (row,) = pipeline.figures_of([_ADDITION], pipeline.core_of("cortex-m55"), _TIMEOUT_S).values()
+    if (row.text, row.latency, row.units) != (_ADDITION_TEXT, *_ADDITION_FIGURES):
+        raise ToolError(f"it prices {_ADDITION_TEXT} as {row.latency} cycles and {row.units}")
+    return f"priced {_ADDITION_TEXT} for cortex-m55"
 
 
 def configure(folder: Path) -> str:
@@ -185,6 +209,7 @@ GROUPS: tuple[dict[str, Callable[[Path], str]], ...] = (
         "qemu-system-arm": boot_firmware,
         "block-counts.so": count_blocks,
     },
+    {"llvm-mc-19": disassemble, "llvm-mca-19": price},
     {"cmake": configure, "ninja": build},
     {"ethos-u-vela": decode_weights},
     {"flatc": compile_schema, "executorch": find_runtime},

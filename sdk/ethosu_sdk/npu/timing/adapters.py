@@ -97,15 +97,11 @@ def _table() -> dict[str, dict[str, list[list[int]]]]:
     return tomllib.loads(place.read_text(encoding="utf-8"))
 
 
-def parse(text: str, name: str) -> Adapters:
-    """The adapters in a user's TOML: tables ``axi0`` and ``axi1`` with a value for every register.
+def from_tables(tables: Mapping[str, Any], name: str) -> Adapters:
+    """The adapters in a user's file: tables ``axi0`` and ``axi1`` with a value for every register.
 
     InputError, with `name` of the file, for anything else.
     """
-    try:
-        tables = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{name} is not TOML: {error}") from error
     if sorted(tables) != ["axi0", "axi1"]:
         raise InputError(f"{name} has {', '.join(tables) or 'nothing'}", "it needs two tables: axi0 and axi1")
     first, second = (_adapter(tables[key], f"{key} of {name}") for key in ("axi0", "axi1"))

@@ -25,6 +25,7 @@ _CONSTANTS_REGION, _CACHE_REGION = 0, 2
 _NAMES = ("Sram", "Dram", "OnChipFlash", "OffChipFlash")  # Vela's memories
 _AREAS = ("Axi0", "Axi1")
 # Bounds of what a file may say: far from any system, near enough for arithmetic.
+_LEAST_HZ, _LEAST_SCALE = 1e3, 1e-4  # of less, cycles and times overflow
 _MOST_HZ, _MOST_SCALE, _MOST_CYCLES, _MOST_BYTES = 1e11, 1e3, 1 << 24, 1 << 24
 _MOST_PORTS, _MOST_TRANSACTIONS, _MOST_CACHE_BYTES = 64, 1 << 16, 1 << 40
 
@@ -139,7 +140,7 @@ def _system(ini: VelaIni, npu: str, system_config: str, memory_mode: str) -> Sys
     return SystemConfig(
         name=system_config,
         memory_mode=memory_mode,
-        clock_hz=system.number("core_clock", _MOST_HZ),
+        clock_hz=system.number("core_clock", _LEAST_HZ, _MOST_HZ),
         constants=area("const"),
         arena=area("arena"),
         cache=area("cache"),
@@ -161,7 +162,7 @@ def _memory(system: Section, interface: int, beat_bytes: int) -> Memory:
         name=name,
         interface=interface,
         ports=ports,
-        bytes_per_cycle=system.number(f"{name}_clock_scale", _MOST_SCALE) * beat_bytes * ports,
+        bytes_per_cycle=system.number(f"{name}_clock_scale", _LEAST_SCALE, _MOST_SCALE) * beat_bytes * ports,
         read_latency_cycles=value("read_latency", 0, 0, _MOST_CYCLES),
         write_latency_cycles=value("write_latency", 0, 0, _MOST_CYCLES),
         burst_bytes=value("burst_length", 1, 1, _MOST_BYTES),

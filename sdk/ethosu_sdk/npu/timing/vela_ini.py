@@ -36,15 +36,15 @@ class Section:
             raise self._wrong(key, value, f"one of: {', '.join(known)}")
         return value
 
-    def number(self, key: str, largest: float) -> float:
-        """The number of `key`, above 0."""
+    def number(self, key: str, least: float, largest: float) -> float:
+        """The number of `key`."""
         value = self._value(key)
         try:
             found = float(value)
         except ValueError:
             found = math.nan
-        if not 0 < found <= largest:  # a NaN is neither
-            raise self._wrong(key, value, f"a number above 0, at most {largest:g}")
+        if not least <= found <= largest:  # a NaN is neither
+            raise self._wrong(key, value, f"a number from {least:g} to {largest:g}")
         return found
 
     def whole(self, key: str, default: int, least: int, largest: int) -> int:

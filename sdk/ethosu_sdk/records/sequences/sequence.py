@@ -55,6 +55,7 @@ class Sequence(Part):
     events: tuple[str, ...] | None = None
     tolerance: StepTolerance | None = None
     first_beyond: int | None = None
+    asked: int | None = None
     steps: tuple[Step, ...]
 
 

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <new>
 #include <vector>
 
@@ -23,8 +24,9 @@ class PlannedMemory {
 
   void allocate(const std::vector<std::size_t>& sizes) {
     for (const std::size_t size : sizes) {
-      auto* data = static_cast<std::uint8_t*>(
-          ::operator new (size == 0 ? kAlignment : size, std::align_val_t{kAlignment}));
+      const std::size_t taken = size == 0 ? kAlignment : size;
+      auto* data = static_cast<std::uint8_t*>(::operator new (taken, std::align_val_t{kAlignment}));
+      std::memset(data, 0, taken);  // as on the board
       spans_.push_back({data, size});
     }
   }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, cast
@@ -14,6 +14,7 @@ from ethosu_sdk import tools
 from ethosu_sdk.errors import InputError, UsageError
 from ethosu_sdk.npu import deadline
 from ethosu_sdk.npu.device import Device, NpuConfig
+from ethosu_sdk.npu.reach import Reach
 from ethosu_sdk.npu.timing import system_config
 from ethosu_sdk.npu.timing.system_config import SystemConfig
 from ethosu_sdk.simulators.base import (
@@ -54,12 +55,17 @@ _NO_SUCH_BOARD = "; Corstone-300 with an Ethos-U85 in it, which exists in this s
 DeviceFactory = Callable[[Target, NpuMemory], NpuDevice]
 
 
-def open_npu_model(target: Target, memory: NpuMemory, system: SystemConfig | None = None) -> NpuDevice:
+def open_npu_model(
+    target: Target,
+    memory: NpuMemory,
+    system: SystemConfig | None = None,
+    streams: Mapping[bytes, Reach] | None = None,
+) -> NpuDevice:
     """The SDK's NPU model as a device that sees `memory`; its cycles are for `system`, by default the target's if
-    vela.ini has that."""
+    vela.ini has that. Jobs of `streams` reach what these may."""
     if system is None and not target.vela_config:
         system = system_config.known(target.npu, target.system_config, target.memory_mode)
-    return Device(NpuConfig.for_target(target.npu, target.macs), memory, system)
+    return Device(NpuConfig.for_target(target.npu, target.macs), memory, system, streams)
 
 
 class QemuSimulator:

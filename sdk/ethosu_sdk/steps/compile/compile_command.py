@@ -62,11 +62,11 @@ def compile_model(
         if reuse and spec.kind != "python" and _is_current(pte, key, options):
             reporter.note(f"{escape(pte.name)} is up to date")
             record = read(locations.compile_record(pte))
-            bundle.keep(folder, "compile", _files(pte, record))
+            bundle.keep(folder, "compile", files(pte, record))
         else:
-            with bundle.published(folder, "compile") as add:
+            with bundle.published(folder, "compile", _earlier(pte)) as add:
                 record = _compile(model, options, target, folder, key, reporter, compiler)
-                add(*_files(pte, record))
+                add(*files(pte, record))
             if reuse:
                 for line in compile_rows.cpu_lines(kinds.COMPILE.convert(record)):
                     reporter.note(escape(line))
@@ -91,16 +91,25 @@ def target_of(options: CompileOptions) -> AnyTarget:
     return aot.resolve_target(options.target, options.system_config, options.memory_mode, options)
 
 
-def _files(pte: Path, record: Record) -> list[str]:
+def files(pte: Path, record: Record) -> list[str]:
     """What a compilation leaves in its folder."""
-    others = record.get("other_methods", ())
+    others, steps = record.get("other_methods", ()), record.get("sequence", {})
     delegates = (row for part in (record, *others) for row in part["delegates"])
     return [
         locations.compile_record(pte).name,
         *record["files"].values(),
         *(row["io"] for row in others),
+        *([steps["file"]] if "file" in steps else []),
         *(name for row in delegates for name in row["files"].values()),
     ]
+
+
+def _earlier(pte: Path) -> list[str]:
+    """What an earlier compilation of the model left."""
+    try:
+        return files(pte, read(locations.compile_record(pte)))
+    except SdkError:
+        return [pte.name, locations.compile_record(pte).name]
 
 
 def _check_delegation(record: Compilation, *, recorded: bool) -> None:

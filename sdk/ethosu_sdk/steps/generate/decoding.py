@@ -11,8 +11,6 @@ import numpy as np
 from ethosu_sdk import npz, pte
 from ethosu_sdk.errors import InputError, UsageError
 from ethosu_sdk.plain_text import counted
-from ethosu_sdk.records.compile import Compilation
-from ethosu_sdk.results import locations, reading
 
 _WHOLE = ("int32", "int64")
 _NEEDED = (
@@ -82,13 +80,10 @@ def of(path: Path, program: pte.Pte, context: int | None) -> Decoder:
         raise InputError(f"{path.name} takes {found}: it is no decoder that can go on with tokens", _NEEDED)
     if not outputs or outputs[0][0] != "float32" or not outputs[0][1]:
         raise InputError(f"{path.name} has no logits as its first output", _NEEDED)
-    return Decoder(inputs, outputs[0][1][-1], context or _positions(path, program))
+    return Decoder(inputs, outputs[0][1][-1], context or _positions(plan))
 
 
-def _positions(path: Path, program: pte.Pte) -> int | None:
+def _positions(plan: pte.ExecutionPlan) -> int | None:
     """The positions of the caches, the third axis of every buffer of four; None where nothing says it."""
-    record = locations.compile_record(path)
-    compiled = reading.of_program(record, program.sha256) if record.is_file() else None
-    state = (compiled.state or ()) if isinstance(compiled, Compilation) else ()
-    found = {row.shape[2] for row in state if len(row.shape) == 4}
+    found = {row.sizes[2] for row in plan.state_tensors() if len(row.sizes) == 4}
     return found.pop() if len(found) == 1 else None

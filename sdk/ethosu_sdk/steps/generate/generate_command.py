@@ -67,7 +67,21 @@ def generate(
     A Ctrl-C ends it: the record then has the tokens that were there, and KeyboardInterrupt goes on. Raises UsageError
     for prompts that do not fit, InputError for programs that are no decoders.
     """
-    asked = _asked(options)
+    _check(options)
+    with tokenizing.opened(options.tokenizer) as tokenizer:
+        asked = _asked(options, tokenizer)
+        return _generate(asked, model, compile_options, run_options, options, out_dir, reporter)
+
+
+def _generate(
+    asked: _Asked,
+    model: str,
+    compile_options: CompileOptions,
+    run_options: RunOptions,
+    options: GenerateOptions,
+    out_dir: Path | None,
+    reporter: Reporter,
+) -> Record:
     path = (
         locations.require_pte(Path(model))
         if model.endswith(".pte")
@@ -84,6 +98,7 @@ def generate(
     (folder / kinds.GENERATE.file).unlink(
         missing_ok=True
     )  # a run that fails leaves no record of an earlier one
+    perplexity.remove(folder)
     measured: Perplexity | None = None
     ran: Record | None = None
     try:
@@ -95,6 +110,8 @@ def generate(
         reporter.stream("\n")
         if not heard.tokens and not heard.steps:
             raise
+        if ran is None:
+            run_command.keep_interrupted(folder)
         _finish(
             path,
             program,
@@ -113,7 +130,7 @@ def generate(
     return _finish(path, program, folder, facts, start, reporter)
 
 
-def _asked(options: GenerateOptions) -> _Asked:
+def _check(options: GenerateOptions) -> None:
     if (options.prompt is None) == (options.tokens is None):
         raise UsageError(
             "give either --prompt or --tokens", "--tokens 1,5,7, or --prompt TEXT --tokenizer FILE"
@@ -124,7 +141,9 @@ def _asked(options: GenerateOptions) -> _Asked:
         )
     if options.top_k is not None and not options.temperature:
         raise UsageError("--top-k needs --temperature: without it, the most probable token is taken")
-    tokenizer = None if options.tokenizer is None else tokenizing.load(options.tokenizer)
+
+
+def _asked(options: GenerateOptions, tokenizer: Tokenizer | None) -> _Asked:
     if options.prompt is not None and tokenizer is not None:
         prompt = tokenizer.encode(options.prompt)
     else:
@@ -191,6 +210,7 @@ def _facts(
         prompt=asked.prompt,
         tokens=tokens,
         eos=asked.eos,
+        tokenizer=None if tokenizer is None else tokenizer.sha256,
         text=None if tokenizer is None else (tokenizer.decode(asked.prompt), tokenizer.decode(tokens)),
         context=decoder.context,
         steps=heard.steps,

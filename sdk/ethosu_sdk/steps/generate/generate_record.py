@@ -32,12 +32,13 @@ _NO_RUN = "the run was interrupted"
 @dataclass(frozen=True)
 class GenerateFacts:
     """What was generated: tokens, their text with that of the prompt, the steps, why it ended, and the run (None: it
-    was interrupted)."""
+    was interrupted). `tokenizer` is the SHA-256 of what was read of its file."""
 
     options: GenerateOptions
     prompt: tuple[int, ...]
     tokens: tuple[int, ...]
     eos: int | None
+    tokenizer: str | None
     text: tuple[str, str] | None
     context: int | None
     steps: int
@@ -51,7 +52,7 @@ def make(path: Path, program: pte.Pte, facts: GenerateFacts, wall_time_s: float)
     run, options = facts.run, facts.options
     inputs = program_files.entries(path, program)
     if options.tokenizer is not None:
-        inputs.append(provenance.file_entry("tokenizer", options.tokenizer))
+        inputs.append(provenance.file_entry("tokenizer", options.tokenizer, facts.tokenizer))
     if options.perplexity is not None:
         inputs.append(provenance.file_entry("text", options.perplexity))
     timing = None if run is None else _timing(run, facts)

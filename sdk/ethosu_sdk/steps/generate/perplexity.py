@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,9 +14,10 @@ import numpy.typing as npt
 from ethosu_sdk import npz
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.errors import InputError, UsageError
-from ethosu_sdk.files import opening, writing
+from ethosu_sdk.files import locks, opening, writing
 from ethosu_sdk.plain_text import counted
 from ethosu_sdk.records.sequences.generate import Perplexity
+from ethosu_sdk.results import bundle
 from ethosu_sdk.steps.compile.options import CompileOptions
 from ethosu_sdk.steps.generate import tokenizing
 from ethosu_sdk.steps.generate.decoding import Decoder
@@ -59,10 +61,7 @@ def measure(
             f"a context of {counted(window, 'token')} predicts no token",
             f"give --context of at least {_LEAST_WINDOW}",
         )
-    where = writing.make_directory(folder / FOLDER)
-    decoder.write_inputs(where / _INPUTS_NAME, text, [number % window for number in range(len(text))])
-    asked = replace(options, inputs=where / _INPUTS_NAME)
-    done = run_command.run(str(path), CompileOptions(), asked, where, Reporter(quiet=True).for_step())
+    done = _run(path, decoder, text, window, options, folder)
     logits = np.asarray(npz.read_npz(done.folder / run_command.OUTPUTS_NAME)["output0"], np.float64)
     losses = _losses(logits.reshape(len(text), -1), text, window)
     mean = float(np.mean(losses))
@@ -75,6 +74,30 @@ def measure(
         mean_nll=mean,
         perplexity=math.exp(mean),
     )
+
+
+def _run(
+    path: Path, decoder: Decoder, text: Sequence[int], window: int, options: RunOptions, folder: Path
+) -> run_command.RunResult:
+    where = writing.make_directory(folder / FOLDER)
+    try:
+        inputs = where / _INPUTS_NAME
+        decoder.write_inputs(inputs, text, [number % window for number in range(len(text))])
+        asked = replace(options, inputs=inputs)
+        done = run_command.run(str(path), CompileOptions(), asked, where, Reporter(quiet=True).for_step())
+        with locks.locked(where), bundle.published(where, "generate") as add:
+            add(_INPUTS_NAME)
+    except BaseException:
+        remove(folder)
+        raise
+    return done
+
+
+def remove(folder: Path) -> None:
+    """Remove what was measured earlier in `folder`."""
+    where = folder / FOLDER
+    if (where / _INPUTS_NAME).is_file() and not where.is_symlink():
+        shutil.rmtree(where)
 
 
 def _losses(logits: npt.NDArray[np.float64], text: Sequence[int], window: int) -> list[float]:

@@ -51,7 +51,7 @@ from ethosu_sdk.steps.run.pieces import Cut
 from ethosu_sdk.steps.run.repeats import Repeated
 from ethosu_sdk.steps.run.resident import Loaded
 from ethosu_sdk.steps.run.sequences.stepping_facts import StepFacts
-from ethosu_sdk.steps.shared import board, moved
+from ethosu_sdk.steps.shared import board, delegates, moved
 from ethosu_sdk.steps.shared.board import Choice
 
 _DONE = "{} reported done, every record complete, CRCs, seal, model SHA-256 match"
@@ -89,12 +89,15 @@ def execute(job: RunJob, reporter: Reporter) -> Execution:
     """Build the firmware for `job` and run all of its inferences in one boot; results go to the job's folder."""
     if job.options.split and job.samples.count > 1:
         raise UsageError("--split takes one set of inputs", "give one set of inputs")
+    cut = pieces.cut(job.plan) if job.options.split else Cut()
     simulator_options = SimulatorOptions(
-        fast=job.options.fast, simulated_limit_s=job.options.simulated_limit_s, memories=job.memories
+        fast=job.options.fast,
+        simulated_limit_s=job.options.simulated_limit_s,
+        memories=job.memories,
+        streams=delegates.streams([job.plan], cut.streams),
     )
     simulator = simulators.create(job.choice.simulator, job.npu, simulator_options, job.choice.board)
     version = simulator.version()  # a missing simulator is reported before anything is built
-    cut = pieces.cut(job.plan) if job.options.split else Cut()
     groups = simulators.event_groups(job.npu, job.events)
     expected = expected_of(job, groups, cut, simulator.figures)
     no_cpu_cycles = cpu_time.no_counts(simulator, wanted=job.options.cpu_cycles)
@@ -103,6 +106,7 @@ def execute(job: RunJob, reporter: Reporter) -> Execution:
     with reporter.stage(f"running {counted(expected.plan.inferences, 'inference')} on {simulator.name}"):
         result = simulator.run(_request(boot))
     log = uart.parse(result.uart)
+    witness.check_failures(log, result.npu_jobs)
     reported = evidence.gather(log, expected, result.exit_code)
     kept = job.kept
     seen = kept_state.gather(
@@ -290,6 +294,7 @@ def _steps(boot: Boot, reported: Evidence, seen: StateSeen) -> list[StepFacts]:
                 seen.crcs[first + plan.repeats - 1] if seen.crcs else (),
                 None if samples is None else sum(row.cycles for row in samples),
                 {event: value for event, (value, overflowed) in _totals(counted).items() if not overflowed},
+                reported.crcs[step],
             )
         )
     return found

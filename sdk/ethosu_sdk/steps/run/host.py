@@ -234,11 +234,12 @@ def _steps(job: RunJob, results: _Results, model: Any, each: int) -> list[StepFa
     for step, choices in enumerate(results.choices):
         calls = model.calls[starts[step * each] : starts[step * each + 1]]
         crcs = tuple(f"{zlib.crc32(data):08x}" for data in results.states[step]) if results.states else ()
+        outputs = inputs.crcs(results.outputs[step], job.plan.output_tensors())
         if job.target is None:
-            found.append(StepFacts(choices, crcs))
+            found.append(StepFacts(choices, crcs, output_crcs=outputs))
             continue
         counters = event_totals(job.target.npu, job.events, calls)
-        found.append(StepFacts(choices, crcs, sum(row.total_cycles for row in calls), counters))
+        found.append(StepFacts(choices, crcs, sum(row.total_cycles for row in calls), counters, outputs))
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -126,6 +126,12 @@ def _random(index: int, tensor: pte.Tensor) -> Array:
 def physical_bytes(array: Array, tensor: pte.Tensor) -> bytes:
     """The bytes of `array` as the program keeps them: axes in the tensor's dim_order, outermost first."""
     return np.ascontiguousarray(array.transpose(tensor.dim_order)).tobytes()
+
+
+def crcs(arrays: Iterable[Array], tensors: Sequence[pte.Tensor]) -> tuple[str, ...]:
+    """The CRC-32 of the bytes of each array as the program keeps them: what the firmware says of an output."""
+    pairs = zip(arrays, tensors, strict=True)
+    return tuple(f"{zlib.crc32(physical_bytes(array, tensor)):08x}" for array, tensor in pairs)
 
 
 def as_kept(samples: Samples, plan: pte.ExecutionPlan) -> Steps:

@@ -6,7 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from ethosu_sdk.errors import UsageError
-from ethosu_sdk.files import opening
+from ethosu_sdk.files import toml_source
+from ethosu_sdk.files.toml_source import Kind
 from ethosu_sdk.npu.timing import adapters
 from ethosu_sdk.npu.timing.system_config import Memory, SystemConfig
 from ethosu_sdk.records import Record
@@ -15,7 +16,7 @@ from ethosu_sdk.steps.run.options import EXECUTORCH, VELA_TIMING
 from ethosu_sdk.steps.shared.systems import Priced
 from ethosu_sdk.targets import Target, suggestion
 
-_LARGEST_BYTES = 1 << 16
+_KIND = Kind("timing adapters", most_bytes=1 << 16, most_lines=1000)
 
 
 def choose(target: Target | None, priced: Priced | None, choice: str) -> SystemConfig | None:
@@ -32,7 +33,8 @@ def choose(target: Target | None, priced: Priced | None, choice: str) -> SystemC
     if choice == EXECUTORCH:
         found = adapters.of_executorch(target.system_config, target.memory_mode)
     elif choice.endswith(".toml"):
-        found = adapters.parse(opening.text(Path(choice), _LARGEST_BYTES), choice)
+        _, tables = toml_source.read(Path(choice), _KIND)
+        found = adapters.from_tables(tables, choice)
     else:
         names = (VELA_TIMING, EXECUTORCH)
         hint = suggestion(choice, names)

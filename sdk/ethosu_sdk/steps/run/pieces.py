@@ -36,6 +36,11 @@ class Cut:
         return [StreamPiece(index, piece.stream) for index, row in self.pieces.items() for piece in row]
 
     @property
+    def streams(self) -> dict[int, list[bytes]]:
+        """The command streams of the pieces of each delegate."""
+        return {index: [piece.stream for piece in row] for index, row in self.pieces.items()}
+
+    @property
     def counts(self) -> dict[int, int]:
         """How many pieces a delegate call runs, by the number of its instruction."""
         return {instruction: len(self.pieces[index]) for instruction, index in self.delegates.items()}

@@ -18,6 +18,7 @@ from ethosu_sdk import npz, pte
 from ethosu_sdk.errors import SdkError
 from ethosu_sdk.evidence.verdict import Check
 from ethosu_sdk.files import hashing
+from ethosu_sdk.plain_text import counted
 from ethosu_sdk.records import Record
 from ethosu_sdk.results import bundle, locations, reading as results
 from ethosu_sdk.steps.run.inputs import Samples
@@ -54,19 +55,20 @@ def compare(
     try:
         content, reason = _read(stored, samples, is_fed=fed is not None)
         if fed is not None and not reason:
-            outputs, content, reason = _steps_of_both(stored, outputs, content, first)
+            content, reason = _steps_of_run(stored, outputs, content, first)
         reason = reason or _other_types(stored, content, outputs)
     except SdkError as error:
         content, reason = {}, error.message
     if reason:
         return Reference(unavailable=({"path": "/reference", "reason": reason},))
+    compared = {} if fed is None else {"steps": len(outputs[0])}
     rows, gaps = [], []
     for index, array in enumerate(outputs):
         row, missing = _distance(index, content[f"output{index}"], array)
         rows.append(row)
         gaps += missing
     checks = _same_as_compiled(path, program, plan, outputs) if fed is None else ()
-    return Reference({"file": stored.name, "outputs": rows}, tuple(gaps), checks)
+    return Reference({"file": stored.name, **compared, "outputs": rows}, tuple(gaps), checks)
 
 
 def _read(path: Path, samples: Samples, *, is_fed: bool) -> tuple[dict[str, Array], str]:
@@ -87,14 +89,18 @@ def _read(path: Path, samples: Samples, *, is_fed: bool) -> tuple[dict[str, Arra
     return {name: row for name, row in content.items() if name.startswith("output")}, ""
 
 
-def _steps_of_both(
+def _steps_of_run(
     path: Path, outputs: Sequence[Array], content: dict[str, Array], first: int
-) -> tuple[list[Array], dict[str, Array], str]:
-    """The steps that both have, where the first of the run is number `first`; the reason when there are none."""
-    content = {name: row[first:] for name, row in content.items()}
-    count = min(map(len, (*content.values(), *outputs)), default=0)
-    reason = "" if count else f"{path.name} has no step {first}"
-    return [row[:count] for row in outputs], {name: row[:count] for name, row in content.items()}, reason
+) -> tuple[dict[str, Array], str]:
+    """Those steps of the file that are the run's, of which the first has the number `first`; the reason when the file
+    does not have all of them."""
+    last = first + min(map(len, outputs), default=0)
+    there = min(map(len, content.values()), default=0)
+    if there < last:
+        return content, (
+            f"{path.name} has {there} steps, the run {last}: a reference that is shorter says nothing of the others"
+        )
+    return {name: row[first:last] for name, row in content.items()}, ""
 
 
 def _other_types(path: Path, content: dict[str, Array], outputs: Sequence[Array]) -> str:
@@ -176,13 +182,13 @@ def exact(plan: pte.ExecutionPlan) -> bool:
 
 
 def lines(record: Record) -> list[tuple[str, str]]:
-    """For each output its name and its distance in words; nothing without a reference."""
+    """For each output its name and its distance in words; of a sequence without a reference, why there is none."""
     if "reference" not in record:
-        return []
-    return [
-        (f"output{row['index']}", _words(row, record["reference"]["file"]))
-        for row in record["reference"]["outputs"]
-    ]
+        found = [row["reason"] for row in record["unavailable"] if row["path"] == "/reference"]
+        return [("outputs", f"not compared with PyTorch: {row}") for row in found if "sequence" in record]
+    part = record["reference"]
+    steps = f"{part['steps']} of {counted(record['inferences'], 'step')}: " if "steps" in part else ""
+    return [(f"output{row['index']}", steps + _words(row, part["file"])) for row in part["outputs"]]
 
 
 def _words(row: Record, file: str) -> str:

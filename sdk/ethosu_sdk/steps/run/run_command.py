@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -37,15 +39,26 @@ from ethosu_sdk.steps.run.run_record import Verdict
 from ethosu_sdk.steps.run.runners import Runner
 from ethosu_sdk.steps.run.sequences import declared, judging, kept_state
 from ethosu_sdk.steps.run.sequences.judging import Array, StepsVerdict
-from ethosu_sdk.steps.shared import compiled_core, hazards, memory_advice, systems, time_line
+from ethosu_sdk.steps.shared import (
+    compiled_core,
+    delegates,
+    hazards,
+    kernel_calls,
+    memory_advice,
+    systems,
+    time_line,
+)
 from ethosu_sdk.steps.shared.board import Choice
 from ethosu_sdk.steps.shared.systems import Priced
 from ethosu_sdk.steps.shared.time_line import CpuClock
 from ethosu_sdk.targets import Target, suggestion
 
 OUTPUTS_NAME = "outputs.npz"
+CALLS = "calls"
+_CALL_RESULTS = (kinds.RUN.file, OUTPUTS_NAME)
+_CALL_FOLDER = re.compile(r"\d+-.*")
 _RESULTS = (
-    *(kinds.RUN.file, OUTPUTS_NAME, UART_NAME),
+    *(kinds.SCRIPT.file, kinds.RUN.file, OUTPUTS_NAME, UART_NAME),
     *(second_opinion.OUTPUTS_NAME, second_opinion.UART_NAME),
 )
 
@@ -79,20 +92,45 @@ def run(
     if clock.was_asked_for(compile_options.system):
         options = replace(options, cpu_cycles=True)
     folder = locations.for_pte(path, program.target(), out_dir)
-    with locks.locked(folder), bundle.published(folder, "run") as add:
-        # A result of an earlier run must not be taken for this one's, should this one fail.
-        for name in _RESULTS:
-            (folder / name).unlink(missing_ok=True)
-        with memory_advice.added(path, compiled_here=not model.endswith(".pte")):
-            start = time.monotonic()
-            runner, job = resolve(path, program, folder, options, (priced, clock), reporter)
-            execution = runner.execute(job, reporter)
-            record = write(job, execution, judge(job, execution), start, reporter)
-        add(*_RESULTS, *(execution.built or earlier_build(folder)))
+    if options.save_state is not None:
+        kept_state.check_place(options.save_state)
+        kept_state.check_is_no_result(options.save_state, folder, (*_RESULTS, bundle.MANIFEST_NAME))
+    with contextlib.ExitStack() as stack:
+        with locks.locked(folder), bundle.published(folder, "run") as add:
+            remove_results(folder)
+            with memory_advice.added(path, compiled_here=not model.endswith(".pte")):
+                start = time.monotonic()
+                runner, job = resolve(path, program, folder, options, (priced, clock), reporter)
+                execution = runner.execute(job, reporter)
+                saving = kept_state.saving(
+                    job.kept, options.save_state, program, execution.state, len(execution.steps)
+                )
+                publish_state = stack.enter_context(saving)
+                record = write(job, execution, judge(job, execution), start, reporter)
+            add(*_RESULTS, *(execution.built or earlier_build(folder)))
+        publish_state()  # last of all: it goes on only if its record is there
     reporter.show(run_record.summary(record, folder, build_command.data_lines(program)))
     reporter.emit(record)
     _raise_if_failed(record, folder)
     return RunResult(folder, record, path, tuple(row.path for row in program.data_files))
+
+
+def remove_results(folder: Path) -> None:
+    """Remove what an earlier run or script left: it must not be taken for this one's, should this one fail."""
+    calls = [] if (folder / CALLS).is_symlink() else sorted((folder / CALLS).glob("*"))
+    calls = [path for path in calls if _CALL_FOLDER.fullmatch(path.name) and not path.is_symlink()]
+    for path in (folder, *calls):
+        for name in _RESULTS if path == folder else _CALL_RESULTS:
+            (path / name).unlink(missing_ok=True)
+    for path in (*calls, folder / CALLS):
+        with contextlib.suppress(OSError):  # the user has put something into it
+            path.rmdir()
+
+
+def keep_interrupted(folder: Path) -> None:
+    """List what a run of the firmware left that was interrupted."""
+    with locks.locked(folder), bundle.published(folder, "run") as add:
+        add(UART_NAME, *earlier_build(folder))
 
 
 def data_paths(model: str, options: RunOptions) -> tuple[Path, ...]:
@@ -151,19 +189,21 @@ def resolve(
     priced, clock = pricing
     found = machine(program, priced, options)
     memory.check_program(plan)
+    delegates.check(plan)
+    kernel_calls.refuse([plan])
     hazards.refuse_lost_tables([plan])
     wanted = feeds.parse(options.feed)
     if not wanted and options.steps is not None:
         wanted = declared.feeds(path, program, plan)
     samples = inputs.load(options.inputs, path, plan, wanted, options.steps)
     kept = kept_state.load(
-        path,
         program,
         plan,
         options.state,
         saves=options.save_state is not None,
         is_sequence=samples.is_sequence or samples.count > 1,
     )
+    kept_state.check_steps(kept, samples.count)
     samples = samples.going_on(kept.steps)
     _check_growth(options, samples, plan)
     memory.check_outputs(plan, samples)
@@ -231,8 +271,13 @@ def _first_sent(job: RunJob, execution: Execution) -> int:
 def _judge_steps(
     job: RunJob, execution: Execution, expected: Sequence[Array], tolerance: verdict.Tolerance
 ) -> StepsVerdict:
-    first = _first_sent(job, execution)
-    return judging.judge(execution.outputs, expected, tolerance, job.options.growth, first)
+    first, tensors = _first_sent(job, execution), job.plan.output_tensors()
+    unsent = []
+    for step in range(first):
+        wanted = inputs.crcs((row[step] for row in expected), tensors)
+        pairs = zip(execution.steps[step].output_crcs, wanted, strict=True)
+        unsent.append(tuple(found == due for found, due in pairs))
+    return judging.judge(execution.outputs, expected, tolerance, job.options.growth, unsent)
 
 
 def write(job: RunJob, execution: Execution, judged: Verdict, start: float, reporter: Reporter) -> Record:
@@ -241,9 +286,6 @@ def write(job: RunJob, execution: Execution, judged: Verdict, start: float, repo
         reporter.warn(escape(f"{sentence}. {hazards.HINT}"))
     arrays = {f"output{index}": array for index, array in enumerate(execution.outputs)}
     npz.write_npz(job.folder / OUTPUTS_NAME, arrays)
-    if job.options.save_state is not None:
-        done = len(execution.steps)
-        kept_state.save(job.kept, job.options.save_state, job.program, execution.state, done)
     record = run_record.make(job, execution, judged, OUTPUTS_NAME, time.monotonic() - start)
     schema.check(record, "the run result")
     json_text.write_json(job.folder / kinds.RUN.file, record)

@@ -48,6 +48,8 @@ def make(
     if job.target is None:
         unavailable.append(target_record.without_npu("/target"))
     inputs = [*program_files.entries(job.path, job.program), *execution.provenance_inputs]
+    if job.options.script is not None:
+        inputs.append(provenance.file_entry("script", job.options.script))
     npu, notes, opinion = execution.npu, [*execution.notes, *verdict.hazards], execution.second_opinion
     if npu is not None:
         npu = {**npu, **memory_timing.part(job.memories, job.options.memory_timing)}
@@ -108,7 +110,10 @@ def _sequence(job: RunJob, execution: Execution, verdict: Verdict, npu: Record |
     counters = [] if npu is None else npu["counters"]
     events = {row["id"]: row["event"] for row in counters}
     source = npu["cycles"]["source"] if npu is not None and "cycles" in npu else ""
-    return sequence_record.part(execution.steps, job.samples.steps.feeds, verdict.steps, events, source)
+    asked = job.samples.count if job.samples.is_sequence else None
+    return sequence_record.part(
+        execution.steps, job.samples.steps.feeds, asked, verdict.steps, events, source
+    )
 
 
 def _with_time(record: Record, job: RunJob) -> Record:
@@ -137,7 +142,9 @@ def summary(record: Record, folder: Path, data: Sequence[str] = ()) -> Group:
     """The run for people: verdict, outputs, NPU, memory, where the files lie; `data` are lines about data files."""
     head = Table(box=None, show_header=False, pad_edge=False)
     colour = "green" if record["status"] == "pass" else "red"
-    head.add_row("verdict", f"[bold {colour}]{record['status']}[/bold {colour}]")
+    limits = sequence_record.unjudged(record)
+    status = f"[bold {colour}]{record['status']}[/bold {colour}]"
+    head.add_row("verdict", f"{status}, {escape(limits)}" if limits else status)
     for check in record["verdict"]["checks"]:
         head.add_row("", f"{check['status']}: {escape(check['name'])} ({escape(check['detail'])})")
     simulator = record["simulator"]

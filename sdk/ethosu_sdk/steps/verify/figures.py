@@ -13,12 +13,14 @@ from ethosu_sdk.records.run import Run
 
 # What a run or a build that is done again must give again. Where a file lies and when it was made is no figure.
 _MEMBERS = {
-    Run: ("outputs", "repeats", "npu", "cpu", "memory", "operators", "pieces"),
+    Run: ("outputs", "repeats", "state", "sequence", "npu", "cpu", "memory", "operators", "pieces"),
     Build: ("sections", "kernels", "memory"),
 }
+# What was expected is no figure: steps are judged by a file that `verify` does not have.
+_JUDGED = ("tolerance", "first_beyond", "status", "max_abs_error")
 # How events were parted into groups follows from the order in which they were asked for. What the CPU did before and
 # after an inference depends on how long the simulator took: interrupts of the clock, waits for the UART.
-_LEFT_OUT = ("group", "groups", "outside")
+_LEFT_OUT = ("group", "groups", "outside", *_JUDGED)
 _NOTHING = "nothing"
 _LONGEST = 200
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from ethosu_sdk import boards, cache, pte
 from ethosu_sdk.boards import profiles
@@ -23,7 +24,7 @@ from ethosu_sdk.results.reading import read
 from ethosu_sdk.steps import build_command
 from ethosu_sdk.steps.compile.options import CompileOptions
 from ethosu_sdk.steps.run import run_command
-from ethosu_sdk.steps.run.options import EXECUTORCH, VELA_TIMING, RunOptions
+from ethosu_sdk.steps.run.options import ALL_STEPS, EXECUTORCH, LAST_STEP, VELA_TIMING, RunOptions
 from ethosu_sdk.steps.run.repeats import KEPT
 from ethosu_sdk.steps.shared import systems
 from ethosu_sdk.steps.shared.systems import Priced
@@ -79,13 +80,23 @@ def run(record: Run, given: Program, inputs: Path | None, vela_config: Path | No
     """Build and run the `given` program as the `record` of a run describes. Without the simulator, build it."""
     # From the cache too, before that is left.
     priced = systems.of_program(given.path, given.content, vela_config)
-    unknown = _unknown_timing(record) or _unknown_system(record, priced) or _unknown_core(record)
+    unknown = (
+        _unknown_timing(record)
+        or _unknown_system(record, priced)
+        or _unknown_core(record)
+        or _unknown_state(record)
+    )
     if unknown:
         return _built_for_run(record, given, priced, unknown)
     with _from_nothing() as folder:
         try:
             options, quiet = _run_options(record, inputs, priced), Reporter(quiet=True)
-            options = replace(options, data=tuple(row.path for row in given.content.data_files))
+            options = replace(
+                options,
+                data=tuple(row.path for row in given.content.data_files),
+                save_state=folder.parent / "state.npz" if _state_was_saved(record) else None,
+                **_steps(record),
+            )
             content = run_command.run(str(given.path), _board(record), options, folder, quiet).record
         except VerdictError:  # the record holds it, and the records are compared
             content = read(folder / kinds.RUN.file)
@@ -170,6 +181,30 @@ def _unknown_core(record: Run) -> str:
     return (
         f"the run's CPU cycles are those of a {record.cpu.core}, which no board of `ethosu-sdk boards` gives"
     )
+
+
+def _unknown_state(record: Run) -> str:
+    file = "" if record.state is None else record.state.file
+    return f"the run began with the state in {file}, which `verify` does not take" if file else ""
+
+
+def _state_was_saved(record: Run) -> bool:
+    """Whether the run told its state although it was no sequence."""
+    state = record.state
+    return state is not None and record.sequence is None and any(row.crc32 for row in state.tensors)
+
+
+def _steps(record: Run) -> dict[str, Any]:
+    """The options of a run of several steps."""
+    sequence = record.sequence
+    if sequence is None:
+        return {}
+    sent = record.outputs[0].shape[0] if record.outputs and record.outputs[0].shape else 0
+    return {
+        "steps": sequence.asked,
+        "feed": sequence.feeds,
+        "outputs": LAST_STEP if sent < len(sequence.steps) else ALL_STEPS,
+    }
 
 
 def _run_options(record: Run, inputs: Path | None, priced: Priced | None) -> RunOptions:

@@ -109,6 +109,12 @@ def _read(path: Path, reading: Reading) -> Run | Build:
             f"{path} describes a run on Arm's prebuilt runner",
             "its firmware is Arm's: there is nothing to build again",
         )
+    script = next((row.file for row in record.provenance.inputs if row.role == "script"), None)
+    if script is not None:
+        raise InputError(
+            f"{path} describes a call of the script {script}: it begins with what the calls before it left",
+            f"run the script again (`run --script {script}`) and compare the outputs' digests",
+        )
     if rebuilding.firmware(record) is None:
         raise InputError(
             f"{path} describes a run without a firmware, on the simulator '{record.simulator.name}'",

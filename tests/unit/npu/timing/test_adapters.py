@@ -1,5 +1,7 @@
 """Timing adapters: what their registers let through, against what published runs say of their memories."""
 
+import tomllib
+
 import pytest
 
 from ethosu_sdk.errors import InputError, UsageError
@@ -33,7 +35,7 @@ def test_executorch_sets_what_published_runs_state(
 def test_settings_are_executorchs_or_a_files() -> None:
     with pytest.raises(UsageError, match="no timing adapter settings for Ethos_U65_Embedded"):
         adapters.of_executorch("Ethos_U65_Embedded", "Sram_Only")
-    found = adapters.parse(f"[axi0]\n{TABLE}[axi1]\n{TABLE}", "ta.toml")
+    found = adapters.from_tables(tomllib.loads(f"[axi0]\n{TABLE}[axi1]\n{TABLE}"), "ta.toml")
     assert found == (TimingAdapter(1, 2, 3, 4, 5, 6, 7),) * 2
 
 
@@ -60,7 +62,6 @@ def test_a_short_pulse_lets_more_pass_than_its_limit() -> None:
 @each(
     ("text", "words"),
     [
-        ("[axi0", "is not TOML"),
         ("", "has nothing"),
         (f"[axi0]\n{TABLE}", "has axi0"),
         (f"[axi0]\n{TABLE}[axi1]\npulse_on=1\n", "axi1 of ta.toml does not have each register"),
@@ -74,4 +75,4 @@ def test_a_short_pulse_lets_more_pass_than_its_limit() -> None:
 )
 def test_a_damaged_file_is_refused(text: str, words: str) -> None:
     with pytest.raises(InputError, match=words):
-        adapters.parse(text, "ta.toml")
+        adapters.from_tables(tomllib.loads(text), "ta.toml")

@@ -6,10 +6,13 @@ import functools
 from pathlib import Path
 
 from ethosu_sdk import tools
+from ethosu_sdk.errors import InputError
+from ethosu_sdk.files import opening
 
 _PLUGIN = "block-counts.so"
 # A function of version 1 of QEMU's plugin interface, which newer ones have replaced. Programs export it by name.
 _FUNCTION = b"\0qemu_plugin_register_vcpu_tb_exec_inline\0"
+_MOST_BYTES = 1 << 28  # of a QEMU
 
 
 def require() -> Path:
@@ -35,6 +38,6 @@ def unavailable(program: Path | None) -> str:
 @functools.cache
 def _takes_plugins(program: Path) -> bool:
     try:
-        return _FUNCTION in program.read_bytes()
-    except OSError:
+        return _FUNCTION in opening.content(program, _MOST_BYTES)
+    except InputError:
         return False

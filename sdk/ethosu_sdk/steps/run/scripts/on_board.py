@@ -26,6 +26,7 @@ from ethosu_sdk.steps.run.host import HostCall
 from ethosu_sdk.steps.run.job import UART_NAME, RunJob
 from ethosu_sdk.steps.run.options import LAST_STEP
 from ethosu_sdk.steps.run.pieces import Cut
+from ethosu_sdk.steps.shared import delegates
 
 _NO_CPU_CYCLES = "the calls of a script are not counted one by one"
 
@@ -38,6 +39,7 @@ def execute(calls: Sequence[HostCall], reporter: Reporter) -> list[Execution]:
         fast=first.options.fast,
         simulated_limit_s=first.options.simulated_limit_s,
         memories=first.memories,
+        streams=delegates.streams(map(first.program.plan, names)),
     )
     simulator = simulators.create(first.choice.simulator, first.npu, options, first.choice.board)
     version = simulator.version()
@@ -69,7 +71,9 @@ def execute(calls: Sequence[HostCall], reporter: Reporter) -> list[Execution]:
     with reporter.stage(f"running {counted(len(calls), 'call')} on {simulator.name}"):
         result = simulator.run(request)
     methods = [_of_method(rows, first, name) for name in names]
-    found = call_evidence.gather(uart.parse(result.uart), methods, rows, result.exit_code)
+    log = uart.parse(result.uart)
+    witness.check_failures(log, result.npu_jobs)
+    found = call_evidence.gather(log, methods, rows, result.exit_code)
     if result.npu_jobs is not None:
         witness.check_jobs(_joined(found), [job.cycles for job in result.npu_jobs])
     return [

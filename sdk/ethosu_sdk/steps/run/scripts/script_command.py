@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -34,7 +33,6 @@ from ethosu_sdk.steps.shared import compiled_core, hazards, memory_advice, syste
 from ethosu_sdk.steps.shared.systems import Priced
 from ethosu_sdk.steps.shared.time_line import CpuClock
 
-CALLS = "calls"
 _NO_REFERENCE = "the state that a call begins with is that of the calls before it"
 # What a script says itself, or what counts one inference.
 _REFUSED = (
@@ -74,9 +72,7 @@ def run(
     clock = time_line.cpu_clock(compile_options.system, options.cpu_clock_mhz, priced)
     folder = locations.for_pte(path, program.target(), out_dir)
     with locks.locked(folder), bundle.published(folder, "run") as add:
-        for name in (kinds.SCRIPT.file, UART_NAME):
-            (folder / name).unlink(missing_ok=True)
-        shutil.rmtree(folder / CALLS, ignore_errors=True)
+        run_command.remove_results(folder)
         start = time.monotonic()
         calls = _jobs(path, program, folder, options, rows, (priced, clock), reporter)
         with memory_advice.added(path, compiled_here=not model.endswith(".pte")):
@@ -122,10 +118,8 @@ def _jobs(
     """The job of each call. Errors name the call's line of the script."""
     found: list[HostCall] = []
     for number, row in enumerate(rows):
-        own = replace(
-            options, script=None, method=row.method, inputs=row.inputs, steps=row.steps, feed=row.feed
-        )
-        place = folder / CALLS / f"{number}-{row.method}"
+        own = replace(options, method=row.method, inputs=row.inputs, steps=row.steps, feed=row.feed)
+        place = folder / run_command.CALLS / f"{number}-{row.method}"
         try:
             _, job = run_command.resolve(path, program, place, own, pricing, reporter)
             steps = replace(job.samples.steps, first_step=sum(call.job.samples.count for call in found))
@@ -194,7 +188,7 @@ def _call(job: RunJob, record: Record) -> CallRecord:
     return CallRecord(
         method=job.plan.name,
         steps=job.samples.count,
-        folder=f"{CALLS}/{job.folder.name}",
+        folder=f"{run_command.CALLS}/{job.folder.name}",
         status=record["status"],
         run_sha256=hashing.sha256_file(job.folder / kinds.RUN.file),
         first_step_npu_cycles=None if npu is None else npu["value"],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,18 +24,31 @@ class StepVerdict:
 
 @dataclass(frozen=True)
 class StepsVerdict:
-    """The verdict of all steps: one check for each output, and by step. `first` is the number of the first step."""
+    """The verdict of all steps: one check for each output, and by number those steps that could be judged."""
 
     checks: tuple[Check, ...]
-    rows: tuple[StepVerdict, ...]
+    rows: Mapping[int, StepVerdict]
     tolerance: Tolerance
     growth: float
-    first: int = 0
 
     @property
     def first_beyond(self) -> int | None:
         """The first step beyond the tolerance."""
-        return next((self.first + number for number, row in enumerate(self.rows) if not row.passed), None)
+        return min((number for number, row in self.rows.items() if not row.passed), default=None)
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """What is allowed, and how many steps there are to be."""
+
+    tolerance: Tolerance
+    growth: float
+    due: int
+
+    @property
+    def growing(self) -> str:
+        """How the tolerance grows, in words."""
+        return f"; times 1 + {self.growth:g} · step" if self.growth else ""
 
 
 def allowed(tolerance: Tolerance, growth: float, step: int) -> Tolerance:
@@ -44,46 +57,68 @@ def allowed(tolerance: Tolerance, growth: float, step: int) -> Tolerance:
 
 
 def judge(
-    got: Sequence[Array], want: Sequence[Array], tolerance: Tolerance, growth: float, first: int = 0
+    got: Sequence[Array],
+    want: Sequence[Array],
+    tolerance: Tolerance,
+    growth: float,
+    unsent: Sequence[Sequence[bool]] = (),
 ) -> StepsVerdict:
-    """The steps of outputs `got` against those of `want`; both have a leading axis of steps. The first of `got` has
-    the number `first`, that of `want` is 0. A sequence that ended before the last step of `want` has not passed."""
-    due = max(map(len, want), default=0)
+    """The steps of outputs `got` against those of `want`; both have a leading axis of steps.
+
+    Of the first steps the board may have sent CRCs alone: `unsent` says of each, by output, whether it is that of the
+    expected bytes. If not, the step is beyond a tolerance of 0, and cannot be judged within another. A sequence that
+    ended before the last step of `want` has not passed.
+    """
+    first, rule = len(unsent), _Rule(tolerance, growth, max(map(len, want), default=0))
     want = [array[first:] for array in want]
     count = min((len(array) for array in (*got, *want)), default=0)
     found = [
-        [
-            compare(f"output{index}", left[step], right[step], allowed(tolerance, growth, first + step))
-            for step in range(count)
-        ]
-        for index, (left, right) in enumerate(zip(got, want, strict=True))
+        [*(_by_crc(step[index], tolerance) for step in unsent), *_compared(index, pair, rule, first, count)]
+        for index, pair in enumerate(zip(got, want, strict=True))
     ]
-    checks = tuple(_check(index, rows, due, tolerance, growth, first) for index, rows in enumerate(found))
-    verdicts = tuple(
-        StepVerdict(
-            all(rows[step].passed for rows in found),
-            _error([array[step] for array in got], [array[step] for array in want]),
+    checks = tuple(_check(index, rows, rule, first) for index, rows in enumerate(found))
+    errors = [0.0 if all(step) else None for step in unsent]
+    errors += [_error([row[step] for row in got], [row[step] for row in want]) for step in range(count)]
+    rows = {}
+    for step, error in enumerate(errors):
+        judged = [row[step] for row in found]
+        if None not in judged:
+            rows[step] = StepVerdict(all(row is not None and row.passed for row in judged), error)
+    return StepsVerdict(checks, rows, tolerance, growth)
+
+
+def _by_crc(is_same: bool, tolerance: Tolerance) -> Check | None:
+    if not is_same and not tolerance.exact:
+        return None
+    return Check("", is_same, f"the CRC-32 of its bytes is not the expected one; {tolerance}")
+
+
+def _compared(index: int, pair: tuple[Array, Array], rule: _Rule, first: int, count: int) -> Iterator[Check]:
+    got, want = pair
+    for step in range(count):
+        yield compare(
+            f"output{index}", got[step], want[step], allowed(rule.tolerance, rule.growth, first + step)
         )
-        for step in range(count)
-    )
-    return StepsVerdict(checks, verdicts, tolerance, growth, first)
 
 
-def _check(
-    index: int, rows: Sequence[Check], due: int, tolerance: Tolerance, growth: float, first: int
-) -> Check:
+def _check(index: int, rows: Sequence[Check | None], rule: _Rule, first: int) -> Check:
     name = f"output{index} is as expected"
-    bad = [number for number, row in enumerate(rows) if not row.passed]
-    rule = f"; times 1 + {growth:g} · step" if growth else ""
+    bad = [number for number, row in enumerate(rows) if row is not None and not row.passed]
+    unknown = sum(row is None for row in rows)
     if bad:
-        words = (
-            f"step {first + bad[0]} of {len(rows)} is the first beyond the tolerance: {rows[bad[0]].detail}"
-        )
-        return Check(name, False, f"{words}{rule}; {len(bad)} steps are beyond it")
-    if first + len(rows) < due:
-        return Check(name, False, f"the sequence ended after {first + len(rows)} steps, {due} are expected")
-    which = f"step {first}, the last" if first else f"all {len(rows)} steps"
-    return Check(name, True, f"{which}; {tolerance}{rule}")
+        reason = rows[bad[0]]
+        assert reason is not None
+        words = f"step {bad[0]} of {len(rows)} is the first beyond the tolerance: {reason.detail}"
+        return Check(name, False, f"{words}{rule.growing}; {len(bad)} steps are beyond it")
+    if len(rows) < rule.due:
+        return Check(name, False, f"the sequence ended after {len(rows)} steps, {rule.due} are expected")
+    by_crc = first - unknown
+    which = f"all {len(rows)} steps"
+    if first:
+        which = f"step {first}, the last, of {len(rows)}"
+        which += f"; {by_crc} others by the CRC-32 of their bytes" if by_crc else ""
+        which += f"; {unknown} were not judged, for the board sent their CRC-32 alone" if unknown else ""
+    return Check(name, True, f"{which}; {rule.tolerance}{rule.growing}")
 
 
 def _error(got: Sequence[Array], want: Sequence[Array]) -> float | None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import contextlib
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -10,12 +12,15 @@ from typing import Any
 import numpy as np
 
 from ethosu_sdk import npz, pte
-from ethosu_sdk.errors import InputError, SdkError, UsageError
+from ethosu_sdk.errors import InputError, UsageError
 from ethosu_sdk.records import Record
-from ethosu_sdk.results import locations, reading as results
+from ethosu_sdk.results import bundle
 
 PROGRAM, FILE = "program", "file"
 _PREFIX, _SHA256, _STEPS = "state.", "program_sha256", "steps"
+_NAME = re.compile(r"[A-Za-z_][\w.]{0,199}", re.ASCII)
+_MOST_STEPS = (1 << 32) - 1  # what the firmware's block of a sequence holds
+_WRITER = "run --save-state"
 
 
 @dataclass(frozen=True)
@@ -46,7 +51,6 @@ class Kept:
 
 
 def load(
-    path: Path,
     program: pte.Pte,
     plan: pte.ExecutionPlan,
     state: Path | None,
@@ -54,7 +58,7 @@ def load(
     saves: bool,
     is_sequence: bool,
 ) -> Kept:
-    """The state of the method `plan` in the `.pte` at `path`, with the values in the file `state`, if there is one.
+    """The state of the method `plan`, with the values in the file `state`, if there is one.
 
     UsageError for a program without a state where one is given or asked for; InputError for a file that is not of
     this program.
@@ -65,29 +69,18 @@ def load(
             "the program keeps no state from one inference to the next",
             "leave --state and --save-state out",
         )
-    names = _names(path, program, plan)
-    rows = tuple(
-        KeptTensor(names.get((row.allocation.memory_id - 1, row.allocation.offset)) or f"state{number}", row)
-        for number, row in enumerate(tensors)
-        if row.allocation is not None
-    )
+    names = _names(tensors)
+    rows = tuple(KeptTensor(name, row) for name, row in zip(names, tensors, strict=True))
     kept = Kept(rows, is_watched=bool(rows) and (saves or is_sequence or state is not None), is_saved=saves)
     return kept if state is None else _from_file(kept, state, program)
 
 
-def _names(path: Path, program: pte.Pte, plan: pte.ExecutionPlan) -> Mapping[tuple[int, int], str]:
-    """The names of the buffers in the model by their place, as far as the compile record beside the program has
-    them."""
-    try:
-        record = results.read(locations.compile_record(path))
-    except SdkError:
-        return {}
-    if record["model"]["sha256"] != program.sha256:
-        return {}
-    methods = [record, *record.get("other_methods", ())]
-    others = [row for row in methods[1:] if row.get("name") == plan.name]
-    chosen: Record = others[0] if others else record
-    return {(row["arena"], row["offset"]): row["name"] for row in chosen.get("state", ())}
+def _names(tensors: Sequence[pte.Tensor]) -> list[str]:
+    """The names of the tensors in the `.pte`; where it has none for one, or none that tell them apart, numbers."""
+    names = [row.name for row in tensors]
+    if len(set(names)) == len(names) and all(map(_NAME.fullmatch, names)):
+        return names
+    return [f"state{number}" for number in range(len(tensors))]
 
 
 def _from_file(kept: Kept, file: Path, program: pte.Pte) -> Kept:
@@ -101,7 +94,7 @@ def _from_file(kept: Kept, file: Path, program: pte.Pte) -> Kept:
     if content[_SHA256].tobytes() != bytes.fromhex(program.sha256):
         raise InputError(f"{file} is the state of another program", "save it with the program that goes on")
     steps = content[_STEPS]
-    if steps.shape != () or steps.dtype != np.int64 or not 0 <= int(steps) < 1 << 32:
+    if steps.shape != () or steps.dtype != np.int64 or not 0 <= int(steps) <= _MOST_STEPS:
         raise InputError(f"{file} does not say how many steps led to the state")
     rows = []
     for row in kept.tensors:
@@ -112,15 +105,54 @@ def _from_file(kept: Kept, file: Path, program: pte.Pte) -> Kept:
     return replace(kept, tensors=tuple(rows), source=file.name, steps=int(steps))
 
 
+def check_steps(kept: Kept, steps: int) -> None:
+    """InputError when so many more `steps` are more than a state counts."""
+    if kept.steps + steps > _MOST_STEPS:
+        raise InputError(
+            f"{kept.steps:,} steps led to the state in {kept.source}, and {steps:,} more are above the limit of "
+            f"{_MOST_STEPS:,}",
+            "begin again without --state",
+        )
+
+
 def check_place(file: Path) -> None:
-    """UsageError for a file that a state cannot be saved to; better before the run than after it."""
-    if file.is_dir() or not file.parent.is_dir():
-        what = "is a folder" if file.is_dir() else f"cannot be written: there is no folder {file.parent}"
-        raise UsageError(f"--save-state: {file} {what}", "name a file, such as state.npz")
+    """UsageError for a file that no state can be saved to: it would take the place of something else."""
+    hint = "name a file that is new or a saved state, such as state.npz"
+    if not file.parent.is_dir():
+        raise UsageError(
+            f"--save-state: {file} cannot be written: there is no folder {file.parent}", "name a file in one"
+        )
+    if file.is_dir():
+        raise UsageError(f"--save-state: {file} is a folder", hint)
+    if file.exists() and not _is_replaceable(file):
+        raise UsageError(f"--save-state: {file} exists and is no saved state: it would be lost", hint)
 
 
-def save(kept: Kept, file: Path, program: pte.Pte, contents: Sequence[bytes], steps: int) -> None:
-    """Write the state to `file`: what is in each tensor, after so many `steps` of this run."""
+def check_is_no_result(file: Path, folder: Path, results: Sequence[str]) -> None:
+    """UsageError for a file that is one of the `results` that the run writes into `folder`."""
+    if file.parent.resolve() == folder.resolve() and file.name in results:
+        raise UsageError(f"--save-state: {file} is a file that the run itself writes", "choose another name")
+
+
+def _is_replaceable(file: Path) -> bool:
+    """Whether `file` is a saved state, or empty."""
+    try:
+        return {_SHA256, _STEPS} <= npz.read_npz(file).keys()
+    except InputError:
+        return file.is_file() and not file.stat().st_size
+
+
+@contextlib.contextmanager
+def saving(
+    kept: Kept, file: Path | None, program: pte.Pte, contents: Sequence[bytes], steps: int
+) -> Iterator[Callable[[], None]]:
+    """The state after so many `steps` of this run, what is in each tensor, lies beside `file` while the block runs.
+
+    The block gets the function that lets it take the place of `file`: when everything else of the run is written.
+    """
+    if file is None:
+        yield lambda: None
+        return
     arrays: dict[str, Any] = {
         _SHA256: np.frombuffer(bytes.fromhex(program.sha256), np.uint8),
         _STEPS: np.array(kept.steps + steps, np.int64),
@@ -130,7 +162,14 @@ def save(kept: Kept, file: Path, program: pte.Pte, contents: Sequence[bytes], st
             [row.tensor.sizes[axis] for axis in row.tensor.dim_order]
         )
         arrays[_PREFIX + row.name] = stored.transpose(np.argsort(row.tensor.dim_order))
-    npz.write_npz(file, arrays)
+    check_place(file)
+    with npz.staged_npz(file, arrays) as publish:
+        yield lambda: _publish(file, publish)
+
+
+def _publish(file: Path, publish: Callable[[], None]) -> None:
+    with bundle.listed(file, _WRITER):
+        publish()
 
 
 def part(kept: Kept, repeats: str, memory: str, crcs: Sequence[str]) -> Record:

@@ -13,18 +13,18 @@ from ethosu_sdk.steps.run.sequences.stepping_facts import StepFacts
 def part(
     steps: Sequence[StepFacts],
     feeds: Sequence[Feed],
+    asked: int | None,
     verdict: StepsVerdict | None,
     events: Mapping[int, str],
     source: str,
 ) -> Record:
-    """The member `sequence`. `events` are the names of events that were counted, `source` says what of them is
-    known. An event without a figure in one of the steps is left out."""
+    """The member `sequence` of the `steps` that were made; `asked` is how many were asked for, None where all inputs
+    were given. `events` are the names of events that were counted, `source` says what of them is known. An event
+    without a figure in one of the steps is left out."""
     # An event that overflowed in one step has no figure there, so it has none in the table.
     counted = [event for event in events if steps and all(event in row.counters for row in steps)]
     known = any(row.npu_cycles is not None for row in steps)
-    judged = (
-        {} if verdict is None else {verdict.first + number: row for number, row in enumerate(verdict.rows)}
-    )
+    judged = {} if verdict is None else verdict.rows
     rows = []
     for number, step in enumerate(steps):
         row: Record = {"step": number}
@@ -48,6 +48,7 @@ def part(
             **({"source": source} if known else {}),
             **({"events": [events[event] for event in counted]} if counted else {}),
             **({} if verdict is None else _tolerance(verdict)),
+            **({} if asked is None else {"asked": asked}),
             "steps": rows,
         }
     }
@@ -63,6 +64,17 @@ def _tolerance(verdict: StepsVerdict) -> Record:
         },
         **({} if beyond is None else {"first_beyond": beyond}),
     }
+
+
+def unjudged(record: Record) -> str:
+    """For the verdict's first line: that some steps were not judged; empty where all were, or none was to be."""
+    sequence = record.get("sequence", {})
+    steps = sequence.get("steps", ())
+    judged = sum("status" in row for row in steps)
+    if "tolerance" not in sequence or judged == len(steps):
+        return ""
+    which = "the last step alone was judged" if judged == 1 else f"{judged} steps alone were judged"
+    return f"of {len(steps)} steps, {which}: leave --outputs last out, or give no tolerance"
 
 
 _SHOWN_CHOICES = 32
