@@ -24,7 +24,7 @@ def _cropped(x: Any, sizes: Sequence[int], *options: Any) -> Any:
 
 
 def _crops(node: Any) -> bool:
-    return min(node.args[1]) < 0
+    return any(size < 0 for size in node.args[1])
 
 
 CHOICES: dict[str, Callable[[Any], Function | None]] = {
