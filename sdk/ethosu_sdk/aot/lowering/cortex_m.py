@@ -11,6 +11,7 @@ import importlib
 from typing import Any
 
 from ethosu_sdk import pte
+from ethosu_sdk.aot.lowering import cortex_m_passes
 from ethosu_sdk.aot.lowering.guarding import guarded
 
 _PACKAGE = "executorch.backends.cortex_m"
@@ -35,6 +36,6 @@ def replace(edge: Any, core: str) -> Any:
     configurations = importlib.import_module(f"{_PACKAGE}.target_config")
     target = configurations.CortexMTargetConfig.from_target_string(core)
     program = edge.exported_program()
-    manager = passes.CortexMPassManager(program, target_config=target, use_explicit_layout=True)
+    manager = passes.CortexMPassManager(program, passes=cortex_m_passes.listed(), target_config=target)
     edge._edge_programs[pte.ENTRY] = guarded("lowering to Cortex-M failed", manager.transform)
     return edge

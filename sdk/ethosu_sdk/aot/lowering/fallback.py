@@ -1,26 +1,29 @@
-"""What the NPU leaves to the CPU, through the passes of ExecuTorch's Cortex-M backend.
+"""What is left to the CPU, through the passes of ExecuTorch's Cortex-M backend.
 
-Those passes trust that the backend's own quantiser marked a node. Here Arm's quantiser for Ethos-U did: a node keeps
-its mark where the conditions of the backend's quantiser hold for it (quantizer/pattern_checkers.py of ExecuTorch
-1.5.1). Any other stays in floating point, between its conversions, with a portable kernel.
+Those passes trust that each marked node has a kernel of the backend, and is quantised on all sides. Arm's quantiser
+for Ethos-U knows nothing of these kernels, and the backend's own marks more than its passes take. So a node keeps its
+mark where the conditions of the kernels hold for it (quantizer/pattern_checkers.py of ExecuTorch 1.5.1). Any other
+stays in floating point, between its conversions, with a portable kernel.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from ethosu_sdk import plain_text, pte
 from ethosu_sdk.aot.lowering import cortex_m
-from ethosu_sdk.aot.refusals.suspects import suspect
+from ethosu_sdk.aot.lowering.cortex_m_passes import is_marked, mark_key
+from ethosu_sdk.aot.refusals.suspects import suspects
 from ethosu_sdk.errors import SdkError
 
 PORTABLE_KEY = "ethosu_sdk_portable_because"  # under which a node has the reason
 OPERATOR_KEY = "ethosu_sdk_cortex_m_operator"  # under which a node has what `replace` would make of it
 _NAME_KEY = "ethosu_sdk_known_as"
 _MOST = 16
-_IMAGE = 4  # axes
+_GETITEM = "getitem"
+_IMAGE, _BATCHED = 4, 3  # axes
 
 _DEQUANTIZE = "quantized_decomposed.dequantize_per_"
 _QUANTIZE = "quantized_decomposed.quantize_per_tensor."
@@ -28,6 +31,8 @@ _NO_KERNEL = "the Cortex-M backend has no int8 kernel for it"
 _NOT_INT8 = "its values are not int8 with one scale for the tensor"
 _OTHER_SHAPES = "its operands have different shapes"
 _OTHER_SCALES = "its values have different scales"
+_MANY_AXES = f"it has more than {_IMAGE} axes"
+_ALONE = "it does not follow a convolution or linear layer"
 _NO_IMAGE = f"its input has not {_IMAGE} axes"
 
 Check = Callable[[Any], str]  # of a node: why the backend does not take it, or nothing
@@ -37,19 +42,27 @@ def replace(edge: Any, core: str) -> Any:
     """`edge` with ``cortex_m::`` operators for the processor `core` outside of its delegates, wherever they give a
     valid program. The other nodes have the reason in their `meta`."""
     original = edge.exported_program()
-    reasons = {node.name: why for node in original.graph.nodes for why in [_refusal(node)] if why}
+    reasons: dict[str, str] = {}
     while True:
-        edge._edge_programs[pte.ENTRY] = _marked(original, reasons)
+        edge._edge_programs[pte.ENTRY] = marked = _marked(original, reasons)
         try:
             return cortex_m.replace(edge, core)
         except SdkError as error:
-            found = suspect(error)
-            name = found.meta.get(_NAME_KEY) if found else None
-            if name is None or name in reasons or len(reasons) >= _MOST:
-                why = f"the Cortex-M backend fails on the program: {plain_text.error(error)}"
-                edge._edge_programs[pte.ENTRY] = _marked(original, dict.fromkeys(_quantised(original), why))
-                return edge
-            reasons[name] = f"the Cortex-M backend fails on it: {plain_text.error(error)}"
+            left = {node.name for node in marked.graph.nodes if _is_marked(node)}
+            if not left:
+                raise
+            why = plain_text.error(error)
+            name = _blamed(error, left)
+            if name is None or len(reasons) >= _MOST:
+                reasons |= dict.fromkeys(left, f"the Cortex-M backend fails on the program: {why}")
+            else:
+                reasons[name] = f"the Cortex-M backend fails on it: {why}"
+
+
+def _blamed(error: SdkError, names: Collection[str]) -> str | None:
+    """Which of the nodes `names` the passes failed on, if it is known."""
+    found = (row.meta.get(_NAME_KEY) for row in suspects(error))
+    return next((name for name in found if name in names), None)
 
 
 def mark(edge: Any) -> None:
@@ -61,33 +74,28 @@ def mark(edge: Any) -> None:
             node.meta[OPERATOR_KEY] = name(node) if callable(name) else name
 
 
-def _quantised(program: Any) -> Iterator[str]:
-    """The names of the nodes that are marked as quantised."""
-    return (node.name for node in program.graph.nodes if _is_marked(node))
-
-
 def _marked(original: Any, reasons: Mapping[str, str]) -> Any:
-    """A copy of the program in which the nodes of `reasons` are not marked as quantised."""
+    """A copy of the program in which only nodes that the backend takes are marked as quantised, and none of
+    `reasons`."""
     program = copy.deepcopy(original)
-    key = _mark_key()
     for node in program.graph.nodes:
         node.meta[_NAME_KEY] = node.name
         if node.name in reasons:
-            node.meta[PORTABLE_KEY] = reasons[node.name]
-            custom = node.meta.get("custom", {})
-            node.meta["custom"] = {name: value for name, value in custom.items() if name != key}
+            _unmark(node, reasons[node.name])
+    while refused := [(node, why) for node in program.graph.nodes if (why := _refusal(node))]:
+        for node, why in refused:  # which can make others' conditions untrue
+            _unmark(node, why)
     return program
 
 
-def _mark_key() -> str:
-    from executorch.backends.arm.common.annotation_meta import ArmAnnotationInfo
-
-    return str(ArmAnnotationInfo.CUSTOM_META_KEY)
+def _unmark(node: Any, why: str) -> None:
+    node.meta[PORTABLE_KEY] = why
+    key = mark_key()
+    node.meta["custom"] = {name: value for name, value in node.meta["custom"].items() if name != key}
 
 
 def _is_marked(node: Any) -> bool:
-    mark = node.meta.get("custom", {}).get(_mark_key())
-    return node.op == "call_function" and bool(getattr(mark, "quantized", False))
+    return node.op == "call_function" and is_marked(node.meta)
 
 
 def _refusal(node: Any) -> str:
@@ -95,6 +103,8 @@ def _refusal(node: Any) -> str:
     if not _is_marked(node):
         return ""
     name = _name(node)
+    if _GETITEM in name:
+        return "" if _is_marked(node.args[0]) else _NO_KERNEL
     if name not in _CHECKS:
         return _NO_KERNEL
     values = _values(node)
@@ -125,7 +135,7 @@ def _values(node: Any) -> list[Any]:
 def _users(node: Any) -> Iterator[Any]:
     """The nodes that take what `node` gives, whether or not it is the first of several tensors."""
     for user in node.users:
-        yield from _users(user) if "getitem" in str(user.target) else (user,)
+        yield from _users(user) if _GETITEM in str(user.target) and _is_marked(user) else (user,)
 
 
 def _is_int8(node: Any) -> bool:
@@ -138,7 +148,8 @@ def _is_int8(node: Any) -> bool:
 
 def _is_fused(node: Any) -> bool:
     """Whether `node` gives its values to an activation that becomes a part of it."""
-    return bool(node.users) and all(_name(user) in _FUSED for user in node.users) and _is_marked(node)
+    users = list(node.users)
+    return len(users) == 1 and _name(users[0]) in _FUSED and _name(node) in _FUSING and _is_marked(node)
 
 
 def _shape(node: Any) -> tuple[int, ...]:
@@ -165,6 +176,40 @@ def _same_scales(node: Any) -> str:
     return "" if len({_scale(row) for row in conversions}) == 1 else _OTHER_SCALES
 
 
+def _activation(node: Any) -> str:
+    """One that is no part of another operator only limits values of one scale."""
+    if _is_fused(_sources(node)[0]):
+        return ""
+    return _NO_KERNEL if _name(node) == _HARDSIGMOID else _same_scales(node)
+
+
+def _hardswish(node: Any) -> str:
+    """The backend's decomposition is for the result of a convolution or linear layer, which nothing else takes."""
+    taken = _sources(node)[0]
+    while taken.op == "call_function" and len(taken.users) == 1:
+        if _name(taken) in _WITH_WEIGHTS:
+            return "" if _is_marked(taken) else _ALONE
+        if not (_name(taken).startswith((_QUANTIZE, _DEQUANTIZE)) or _name(taken) in _FUSED):
+            break
+        taken = taken.args[0]
+    return _ALONE
+
+
+def _softmax(node: Any) -> str:
+    axis, rank = node.args[1], len(_shape(node))
+    if axis % max(rank, 1) != rank - 1 or _argument(node, 2, False):
+        return "it is not over the last axis"
+    return "" if {_scale(row) for row in _values(node)[1:]} == {(1 / 256, -128)} else _OTHER_SCALES
+
+
+def _permuted(node: Any) -> str:
+    return _same_scales(node) if len(_shape(node)) <= _IMAGE else _MANY_AXES
+
+
+def _products(node: Any) -> str:
+    return "" if {len(_shape(row)) for row in _sources(node)} == {_BATCHED} else "its operands have not 3 axes"
+
+
 def _extreme(node: Any) -> str:
     return _same_shapes(node) or _same_scales(node)
 
@@ -176,7 +221,11 @@ def _argument(node: Any, index: int, default: Any) -> Any:
 def _average(node: Any) -> str:
     if len(_shape(node)) != _IMAGE:
         return _NO_IMAGE
-    return "" if _argument(node, 6, None) is None else "its divisor is its own"
+    if _argument(node, 6, None) is not None:
+        return "its divisor is its own"
+    if _argument(node, 4, False) and any(_argument(node, 3, ())):
+        return "it has a padding, and rounds its size up"
+    return _same_scales(node)
 
 
 def _maximum(node: Any) -> str:
@@ -191,28 +240,41 @@ def _maximum(node: Any) -> str:
 
 def _convolution(node: Any) -> str:
     """Weights per output channel or tensor; a transposed one without groups, dilation and output padding."""
-    if len(_shape(node)) != _IMAGE:
-        return _NO_IMAGE
     weight, bias = node.args[1], node.args[2]
     if not _name(weight).startswith(_DEQUANTIZE) or (bias is not None and "dequantize" not in _name(bias)):
         return "its weights are not quantised"
     dilation, transposed, padding, groups = node.args[5:9]
+    if len(_shape(node)) not in ((_IMAGE,) if transposed else (_IMAGE, _IMAGE - 1)):
+        return _NO_IMAGE
     if transposed and (groups != 1 or set(dilation) != {1} or any(padding)):
         return "it is transposed, with groups, a dilation or an output padding"
-    return ""
+    return _constant(weight)
+
+
+def _constant(weight: Any) -> str:
+    """The backend computes with the values of weights, and with their sums, when it lowers."""
+    is_stored = weight.args[0].op in ("placeholder", "get_attr")
+    return "" if is_stored else "its weights are computed"
 
 
 def _linear(node: Any) -> str:
     is_quantised = _name(node.args[1]).startswith(f"{_DEQUANTIZE}tensor.")
-    return "" if is_quantised else "its weights have a scale for each channel"
+    return _constant(node.args[1]) if is_quantised else "its weights have a scale for each channel"
 
 
 def _pad(node: Any) -> str:
-    return _same_scales(node) if len(_shape(node)) <= _IMAGE else "it has more than 4 axes"
+    if len(_shape(node)) > _IMAGE:
+        return _MANY_AXES
+    return "it takes elements away" if min(node.args[1], default=0) < 0 else _same_scales(node)
 
 
 _WITH_WEIGHTS = frozenset({"aten.convolution.default", "aten.linear.default"})
-_FUSED = frozenset({"aten.relu.default", "aten.hardtanh.default", "aten.clamp.default"})
+_HARDSIGMOID = "aten.hardsigmoid.default"
+_FUSED = frozenset({"aten.relu.default", "aten.hardtanh.default", "aten.clamp.default", _HARDSIGMOID})
+# What an activation becomes a part of.
+_FUSING = _WITH_WEIGHTS | {
+    *("aten.add.Tensor", "aten.sub.Tensor", "aten.max_pool2d.default", "aten.max_pool2d_with_indices.default")
+}
 _ACTIVATIONS = ("sigmoid", "tanh", "silu", "gelu", "log", "log2", "log10", "log1p", "sqrt", "rsqrt")
 # Operators that only move int8 values.
 _MOVES = (
@@ -223,8 +285,9 @@ _MOVES = (
 _CHECKS: Mapping[str, Check] = {
     **{f"aten.{name}.default": _anything for name in _ACTIVATIONS},
     **{f"aten.{name}": _same_scales for name in _MOVES},
-    **dict.fromkeys(_FUSED, _anything),
+    **dict.fromkeys(_FUSED, _activation),
     **{f"aten.{name}.Tensor": _same_shapes for name in ("add", "sub", "mul", "div")},
+    "aten.permute_copy.default": _permuted,
     "dim_order_ops._clone_dim_order.default": _same_scales,
     "aten.minimum.default": _extreme,
     "aten.maximum.default": _extreme,
@@ -234,6 +297,9 @@ _CHECKS: Mapping[str, Check] = {
     "aten.convolution.default": _convolution,
     "aten.linear.default": _linear,
     "aten.constant_pad_nd.default": _pad,
+    "aten.hardswish.default": _hardswish,
+    "aten._softmax.default": _softmax,
+    "aten.bmm.default": _products,
 }
 
 

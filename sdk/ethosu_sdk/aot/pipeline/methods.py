@@ -15,7 +15,7 @@ from ethosu_sdk.aot.facts.compilation import CompileRequest, DelegationCount
 from ethosu_sdk.aot.facts.evaluation import EvaluationFacts
 from ethosu_sdk.aot.graph import execution, program_facts
 from ethosu_sdk.aot.graph.source_lines import SourceFinder
-from ethosu_sdk.aot.lowering import cortex_m, exporting, fallback, integer_state, to_pte
+from ethosu_sdk.aot.lowering import exporting, fallback, integer_state, to_pte
 from ethosu_sdk.aot.model import methods, model_checks, shared_state
 from ethosu_sdk.aot.model.initial_state import InitialState
 from ethosu_sdk.aot.pipeline import float_program, quantised_program
@@ -156,10 +156,8 @@ def lowered(request: CompileRequest, method: Method, spec: Any, clock: StageCloc
             edge = to_pte.quantize_io(edge, inputs, outputs)
             inputs = to_pte.quantized_io_values(edge, "input", inputs)
             outputs = to_pte.quantized_io_values(edge, "output", outputs)
-        if request.core is not None:
-            edge = cortex_m.replace(edge, request.core)
-        elif falls_back:
-            edge = fallback.replace(edge, _FALLBACK_CORE)
+        if request.core is not None or falls_back:
+            edge = fallback.replace(edge, request.core or _FALLBACK_CORE)
         else:
             fallback.mark(edge)
         has_references = (request.core is not None or falls_back) and not request.without_vela

@@ -11,6 +11,11 @@ Rewrite = Callable[[Any], bool]  # changes a torch.fx graph, and says whether it
 
 def of_edge(name: str, repair: Rewrite) -> Any:
     """A pass `name` over a graph of edge operators, among which the quantisations still are."""
+    return class_of_edge(name, repair)()
+
+
+def class_of_edge(name: str, repair: Rewrite) -> Any:
+    """The class of the passes that :func:`of_edge` makes."""
     from executorch.exir.pass_base import ExportPass
 
     return _made(name, ExportPass, repair)
@@ -20,13 +25,13 @@ def of_tosa(name: str, repair: Rewrite) -> Any:
     """A pass `name` over a graph of TOSA operators, whose shapes are computed again where it changed something."""
     from executorch.backends.arm._passes import ArmPass
 
-    return _made(name, ArmPass, repair, retrace=ArmPass.call, _passes_required_after=frozenset())
+    return _made(name, ArmPass, repair, retrace=ArmPass.call, _passes_required_after=frozenset())()
 
 
 def _made(
     name: str, base: Any, repair: Rewrite, retrace: Callable[[Any, Any], Any] | None = None, **attributes: Any
 ) -> Any:
-    """The frame of all passes: change the graph, regenerate its code, and trace it again if needed."""
+    """The class of all passes: change the graph, regenerate its code, and trace it again if needed."""
     from executorch.exir.pass_base import PassResult
 
     def call(self: Any, graph_module: Any) -> Any:
@@ -36,7 +41,7 @@ def _made(
             graph_module = graph_module if retrace is None else retrace(self, graph_module).graph_module
         return PassResult(graph_module, changed)
 
-    return type(name, (base,), {"call": call, **attributes})()
+    return type(name, (base,), {"call": call, **attributes})
 
 
 def of_each(is_wrong: Callable[[Any], bool], change: Callable[[Any, Any], None]) -> Rewrite:

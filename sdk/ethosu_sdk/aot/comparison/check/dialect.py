@@ -6,8 +6,11 @@ SDK's NPU model.
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
+from unittest import mock
 
 from ethosu_sdk import npu
 
@@ -56,4 +59,36 @@ def module(edge: Any) -> Callable[..., Any]:
             pairs = zip(given, shapes[node.name], strict=True)
             return [torch.from_numpy(row.copy()).reshape(shape) for row, shape in pairs]
 
-    return lambda *inputs: References(graph).run(*inputs)
+    def run(*inputs: Any) -> Any:
+        with _wide_sums():
+            return References(graph).run(*inputs)
+
+    return run
+
+
+class _Functional:
+    """``torch.nn.functional``, whose convolutions of integers are computed in float64, which is exact: PyTorch itself
+    has few of them for integers."""
+
+    def __getattr__(self, name: str) -> Any:
+        import torch
+        from torch.nn import functional
+
+        function = getattr(functional, name)
+        if not name.startswith("conv"):
+            return function
+
+        def wide(x: Any, *args: Any, **kwargs: Any) -> Any:
+            def doubled(value: Any) -> Any:
+                return value.double() if isinstance(value, torch.Tensor) else value
+
+            named = {key: doubled(value) for key, value in kwargs.items()}
+            return function(x.double(), *map(doubled, args), **named).to(x.dtype)
+
+        return wide
+
+
+def _wide_sums() -> contextlib.AbstractContextManager[Any]:
+    """A context in which the references compute with :class:`_Functional`."""
+    operators = importlib.import_module("executorch.backends.cortex_m.ops.operators")
+    return mock.patch.object(operators, "F", _Functional())
