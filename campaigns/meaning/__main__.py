@@ -40,7 +40,8 @@ def arguments() -> argparse.Namespace:
         type=grid.names,
         metavar="IDIOM,…",
         default=[],
-        help="these idioms, families or models alone",
+        help="these idioms, families or models alone; also one of the families that the page has not: "
+        f"{', '.join(grammar.MENDED)}",
     )
     parser.add_argument("--list", action="store_true", help="print the models' names and stop")
     return parser.parse_args()
@@ -48,7 +49,8 @@ def arguments() -> argparse.Namespace:
 
 def wanted(options: argparse.Namespace) -> list[Model]:
     """The models that the options name."""
-    found = grammar.models(options.count, options.seed)
+    mended = tuple(family for family in grammar.MENDED if family in options.only)
+    found = grammar.models(options.count, options.seed, mended or grammar.FAMILIES)
     if not options.only:
         return found
     return [row for row in found if {row.name, row.idiom, row.family} & set(options.only)]

@@ -188,6 +188,10 @@ def test_the_tables_make_five_hundred_different_models() -> None:
     assert {row.quantize for row in models} == {"int8", "int16", "none"}
     assert grammar.models(50, program.SEED) == models[:50]
     assert grammar.models(50, 2) != models[:50]
+    for family in grammar.MENDED:
+        more = grammar.models(60, program.SEED, (family,))
+        assert len({row.text for row in more}) == 60
+        models += more
     for row in models:
         ast.parse(row.text)
 
