@@ -8,7 +8,7 @@ from pathlib import Path
 
 from campaigns import grid
 from campaigns.meaning import grammar, page
-from campaigns.meaning.cells import FINDINGS, RIGHT, TARGETS, Outcome, Task, finding_folder
+from campaigns.meaning.cells import FINDINGS, OWN_TARGETS, RIGHT, TARGETS, Outcome, Task, finding_folder
 from campaigns.meaning.grammar import Model
 from ethosu_sdk.files import json_text, writing
 
@@ -67,11 +67,14 @@ def current(outcomes: Mapping[str, Outcome], models: Iterable[Model], targets: I
 
 
 def tasks_of(models: Sequence[Model], targets: Sequence[str], folder: Path) -> list[Task]:
-    """A cell for each model and target. Each model comes on one target before any comes on the next."""
+    """A cell for each model and target. Each model comes on one target before any comes on the next. A family with
+    targets of its own is for those alone."""
+    own = [OWN_TARGETS.get(model.family, targets) for model in models]
     return [
-        task_of(model, targets[(index + turn) % len(targets)], folder)
-        for turn in range(len(targets))
-        for index, model in enumerate(models)
+        task_of(model, row[(index + turn) % len(row)], folder)
+        for turn in range(max(map(len, own), default=0))
+        for index, (model, row) in enumerate(zip(models, own, strict=True))
+        if turn < len(row)
     ]
 
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 Array = npt.NDArray[Any]  # whatever it holds
 TARGETS = ("ethos-u55-128", "ethos-u85-256")
+OWN_TARGETS = {"cortex-m": ("cortex-m55",)}  # of a family
 RIGHT, REFUSED, WRONG, BAD_REFUSAL, HANG = "right", "refused", "wrong", "bad refusal", "hang"
 FINDINGS = (WRONG, BAD_REFUSAL, HANG)
 

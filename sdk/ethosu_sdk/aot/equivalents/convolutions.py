@@ -60,7 +60,8 @@ def volume(
     x = functional.pad(x, (0, 0, 0, 0, paddings[0], paddings[0])) if paddings[0] else x
     depths = (x.shape[2] - dilations[0] * (taps - 1) - 1) // strides[0] + 1
     seen = [
-        x[:, :, first : first + strides[0] * (depths - 1) + 1 : strides[0]]
+        x[:, group : group + planes, first : first + strides[0] * (depths - 1) + 1 : strides[0]]
+        for group in range(0, x.shape[1], planes)
         for first in range(0, taps * dilations[0], dilations[0])
     ]
     batch, channels, _, height, width = x.shape
@@ -75,9 +76,7 @@ def _three(value: Any) -> list[int]:
 
 
 def _volume(node: Any) -> Function | None:
-    x, weight = node.args[0].meta["val"], node.args[1].meta["val"]
-    grouped = x.dim() == 5 and x.shape[1] != weight.shape[1]
-    return None if x.dim() != 5 or grouped else volume
+    return volume if node.args[0].meta["val"].dim() == 5 else None
 
 
 def unbatched(name: str, axes: int) -> Callable[[Any], Function | None]:

@@ -73,13 +73,13 @@ def _choose_average(node: Any) -> Function | None:
 
 
 def _adaptive(reduction: str) -> Function:
-    """Adaptive pooling by `reduction`, row by row and then column by column."""
+    """Adaptive pooling by `reduction`, one axis after the other."""
 
     def call(x: Any, output_size: Any) -> Any:
         import torch
 
         sizes = [output_size] * 2 if isinstance(output_size, int) else output_size
-        for axis, size in zip((-2, -1), sizes, strict=True):
+        for axis, size in enumerate(sizes, -len(sizes)):
             whole = x.shape[axis]
             windows = [
                 (index * whole // size, -(-(index + 1) * whole // size)) for index in range(size or whole)
@@ -114,6 +114,7 @@ CHOICES: dict[str, Callable[[Any], Function | None]] = {
     "aten.avg_pool3d.default": _choose_average,
     "aten.avg_pool2d.default": unbatched("avg_pool2d", 2),
     "aten.adaptive_avg_pool2d.default": _choose_adaptive_average,
+    "aten.adaptive_max_pool1d.default": _choose_adaptive_maximum,
     "aten.adaptive_max_pool2d.default": _choose_adaptive_maximum,
     "aten.avg_pool1d.default": unbatched("avg_pool1d", 1),
     "aten.adaptive_avg_pool1d.default": unbatched("adaptive_avg_pool1d", 1),

@@ -8,6 +8,7 @@ NHWC, a model in NCHW stays as it is, and each change of the layout is an operat
 from __future__ import annotations
 
 import importlib
+from collections.abc import Sequence
 from typing import Any
 
 from ethosu_sdk import pte
@@ -15,12 +16,31 @@ from ethosu_sdk.aot.lowering import cortex_m_passes
 from ethosu_sdk.aot.lowering.guarding import guarded
 
 _PACKAGE = "executorch.backends.cortex_m"
+_WEIGHTED = ("aten.conv", "aten.linear")
 
 
 def quantizer() -> Any:
-    """The backend's quantiser: int8, weights of convolutions per channel."""
+    """The backend's quantiser: int8, weights of convolutions per channel. Layers whose weights the program computes
+    stay in floating point: the backend's own would quantise them as activations, and the bias as if they were not."""
     module = importlib.import_module(f"{_PACKAGE}.quantizer.quantizer")
-    return module.CortexMQuantizer(use_explicit_layout=True)
+    made = module.CortexMQuantizer(use_explicit_layout=True)
+    for matcher in {row.pattern_matcher for row in made.quantizers if hasattr(row, "pattern_matcher")}:
+        matcher.support_dict = {
+            pattern: _with_stored_weights(check) if str(pattern[0]).startswith(_WEIGHTED) else check
+            for pattern, check in matcher.support_dict.items()
+        }
+    return made
+
+
+def _with_stored_weights(check: Any) -> Any:
+    """`check`, the conditions for a pattern of operators, for weights that the model stores."""
+
+    class Check(check):  # type: ignore[misc]
+        @classmethod
+        def check_pattern(cls, pattern: Sequence[Any]) -> bool:
+            return pattern[0].args[1].op == "get_attr" and bool(super().check_pattern(pattern))
+
+    return Check
 
 
 def edge_configuration() -> Any:

@@ -252,9 +252,11 @@ def _convolution(node: Any) -> str:
 
 
 def _constant(weight: Any) -> str:
-    """The backend computes with the values of weights, and with their sums, when it lowers."""
-    is_stored = weight.args[0].op in ("placeholder", "get_attr")
-    return "" if is_stored else "its weights are computed"
+    """The backend computes with the values of weights, and with their sums, when it lowers; they have no offset."""
+    if weight.args[0].op not in ("placeholder", "get_attr"):
+        return "its weights are computed"
+    has_offset = _name(weight).startswith(f"{_DEQUANTIZE}tensor.") and weight.args[2] != 0
+    return "its weights have a zero point" if has_offset else ""
 
 
 def _linear(node: Any) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ethosu_sdk.aot.lowering import cortex_m
 from ethosu_sdk.aot.lowering.guarding import guarded
-from ethosu_sdk.aot.quantization import kept_float, own_weights, ranges, whole_numbers
+from ethosu_sdk.aot.quantization import computed_weights, kept_float, own_weights, ranges, whole_numbers
 from ethosu_sdk.aot.quantization.prequantized_passes import replace_relu6
 from ethosu_sdk.aot.repairs import quantised_divisions
 from ethosu_sdk.errors import InputError
@@ -43,6 +43,8 @@ def prepare(
     replace_relu6(module)
     whole_numbers.keep_scalars(module)
     own_weights.separate(module)
+    if spec is None:
+        computed_weights.store(module)
     types, rounded = whole_numbers.output_types(module), whole_numbers.rounded_casts(module)
     chosen = _chosen(quantizer(spec, quantize, per_channel=per_channel), module, adjust)
     with quantised_divisions.repaired():
