@@ -99,7 +99,10 @@ def _explicit_bounds() -> Any:
     target = ops.edge.aten.hardtanh.default
 
     def complete(_graph: Any, node: Any) -> None:
-        named = [node.kwargs.get(name, value) for name, value in zip(("min_val", "max_val"), _HARDTANH, strict=True)]
+        named = [
+            node.kwargs.get(name, value)
+            for name, value in zip(("min_val", "max_val"), _HARDTANH, strict=True)
+        ]
         node.args = (*node.args, *named[len(node.args) - 1 :])
         node.kwargs = {}
 
@@ -120,7 +123,11 @@ def _portable_activations() -> Any:
                 return super(PortableActivations, self).call_operator(target, values, {}, meta)
 
             def gate(x: Any) -> Any:
-                return call(aten.mul.Scalar, call(aten.hardtanh.default, call(aten.add.Scalar, x, 3.0), 0.0, 6.0), 1 / 6)
+                return call(
+                    aten.mul.Scalar,
+                    call(aten.hardtanh.default, call(aten.add.Scalar, x, 3.0), 0.0, 6.0),
+                    1 / 6,
+                )
 
             replacements: Mapping[Any, Callable[[Any], Any]] = {
                 aten.silu.default: lambda x: call(aten.mul.Tensor, x, call(aten.sigmoid.default, x)),

@@ -207,7 +207,9 @@ def _permuted(node: Any) -> str:
 
 
 def _products(node: Any) -> str:
-    return "" if {len(_shape(row)) for row in _sources(node)} == {_BATCHED} else "its operands have not 3 axes"
+    return (
+        "" if {len(_shape(row)) for row in _sources(node)} == {_BATCHED} else "its operands have not 3 axes"
+    )
 
 
 def _extreme(node: Any) -> str:
