@@ -23,6 +23,7 @@ OPERATOR_KEY = "ethosu_sdk_cortex_m_operator"  # under which a node has what `re
 _NAME_KEY = "ethosu_sdk_known_as"
 _MOST = 16
 _GETITEM = "getitem"
+_HARDSWISH_FROM = -3  # it is 0 below
 _IMAGE, _BATCHED = 4, 3  # axes
 
 _DEQUANTIZE = "quantized_decomposed.dequantize_per_"
@@ -184,15 +185,15 @@ def _activation(node: Any) -> str:
 
 
 def _hardswish(node: Any) -> str:
-    """The backend's decomposition is for the result of a convolution or linear layer, which nothing else takes."""
+    """The backend's decomposition is for the result of a convolution or linear layer, which nothing else takes and
+    which its quantiser has limited to where the function is not 0."""
     taken = _sources(node)[0]
-    while taken.op == "call_function" and len(taken.users) == 1:
-        if _name(taken) in _WITH_WEIGHTS:
-            return "" if _is_marked(taken) else _ALONE
-        if not (_name(taken).startswith((_QUANTIZE, _DEQUANTIZE)) or _name(taken) in _FUSED):
-            break
+    for name in (_DEQUANTIZE, _QUANTIZE, _CLAMP):
+        is_low = name == _CLAMP and _argument(taken, 1, None) != _HARDSWISH_FROM
+        if not _name(taken).startswith(name) or len(taken.users) > 1 or is_low:
+            return _ALONE
         taken = taken.args[0]
-    return _ALONE
+    return "" if _name(taken) in _WITH_WEIGHTS and _is_fused(taken) else _ALONE
 
 
 def _softmax(node: Any) -> str:
@@ -274,7 +275,8 @@ def _pad(node: Any) -> str:
 
 _WITH_WEIGHTS = frozenset({"aten.convolution.default", "aten.linear.default"})
 _HARDSIGMOID = "aten.hardsigmoid.default"
-_FUSED = frozenset({"aten.relu.default", "aten.hardtanh.default", "aten.clamp.default", _HARDSIGMOID})
+_CLAMP = "aten.clamp.default"
+_FUSED = frozenset({"aten.relu.default", "aten.hardtanh.default", _CLAMP, _HARDSIGMOID})
 # What an activation becomes a part of.
 _FUSING = _WITH_WEIGHTS | {
     *("aten.add.Tensor", "aten.sub.Tensor", "aten.max_pool2d.default", "aten.max_pool2d_with_indices.default")
