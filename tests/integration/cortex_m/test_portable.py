@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.cli import sdk, sdk_ok
+from tests.integration.cli import sdk_ok
 from tests.integration.cortex_m import portable_models
-from tests.places import ROOT
 from tests.records import Record, read
 
 pytestmark = [pytest.mark.torch, pytest.mark.toolchain]
@@ -54,11 +53,8 @@ WORSE_DB = {"attention_layer": 22.0}
 
 def compiled(name: str, folder: Path, *options: str) -> Record:
     """The record of a compilation for a Cortex-M55; what it executed is what PyTorch computes."""
-    outcome = sdk(
-        "compile", f"{FILE}:{name}", "--target", "cortex-m55", *options, "-o", "out", "-q",
-        cwd=folder, env={"PYTHONPATH": f"{ROOT / 'sdk'}:{ROOT}"},
-    )  # fmt: skip
-    assert outcome.code == 0, outcome.err
+    command = ("compile", f"{FILE}:{name}", "--target", "cortex-m55")
+    outcome = sdk_ok(*command, *options, "-o", "out", "-q", cwd=folder)
     assert "legacy layout" not in outcome.err
     record = read(folder / "out" / f"{FILE.stem}.compile.json")
     assert record["check"]["status"] == "pass"
@@ -107,9 +103,6 @@ def test_a_float_model_is_all_portable(name: str, tmp_path: Path) -> None:
 )
 def test_the_firmware_computes_the_same(options: tuple[str, ...], tmp_path: Path) -> None:
     name, target, *more = options
-    environment = {"PYTHONPATH": f"{ROOT / 'sdk'}:{ROOT}"}
-    sdk_ok(
-        "run", f"{FILE}:{name}", "--target", target, *more, "-o", "out", "-q", cwd=tmp_path, env=environment
-    )
+    sdk_ok("run", f"{FILE}:{name}", "--target", target, *more, "-o", "out", "-q", cwd=tmp_path)
     run = read(tmp_path / "out" / "run.json")
     assert run["verdict"]["status"] == "pass"

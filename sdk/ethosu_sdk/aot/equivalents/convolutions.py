@@ -79,6 +79,14 @@ def _volume(node: Any) -> Function | None:
     return volume if node.args[0].meta["val"].dim() == 5 else None
 
 
+def is_grouped_volume(node: Any) -> bool:
+    """Whether `node` is a conv3d with groups. As one conv2d of a batch, Vela computes other values."""
+    if not str(node.target).startswith("aten.conv3d."):
+        return False
+    x, weight = node.args[0].meta["val"], node.args[1].meta["val"]
+    return bool(x.shape[-4] != weight.shape[1])
+
+
 def unbatched(name: str, axes: int) -> Callable[[Any], Function | None]:
     """A choice for the function `name` of ``torch.nn.functional`` over `axes` axes: its input gets a batch of one."""
 

@@ -29,7 +29,8 @@ def replace(program: Any, target: Target | None, *, quantized: bool) -> Any:
     changed = False
     for node in list(program.graph.nodes):
         name = str(node.target)
-        choice = None if ethos_u85 and name.startswith(_ON_U85) else _CHOICES.get(name)
+        stays = (ethos_u85 and name.startswith(_ON_U85)) or (target and convolutions.is_grouped_volume(node))
+        choice = None if stays else _CHOICES.get(name)
         function = choice and choice(node)
         if function:
             inline(program, node, function)
