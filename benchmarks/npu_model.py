@@ -48,9 +48,8 @@ def program_of(model: str, target: str, folder: Path) -> tuple[bytes, bytes]:
 def operation_times(program: npu.Program) -> list[tuple[float, str, str]]:
     """(seconds, name, shapes) of every operation, weights decoded before."""
     blocks = program.blocks
-    sizes = {1: blocks.scratch_bytes, 2: program.fast_scratch_bytes}
-    regions = {0: np.frombuffer(blocks.weights, np.uint8)}
-    regions |= {number: np.zeros(size, np.uint8) for number, size in sizes.items()}
+    regions = {number: np.zeros(size, np.uint8) for number, size in program.reach.sizes.items()}
+    regions[0] = np.frombuffer(blocks.weights, np.uint8)
     memory = Memory(FixedRegions(regions), program.config.own_bytes)
     listed = segment(bytes(blocks.command_stream), program.config).operations
     cache = WeightCache()

@@ -177,7 +177,8 @@ def file_name(row: Idiom) -> str:
 
 
 def models(count: int, seed: int, families: tuple[str, ...] = FAMILIES) -> list[Model]:
-    """`count` models of these families: every idiom before any a second time, but for the weights. The same arguments give the same."""
+    """`count` models of these families: every idiom before any a second time, but for the weights. The same arguments
+    give the same."""
     found: dict[str, Model] = {}
     for row, number, slots in _choices(seed, families):
         model = _model(row, number, slots)

@@ -3,6 +3,7 @@
 import os
 import struct
 import subprocess
+import sys
 import tempfile
 import zlib
 from collections.abc import Mapping
@@ -19,6 +20,15 @@ _PAYLOAD = 1408  # where its one segment with content starts
 _SEGMENT_BYTES = 32  # where the header has the size of all segments
 _ROWS = 1 << 9  # stride_mode of a DMA with rows
 MOST_BYTES = 2 << 30
+# Runs the command from a small process: the kernel counts what a process was before it became the command as well.
+# wait4 and not RUSAGE_CHILDREN, which remembers the largest child that a process ever had.
+_LAUNCHER = """
+import os, subprocess, sys
+command = subprocess.Popen(sys.argv[1:])
+_, status, usage = os.wait4(command.pid, 0)
+code = os.waitstatus_to_exitcode(status)
+sys.stderr.write(f"\\0{code} {usage.ru_maxrss} {usage.ru_utime + usage.ru_stime}")
+"""
 
 
 @dataclass(frozen=True)
@@ -38,26 +48,20 @@ def watched(
         tempfile.TemporaryFile() as err,
         open(stdin or os.devnull, "rb") as given,
     ):
-        command = subprocess.Popen(
-            [COMMAND, *map(str, arguments)],
+        subprocess.run(
+            [sys.executable, "-S", "-c", _LAUNCHER, COMMAND, *map(str, arguments)],
             cwd=cwd,
             env={**os.environ, **(env or {})},
             stdin=given,
             stdout=out,
             stderr=err,
+            check=False,
         )
-        # wait4 and not RUSAGE_CHILDREN, which remembers the largest child that this process ever had.
-        _, status, usage = os.wait4(command.pid, 0)
-        command.returncode = os.waitstatus_to_exitcode(status)
         for file in (out, err):
             file.seek(0)
-        return Watched(
-            command.returncode,
-            out.read().decode(),
-            err.read().decode(),
-            usage.ru_maxrss << 10,
-            usage.ru_utime + usage.ru_stime,
-        )
+        said, _, usage = err.read().decode().rpartition("\0")
+        code, peak_kib, seconds = usage.split()
+        return Watched(int(code), out.read().decode(), said, int(peak_kib) << 10, float(seconds))
 
 
 def delegating(path: Path, commands: bytes, scratch_bytes: int, weights: bytes = b"\0") -> Path:
