@@ -182,7 +182,7 @@ class Normalised(nn.Module):
         self.dense, self.again, self.levels = (
             nn.ModuleList(_normalised(nn.BatchNorm2d, 8) for _ in range(count)) for count in (2, 1, 2)
         )
-        self.up = nn.ConvTranspose2d(8, 4, 4, 2, 1, groups=2, bias=False)
+        self.up = nn.ConvTranspose2d(8, 4, 4, 2, 1, groups=2)
         self.grown = _normalised(nn.BatchNorm2d, 4)
 
     def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:

@@ -71,6 +71,7 @@ BATCHED = (
     *(Compilation("reduced", target) for target in TARGETS),
     *(Compilation("sequences", target, quantize="int16") for target in TARGETS),
     Compilation("normalised", TARGETS[0]),
+    Compilation("normalised", TARGETS[0], quantize="int16"),
 )
 INT16 = tuple(Compilation("negations", target, quantize="int16") for target in TARGETS)
 TABLES = tuple(Compilation("tables", target) for target in ("ethos-u55-32", "ethos-u55-64"))

@@ -1,4 +1,4 @@
-"""Convolutions with uneven padding, without a batch axis, and over three axes.
+"""Convolutions with uneven padding, without a batch axis, over three axes, and transposed with groups.
 
 The quantiser of ExecuTorch 1.5.1 marks the operator, and its decomposition then puts a `pad` or an `unsqueeze` that
 is not marked between it and its conversions: the convolution stays on the CPU. Vela has Conv3d for the Ethos-U85
@@ -12,6 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 Function = Callable[..., Any]
+
+_GROUPS = 6  # the argument of a transposed convolution
 
 
 def _explicit(
@@ -101,8 +103,35 @@ def unbatched(name: str, axes: int) -> Callable[[Any], Function | None]:
     return choose
 
 
+def _transposed(name: str, axes: int) -> Callable[[Any], Function | None]:
+    """A choice for the transposed convolution `name`: one without a batch axis gets one, and the bias of one with
+    groups is added behind it. ExecuTorch 1.5.1 gives such a bias one scale for each channel of the input."""
+    batched = unbatched(name, axes)
+
+    def choose(node: Any) -> Function | None:
+        bias = node.args[2] if len(node.args) > 2 else None
+        if bias is None or groups_of_transposed(node) == 1 or node.args[0].meta["val"].dim() < axes + 2:
+            return batched(node)
+        return call if node.args[0].meta["val"].shape[1] != bias.meta["val"].shape[0] else None
+
+    def call(x: Any, weight: Any, bias: Any, *args: Any, **kwargs: Any) -> Any:
+        from torch.nn import functional
+
+        return getattr(functional, name)(x, weight, None, *args, **kwargs) + bias.reshape(-1, *(1,) * axes)
+
+    return choose
+
+
 def _padded(convolution: str) -> Callable[[Any], Function]:
     return lambda node: functools.partial(_explicit, convolution)
+
+
+def groups_of_transposed(node: Any) -> int:
+    """The groups of a transposed convolution; one for another node."""
+    if not str(node.target).startswith("aten.conv_transpose"):
+        return 1
+    groups: int = node.args[_GROUPS] if len(node.args) > _GROUPS else node.kwargs.get("groups", 1)
+    return groups
 
 
 CHOICES: dict[str, Callable[[Any], Function | None]] = {
@@ -112,6 +141,6 @@ CHOICES: dict[str, Callable[[Any], Function | None]] = {
     "aten.conv1d.default": unbatched("conv1d", 1),
     "aten.conv2d.default": unbatched("conv2d", 2),
     "aten.conv3d.default": _volume,
-    "aten.conv_transpose1d.default": unbatched("conv_transpose1d", 1),
-    "aten.conv_transpose2d.input": unbatched("conv_transpose2d", 2),
+    "aten.conv_transpose1d.default": _transposed("conv_transpose1d", 1),
+    "aten.conv_transpose2d.input": _transposed("conv_transpose2d", 2),
 }

@@ -20,11 +20,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ethosu_sdk.aot.equivalents.convolutions import groups_of_transposed
+
 Function = Callable[..., Any]
 
 _FOLDED_INTO = ("aten.conv1d.", "aten.conv2d.", "aten.conv_transpose", "aten.linear.")
 _BATCH_NORM = "aten.batch_norm.default"
-_GROUPS = 6  # the argument of a transposed convolution
 _USE_INPUT_STATS = 5  # the argument that asks for the mean and variance of the input
 
 
@@ -43,20 +44,13 @@ def _apart_from(node: Any) -> Function | None:
     source = node.args[0]
     wrong = _is_normalised(source) or (
         is_folded_into(source)
-        and (len(source.users) > 1 or _groups_of_transposed(source) > 1 or not _same_at_every_call(source))
+        and (len(source.users) > 1 or groups_of_transposed(source) > 1 or not _same_at_every_call(source))
     )
     return _apart if wrong else None
 
 
 def _is_normalised(node: Any) -> bool:
     return str(node.target) == _BATCH_NORM
-
-
-def _groups_of_transposed(node: Any) -> int:
-    if not str(node.target).startswith("aten.conv_transpose"):
-        return 1
-    groups: int = node.args[_GROUPS] if len(node.args) > _GROUPS else node.kwargs.get("groups", 1)
-    return groups
 
 
 def _same_at_every_call(layer: Any) -> bool:

@@ -58,10 +58,11 @@ def lower(program: Any, spec: Any | None, *, whole: bool = False, etrecord: bool
         )
 
     plain_outputs.flatten(program)
+    ethos_u85 = spec is not None and spec.target.startswith("ethos-u85")
     with repaired(spec):
         return guarded(
             "lowering to Ethos-U failed",
-            lambda: left_out.lowered(program, attempt),
+            lambda: left_out.lowered(program, attempt, ethos_u85=ethos_u85),
             _BRANCHES_HINT if has_branches(program) else LOG_HINT,
         )
 
