@@ -44,8 +44,13 @@ _PADDED = (8, 1 << 16, 1 << 22, 1 << 40)
 
 
 def _steps(choice: random.Random, part: str) -> dict[str, Any]:
-    steps = choice.choices(_PARTS[part], k=choice.randint(1, 40))
-    rows = [step(choice.choice((0, 1, 2, 2, 9, 10_000))) for step in steps]
+    """Some of all kinds and sizes, or one again and again: a step that deletes what others make ends their growth."""
+    count = choice.randint(1, 40)
+    if choice.random() < 0.6:
+        rows = [choice.choice(_PARTS[part])(choice.choice((0, 2, 9)))] * count
+    else:
+        steps = choice.choices(_PARTS[part], k=count)
+        rows = [step(choice.choice((0, 1, 2, 2, 9, 10_000))) for step in steps]
     return {"type": "Sequence", tokenizers.NESTED[part]: rows}
 
 
