@@ -13,25 +13,51 @@ from tests.pte_files import golden
 # With its own limits: 1 GiB for the tokenizer, and 60 s a call, of which a case has three at most.
 _LIMITS = Limits(seconds=240.0, memory_bytes=3 << 29)
 _TEXTS = ("w1 w2", "w" * 60, "", " " * 2000, "\N{SNOWMAN}e\u0301\u202e", "1" * 40 + "x", "w1 " * 2000)
-_STEPS: tuple[Callable[[int], dict[str, Any]], ...] = (
+_Step = Callable[[int], dict[str, Any]]
+_NORMALIZERS: tuple[_Step, ...] = (
     lambda size: {"type": "Replace", "pattern": {"String": "w"}, "content": "w" * size},
     lambda size: {"type": "Replace", "pattern": {"Regex": "(w+w+)+x"}, "content": "w" * size},
     lambda size: {"type": "Replace", "pattern": {"String": ""}, "content": "w" * size},
     lambda size: {"type": "Prepend", "prepend": "w" * size},
     lambda size: {"type": "NFKD"},
+    lambda size: {"type": "ByteLevel"},
     lambda size: {"type": "Lowercase"},
 )
+_DECODERS: tuple[_Step, ...] = (
+    *_NORMALIZERS[:3],
+    lambda size: {"type": "BPEDecoder", "suffix": "w" * min(size, 1)},
+    lambda size: {
+        "type": "CTC",
+        "pad_token": "",
+        "word_delimiter_token": "w" * min(size, 1),
+        "cleanup": True,
+    },
+    lambda size: {"type": "Fuse"},
+    lambda size: {"type": "ByteFallback"},
+)
+_PROCESSORS: tuple[_Step, ...] = (
+    lambda size: {**tokenizers.TWICE, "single": tokenizers.TWICE["single"][:1] * min(size, 100)},
+    lambda size: {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True},
+)
+_PARTS = {"normalizer": _NORMALIZERS, "decoder": _DECODERS, "post_processor": _PROCESSORS}
+_PADDED = (8, 1 << 16, 1 << 22, 1 << 40)
 
 
 def _steps(choice: random.Random, part: str) -> dict[str, Any]:
-    steps = choice.choices(_STEPS[:1] if part == "decoder" else _STEPS, k=choice.randint(1, 40))
-    return {"type": "Sequence", f"{part}s": [step(choice.choice((0, 1, 2, 2, 9, 10_000))) for step in steps]}
+    """Some of all kinds and sizes, or one again and again: a step that deletes what others make ends their growth."""
+    count = choice.randint(1, 40)
+    if choice.random() < 0.6:
+        rows = [choice.choice(_PARTS[part])(choice.choice((0, 2, 9)))] * count
+    else:
+        steps = choice.choices(_PARTS[part], k=count)
+        rows = [step(choice.choice((0, 1, 2, 2, 9, 10_000))) for step in steps]
+    return {"type": "Sequence", tokenizers.NESTED[part]: rows}
 
 
 def _hugging_face(choice: random.Random) -> bytes:
-    parts: dict[str, Any] = {
-        part: _steps(choice, part) for part in ("normalizer", "decoder") if choice.random() < 0.6
-    }
+    parts: dict[str, Any] = {part: _steps(choice, part) for part in _PARTS if choice.random() < 0.5}
+    if choice.random() < 0.2:
+        parts["padding"] = tokenizers.padding(choice.choice(_PADDED))
     if choice.random() < 0.3:
         pattern = choice.choice(("(1+1+)+x", "(w|w)*y", "", "[", "(?=w)"))
         parts["pre_tokenizer"] = {

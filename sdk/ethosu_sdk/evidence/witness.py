@@ -47,13 +47,14 @@ def check_jobs(found: Evidence, job_cycles: Sequence[int]) -> None:
             )
 
 
-def check_failures(log: UartLog, jobs: Sequence[Ran] | None) -> None:
-    """Raise what made a job of the simulator's NPU fail, with what the firmware said of it: the error is that of the
-    same program on the host."""
+def check_failures(jobs: Sequence[Ran] | None, log: UartLog | None = None) -> None:
+    """Raise what made a job of the simulator's NPU fail, with what the firmware's `log` says of it: the error is that
+    of the same program on the host."""
     failure = next((job.failure for job in jobs or () if job.failure is not None), None)
     if failure is None:
         return
-    said = [f"\n  the firmware stopped in {row['stage']}: {row['detail']}" for row in log.of_type("error")]
+    rows = [] if log is None else log.of_type("error")
+    said = [f"\n  the firmware stopped in {row['stage']}: {row['detail']}" for row in rows]
     failure.message += "".join(said)
     failure.args = (failure.message,)
     raise failure

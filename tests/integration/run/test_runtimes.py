@@ -9,6 +9,7 @@ import importlib.metadata
 import json
 import os
 import shutil
+import struct
 import sys
 from pathlib import Path
 from typing import Any
@@ -25,10 +26,12 @@ from tests.integration.cli import Outcome, assert_clear, sdk
 from tests.integration.hostile import added, delegating
 from tests.own_qemu import VARIABLE
 from tests.places import GOLDEN_PTE, ROOT
+from tests.pte_files import golden
 from tests.unit.npu.streams import stream
 
 PACKAGE = "mlia-ethos-u"
 SOFTMAX = GOLDEN_PTE / "softmax.pte"
+OFM_BASE0 = 0x4010  # the register, as a command with an address has it
 # Zoo models of Ethos-U55, cheap ones: only NPU, only CPU, one delegate, two with kernels between them, wide layers.
 MODELS = ("add", "softmax", "digits_cnn", "ds_cnn", "resnet8")
 
@@ -155,6 +158,16 @@ def test_a_run_that_does_not_end_is_cut(own_qemu: Path, tmp_path: Path) -> None:
         program, tmp_path, "--runtime", "executorch", "--timeout", "3", env={VARIABLE: str(own_qemu)}
     )
     assert (outcome.code, "the time limit was reached" in outcome.err) == (6, True), outcome.err
+    assert not (tmp_path / "out" / "run.json").exists()
+
+
+def test_a_damaged_command_stream_ends_as_on_the_host(tmp_path: Path) -> None:
+    program = golden("add_u55")
+    stored, damaged = (struct.pack("<II", OFM_BASE0, offset) for offset in (0, 0x1040))
+    assert program.count(stored) == 1
+    (tmp_path / "net.pte").write_bytes(program.replace(stored, damaged))
+    outcome, _ = run(tmp_path / "net.pte", tmp_path, "--runtime", "executorch")
+    assert_clear(outcome, 3, "OFM access to bytes 0x1040 to 0x1054 of region 1, which has 0x40 bytes")
     assert not (tmp_path / "out" / "run.json").exists()
 
 

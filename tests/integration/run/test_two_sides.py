@@ -14,6 +14,7 @@ from ethosu_sdk import pte
 from tests.integration.cli import Outcome, assert_clear, sdk
 from tests.integration.hostile import delegating
 from tests.pte_files import changed, golden
+from tests.tables import each
 from tests.unit.npu.streams import DMA_START, stream
 
 pytestmark = [pytest.mark.torch, pytest.mark.qemu, pytest.mark.toolchain]
@@ -113,6 +114,17 @@ def test_what_an_operator_returns_is_its_output(tmp_path: Path) -> None:
     call = "execution_plan[0].chains[0].instructions[0].instr_args.args[{}]"
     for outcome in both(tmp_path, bytes(changed(golden("choice"), (call.format(4), 11)))):
         assert_clear(outcome, 3, "aten::sum.IntList_out, returns value 1, but its output is value 11")
+
+
+@each(
+    ("argument", "value", "words"),
+    [(0, 6, "a tensor as argument 0, but value 6 is a number"), (1, 0, "a number as argument 1")],
+)
+def test_a_number_in_place_of_a_tensor(argument: int, value: int, words: str, tmp_path: Path) -> None:
+    """One kernel of the firmware compares tensors and numbers; ExecuTorch has one for each."""
+    call = f"execution_plan[0].chains[0].instructions[1].instr_args.args[{argument}]"
+    for outcome in both(tmp_path, bytes(changed(golden("choice"), (call, value)))):
+        assert_clear(outcome, 3, f"aten::gt.Scalar_out, needs {words}")
 
 
 def test_a_tensor_off_its_alignment(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from ethosu_sdk import plain_text
+from ethosu_sdk.steps.generate import tokenizer_growth
 
 MOST_TOKENS = 1 << 20  # of a text
 _MOST_LETTERS = 1 << 24  # of the text of some tokens
@@ -107,6 +108,7 @@ def _limit(more_bytes: int) -> None:
 def _hugging_face(data: bytes) -> _Model:
     from tokenizers import Tokenizer
 
+    tokenizer_growth.check(data)  # before it is loaded: that runs the normalizer already
     found = Tokenizer.from_buffer(data)
     return _Model(
         size=found.get_vocab_size(),

@@ -106,7 +106,7 @@ def execute(job: RunJob, reporter: Reporter) -> Execution:
     with reporter.stage(f"running {counted(expected.plan.inferences, 'inference')} on {simulator.name}"):
         result = simulator.run(_request(boot))
     log = uart.parse(result.uart)
-    witness.check_failures(log, result.npu_jobs)
+    witness.check_failures(result.npu_jobs, log)
     reported = evidence.gather(log, expected, result.exit_code)
     kept = job.kept
     seen = kept_state.gather(

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from ethosu_sdk import provenance, pte, runtimes, simulators
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.errors import UsageError
-from ethosu_sdk.evidence import kit_evidence, kit_log
+from ethosu_sdk.evidence import kit_evidence, kit_log, witness
 from ethosu_sdk.evidence.kit_evidence import KitEvidence, KitExpected
 from ethosu_sdk.evidence.kit_log import Moved
 from ethosu_sdk.evidence.repeats import Plan
@@ -34,6 +34,7 @@ from ethosu_sdk.steps.run.execution import (
 from ethosu_sdk.steps.run.job import UART_NAME, RunJob
 from ethosu_sdk.steps.run.options import EXECUTORCH, RunOptions
 from ethosu_sdk.steps.run.repeats import Repeated
+from ethosu_sdk.steps.shared import delegates
 from ethosu_sdk.steps.shared.board import AUTO, Choice
 from ethosu_sdk.targets import Target
 
@@ -91,9 +92,8 @@ def prepare(job: RunJob) -> Request:
     """
     plan, inferences = job.plan, job.samples.count * job.options.repeat
     runner = runtimes.runner_for(job.npu)
-    simulator = simulators.create(
-        job.choice.simulator, job.npu, SimulatorOptions(memories=job.memories), job.choice.board
-    )
+    simulator_options = SimulatorOptions(memories=job.memories, streams=delegates.streams([plan]))
+    simulator = simulators.create(job.choice.simulator, job.npu, simulator_options, job.choice.board)
     version = simulator.version()  # a missing simulator is reported before anything is built
     if inferences > 1:
         raise UsageError(
@@ -154,6 +154,7 @@ def run(request: Request, uart_log: Path, reporter: Reporter) -> Execution:
     )
     with reporter.stage(f"running 1 inference on Arm's runner on {simulator.name}"):
         result = simulator.run(simulation)
+    witness.check_failures(result.npu_jobs)
     in_memory, written = result.memory
     evidence = kit_evidence.gather(result.uart, in_memory, written, request.expected)
     if result.npu_jobs is not None:

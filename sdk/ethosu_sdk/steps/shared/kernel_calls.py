@@ -1,6 +1,7 @@
 """Refuses kernel calls of which two runtimes could make different things.
 
-A kernel writes its output, and that lies on none of its inputs.
+A kernel writes its output, and that lies on none of its inputs. Its overload says whether an input is a tensor or a
+number: the firmware has one kernel for both.
 """
 
 from __future__ import annotations
@@ -14,11 +15,19 @@ from ethosu_sdk.pte import Tensor
 _PRIMITIVES = "executorch_prim::"  # they return nothing, and a view's output is its input's memory
 _OUT = "out"  # in the overload of an operator with an output of its own
 _LISTS = ("TensorList", "OptionalTensorList")
+_NUMBER = "Scalar"  # in the overload of an operator that takes a number
+_NUMBER_AT = {"aten::pow.Scalar_out": 0, "aten::masked_fill.Scalar_out": 2}  # of the others it is argument 1
+_TWO_TENSORS = {
+    *(f"aten::{name}.Tensor_out" for name in ("eq", "ne", "lt", "le", "gt", "ge", "remainder", "fmod")),
+    *(f"aten::bitwise_{name}.Tensor_out" for name in ("and", "or", "xor", "left_shift", "right_shift")),
+    *("aten::pow.Tensor_Tensor_out", "aten::atan2.out", "aten::floor_divide.out", "aten::div.out_mode"),
+}
 _AGAIN = "compile the model again: the file is damaged"
 
 
 def refuse(plans: Iterable[pte.ExecutionPlan]) -> None:
-    """InputError for a call whose output is a constant, lies on an input, or is not what the call returns."""
+    """InputError for a call whose output is a constant, lies on an input, or is not what the call returns, and for a
+    number in place of a tensor."""
     for plan in plans:
         for number, call in enumerate(plan.instructions):
             if isinstance(call, pte.KernelCall):
@@ -30,6 +39,7 @@ def _check(plan: pte.ExecutionPlan, call: pte.KernelCall, where: str) -> None:
     if operator.name.startswith(_PRIMITIVES) or len(call.args) < 2:
         return
     where = f"{where}, {operator.full_name},"
+    _check_operands(plan, operator, call, where)
     *_, output, returned = call.args  # a call ends with what the operator returns
     if _OUT in operator.overload and isinstance(plan.values[returned], Tensor) and output != returned:
         raise InputError(f"{where} returns value {returned}, but its output is value {output}", _AGAIN)
@@ -45,6 +55,25 @@ def _check(plan: pte.ExecutionPlan, call: pte.KernelCall, where: str) -> None:
                     "at the same place",
                     _AGAIN,
                 )
+
+
+def _check_operands(
+    plan: pte.ExecutionPlan, operator: pte.Operator, call: pte.KernelCall, where: str
+) -> None:
+    """InputError for a number where the overload has a tensor, and the other way round."""
+    number = None
+    if _NUMBER in operator.overload.split("_"):
+        number = _NUMBER_AT.get(operator.full_name, 1)
+    elif operator.full_name not in _TWO_TENSORS:
+        return
+    for place, index in enumerate(call.args[: max(2, (number or 0) + 1)]):
+        value, wanted = plan.values[index], "number" if place == number else "tensor"
+        if isinstance(value, pte.Scalar if place == number else Tensor):
+            continue
+        kind = "number" if isinstance(value, pte.Scalar) else type(value).__name__.lower()
+        raise InputError(
+            f"{where} needs a {wanted} as argument {place}, but value {index} is a {kind}", _AGAIN
+        )
 
 
 def _tensors(plan: pte.ExecutionPlan, indices: Iterable[int]) -> Iterator[tuple[int, Tensor]]:

@@ -72,7 +72,7 @@ def execute(calls: Sequence[HostCall], reporter: Reporter) -> list[Execution]:
         result = simulator.run(request)
     methods = [_of_method(rows, first, name) for name in names]
     log = uart.parse(result.uart)
-    witness.check_failures(log, result.npu_jobs)
+    witness.check_failures(result.npu_jobs, log)
     found = call_evidence.gather(log, methods, rows, result.exit_code)
     if result.npu_jobs is not None:
         witness.check_jobs(_joined(found), [job.cycles for job in result.npu_jobs])
