@@ -18,8 +18,8 @@ Status copy_between_layouts(Arguments& arguments, const Tensor& input, Tensor& o
   return arguments.status();
 }
 
-// What no copy on one processor depends on, and what the output's dim_order says already: both must be what they are
-// declared as, as in ExecuTorch's kernels.
+// What no copy on one processor depends on, and what the output's dim_order says already: both must be what
+// they are declared as, as in ExecuTorch's kernels.
 void expect_blocking(Arguments& arguments, std::size_t index) {
   static_cast<void>(arguments.boolean(index));
 }
