@@ -74,9 +74,10 @@ def _double(choice: random.Random) -> tuple[str, str]:
 
 
 @functools.cache
-def _true() -> dict[str, float]:
-    """The cycles of the block on each core, by the tools as they are."""
-    return {core: pricing.cycles_of([_BLOCK], core)[0] for core in _CORES}
+def _true(folder: Path) -> dict[str, float]:
+    """The cycles of the block on each core, by the tools as they are; their prices are in `folder` then."""
+    with cache.elsewhere(folder):
+        return {core: pricing.cycles_of([_BLOCK], core)[0] for core in _CORES}
 
 
 @contextmanager
@@ -107,8 +108,7 @@ def _probe(context: Context, choice: random.Random) -> Probe:
 
         def ask(folder: Path) -> None:
             _lay(folder / program, text.encode())
-            with cache.elsewhere(context.shared / "true prices"):
-                true = _true()[core]
+            true = _true(context.shared / "true prices")[core]
             with cache.elsewhere(folder / "cache"), _path(folder):
                 assert pricing.cycles_of([_BLOCK], core) == [true]
                 assert pricing.cycles_of([_BLOCK], core) == [true]  # from the cache
@@ -117,8 +117,7 @@ def _probe(context: Context, choice: random.Random) -> Probe:
     seed = choice.random()
 
     def read(folder: Path) -> None:
-        with cache.elsewhere(context.shared / "true prices"):
-            true = _true()[core]
+        true = _true(context.shared / "true prices")[core]
         with cache.elsewhere(folder / "cache"):
             shutil.copytree(context.shared / "true prices", folder / "cache")
             (place,) = (folder / "cache").glob(f"cpu-cycles/{core}-*.json")
