@@ -40,7 +40,7 @@ def arguments() -> argparse.Namespace:
         type=grid.names,
         metavar="IDIOM,…",
         default=[],
-        help="these idioms, families or models alone; also one of the families that the page has not: "
+        help="these idioms, families or models alone. These families are on no page and run only when named: "
         f"{', '.join(grammar.MENDED)}",
     )
     parser.add_argument("--list", action="store_true", help="print the models' names and stop")

@@ -76,8 +76,8 @@ def mark(edge: Any) -> None:
 
 
 def _marked(original: Any, reasons: Mapping[str, str]) -> Any:
-    """A copy of the program in which only nodes that the backend takes are marked as quantised, and none of
-    `reasons`."""
+    """A copy of the program. A node is marked as quantised in it if the backend takes it and `reasons` does not
+    have it."""
     program = copy.deepcopy(original)
     for node in program.graph.nodes:
         node.meta[_NAME_KEY] = node.name
