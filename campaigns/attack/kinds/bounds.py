@@ -26,7 +26,8 @@ from tests.pte_files import NAMES, changed, golden
 
 SIDES = ("host", "qemu")
 _LIMIT_S = 8.0
-_TIME_IS_UP = ("time limit", "did not end within")  # which may come on one side alone
+# On one side alone: the time is up, or the resident firmware has less fast scratch memory than the host.
+_ONE_SIDE_ALONE = ("time limit", "did not end within", "but its memory ends after")
 _DELEGATES = ("add_u55", "conv_u65_int8", "add_u85_segment")
 _WORD = 4
 _STOP = b"\0"  # NPU_OP_STOP is a word of zeros; it fills a stream that has become shorter
@@ -61,9 +62,9 @@ def ended(program: Path, inputs: Path, side: str) -> Ended:
 def compare(program: Path, inputs: Path) -> None:
     """Raise AssertionError where the two sides do not end alike, and what both raise."""
     host, board = (ended(program, inputs, side) for side in SIDES)
-    late = next((row for row in (host, board) if any(words in row.message for words in _TIME_IS_UP)), None)
-    if late is not None:
-        raise SimulationError(late.message)
+    excused = (row for row in (host, board) if any(words in row.message for words in _ONE_SIDE_ALONE))
+    if (row := next(excused, None)) is not None:
+        raise SimulationError(row.message)
     assert host.code == board.code, f"host {host.code}: {host.message}\nboard {board.code}: {board.message}"
     assert host.outputs == board.outputs, "both pass, with other outputs"
     if host.code:
