@@ -10,7 +10,6 @@ from tests.contract.sources import PACKAGE, nodes, offenders, python_files
 WRITES = {
     "files/opening.py": "the door itself",
     "files/writing.py": "into the new file of write_atomic",
-    "proc/sandbox.py": "below the sandbox's new root, and /proc/self",
     "proc/forks.py": "a pipe",
     "aot/pipeline/worker.py": "a pipe",
     "proc/__init__.py": "a pipe",
