@@ -27,7 +27,6 @@ WRITES = {
     "steps/compile/check.py": "a new folder",
     "readers/convert/flatbuffer.py": "a new folder",
     "installation/doctor/exercises.py": "a new folder",
-    "installation/doctor/bundle.py": "an archive in memory",
     "installation/fvp/install.py": "the new folder of an installation",
 }
 # Commands that read JSON of their own, which no manifest lists.
