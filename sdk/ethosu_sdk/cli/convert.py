@@ -10,7 +10,7 @@ from ethosu_sdk.cli.invocation import Invocation
 from ethosu_sdk.cli.options import Loose
 from ethosu_sdk.program_options import Option
 
-FORMATS = ("junit", "sarif", "perfetto", "csv", "parquet", "model-explorer", "etdump", "bpte")
+FORMATS = ("junit", "sarif", "perfetto", "parquet", "model-explorer", "etdump", "bpte")
 FIGURES = ("modelled", "estimated", "measured", "macs")
 
 
