@@ -22,7 +22,7 @@ OutDir = Annotated[
 ]
 Pte = Annotated[
     Path,
-    Option("An ExecuTorch program.", metavar="MODEL.pte", completion="programs"),
+    Option("An ExecuTorch program.", metavar="MODEL.pte"),
 ]
 _SOURCES = (
     "FILE.py[:NAME], FILE.pt2 or zoo:NAME. A .py file is executed as by Python: use only files that you trust. A "
