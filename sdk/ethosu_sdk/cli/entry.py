@@ -14,7 +14,7 @@ from typer.main import get_command
 from ethosu_sdk import errors, interrupts, plain_text, streams
 from ethosu_sdk.cli import completion
 from ethosu_sdk.cli.app import app
-from ethosu_sdk.cli.invocation import Invocation
+from ethosu_sdk.cli.options import Invocation
 from ethosu_sdk.errors import BuildError, InputError, SdkError, SimulationError, ToolError, UsageError
 from ethosu_sdk.files import json_text, writing
 
