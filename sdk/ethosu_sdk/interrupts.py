@@ -20,7 +20,6 @@ _WORD = "interrupted\n"
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # Who is impatient sends two: meanwhile what is half-done is being removed. After that time the next one is obeyed.
 _CLEAN_UP_S = 5.0
-_RAISE_AGAIN_S = 0.01
 
 
 def end_at_once() -> None:
@@ -34,7 +33,6 @@ def run(command: "Callable[[], int]") -> int:
     It is :data:`EXIT_CODE` whenever a signal came, whoever caught the exception.
     """
     handler = _Raise()
-    hook, sys.unraisablehook = sys.unraisablehook, handler.unraisable
     code = EXIT_CODE
     try:
         _handle(handler)
@@ -43,7 +41,6 @@ def run(command: "Callable[[], int]") -> int:
         handler.seen = True
     finally:
         _handle(_leave)
-        sys.unraisablehook = hook
     if not handler.seen:
         return code
     sys.stderr.write(_WORD)
@@ -75,21 +72,11 @@ class _Raise:
 
     def __init__(self) -> None:
         self.seen = False
-        self._lost = False
         self._at = 0.0
 
     def __call__(self, number: int, frame: "FrameType | None") -> None:
-        if not self.seen or self._lost:
-            self.seen, self._lost, self._at = True, False, time.monotonic()
+        if not self.seen:
+            self.seen, self._at = True, time.monotonic()
             raise KeyboardInterrupt
         if time.monotonic() - self._at > _CLEAN_UP_S:
             _leave(number, frame)
-
-    def unraisable(self, report: "sys.UnraisableHookArgs") -> None:
-        """The hook for exceptions that Python cannot pass on, in a `__del__` say: a KeyboardInterrupt comes again."""
-        if report.exc_type is KeyboardInterrupt:
-            self._lost = True
-            signal.signal(signal.SIGALRM, self)
-            signal.setitimer(signal.ITIMER_REAL, _RAISE_AGAIN_S)
-        else:
-            sys.__unraisablehook__(report)

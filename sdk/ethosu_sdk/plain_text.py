@@ -1,12 +1,10 @@
 """Text from files, models, tools and simulated boards, made fit for a terminal.
 
 A name may hold the codes that move a cursor, set a window's title or turn the direction of writing, and so forge what
-the SDK says. What is not printable is shown as an escape instead; what an address keeps secret is not shown at all.
+the SDK says. What is not printable is shown as an escape instead.
 """
 
 from __future__ import annotations
-
-from ethosu_sdk import redaction
 
 _LONGEST_ERROR = 500
 _MOST_READ = 10_000  # of an exception's text, which may be of any length
@@ -14,7 +12,7 @@ _MOST_READ = 10_000  # of an exception's text, which may be of any length
 
 def line(value: object) -> str:
     """`value` as a text on one line: every character that is not printable becomes an escape."""
-    text = redaction.addresses(str(value))
+    text = str(value)
     return text if text.isprintable() else "".join(map(_shown, text))
 
 
@@ -36,7 +34,7 @@ def error(value: BaseException) -> str:
 
 def lines(value: object) -> str:
     """The same for text of several lines: line ends and tabulators stay."""
-    text = redaction.addresses(str(value)).replace("\r\n", "\n")
+    text = str(value).replace("\r\n", "\n")
     return "".join(c if c in "\n\t" else _shown(c) for c in text)
 
 

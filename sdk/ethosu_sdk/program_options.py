@@ -16,7 +16,7 @@ CORTEX_M, PORTABLE = "cortex-m", "portable"
 FALLBACK_CHOICES = (CORTEX_M, PORTABLE)
 
 T = TypeVar("T")
-Completion = Literal["targets", "system_configs", "memory_modes", "systems", "models", "programs", "events"]
+Completion = Literal["targets", "system_configs", "memory_modes", "systems", "models"]
 _KEY = "option"
 
 
@@ -26,7 +26,7 @@ class Option:
 
     `name` replaces the field's own; a flag whose name starts with ``--no-`` sets the field to False. `shown_default`
     describes a default that the value alone does not. The shell offers `choices`, or what `completion` names
-    (:mod:`ethosu_sdk.cli.candidates`); the command itself checks the value. A field without a default is an argument.
+    (:mod:`ethosu_sdk.cli.completion`); the command itself checks the value. A field without a default is an argument.
     `shapes` is False for an option of `compile` that does not change the program, or whose files do by their content.
     """
 

@@ -6,7 +6,6 @@ verdict into success, nor success into a traceback.
 
 from __future__ import annotations
 
-import codecs
 import errno
 import io
 import os
@@ -16,11 +15,6 @@ from typing import Any, TextIO
 
 _STANDARD = (0, 1, 2)
 _NOBODY_READS = (errno.EPIPE, errno.EBADF)
-_ERRORS = "ethosu-sdk.plain"
-# What the SDK itself prints beyond ASCII, for a terminal that has nothing else.
-_PLAIN = str.maketrans(
-    {"…": "...", "·": "-", "→": "->", "±": "+-", "\N{MULTIPLICATION SIGN}": "x", "≥": ">=", "≤": "<="}
-)
 
 
 class _Sink(io.RawIOBase):
@@ -63,7 +57,6 @@ def guard() -> None:
             os.fstat(descriptor)
         except OSError:
             os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
-    codecs.register_error(_ERRORS, _without)
     sys.stdout = _stream(sys.stdout, 1, by_line=os.isatty(1))
     sys.stderr = _stream(sys.stderr, 2, by_line=True)
 
@@ -79,13 +72,5 @@ def failure(stream: TextIO) -> OSError | None:
 def _stream(present: TextIO | None, descriptor: int, *, by_line: bool) -> TextIO:
     encoding = getattr(present, "encoding", None) or "utf-8"
     buffer = io.BufferedWriter(_Sink(descriptor))
-    return io.TextIOWrapper(buffer, encoding, errors=_ERRORS, newline="\n", line_buffering=by_line)
-
-
-def _without(error: UnicodeError) -> tuple[str | bytes, int]:
-    """Characters that the stream's encoding lacks, in ones that it has."""
-    if not isinstance(error, UnicodeEncodeError):
-        raise error
-    text = error.object[error.start : error.end]
-    plain = text.translate(_PLAIN)
-    return plain.encode("ascii", "backslashreplace").decode("ascii"), error.end
+    # A terminal without UTF-8 shows escapes.
+    return io.TextIOWrapper(buffer, encoding, errors="backslashreplace", newline="\n", line_buffering=by_line)

@@ -10,7 +10,6 @@ from tests.contract.sources import PACKAGE, nodes, offenders, python_files
 WRITES = {
     "files/opening.py": "the door itself",
     "files/writing.py": "into the new file of write_atomic",
-    "proc/sandbox.py": "below the sandbox's new root, and /proc/self",
     "proc/forks.py": "a pipe",
     "aot/pipeline/worker.py": "a pipe",
     "proc/__init__.py": "a pipe",
@@ -28,7 +27,6 @@ WRITES = {
     "steps/compile/check.py": "a new folder",
     "readers/convert/flatbuffer.py": "a new folder",
     "installation/doctor/exercises.py": "a new folder",
-    "installation/doctor/bundle.py": "an archive in memory",
     "installation/fvp/install.py": "the new folder of an installation",
 }
 # Commands that read JSON of their own, which no manifest lists.

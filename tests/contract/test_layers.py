@@ -18,7 +18,7 @@ from tests.places import ROOT
 FIRMWARE = ROOT / "firmware"
 
 BASE = {
-    *("errors", "interrupts", "streams", "plain_text", "redaction"),
+    *("errors", "interrupts", "streams", "plain_text"),
     *("records", "resources", "cache", "files"),
 }
 FACTS = {
@@ -60,11 +60,10 @@ NARROW: dict[str, set[str]] = {
     "pte": {"vela_blocks", "targets", *BASE},
     "boards": {"targets", *BASE},
     **dict.fromkeys(FACTS - {"tools", "provenance", "npz", "pte", "boards", "proc", "feeds"}, BASE),
-    "proc": {"errors", "files", "plain_text", "redaction"},
-    **{room: {"errors", "files", "redaction", "records"} for room in ("records", "resources", "cache")},
-    "plain_text": {"redaction"},
-    "files": {"errors", "redaction"},
-    **{room: set() for room in ("interrupts", "streams", "redaction", "errors")},
+    "proc": {"errors", "files", "plain_text"},
+    **{room: {"errors", "files", "records"} for room in ("records", "resources", "cache")},
+    "files": {"errors"},
+    **{room: set() for room in ("interrupts", "streams", "plain_text", "errors")},
 }
 # What the NPU model may import beside the package: NumPy and Vela's weight decoder.
 NPU_THIRD_PARTY = {"numpy", "ethosu"}

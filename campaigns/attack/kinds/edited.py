@@ -148,7 +148,7 @@ def _one(path: Path, reader: str, loose: bool) -> None:
 _WORDS = (
     "validate {file}",
     "summary {file}",
-    "convert {file} --to csv -o made.csv",
+    "convert {file} --to sarif -o made.json",
     "compare {file} {file} -o made",
     "verify {file} --model given.pte",
     "export given.pte --run {file} -o made",

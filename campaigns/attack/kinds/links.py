@@ -19,7 +19,7 @@ from tests.pte_files import golden
 
 _NAMES = (
     *("run.json", "outputs.npz", "uart.log", ".lock", "manifest.json", "build.json", "executor_runner.elf"),
-    *("executor_runner.map", "profile.json", "profile.csv", "advice.json", "report.html", "made.csv"),
+    *("executor_runner.map", "profile.json", "profile.csv", "advice.json", "report.html", "made.json"),
     *("given.export.json", "given.cmake", "firmware/.lock", "firmware/build.log"),
 )
 # What stands at the name of a result, as a shell makes it of the name `at`.
@@ -42,7 +42,7 @@ _COMMANDS = (
     ("summary", "out/run.json"),
     ("report", "out"),
     ("compare", "out", "out/build.json", "-o", "out"),
-    ("convert", "out", "--to", "csv", "-o", "out/made.csv"),
+    ("convert", "out", "--to", "sarif", "-o", "out/made.json"),
     ("inspect", "out/run.json"),
     ("parse-log", "out/uart.log"),
     ("advise", "out"),

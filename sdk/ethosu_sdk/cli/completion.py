@@ -1,131 +1,70 @@
-"""Completion by the shell: what each option offers, and what bash makes of a colon.
-
-bash cuts a line into words at ``:`` and ``=`` as well, unless COMP_WORDBREAKS says otherwise: ``zoo:add`` arrives as
-three words, and what it gets back must be what follows the last colon.
-"""
+"""What the shell completes: Typer asks for it, and the shell itself completes files where nothing is offered."""
 
 from __future__ import annotations
 
-import contextlib
-import io
 import os
 import shutil
-import sys
-from collections.abc import Callable
+import tomllib
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import typer
 import typer.core
 
-from ethosu_sdk.errors import UsageError
-from ethosu_sdk.program_options import Option
+from ethosu_sdk import resources
+from ethosu_sdk.program_options import Completion, Option
+from ethosu_sdk.targets import families, target_names
 
 PROGRAM = "ethosu-sdk"
-VARIABLE = "_ETHOSU_SDK_COMPLETE"
-_IN_BASH = "complete_bash"
 _COLUMNS_FROM = 100  # of a terminal in which Rich has room for the longest option and its value
-_OF_COMPLETION = ("install_completion", "show_completion")  # whose values would be checked
 
 
 def of(row: Option) -> Callable[..., list[str]] | None:
-    """The function that completes the values of an option. It imports the candidates when the shell asks for them."""
+    """The function that gives the values of an option which the shell offers; None for those of no list."""
     if not row.choices and row.completion is None:
         return None
+    return lambda: list(row.choices or _OFFERS[row.completion]())  # type: ignore[index]
 
-    def complete(context: typer.Context, incomplete: str) -> list[str]:
-        if row.completion is None:
-            return list(row.choices)
-        from ethosu_sdk.cli import candidates
 
-        return candidates.OFFERS[row.completion](context.params, incomplete)
+def _memory_modes() -> Iterable[str]:
+    return dict.fromkeys(
+        mode for row in families().values() for modes in row.system_configs.values() for mode in modes
+    )
 
-    return complete
+
+def _names(table: str) -> dict[str, Any]:
+    return tomllib.loads((resources.PACKAGE_ROOT / table).read_text(encoding="utf-8"))
+
+
+def _zoo() -> Iterable[str]:
+    return _names("aot/zoo/zoo.toml")
+
+
+# Read from the tables, without importing their packages: a shell waits for this at every Tab.
+_OFFERS: dict[Completion, Callable[[], Iterable[str]]] = {
+    "targets": target_names,
+    "system_configs": lambda: [name for row in families().values() for name in row.system_configs],
+    "memory_modes": _memory_modes,
+    "systems": lambda: _names("boards/profiles.toml")["boards"],
+    "models": lambda: [f"zoo:{name}" for name in _zoo()],
+}
+
+
+def take_zoo_out() -> None:
+    """bash cuts ``zoo:add`` at its colon into three words, and wants back only what follows it."""
+    words, cursor = os.environ.get("COMP_WORDS", "").split("\n"), os.environ.get("COMP_CWORD", "")
+    place = next((at for at in range(len(words) - 1) if words[at : at + 2] == ["zoo", ":"]), None)
+    if place is not None and cursor.isdecimal() and place < int(cursor):
+        del words[place : place + 2]
+        os.environ |= {"COMP_WORDS": "\n".join(words), "COMP_CWORD": str(max(place, int(cursor) - 2))}
+        _OFFERS["models"] = _zoo
 
 
 class Command(typer.core.TyperCommand):
-    """A command whose help breaks no names in a narrow terminal, and which does not check its parameters' values for
-    the shell: the checker takes longer to import than everything else here to run."""
+    """A command whose help breaks no names in a narrow terminal."""
 
     def format_help(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]
         """Without Rich's columns where they would break names: there, a long name has a line of its own."""
         if shutil.get_terminal_size().columns < _COLUMNS_FROM:
             self.rich_markup_mode = None
         super().format_help(ctx, formatter)
-
-    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
-        """Parse names and texts only: completion needs no more."""
-        if not ctx.resilient_parsing:
-            return super().parse_args(ctx, args)
-        known = args[:-1] if args and args[-1].startswith("-") else args  # whose value is being typed
-        values, rest, _ = self.make_parser(ctx).parse_args(args=known)
-        for param in self.get_params(ctx):
-            ctx.params[param.name], source = param.consume_value(ctx, values)
-            ctx.set_parameter_source(param.name, source)
-        ctx.args = rest
-        return rest
-
-
-def is_wanted() -> bool:
-    """Whether the shell asks for completions instead of running the command."""
-    return VARIABLE in os.environ
-
-
-def answer(app: typer.core.TyperGroup) -> None:
-    """Print the completions of `app` for the command line in the environment, and end the process."""
-    _without_values(app)
-    prefix = _rejoin() if os.environ[VARIABLE] == _IN_BASH else ""
-    text = io.StringIO()
-    try:
-        with contextlib.redirect_stdout(text):
-            app.main(prog_name=PROGRAM, standalone_mode=False)
-    finally:
-        found = (line.removeprefix(prefix) for line in text.getvalue().splitlines(keepends=True))
-        sys.stdout.write("".join(found))
-
-
-def _without_values(app: typer.core.TyperGroup) -> None:
-    """Take the options out of `app` and its groups whose values would be checked: see :class:`Command`."""
-    app.add_help_option = False
-    app.params = [param for param in app.params if param.name not in _OF_COMPLETION]
-    for command in app.commands.values():
-        if isinstance(command, typer.core.TyperGroup):
-            _without_values(command)
-
-
-def _rejoin() -> str:
-    """Put COMP_WORDS together again; what bash has of the word at the cursor that it does not want to get back."""
-    raw, number = os.environ.get("COMP_WORDS", ""), os.environ.get("COMP_CWORD", "")
-    words = raw.split("\n") if "\n" in raw else raw.split()
-    if not number.isdecimal():
-        raise UsageError(
-            f"{VARIABLE} is set, but COMP_CWORD is not a number: only a shell's completion sets these "
-            "variables",
-            "unset it",
-        )
-    cursor = int(number)
-    joined, place = _joined(words, cursor)
-    os.environ |= {"COMP_WORDS": "\n".join(joined), "COMP_CWORD": str(place)}
-    if place >= len(joined) or joined[place] == words[cursor]:
-        return ""
-    whole = joined[place]
-    return whole[: whole.rfind(":") + 1]
-
-
-def _joined(words: list[str], cursor: int) -> tuple[list[str], int]:
-    """`words` without the cuts at ``:`` and ``=``, and the place of the word `cursor` among them."""
-    found: list[str] = []
-    places: list[int] = []  # of each of `words`
-    for number, word in enumerate(words):
-        before = words[number - 1] if number else ""
-        if found and (_is_colons(word) or _is_colons(before) or before == "="):
-            found[-1] += word
-        elif word == "=" and before.startswith("--"):
-            found.append("")  # the option's value, which follows
-        else:
-            found.append(word)
-        places.append(len(found) - 1)
-    return found, places[cursor] if cursor < len(places) else len(found)
-
-
-def _is_colons(word: str) -> bool:
-    return bool(word) and not word.strip(":")

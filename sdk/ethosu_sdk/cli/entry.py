@@ -9,12 +9,12 @@ import sys
 import traceback
 
 import typer
-from typer.core import TyperGroup
+from typer.main import get_command
 
 from ethosu_sdk import errors, interrupts, plain_text, streams
 from ethosu_sdk.cli import completion
 from ethosu_sdk.cli.app import app
-from ethosu_sdk.cli.invocation import Invocation
+from ethosu_sdk.cli.options import Invocation
 from ethosu_sdk.errors import BuildError, InputError, SdkError, SimulationError, ToolError, UsageError
 from ethosu_sdk.files import json_text, writing
 
@@ -85,14 +85,8 @@ def _run_app() -> int:
 
 
 def _answer_or_command() -> int:
-    # Typer carries its own copy of click's exceptions in some releases: the names are taken from there.
-    from typer import main as typer_main
-
-    command = typer_main.get_command(app)
-    assert isinstance(command, TyperGroup)
-    if completion.is_wanted():
-        completion.answer(command)
-    outcome = command.main(prog_name=completion.PROGRAM, standalone_mode=False)
+    completion.take_zoo_out()
+    outcome = get_command(app).main(prog_name=completion.PROGRAM, standalone_mode=False)
     return outcome if isinstance(outcome, int) else 0
 
 

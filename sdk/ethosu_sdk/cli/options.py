@@ -1,12 +1,16 @@
-"""Arguments and options that several commands share and that belong to no option dataclass."""
+"""What several commands have in common: options that belong to no option dataclass, and those of every command."""
 
-from __future__ import annotations
-
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-from ethosu_sdk.program_options import DATA, VELA_CONFIG, Option
+from ethosu_sdk.program_options import DATA, VELA_CONFIG, Option, option
 from ethosu_sdk.readers.compare.options import LOOSE
+
+if TYPE_CHECKING:
+    from ethosu_sdk.console.reporter import Reporter
+
 
 Loose = Annotated[bool, LOOSE]
 VelaConfig = Annotated[Path | None, VELA_CONFIG]
@@ -22,7 +26,7 @@ OutDir = Annotated[
 ]
 Pte = Annotated[
     Path,
-    Option("An ExecuTorch program.", metavar="MODEL.pte", completion="programs"),
+    Option("An ExecuTorch program.", metavar="MODEL.pte"),
 ]
 _SOURCES = (
     "FILE.py[:NAME], FILE.pt2 or zoo:NAME. A .py file is executed as by Python: use only files that you trust. A "
@@ -30,3 +34,25 @@ _SOURCES = (
 )
 Model = Annotated[str, Option(f"MODEL.pte, {_SOURCES}", metavar="MODEL", completion="models")]
 SourceModel = Annotated[str, Option(_SOURCES, metavar="MODEL", completion="models")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Invocation:
+    """What a command prints, and in which form."""
+
+    json: bool = option(
+        False, Option("Print only the JSON record on stdout; everything else goes to stderr.")
+    )
+    quiet: bool = option(False, Option("Print warnings and errors only.", short="-q"))
+    debug: bool = option(False, Option("Show the traceback of an error."))
+
+    @classmethod
+    def of_line(cls, words: Sequence[str]) -> "Invocation":
+        """As the unparsed `words` of a command line say: for errors, which may come before they are parsed."""
+        return cls(json="--json" in words, debug="--debug" in words)
+
+    def reporter(self) -> "Reporter":
+        """Where the command's progress and results go."""
+        from ethosu_sdk.console.reporter import Reporter
+
+        return Reporter(as_json=self.json, quiet=self.quiet)

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 
 from typer.core import TyperGroup
 
 from ethosu_sdk.cli.app import Application, app
+from ethosu_sdk.cli.options import Invocation, OutDir
+from ethosu_sdk.cli.parameters import Offer
 from ethosu_sdk.errors import UsageError
+from ethosu_sdk.program_options import Option
+from ethosu_sdk.readers.compare.options import CompareOptions
+from ethosu_sdk.sweep.options import SweepOptions
 from ethosu_sdk.targets import suggestion
 
 RUN = "run"
@@ -41,3 +47,71 @@ sweep_app = Application(
     no_args_is_help=True,
 )
 app.add_typer(sweep_app, name="sweep")
+
+
+@sweep_app.command(RUN)
+def sweep_command(
+    file: Annotated[
+        Path,
+        Option(
+            "The description of the sweep: models, targets, modes, limits and goals.", metavar="SWEEP.toml"
+        ),
+    ],
+    options: SweepOptions,
+    *,
+    output: OutDir = None,
+    invocation: Invocation,
+) -> None:
+    """Compile and run every cell of SWEEP.toml that is not done yet, and collect the results in one folder.
+
+    Steps that cells share are done once. A cell that fails is a row of the table and does not stop the sweep; the
+    exit code is then 7. After an interruption, the same command continues. Results go to build/sweep/NAME. Model
+    files FILE.py are executed.
+    """
+    from ethosu_sdk.sweep import sweep_command
+
+    sweep_command.sweep(file, options, output, invocation.reporter())
+
+
+@sweep_app.command("query")
+def query_command(
+    sql: Annotated[
+        str,
+        Option("One SELECT statement on the table `cells`.", metavar="SQL"),
+    ],
+    folder: Annotated[
+        Path | None,
+        Option("The folder of a sweep.", metavar="DIR", shown_default="the only one below build/sweep"),
+    ] = None,
+    *,
+    csv: Annotated[bool, Option("Print CSV on stdout.")] = False,
+    invocation: Invocation,
+) -> None:
+    """Query the table of a sweep's cells in SQL, with DuckDB. The query can read only that table.
+
+    For example: "SELECT target, min(time_ms) FROM cells WHERE status = 'pass' GROUP BY target ORDER BY 2"
+    """
+    from ethosu_sdk.errors import UsageError
+    from ethosu_sdk.sweep import query
+
+    if csv and invocation.json:
+        raise UsageError("--csv and --json both write to stdout", "leave one of them out")
+    query.query(sql, folder, csv, invocation.reporter())
+
+
+@sweep_app.command("compare")
+def compare_command(
+    before: Annotated[Path, Option("The folder of a sweep.", metavar="A")],
+    after: Annotated[Path, Option("The folder of the sweep to compare with A.", metavar="B")],
+    options: Annotated[CompareOptions, Offer(only=("policy", "allow"))],
+    *,
+    output: OutDir = None,
+    invocation: Invocation,
+) -> None:
+    """Compare two sweeps cell by cell, with the policy and the exit codes of `compare`.
+
+    The exit code is also 7 if a cell that passed in A fails or is missing in B.
+    """
+    from ethosu_sdk.sweep import comparison
+
+    comparison.compare(before, after, options, output, invocation.reporter())

@@ -9,22 +9,23 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from copy import copy
 from typing import Any, TextIO, cast
 
 from rich import markup
-from rich.console import Console, ConsoleOptions, JustifyMethod, OverflowMethod, RenderableType
-from rich.containers import Lines
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.errors import MarkupError
 from rich.measure import Measurement
 from rich.segment import Segment
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from ethosu_sdk import plain_text
-from ethosu_sdk.console import fitting
 
 _UNLIMITED = 1 << 20  # columns; a table is as wide as its content
+_LEAST_TEXT = 16  # columns for a text that wraps, before a figure is left out
+_BESIDE = 2  # blanks beside a column: Rich puts one before and one behind
 
 
 def escape(value: object) -> str:
@@ -43,34 +44,20 @@ def _escaped(text: str) -> str:
     return markup.escape(body) + "\\x5c" * (len(text) - len(body))
 
 
-class _Words(Text):
-    """Text whose names are broken between their parts where they are too wide for a line."""
+class Ranked(Table):
+    """A table that says which columns give way where it does not fit: the headings `drop`, the first one first.
 
-    __slots__ = ()
+    A column with `no_wrap` stays whole as figures do, as long as there are columns to drop.
+    """
 
-    def wrap(
-        self,
-        console: Console,
-        width: int,
-        *,
-        justify: JustifyMethod | None = None,
-        overflow: OverflowMethod | None = None,
-        tab_size: int = 8,
-        no_wrap: bool | None = None,
-    ) -> Lines:
-        found = Lines()
-        for part in self.divide([] if no_wrap else fitting.breaks(self.plain, width)):
-            lines = Text.wrap(
-                part,
-                console,
-                width,
-                justify=justify,
-                overflow=overflow,
-                tab_size=tab_size,
-                no_wrap=no_wrap,
-            )
-            found.extend(lines)
-        return found
+    def __init__(self, *headers: Column | str, drop: Sequence[str] = (), **options: Any) -> None:
+        """With `options` of Rich's table."""
+        super().__init__(*headers, **options)
+        self.drop = tuple(drop)
+
+
+class RowByRow(Table):
+    """A table of columns that somebody asked for: where they do not fit side by side, each row is shown by itself."""
 
 
 class Terminal(Console):
@@ -84,21 +71,68 @@ class Terminal(Console):
         """Texts before they are measured and wrapped."""
         plain = plain_text.lines(text)
         try:
-            found = super().render_str(plain, **options)
+            return super().render_str(plain, **options)
         except MarkupError:
-            found = super().render_str(plain, **{**options, "markup": False})
-        found.__class__ = _Words
-        return found
+            return super().render_str(plain, **{**options, "markup": False})
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """All else, once it is text: what comes as Rich's objects has not gone through :meth:`render_str`."""
         if isinstance(renderable, Table):
-            renderable = fitting.fitted(renderable, (options or self.options).max_width, self._measured)
+            renderable = self._fitted(renderable, (options or self.options).max_width)
         for segment in super().render(renderable, options):
             yield segment if segment.control else segment._replace(text=plain_text.lines(segment.text))
 
-    def _measured(self, cell: RenderableType) -> int:
-        return Measurement.get(self, self.options.update(width=_UNLIMITED), cell).maximum
+    def _fitted(self, table: Table, width: int) -> Table:
+        """`table` as it fits `width`: without the columns that give way, which its caption names.
+
+        A column that stands on the right holds figures, which are never wrapped. A table that is not :class:`Ranked`
+        gives up its figures from the right.
+        """
+        if isinstance(table, RowByRow) and not self._fit(table, table.columns, width):
+            table = _row_by_row(table)
+        columns, ranked = list(table.columns), isinstance(table, Ranked)
+        figures = [str(column.header) for column in columns if column.justify == "right" and column.header]
+        dropped: list[str] = []
+        for heading in table.drop if isinstance(table, Ranked) else reversed(figures[1:]):
+            if self._fit(table, columns, width):
+                break
+            dropped += [heading for column in columns if column.header == heading]
+            columns = [column for column in columns if column.header != heading]
+        whole = ranked and self._fit(table, columns, width)
+        found = copy(table)
+        found.columns, found.rows = [], []
+        for column in columns:
+            no_wrap = column.justify == "right" or (whole and column.no_wrap)
+            found.add_column(column.header, justify=column.justify, overflow="fold", no_wrap=no_wrap)
+        for row, cells in zip(
+            table.rows, zip(*(column.cells for column in columns), strict=True), strict=True
+        ):
+            found.add_row(*cells, style=row.style)
+        if dropped:
+            found.caption = f"left out in {width} columns: {', '.join(dropped)}"
+            found.caption_justify = "left"
+        return found
+
+    def _fit(self, table: Table, columns: Sequence[Column], width: int) -> bool:
+        """Whether the `columns` fit, their figures whole and their texts wrapped."""
+        needed, unlimited = 0, self.options.update(width=_UNLIMITED)
+        for column in columns:
+            cells = [column.header, *column.cells] if table.show_header else column.cells
+            widest = max((Measurement.get(self, unlimited, cell).maximum for cell in cells), default=0)
+            whole = column.justify == "right" or (isinstance(table, Ranked) and column.no_wrap)
+            needed += (widest if whole else min(widest, _LEAST_TEXT)) + _BESIDE
+        return needed <= width
+
+
+def _row_by_row(table: Table) -> Table:
+    """The columns of `table` below each other, once for each row."""
+    found = Table(box=None, show_header=False, pad_edge=False)
+    for index, cells in enumerate(zip(*(column.cells for column in table.columns), strict=True)):
+        if index:
+            found.add_row()
+        for column, cell in zip(table.columns, cells, strict=True):
+            found.add_row(column.header, cell)
+    return found
 
 
 def make(*, stderr: bool = False, quiet: bool = False) -> Terminal:

@@ -1,4 +1,4 @@
-"""Strict JSON: ambiguous text is refused, secrets are not written, and sizes are limited."""
+"""Strict JSON: ambiguous text is refused, and sizes are limited."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ethosu_sdk import redaction
 from ethosu_sdk.errors import BuildError, InputError
 from ethosu_sdk.files import opening, writing
 
@@ -29,8 +28,8 @@ def write_json(path: Path, record: Mapping[str, Any]) -> None:
 
 
 def dumps(record: Mapping[str, Any]) -> str:
-    """`record` as JSON text, with a newline at its end and no secret of an address. NaN and infinity are refused."""
-    return json.dumps(redaction.value(record), indent=2, allow_nan=False) + "\n"
+    """`record` as JSON text, with a newline at its end. NaN and infinity are refused."""
+    return json.dumps(record, indent=2, allow_nan=False) + "\n"
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -26,7 +26,6 @@ _T = TypeVar("_T")
 
 _MAX_TOTAL_BYTES = 1 << 29
 MOST_SAMPLES = 1 << 16  # an array in memory is an object for each of them
-_CHUNK_BYTES = 1 << 20
 _MAX_ENTRIES = 4096
 _MAX_HEADER_BYTES = 4096
 _MAX_DIMENSIONS = 32
@@ -221,12 +220,6 @@ def _count(path: Path, name: str, entry: _Entry, tensor: TensorType) -> int | No
     return entry.shape[0]
 
 
-def _shaped(data: npt.NDArray[np.uint8], entry: _Entry) -> Array:
-    """The array in `data`, which it may share."""
-    array = data.view(entry.dtype).reshape(entry.shape, order="F" if entry.fortran else "C")
-    return array.astype(entry.dtype.newbyteorder("="), order="C", copy=False)
-
-
 class _Archive:
     """An open `.npz` whose entries and headers were checked; data is read by :meth:`load` only."""
 
@@ -325,14 +318,19 @@ class _Archive:
     def load(self, entry: _Entry) -> Array:
         """The values of `entry`, in the machine's byte order and C order."""
         self._check_size(entry)
-        return self._checked(self._guard(lambda: self._read_data(entry)), entry)
+        return self._checked(self._guard(lambda: self._read_array(entry)), entry)
 
-    def _checked(self, data: npt.NDArray[np.uint8], entry: _Entry) -> Array:
-        if data.size != entry.nbytes:
-            raise self._bad(entry.info.filename, f"ends after {data.size} of {entry.nbytes} bytes")
-        if entry.dtype.kind == "b" and data.max(initial=0) > 1:
+    def _read_array(self, entry: _Entry) -> Array:
+        with self._zip.open(entry.info) as stream:
+            array: Array = np.lib.format.read_array(stream, allow_pickle=False)  # type: ignore[no-untyped-call]
+            if stream.read(1):  # reading to the end also compares the checksum
+                raise zipfile.BadZipFile(f"{entry.info.filename} is longer than its entry says")
+            return array
+
+    def _checked(self, array: Array, entry: _Entry) -> Array:
+        if entry.dtype.kind == "b" and array.view(np.uint8).max(initial=0) > 1:
             raise self._bad(entry.info.filename, "holds bytes other than 0 and 1 as bool")
-        return self._guard(lambda: _shaped(data, entry))
+        return array.astype(entry.dtype.newbyteorder("="), order="C", copy=False)
 
     def rows(self, entry: _Entry) -> Iterator[Array]:
         """The rows of `entry` as :meth:`load` would give them."""
@@ -346,7 +344,10 @@ class _Archive:
         with self._guard(lambda: self._zip.open(entry.info)) as stream:
             self._guard(lambda: stream.read(entry.offset))
             for _ in range(entry.shape[0]):
-                yield self._checked(self._guard(lambda: _filled(stream, row.nbytes)), row)
+                data = bytearray(self._guard(lambda: stream.read(row.nbytes)))
+                if len(data) != row.nbytes:
+                    raise self._bad(entry.info.filename, f"ends after {len(data)} of {row.nbytes} bytes")
+                yield self._checked(np.frombuffer(data, row.dtype).reshape(row.shape), row)
             self._guard(lambda: stream.read(1))  # reading to the end also compares the checksum
 
     def _check_size(self, entry: _Entry) -> None:
@@ -356,20 +357,3 @@ class _Archive:
                 entry.info.filename,
                 f"needs {entry.nbytes:,} bytes of memory at once, but the limit is {_MAX_TOTAL_BYTES:,}",
             )
-
-    def _read_data(self, entry: _Entry) -> npt.NDArray[np.uint8]:
-        with self._zip.open(entry.info) as stream:
-            stream.read(entry.offset)
-            data = _filled(stream, entry.nbytes)
-            if stream.read(1):  # reading to the end also compares the checksum
-                raise zipfile.BadZipFile(f"{entry.info.filename} is longer than its entry says")
-            return data
-
-
-def _filled(stream: IO[bytes], count: int) -> npt.NDArray[np.uint8]:
-    """The next `count` bytes, fewer where the stream ends. Only what is there takes memory, not what is claimed."""
-    data, filled = np.empty(count, np.uint8), 0
-    while filled < count and (chunk := stream.read(min(_CHUNK_BYTES, count - filled))):
-        data[filled : filled + len(chunk)] = np.frombuffer(chunk, np.uint8)
-        filled += len(chunk)
-    return data[:filled]

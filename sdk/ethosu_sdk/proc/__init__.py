@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from ethosu_sdk import redaction
 from ethosu_sdk.errors import BuildError, SdkError, ToolError
 from ethosu_sdk.files import opening
 from ethosu_sdk.proc import supervisor
@@ -188,9 +187,8 @@ def run(
         tuple(argv), process.returncode, raw.decode(errors="replace"), time.monotonic() - start
     )
     if log is not None:
-        text = redaction.addresses(f"$ {quoted(argv)}\n{result.output}\n")
         with opening.appending(log) as stream:
-            stream.write(text.encode("utf-8", errors="backslashreplace"))
+            stream.write(f"$ {quoted(argv)}\n{result.output}\n".encode("utf-8", errors="backslashreplace"))
     if check and result.returncode != 0:
         where = f"; the whole output is in {log}" if log is not None else ""
         raise error(

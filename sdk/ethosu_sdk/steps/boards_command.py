@@ -11,9 +11,8 @@ from rich.table import Table
 from ethosu_sdk import provenance, schema
 from ethosu_sdk.boards import profiles
 from ethosu_sdk.boards.profile import BoardMemory, BoardProfile, VelaSystem
-from ethosu_sdk.console.fitting import Ranked
 from ethosu_sdk.console.reporter import Reporter
-from ethosu_sdk.console.terminal import escape
+from ethosu_sdk.console.terminal import Ranked, escape
 from ethosu_sdk.records import Record, kinds
 
 _UNKNOWN = "-"

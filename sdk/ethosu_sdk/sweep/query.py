@@ -14,9 +14,8 @@ from typing import Any
 from rich.console import RenderableType
 
 from ethosu_sdk import extras, plain_text, provenance, schema
-from ethosu_sdk.console.fitting import RowByRow
 from ethosu_sdk.console.reporter import Reporter
-from ethosu_sdk.console.terminal import escape
+from ethosu_sdk.console.terminal import RowByRow, escape
 from ethosu_sdk.errors import InputError, UsageError
 from ethosu_sdk.files import csv_text, opening
 from ethosu_sdk.plain_text import counted
@@ -35,7 +34,6 @@ _JSON_BYTES = 8  # around a member
 _BATCH_ROWS = 1000
 _SCHEMA_ROWS = 100
 _TIMEOUT_S = 60.0
-_MEMORY = "1GB"
 _MOST_TABLE_BYTES = 1 << 30
 
 
@@ -102,22 +100,11 @@ def read(folder: Path) -> Any:
 
 def _answer(arrow: Any, sql: str) -> tuple[list[str], list[Sequence[Any]]]:
     duckdb = extras.load("duckdb", extras.SWEEP)
-    connection = duckdb.connect(":memory:")
+    # No file can be read or written, by names of tables either, and no SET allows it again. A large answer would
+    # otherwise go to files in the working folder.
+    connection = duckdb.connect(config={"enable_external_access": False, "temp_directory": ""})
     try:
-        connection.register("loaded", arrow)
-        connection.execute(f"CREATE TABLE {VIEW} AS SELECT * FROM loaded")
-        connection.unregister("loaded")
-        for setting in (
-            f"memory_limit = '{_MEMORY}'",
-            "max_temp_directory_size = '0B'",
-            "temp_directory = ''",
-            "python_enable_replacements = false",
-            "autoinstall_known_extensions = false",
-            "autoload_known_extensions = false",
-            "enable_external_access = false",
-            "lock_configuration = true",
-        ):
-            connection.execute(f"SET {setting}")
+        connection.register(VIEW, arrow)
         return _selected(duckdb, connection, sql)
     finally:
         connection.close()

@@ -9,8 +9,7 @@ from typing import Any
 from rich.console import RenderableType
 from rich.table import Table
 
-from ethosu_sdk.console.fitting import Ranked
-from ethosu_sdk.console.terminal import escape
+from ethosu_sdk.console.terminal import Ranked, escape
 from ethosu_sdk.plain_text import counted
 from ethosu_sdk.records.sweep import Sweep, Verdict
 from ethosu_sdk.sweep import page

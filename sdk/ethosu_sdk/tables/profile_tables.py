@@ -11,8 +11,7 @@ from msgspec.structs import replace
 from rich.console import RenderableType
 from rich.table import Table
 
-from ethosu_sdk.console.fitting import Ranked
-from ethosu_sdk.console.terminal import escape
+from ethosu_sdk.console.terminal import Ranked, escape
 from ethosu_sdk.plain_text import counted
 from ethosu_sdk.records.common import Delegation, Metric
 from ethosu_sdk.records.profile import CpuTotals, Memory, Operation, Phase, Profile, Speed, cycles

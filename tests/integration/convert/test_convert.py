@@ -278,7 +278,7 @@ def test_numbers_that_no_float_holds_end_in_a_file_or_a_sentence(
     assert (tmp_path / "converted").exists() == (done.code == 0)
 
 
-@pytest.mark.parametrize("to", ["perfetto", "csv", "parquet"])
+@pytest.mark.parametrize("to", ["perfetto", "parquet"])
 def test_names_that_no_encoding_holds_are_shown_as_escapes(to: str, tmp_path: Path) -> None:
     record = example("profile-digits_cnn")
     for row in record["operations"]:

@@ -1,6 +1,5 @@
 """`convert` to tables and node data: readers of others find the record's figures in them."""
 
-import csv
 import importlib
 import importlib.util
 import io
@@ -13,9 +12,6 @@ from typing import Any
 import pyarrow.parquet
 import pytest
 
-from ethosu_sdk.files import csv_text
-from ethosu_sdk.records import kinds
-from ethosu_sdk.tables import profile_columns
 from tests.integration.convert.reading import convert, refused
 from tests.records import example
 
@@ -50,21 +46,6 @@ def test_parquet_has_the_rows_with_their_types(tmp_path: Path) -> None:
     assert types == {"int64"}
     metadata = table.schema.metadata
     assert metadata[b"ethosu-sdk.model_sha256"].decode() == record["model"]["sha256"]
-
-
-def test_csv_has_the_same_rows(tmp_path: Path) -> None:
-    record = example("profile-digits_cnn")
-    rows = list(csv.DictReader(io.StringIO(convert(record, "csv", tmp_path).decode(), newline="")))
-    found = [tuple(row[name] for name in _COLUMNS) for row in rows]
-    assert found == [tuple("" if x is None else str(x) for x in row) for row in _figures(record)]
-
-
-def test_csv_is_that_of_profile(tmp_path: Path) -> None:
-    record = example("profile-digits_cnn")
-    written = csv_text.table(
-        profile_columns.COLUMNS, map(profile_columns.row, kinds.PROFILE.convert(record).operations)
-    )  # as `profile` does
-    assert convert(record, "csv", tmp_path) == written.encode()
 
 
 @pytest.fixture

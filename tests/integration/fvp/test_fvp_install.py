@@ -4,14 +4,17 @@ Arm's archives cannot be here. Those of these tests hold a double of the install
 arguments of Arm's and makes programs of the FVPs' names, which are doubles, too.
 """
 
+import contextlib
 import gzip
 import hashlib
+import http.server
 import os
 import signal
 import subprocess
 import tarfile
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -22,6 +25,7 @@ from ethosu_sdk.errors import InputError, ToolError, UsageError
 from ethosu_sdk.installation.fvp import archive as fvp_install_archive, install as fvp_install
 from ethosu_sdk.simulators.fvp import discovery, models
 from ethosu_sdk.toolchain_lock import FvpArchive
+from tests import processes
 from tests.integration.cli import assert_clear, sdk
 from tests.integration.fvp.archives import (
     BOARD,
@@ -41,6 +45,11 @@ from tests.records import read, valid
 
 def install(path: Path, prefix: Path, **changes: object) -> None:
     fvp_install.install(options(path, prefix, **changes), Reporter(quiet=True))
+
+
+def installed(path: Path) -> Path:
+    """Where the archive at `path` is installed, with the folder "fvp" beside it as the prefix."""
+    return path.parent / "fvp" / BOARD / VERSION
 
 
 def test_an_installation_is_found_and_its_record_says_who_accepted_what(
@@ -289,3 +298,79 @@ def test_the_lock_lists_archives_for_both_boards() -> None:
         ("corstone-320", "11.27_25"),
     }
     assert {machine for _, _, machine in locked} == {"x86_64", "aarch64"}
+
+
+def test_the_installer_sees_little_and_leaves_nothing_running(tmp_path: Path) -> None:
+    path = good(
+        tmp_path / "a.tgz",
+        f"{INSTALLER}env > environment\nsetsid sh -c 'sleep 62.25' > /dev/null 2>&1 < /dev/null &\n",
+    )
+    done = processes.run(command(path, "--json"), cwd=tmp_path, env={"MY_SECRET": "hunter2"})
+    assert done.returncode == 0, done.stderr
+    environment = (installed(path) / "environment").read_text()
+    assert {"HOME", "TMPDIR", "PATH"} <= {line.partition("=")[0] for line in environment.splitlines()}
+    assert "hunter2" not in environment
+    assert not running("sleep 62.25")
+
+
+LEFT = {
+    "link out": ("ln -s ../../../evil l", "is a link out of its folder"),
+    "absolute link": ("ln -s /etc/passwd l", "is a link out of its folder"),
+    "link out through a link": ("mkdir d; ln -s d e; ln -s e/../../../x l", "is a link out of its folder"),
+    "folder of the licences": ("ln -s /tmp eula", "is a link out of its folder"),
+    "hard link": ("ln ../archive/license.txt h", "is a hard link to a file outside"),
+    "set-user-ID": ("chmod u+s license_terms/eula.txt", "would run as another user"),
+    "pipe": ("mkfifo p", "is a pipe"),
+    "device": ("mknod n c 1 3 2> /dev/null || mkfifo n", "is a"),
+}
+
+
+@pytest.mark.parametrize("name", LEFT)
+def test_what_the_installer_leaves_is_looked_through(name: str, tmp_path: Path) -> None:
+    script, reason = LEFT[name]
+    path = good(tmp_path / "a.tgz", f"{INSTALLER}{script}\n")
+    with pytest.raises(InputError, match="a file from Arm's installer is refused") as raised:
+        install(path, tmp_path / "fvp")
+    assert reason in str(raised.value)
+    assert everything(tmp_path) == ["a.tgz"]
+
+
+def test_links_that_stay_are_kept(tmp_path: Path) -> None:
+    path = good(tmp_path / "a.tgz", f"{INSTALLER}mkdir d; ln -s ../models d/m; ln license_terms/eula.txt h\n")
+    install(path, tmp_path / "fvp")
+    assert os.readlink(installed(path) / "d" / "m") == "../models"
+
+
+@contextlib.contextmanager
+def listening() -> Iterator[tuple[int, list[bytes]]]:
+    """A server on the loopback: its port, and a list of what came."""
+    seen: list[bytes] = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            seen.append(self.requestline.encode())
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            """Nothing on stderr."""
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        try:
+            yield server.server_port, seen
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_an_address_is_no_archive(tmp_path: Path) -> None:
+    """Nothing is downloaded, not even from a server that would answer."""
+    with listening() as (port, seen):
+        address = f"http://127.0.0.1:{port}/a.tgz"
+        for words in (("--archive", address), ("--mirror", address)):
+            done = sdk("fvp", "install", BOARD, "--accept-eula", *words, "--json", cwd=tmp_path)
+            assert done.code in (2, 3), done.err
+            assert f"127.0.0.1:{port}" in done.err
+    assert seen == []

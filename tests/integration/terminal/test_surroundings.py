@@ -93,7 +93,7 @@ def test_a_cache_that_cannot_be_written_is_replaced_for_the_time(
 FILES = [
     ("validate", "{}"),
     ("summary", "{}"),
-    ("convert", "{}", "--to", "csv", "-o", "made"),
+    ("convert", "{}", "--to", "junit", "-o", "made"),
     ("compare", "{}", "{}"),
     ("compare", "a", "b", "--policy", "{}"),
     ("verify", "{}"),

@@ -15,7 +15,7 @@ from rich.table import Table
 
 from ethosu_sdk import program_options
 from ethosu_sdk.boards import profiles
-from ethosu_sdk.console.fitting import Ranked, RowByRow
+from ethosu_sdk.console.terminal import Ranked, RowByRow, Terminal
 from ethosu_sdk.readers.advise import advise_tables
 from ethosu_sdk.readers.compare import compare_tables
 from ethosu_sdk.records import kinds
@@ -170,7 +170,7 @@ def test_rich_alone_cuts_figures() -> None:
     table = example[0]
     assert isinstance(table, Table)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ethosu_sdk.console.fitting.fitted", lambda table, *_: table)
+        patch.setattr(Terminal, "_fitted", lambda _, table, __: table)
         found = wrong([table])
         narrow = Table("", box=None, show_header=False, width=12)
         narrow.add_row("9,876,543,210,123")
@@ -179,19 +179,6 @@ def test_rich_alone_cuts_figures() -> None:
     assert any("lost 9,876,543,210,123" in line for line in folded)
     assert wrong(["1 operators"]) == ["plural: 1 operators"]
     assert wrong(["12,3… cycles"])[0].startswith("dots")
-
-
-def test_names_break_between_their_parts() -> None:
-    table = Table("operator", box=None)
-    table.add_row("quantized_decomposed::quantize_per_tensor.out 1,234,567 RegistrationExceedingMaxKernels")
-    words = printed(26, table).split()
-    assert words[1:] == [
-        "quantized_decomposed::",
-        "quantize_per_tensor.out",
-        "1,234,567",
-        "RegistrationExceedingMax",
-        "Kernels",
-    ]
 
 
 def test_rows_that_do_not_fit_are_shown_one_by_one() -> None:

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from ethosu_sdk.cli.app import Application
-from ethosu_sdk.cli.invocation import Invocation
+from ethosu_sdk.cli.options import Invocation
 from ethosu_sdk.cli.parameters import Offer, expanded
 from ethosu_sdk.installation.fvp.options import InstallOptions
 from ethosu_sdk.program_options import Option, ProgramOptions, argument, option, row_of, rows

@@ -4,6 +4,7 @@ import pytest
 
 from ethosu_sdk.console import reporter
 from ethosu_sdk.console.reporter import Reporter
+from ethosu_sdk.plain_text import counted
 
 
 @pytest.fixture
@@ -47,3 +48,10 @@ def test_the_spinner_shows_the_step_and_its_seconds(clock: list[float]) -> None:
     steps.at("lower: delegate 1, pass 34 of 150")
     clock[0] += 7.6
     assert steps.__rich__().plain == "compiling net.py: lower: delegate 1, pass 34 of 150 … 8 s"
+
+
+@pytest.mark.parametrize(
+    ("count", "words"), [(0, "0 samples"), (1, "1 sample"), (2, "2 samples"), (12_345, "12,345 samples")]
+)
+def test_one_has_no_plural(count: int, words: str) -> None:
+    assert counted(count, "sample") == words

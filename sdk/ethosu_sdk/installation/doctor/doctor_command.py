@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
 from msgspec import convert
 from rich.table import Table
@@ -13,7 +12,7 @@ from ethosu_sdk import provenance, schema
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape, escape_lines
 from ethosu_sdk.errors import ToolError
-from ethosu_sdk.installation.doctor import bundle as doctor_bundle, rows as doctor_rows
+from ethosu_sdk.installation.doctor import rows as doctor_rows
 from ethosu_sdk.records import Record, kinds
 from ethosu_sdk.records.printed.doctor import Check
 from ethosu_sdk.results import host_facts
@@ -22,14 +21,9 @@ _COLOURS = {"found": "green", "missing": "red", "too old": "red", "broken": "red
 _LOCK_WORDS = {"agrees": "as locked", "differs": "[yellow]differs[/yellow]", "unknown": "-"}
 
 
-def doctor(reporter: Reporter, bundle: Path | None = None) -> None:
-    """Report every tool; ToolError when one that is not optional cannot be used, UsageError for a bad `bundle`.
-
-    `bundle` is where a support archive goes, written whether all is well or not.
-    """
+def doctor(reporter: Reporter) -> None:
+    """Report every tool; ToolError when one that is not optional cannot be used."""
     start = time.monotonic()
-    if bundle is not None:
-        doctor_bundle.check_path(bundle)
     with reporter.stage("trying every tool"):
         rows = doctor_rows.rows()
     checks = convert(rows, tuple[Check, ...])
@@ -43,9 +37,6 @@ def doctor(reporter: Reporter, bundle: Path | None = None) -> None:
     schema.check(record, "the doctor's report")
     reporter.show(_table(checks))
     _problems(checks, reporter)
-    if bundle is not None:
-        doctor_bundle.write(bundle, record)
-        reporter.show(f"Support archive: {escape(str(bundle))}; check its contents before you send it.")
     reporter.emit(record)
     if bad:
         names = ", ".join(row.name for row in bad)

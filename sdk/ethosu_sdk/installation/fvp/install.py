@@ -20,7 +20,7 @@ from ethosu_sdk.errors import InputError, SdkError, ToolError, UsageError
 from ethosu_sdk.files import hashing, json_text, locks, opening, writing
 from ethosu_sdk.installation.fvp import installer
 from ethosu_sdk.installation.fvp.archive import unpack
-from ethosu_sdk.installation.fvp.options import SANDBOX_CHOICES, InstallOptions
+from ethosu_sdk.installation.fvp.options import InstallOptions
 from ethosu_sdk.records import Record, kinds
 from ethosu_sdk.results import host_facts
 from ethosu_sdk.results.reading import read
@@ -50,9 +50,6 @@ def install(options: InstallOptions, reporter: Reporter) -> None:
     unpack, ToolError when its installer fails.
     """
     rows = _rows(options)
-    if options.sandbox not in SANDBOX_CHOICES:
-        choices = SANDBOX_CHOICES
-        raise UsageError(f"unknown sandbox '{options.sandbox}'", suggestion(options.sandbox, choices))
     _require_consent(options, rows)
     path = _archive(options, rows)
     with reporter.stage(f"checking {escape(path.name)}"):
@@ -66,9 +63,9 @@ def install(options: InstallOptions, reporter: Reporter) -> None:
         with reporter.stage(f"unpacking {escape(path.name)}"):
             unpack(path, writing.make_directory(folder / "archive"), options.limits)
         with reporter.stage("running Arm's installer"):
-            installed, sandbox = installer.run(folder, options.sandbox, reporter)
+            installed = installer.run(folder)
             _keep_licences(folder / "archive", installed)
-        record = {**_record(path, digests, row, installed), "sandbox": sandbox}
+        record = _record(path, digests, row, installed)
         schema.check(record, "the record of the installation")
         json_text.write_json(installed / RECORD_NAME, record)
         _give_final_name(installed, final)
@@ -277,6 +274,4 @@ def _show(record: Record, final: Path, reporter: Reporter) -> None:
         reporter.show(f"  its text: {escape(str(final / text['file']))}")
     for program in record["programs"]:
         reporter.show(f"  program: {escape(str(final / program['file']))}")
-    if "sandbox" in record and not record["sandbox"]["used"]:
-        reporter.show(f"Arm's installer ran without a sandbox: {escape(record['sandbox']['reason'])}")
     reporter.emit(record)

@@ -1,4 +1,4 @@
-"""Arm's installer: run where it can do no harm, and what it leaves looked through before anybody follows it."""
+"""Arm's installer: run, and what it leaves looked through before anybody follows it."""
 
 from __future__ import annotations
 
@@ -8,15 +8,10 @@ from collections import Counter
 from pathlib import Path
 
 from ethosu_sdk import proc
-from ethosu_sdk.console.reporter import Reporter
-from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.errors import InputError, ToolError
 from ethosu_sdk.files import writing
-from ethosu_sdk.proc import sandbox
-from ethosu_sdk.records import Record
 
 _TIMEOUT_S = 900.0
-_PROBE_TIMEOUT_S = 30.0
 # ExecuTorch's backends/arm/scripts/fvp_utils.sh starts Arm's installers with these.
 _ARGUMENTS = (
     *("--i-agree-to-the-contained-eula", "--force", "--destination", "./", "--quiet", "--no-interactive"),
@@ -31,11 +26,8 @@ _KINDS = {
 }
 
 
-# Whether the installer runs in a sandbox: where one can be made, always or the command fails, or never.
-
-
-def run(folder: Path, wanted: str, reporter: Reporter) -> tuple[Path, Record]:
-    """Run the one installer below `folder`/archive; the folder that it filled, and the record of its sandbox.
+def run(folder: Path) -> Path:
+    """Run the one installer below `folder`/archive; the folder that it filled.
 
     Raises InputError when there is no installer or it leaves what is refused, ToolError when it fails.
     """
@@ -46,57 +38,12 @@ def run(folder: Path, wanted: str, reporter: Reporter) -> tuple[Path, Record]:
         )
     writing.make_executable(found[0])
     target = writing.make_directory(folder / "installed")
-    writing.make_directory(folder / "home")
-    record = _sandbox(folder, wanted)
-    if not record["used"]:
-        reporter.warn(f"Arm's installer runs without a sandbox: {escape(record['reason'])}")
-    seen = sandbox.INSIDE if record["used"] else folder
-    argv = [str(seen / found[0].relative_to(folder)), *_ARGUMENTS]
-    proc.run(
-        sandbox.words(folder, argv) if record["used"] else argv,
-        timeout_s=_TIMEOUT_S,
-        cwd=target,
-        env=_environment(seen),
-        error=ToolError,
-    )
+    home = str(writing.make_directory(folder / "home"))
+    # All that the installer gets to know of the user's environment.
+    environment = {"PATH": os.environ.get("PATH", os.defpath), "HOME": home, "TMPDIR": home, "LC_ALL": "C"}
+    proc.run([str(found[0]), *_ARGUMENTS], timeout_s=_TIMEOUT_S, cwd=target, env=environment, error=ToolError)
     refuse_unsafe(target)
-    return target, record
-
-
-def _environment(folder: Path) -> dict[str, str]:
-    """All that the installer gets to know of the user's environment."""
-    home = str(folder / "home")
-    return {
-        "PATH": os.environ.get("PATH", os.defpath),
-        "HOME": home,
-        "TMPDIR": home,
-        "PWD": str(folder / "installed"),
-        "LC_ALL": "C",
-    }
-
-
-def _sandbox(folder: Path, wanted: str) -> Record:
-    """Whether there is one, for the record. ToolError when there is none and the user requires it."""
-    if wanted == "off":
-        return {"used": False, "reason": "--sandbox off"}
-    argv = sandbox.words(folder, ["/bin/sh", "-c", ":"])
-    done = proc.run(
-        argv,
-        timeout_s=_PROBE_TIMEOUT_S,
-        cwd=folder,
-        env=_environment(sandbox.INSIDE),
-        check=False,
-        error=ToolError,
-    )
-    if done.returncode == 0:
-        return {"used": True}
-    reason = f"this system makes no namespaces ({proc.tail(done.output, 1) or done.returncode})"
-    if wanted == "require":
-        raise ToolError(
-            f"the installer was not run because it cannot run in a sandbox: {reason}",
-            "allow user namespaces (user_namespaces(7)), install outside of the container, or use --sandbox auto",
-        )
-    return {"used": False, "reason": reason}
+    return target
 
 
 def refuse_unsafe(folder: Path) -> None:

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from ethosu_sdk.installation.fvp.archive import Limits
     from ethosu_sdk.toolchain_lock import FvpArchive
 
-SANDBOX_CHOICES = ("auto", "require", "off")
 LAYOUT_CHOICES = ("flat", "fvp")
 
 
@@ -36,14 +35,6 @@ class InstallOptions:
     prefix: Path | None = option(
         None,
         Option("Install below this folder.", metavar="DIR", shown_default="~/.local/share/ethosu-sdk/fvp"),
-    )
-    sandbox: str = option(
-        "auto",
-        Option(
-            "Run Arm's installer in a sandbox without network: if possible (auto), or fail if "
-            "that is not possible (require), or never (off).",
-            choices=SANDBOX_CHOICES,
-        ),
     )
     archives: "Sequence[FvpArchive]" = field(default_factory=_published)
     limits: "Limits | None" = None

@@ -9,8 +9,7 @@ from collections.abc import Iterator, Sequence
 from rich.console import RenderableType
 from rich.table import Table
 
-from ethosu_sdk.console.fitting import Ranked
-from ethosu_sdk.console.terminal import escape
+from ethosu_sdk.console.terminal import Ranked, escape
 from ethosu_sdk.plain_text import counted
 from ethosu_sdk.readers.compare import operators
 from ethosu_sdk.records.compare import (

@@ -33,7 +33,6 @@ FORMATS = {
     "junit": Format(junit.KINDS, junit.convert, junit.LEFT_OUT),
     "sarif": Format(sarif.KINDS, sarif.convert, sarif.LEFT_OUT),
     "perfetto": Format(perfetto.KINDS, perfetto.convert, perfetto.LEFT_OUT),
-    "csv": Format(rows.KINDS, rows.to_csv, rows.LEFT_OUT),
     "parquet": Format(rows.KINDS, rows.to_parquet, rows.LEFT_OUT),
     _NODE_DATA: Format(model_explorer.KINDS, model_explorer.convert, model_explorer.LEFT_OUT),
     "etdump": Format(etdump.KINDS, etdump.convert, etdump.LEFT_OUT),

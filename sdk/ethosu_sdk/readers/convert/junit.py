@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 from xml.etree import ElementTree
 
-from ethosu_sdk import redaction
 from ethosu_sdk.readers.compare import operators
 from ethosu_sdk.readers.convert import numbers
 from ethosu_sdk.readers.convert.inputs import Inputs
@@ -125,7 +124,7 @@ def _add(suite: ElementTree.Element, classname: str, case: _Case) -> None:
 
 def _clean(value: object) -> str:
     """`value` without what XML cannot hold, and without secrets of addresses."""
-    return _NOT_XML.sub("\ufffd", redaction.addresses(str(value)))
+    return _NOT_XML.sub("\ufffd", str(value))
 
 
 def _checks(rows: Iterable[Check], before: str = "") -> Iterator[_Case]:

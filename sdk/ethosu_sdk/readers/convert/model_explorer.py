@@ -11,7 +11,6 @@ import json
 import sys
 from collections import Counter
 
-from ethosu_sdk import redaction
 from ethosu_sdk.errors import InputError
 from ethosu_sdk.readers.convert.inputs import MACS, Inputs
 from ethosu_sdk.records import kinds
@@ -56,7 +55,7 @@ def convert(inputs: Inputs) -> bytes:
         raise InputError(f"{inputs.path} has no {_NAMES[figure]}", "choose another with --figure")
     name = f"delegate{delegate}: {_NAMES[figure]}"
     found = {_REGION: {"results": values, "name": name, "gradient": _GRADIENT}}
-    return (json.dumps(redaction.value(found), indent=2, allow_nan=False) + "\n").encode()
+    return (json.dumps(found, indent=2, allow_nan=False) + "\n").encode()
 
 
 def _values(rows: list[Operation], figure: str) -> dict[str, dict[str, int]]:

@@ -1,4 +1,4 @@
-"""The profile's rows as a table: CSV for everything, Parquet for pandas, DuckDB and their kin."""
+"""The profile's rows as a table: Parquet for pandas, DuckDB and their kin."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from typing import Any
 
 from ethosu_sdk import extras, plain_text
 from ethosu_sdk.errors import InputError
-from ethosu_sdk.files import csv_text
 from ethosu_sdk.readers.convert.inputs import Inputs
 from ethosu_sdk.records import kinds
 from ethosu_sdk.records.profile import Profile
@@ -22,13 +21,8 @@ _NUMBERS = {"utilisation"}  # what is neither is a whole number
 _LARGEST = (1 << 63) - 1
 
 
-def to_csv(inputs: Inputs) -> bytes:
-    """The rows of the profile of `inputs`, as `profile.csv` has them."""
-    return csv_text.table(profile_columns.COLUMNS, _rows(inputs.the(kinds.PROFILE))).encode()
-
-
 def to_parquet(inputs: Inputs) -> bytes:
-    """The same rows with types. InputError for a number that no column holds."""
+    """The rows of the profile of `inputs` with types. InputError for a number that no column holds."""
     arrow = extras.load("pyarrow", extras.FORMATS)
     parquet = extras.load("pyarrow.parquet", extras.FORMATS)
     profile = inputs.the(kinds.PROFILE)

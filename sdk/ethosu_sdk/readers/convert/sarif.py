@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from ethosu_sdk import __version__, plain_text, redaction
+from ethosu_sdk import __version__, plain_text
 from ethosu_sdk.plain_text import counted
 from ethosu_sdk.readers.convert import numbers
 from ethosu_sdk.readers.convert.inputs import Inputs
@@ -103,7 +103,7 @@ def convert(inputs: Inputs) -> bytes:
         },
     }
     log = {"$schema": _SCHEMA_URI, "version": "2.1.0", "runs": [run]}
-    return (json.dumps(redaction.value(log), indent=2, allow_nan=False) + "\n").encode()
+    return (json.dumps(log, indent=2, allow_nan=False) + "\n").encode()
 
 
 def _model_file(inputs: Inputs) -> str:

@@ -17,7 +17,7 @@ class File(Part):
 class Conversion(Derived[Literal["pass"]], tag_field="schema", tag="conversion/1"):
     """Records in the format of another tool."""
 
-    format: Literal["junit", "sarif", "perfetto", "csv", "parquet", "model-explorer", "etdump", "bpte"]
+    format: Literal["junit", "sarif", "perfetto", "parquet", "model-explorer", "etdump", "bpte"]
     file: File
     left_out: tuple[str, ...]
     host: Host

@@ -35,11 +35,6 @@ class Program(Part):
     sha256: str
 
 
-class Sandbox(Part):
-    used: bool
-    reason: str | None = None
-
-
 class FvpInstallation(Document[Literal["pass"]], tag_field="schema", tag="fvp-install/1"):
     """What `ethosu-sdk fvp install` installed, and who accepted Arm's licence for it."""
 
@@ -47,7 +42,6 @@ class FvpInstallation(Document[Literal["pass"]], tag_field="schema", tag="fvp-in
     archive: Archive
     eula: Eula
     programs: tuple[Program, ...]
-    sandbox: Sandbox | None = None
     host: Host
 
 

@@ -8,8 +8,7 @@ from pathlib import Path
 from rich.console import RenderableType
 from rich.table import Table
 
-from ethosu_sdk.console.fitting import Ranked
-from ethosu_sdk.console.terminal import escape
+from ethosu_sdk.console.terminal import Ranked, escape
 from ethosu_sdk.plain_text import counted
 from ethosu_sdk.records.debug import Advice, Comparison, Debug, Distance, Layer, Own, Step
 from ethosu_sdk.results import source_place

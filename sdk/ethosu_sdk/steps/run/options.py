@@ -106,7 +106,6 @@ class RunOptions:
             "PMU events to count; more than 4 (8 on Ethos-U85) need several inferences.",
             metavar="NAME,…",
             shown_default="ExecuTorch's",
-            completion="events",
         ),
     )
     memory_timing: str = option(

@@ -1,4 +1,4 @@
-"""The command line of `convert`."""
+"""The commands that write what other programs read."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Annotated
 
 from ethosu_sdk.cli.app import app
-from ethosu_sdk.cli.invocation import Invocation
-from ethosu_sdk.cli.options import Loose
+from ethosu_sdk.cli.options import Invocation, Loose, OutDir, Pte
 from ethosu_sdk.program_options import Option
 
-FORMATS = ("junit", "sarif", "perfetto", "csv", "parquet", "model-explorer", "etdump", "bpte")
+FORMATS = ("junit", "sarif", "perfetto", "parquet", "model-explorer", "etdump", "bpte")
 FIGURES = ("modelled", "estimated", "measured", "macs")
 
 
@@ -54,3 +53,30 @@ def convert_command(
     if figure is not None or delegate is not None:
         nodes = Nodes(figure or Nodes.figure, delegate or Nodes.delegate)
     convert_command.convert(subject, to, output, Reading(loose), invocation.reporter(), nodes)
+
+
+@app.command("export")
+def export_command(
+    model: Pte,
+    *,
+    run: Annotated[
+        Path | None,
+        Option(
+            "A run of this program, for sizes that are known only after a run; preferably one with "
+            "--runtime executorch.",
+            metavar="RUN_DIR",
+        ),
+    ] = None,
+    output: OutDir = None,
+    loose: Loose = False,
+    invocation: Invocation,
+) -> None:
+    """Write the settings that other builds need to run MODEL.pte: pool sizes, kernels and the NPU's settings.
+
+    CMake definitions for ExecuTorch's arm_executor_runner, a Kconfig fragment for Zephyr, a layer for CMSIS-Toolbox.
+    Only known values are defined; a bound that is not sufficient by itself is written as a comment.
+    """
+    from ethosu_sdk.results.reading import Reading
+    from ethosu_sdk.steps.export import export_command
+
+    export_command.export(model, run, output, Reading(loose), invocation.reporter())

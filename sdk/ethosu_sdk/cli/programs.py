@@ -1,0 +1,138 @@
+"""The commands that make a program and run it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated
+
+from ethosu_sdk.cli.app import app
+from ethosu_sdk.cli.options import Invocation, Model, OutDir, Pte, SourceModel, VelaConfig
+from ethosu_sdk.cli.parameters import Offer
+from ethosu_sdk.program_options import Option
+from ethosu_sdk.steps.compile.options import FOR_A_TARGET, CompileOptions
+from ethosu_sdk.steps.evaluate.options import AccuracyOptions
+from ethosu_sdk.steps.generate.options import GenerateOptions
+from ethosu_sdk.steps.run.options import RunOptions
+
+
+@app.command("zoo")
+def zoo_command(invocation: Invocation) -> None:
+    """List the models that can be given as zoo:NAME."""
+    from ethosu_sdk.steps import zoo_command
+
+    zoo_command.zoo(invocation.reporter())
+
+
+@app.command("boards")
+def boards_command(
+    board: Annotated[
+        str | None,
+        Option(
+            "Show this profile with the source of each value.", metavar="NAME|FILE.toml", completion="systems"
+        ),
+    ] = None,
+    *,
+    invocation: Invocation,
+) -> None:
+    """List the boards that models can be compiled for with --system."""
+    from ethosu_sdk.steps import boards_command
+
+    boards_command.boards(board, invocation.reporter())
+
+
+@app.command("compile")
+def compile_command(
+    model: SourceModel,
+    options: CompileOptions,
+    accuracy: AccuracyOptions,
+    *,
+    output: OutDir = None,
+    invocation: Invocation,
+) -> None:
+    """Compile a PyTorch model ahead of time: MODEL → MODEL.pte. A model FILE.py is executed."""
+    from ethosu_sdk.steps.compile import compile_command
+    from ethosu_sdk.steps.evaluate.evaluate_command import read_floor, read_options
+
+    thresholds = accuracy.thresholds()
+    floor = None
+    if accuracy.evaluate is None:  # then it is the floor of the comparison that every compilation makes
+        floor = read_floor(thresholds.pop("--min-sqnr"))
+    evaluation = read_options(accuracy.evaluate, thresholds)
+    compile_command.compile_model(
+        model, replace(options, evaluate=evaluation, min_sqnr_db=floor), output, invocation.reporter()
+    )
+
+
+@app.command("build")
+def build_command(
+    model: Pte,
+    options: Annotated[RunOptions, Offer(only=("data", "board", "data_memory", "allow_spill"))],
+    *,
+    vela_config: VelaConfig = None,
+    output: OutDir = None,
+    invocation: Invocation,
+) -> None:
+    """Build the bare-metal firmware that runs MODEL.pte: executor_runner.elf."""
+    from ethosu_sdk.steps import build_command
+
+    build_command.build(
+        model,
+        options.board,
+        output,
+        invocation.reporter(),
+        allow_spill=options.allow_spill,
+        data=build_command.Data(options.data, options.data_memory),
+        vela_config=vela_config,
+    )
+
+
+@app.command("run")
+def run_command(
+    model: Model,
+    options: RunOptions,
+    compile_options: Annotated[CompileOptions, Offer(without=("inputs", "etrecord"), before="board")],
+    *,
+    output: OutDir = None,
+    invocation: Invocation,
+) -> None:
+    """Run MODEL on a simulated board. A missing or stale program or firmware is made first.
+
+    The options from --target to --trust are those of `compile`; a MODEL.pte keeps the target that it was
+    compiled for. A model FILE.py is executed.
+    """
+    if options.script is not None:
+        from ethosu_sdk.steps.run.scripts import script_command
+
+        script_command.run(model, compile_options, options, output, invocation.reporter())
+        return
+    from ethosu_sdk.steps.run import run_command
+
+    run_command.run(model, compile_options, options, output, invocation.reporter())
+
+
+@app.command("generate")
+def generate_command(
+    model: Model,
+    options: GenerateOptions,
+    run_options: Annotated[
+        RunOptions,
+        Offer(
+            only=(
+                *("simulator", "timeout_s", "memory_timing", "board", "allow_spill"),
+                *("cpu_cycles", "cpu_clock_mhz"),
+            )
+        ),
+    ],
+    compile_options: Annotated[CompileOptions, Offer(only=FOR_A_TARGET, before="simulator")],
+    *,
+    output: OutDir = None,
+    invocation: Invocation,
+) -> None:
+    """Go on with a prompt, token by token, on a simulated board.
+
+    MODEL is a decoder: one token and its position in, the logits of the next token out, caches inside. Tokens are
+    shown as the board makes them. Time is modelled, for prefill and decode apart. A model FILE.py is executed.
+    """
+    from ethosu_sdk.steps.generate import generate_command
+
+    generate_command.generate(model, compile_options, run_options, options, output, invocation.reporter())

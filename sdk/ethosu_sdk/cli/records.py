@@ -1,0 +1,168 @@
+"""The commands that read records."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+from ethosu_sdk.cli.app import app
+from ethosu_sdk.cli.options import Invocation, Loose, OutDir
+from ethosu_sdk.cli.parameters import Offer
+from ethosu_sdk.errors import UsageError
+from ethosu_sdk.program_options import Option
+from ethosu_sdk.readers.compare.options import CompareOptions
+from ethosu_sdk.steps.compile.options import FOR_A_TARGET, CompileOptions
+from ethosu_sdk.steps.run.options import RunOptions
+
+
+@app.command("compare")
+def compare_command(
+    runs: Annotated[
+        list[str],
+        Option(
+            "Folders of runs, or records of run, profile, build or compile. The others are compared with "
+            "A. With --vela, one model as `compile` takes it, or its MODEL.pte.",
+            metavar="A B…|MODEL",
+            completion="models",
+        ),
+    ],
+    options: Annotated[CompareOptions, Offer(only=("policy", "allow", "rows", "loose"))],
+    compile_options: Annotated[CompileOptions, Offer(only=FOR_A_TARGET, before="loose")],
+    *,
+    vela: Annotated[
+        str | None,
+        Option(
+            "Compile MODEL with each of these versions of Vela and compare the results with those of the "
+            "first. Versions that are not cached are installed from the package index.",
+            metavar="V,V…",
+        ),
+        Offer(before="rows"),
+    ] = None,
+    output: Annotated[OutDir, Offer(before="loose")] = None,
+    invocation: Invocation,
+) -> None:
+    """Compare runs figure by figure, and show what became worse and at which operator.
+
+    Runs that differ in model, settings, simulator or versions are refused with exit code 3, unless the difference is
+    allowed. The exit code is 7 if a figure is worse than the policy tolerates. The record goes to build/compare. A
+    model FILE.py is executed.
+    """
+    from ethosu_sdk.readers.compare import compare_command
+    from ethosu_sdk.steps.run_facts import profiles
+
+    reporter = invocation.reporter()
+    if vela is None:
+        if compile_options != CompileOptions():
+            raise UsageError("options of `compile` need --vela: without it, nothing is compiled")
+        paths = [Path(path) for path in runs]
+        compare_command.compare(paths, profiles.missing(paths), options, output, reporter)
+        return
+    if options.loose:
+        raise UsageError("--loose cannot be used with --vela, which reads no existing records")
+    from ethosu_sdk.steps import vela_versions
+
+    options = replace(options, allow=(*vela_versions.ALLOWED, *options.allow))
+    compare_command.read_policy(options)  # before anything is compiled
+    folder = compare_command.folder_of(output)
+    made = vela_versions.make(runs, vela, compile_options, folder, reporter)
+    found = profiles.missing(made.folders)
+    compare_command.compare(made.folders, found, options, folder, reporter, made.failed)
+
+
+@app.command("advise")
+def advise_command(
+    subject: Annotated[
+        str,
+        Option(
+            "The folder of a run that contains its program, or a model as `profile` takes it.",
+            metavar="RUN_DIR|MODEL",
+            completion="models",
+        ),
+    ],
+    run_options: Annotated[RunOptions, Offer(only=("inputs", "timeout_s", "board", "allow_spill"))],
+    compile_options: Annotated[CompileOptions, Offer(only=(*FOR_A_TARGET, "vela_config"), before="board")],
+    *,
+    try_: Annotated[
+        bool,
+        Option(
+            "Compile and run the program again with each change, and with the best ones together, and show the gain "
+            "that each one got.",
+            name="--try",
+        ),
+    ] = False,
+    try_only: Annotated[
+        str | None,
+        Option(
+            "Try changes of these kinds alone: program (options, layout), model (operators), precision, weights, "
+            "target; implies --try.",
+            name="--try-only",
+            metavar="KIND,…",
+        ),
+    ] = None,
+    output: OutDir = None,
+    invocation: Invocation,
+) -> None:
+    """Suggest changes that save cycles, use the CPU less or lose less accuracy.
+
+    Each suggestion has the figures behind it, a command line or lines of code, the expected gain and its computation,
+    and its limits. A MODEL is profiled first. From the folder of a run, the profile and the record of `debug` are
+    used. A model FILE.py is executed.
+    """
+    from ethosu_sdk.readers.advise import advise_command
+    from ethosu_sdk.steps.run_facts import programs
+    from ethosu_sdk.steps.trials import trying
+
+    wanted = advise_command.kinds_of_changes(try_only)
+    try_ = try_ or try_only is not None
+    reporter = invocation.reporter()
+    done = trying.profiled(subject, compile_options, run_options, output, reporter.for_step(), too_large=try_)
+    facts = programs.read(done.pte, done.content, compile_options.vela_config)
+    inputs = advise_command.Inputs(done.folder, done.run_folder, done.pte, done.content, facts)
+    tries = None
+    if try_:
+        from ethosu_sdk.steps.trials import subject as trial_subject
+
+        about = trial_subject.of(done, subject, compile_options, run_options)
+        tries = trying.tried(about, advise_command.candidates(inputs, wanted), done.folder, reporter)
+    advise_command.advise(inputs, reporter, tries)
+
+
+@app.command("validate")
+def validate_command(
+    record: Annotated[
+        Path,
+        Option("A record, or a folder of results.", metavar="FILE.json|DIR"),
+    ],
+    *,
+    loose: Loose = False,
+    invocation: Invocation,
+) -> None:
+    """Check a record against its schema and further rules, or a folder of results against its manifest.
+
+    The folder must hold exactly the files that its manifest lists, unchanged and complete.
+    """
+    from ethosu_sdk.readers import validate_command
+    from ethosu_sdk.results.reading import Reading
+
+    validate_command.validate(record, Reading(loose), invocation.reporter())
+
+
+@app.command("summary")
+def summary_command(
+    record: Annotated[
+        list[Path],
+        Option(
+            "Records of compile, build, run, verify, doctor, or an error with --json.", metavar="RECORD.json…"
+        ),
+    ],
+    *,
+    form: Annotated[str, Option("The output format.", name="--format", metavar="markdown")] = "markdown",
+    loose: Loose = False,
+    invocation: Invocation,
+) -> None:
+    """Print a summary of records as Markdown, for example for the summary of a CI job."""
+    from ethosu_sdk.readers.summary import summary_command
+    from ethosu_sdk.results.reading import Reading
+
+    summary_command.summary(record, form, Reading(loose), invocation.reporter())
