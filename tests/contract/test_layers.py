@@ -63,7 +63,7 @@ NARROW: dict[str, set[str]] = {
     "proc": {"errors", "files", "plain_text", "redaction"},
     **{room: {"errors", "files", "redaction", "records"} for room in ("records", "resources", "cache")},
     "plain_text": {"redaction"},
-    "files": {"errors", "redaction"},
+    "files": {"errors", "redaction", "targets"},
     **{room: set() for room in ("interrupts", "streams", "redaction", "errors")},
 }
 # What the NPU model may import beside the package: NumPy and Vela's weight decoder.
