@@ -31,21 +31,26 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}", re.ASCII)
 _MERGED = ("cpu", "memories", "sources")  # tables of which `like` gives the rows that a profile does not have
 _DRAM = "Dram"
 _Second = Literal["OnChipFlash", "OffChipFlash", "Dram"]
-_AREAS = (CODE, "Sram", *get_args(_Second))
+_AREAS = ("Sram", *get_args(_Second))
 _SCALE = Annotated[int, Meta(ge=1, le=16)] | Annotated[float, Meta(ge=1e-4, le=16)]
-_PORT: dict[str, Any] = {
-    "ports_used": Annotated[int, Meta(ge=1, le=8)],
-    "burst_length": Annotated[int, Meta(ge=1, le=65536)],
-    **dict.fromkeys(("read_latency", "write_latency", "max_reads", "max_writes"), Cycles),
-}
-
-
-class _Ports(Struct, forbid_unknown_fields=True):
-    """The keys of a system configuration in vela.ini; for the memory on each port there are those of _PORT."""
-
-    core_clock: Annotated[int, Meta(ge=1000, le=10**11)] | Annotated[float, Meta(ge=1e3, le=1e11)]
-    axi0_port: Literal["Sram"]
-    axi1_port: _Second
+_SCALED = "{}_clock_scale"
+_SystemConfig = defstruct(  # the keys of a vela.ini; those of areas are there for the memory on each port
+    "_SystemConfig",
+    [
+        ("core_clock", Annotated[int, Meta(ge=1000, le=10**11)] | Annotated[float, Meta(ge=1e3, le=1e11)]),
+        ("axi0_port", Literal["Sram"]),
+        ("axi1_port", _Second),
+        *((_SCALED.format(area), _SCALE | None, None) for area in _AREAS),
+        *((f"{area}_ports_used", Annotated[int, Meta(ge=1, le=8)] | None, None) for area in _AREAS),
+        *((f"{area}_burst_length", Annotated[int, Meta(ge=1, le=65536)] | None, None) for area in _AREAS),
+        *(
+            (f"{area}_{key}", Cycles | None, None)
+            for area in _AREAS
+            for key in ("read_latency", "write_latency", "max_reads", "max_writes")
+        ),
+    ],
+    forbid_unknown_fields=True,
+)
 
 
 class _Board(Struct, forbid_unknown_fields=True):
@@ -191,9 +196,9 @@ def _check_areas(source: TomlSource, place: Place, board: _Board) -> None:
             message = f"areas has no '{short(system)}'"
             raise source.wrong((*place, system), message, suggestion(short(system), board.systems))
         for area, memory in row.items():
-            if area not in _AREAS:
+            if area not in (CODE, *_AREAS):
                 message = f"{system} has no '{short(area)}'"
-                raise source.wrong((*place, system, area), message, suggestion(short(area), _AREAS))
+                raise source.wrong((*place, system, area), message, suggestion(short(area), (CODE, *_AREAS)))
             if memory not in board.memories:
                 message = f"{area} cannot be '{short(memory)}'"
                 raise source.wrong((*place, system, area), message, suggestion(short(memory), board.memories))
@@ -207,17 +212,16 @@ def _check_system_configs(source: TomlSource, rows: Mapping[str, Table], shared:
             raise source.wrong(
                 place, f"the SDK has a system configuration {name} already", "choose another name"
             )
-        ports = {key: value for key, value in row.items() if key in _Ports.__struct_fields__}
-        source.convert(row, _system_config(source.convert(ports, _Ports, place)), place)
-
-
-def _system_config(ports: _Ports) -> type[Struct]:
-    """What a system configuration has that has these ports."""
-    members: list[Any] = []
-    for area in (ports.axi0_port, ports.axi1_port):
-        members.append((f"{area}_clock_scale", _SCALE))
-        members += [(f"{area}_{key}", kind | None, None) for key, kind in _PORT.items()]
-    return defstruct("SystemConfig", members, bases=(_Ports,), forbid_unknown_fields=True, kw_only=True)
+        source.convert(row, _SystemConfig, place)
+        areas = (row["axi0_port"], row["axi1_port"])
+        for key in row:
+            if key.partition("_")[0] in set(_AREAS) - {*areas}:
+                raise source.wrong(
+                    (*place, key), f"{name} has no '{key}'", f"its ports lead to {areas[0]} and {areas[1]}"
+                )
+        for key in map(_SCALED.format, areas):
+            if key not in row:
+                raise source.wrong(place, f"{name} has no {key}", f"{key} must be a number from 0.0001 to 16")
 
 
 def _check_name(source: TomlSource, place: Place, name: str) -> None:

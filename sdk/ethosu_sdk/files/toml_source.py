@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import UnionType
-from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import Meta, Struct, inspect
@@ -47,6 +47,11 @@ class TomlSource:
     name: str
     text: str
     what: str = "the file"
+
+    @property
+    def path(self) -> Path:
+        """The file's path."""
+        return Path(self.name)
 
     def locate(self, place: Place) -> str:
         """``FILE:LINE`` of the member at `place`."""
@@ -121,12 +126,11 @@ def _faults(kind: Any, value: Any, place: Place, what: str) -> Iterator[tuple[Pl
     elif _is_table(bare) and isinstance(value, dict):
         yield from _faults_of_members(bare, value, place, what)
     if not _is(kind, value):
-        info = inspect.type_info(kind)
-        if names := _names(info):
+        if names := _names(kind):
             word = short(value) if isinstance(value, str) else type(value).__name__
             yield place, f"{what} cannot be '{word}'", suggestion(word, names)
         else:
-            yield place, f"{what} must be {_words(info)}", ""
+            yield place, f"{what} must be {_words(kind)}", ""
 
 
 def _is(kind: Any, value: Any) -> bool:
@@ -152,16 +156,17 @@ def _is_table(kind: Any) -> bool:
 def _faults_of_members(
     table: type[Struct], value: dict[str, Any], place: Place, what: str
 ) -> Iterator[tuple[Place, str, str]]:
-    kinds = get_type_hints(table, include_extras=True)
+    hints = get_type_hints(table, include_extras=True)
+    kinds = {field.encode_name: hints[field.name] for field in fields(table)}
     for key in value:
         if key not in kinds:
             yield (*place, key), f"{what} has no '{short(key)}'", suggestion(short(key), kinds)
     for field in fields(table):
-        if field.name in value:
-            yield from _faults(kinds[field.name], value[field.name], (*place, field.name), field.name)
+        name = field.encode_name
+        if name in value:
+            yield from _faults(kinds[name], value[name], (*place, name), name)
         elif field.required:
-            words = _words(inspect.type_info(field.type))
-            yield place, f"{what} has no {field.name}", f"{field.name} must be {words}"
+            yield place, f"{what} has no {name}", f"{name} must be {_words(kinds[name])}"
 
 
 def _parts(info: inspect.Type) -> list[inspect.Type]:
@@ -173,16 +178,17 @@ def _parts(info: inspect.Type) -> list[inspect.Type]:
     return [] if isinstance(info, inspect.NoneType) else [info]
 
 
-def _names(info: inspect.Type) -> list[str]:
+def _names(kind: Any) -> list[str]:
     """The words that a member may be."""
-    return [
-        str(name) for part in _parts(info) if isinstance(part, inspect.LiteralType) for name in part.values
-    ]
+    bare = _bare(kind)
+    return list(map(str, get_args(bare))) if get_origin(bare) is Literal else []
 
 
-def _words(info: inspect.Type) -> str:
+def _words(kind: Any) -> str:
     """What a member must be, as a sentence says it."""
-    parts = _parts(info)
+    if names := _names(kind):
+        return "one of: " + ", ".join(names)
+    parts = _parts(inspect.type_info(kind))
     if any(isinstance(part, inspect.FloatType) for part in parts):
         parts = [part for part in parts if not isinstance(part, inspect.IntType)]
     return " or ".join(dict.fromkeys(map(_word, parts)))
