@@ -62,7 +62,7 @@ NARROW: dict[str, set[str]] = {
     **dict.fromkeys(FACTS - {"tools", "provenance", "npz", "pte", "boards", "proc", "feeds"}, BASE),
     "proc": {"errors", "files", "plain_text"},
     **{room: {"errors", "files", "records"} for room in ("records", "resources", "cache")},
-    "files": {"errors"},
+    "files": {"errors", "targets"},
     **{room: set() for room in ("interrupts", "streams", "plain_text", "errors")},
 }
 # What the NPU model may import beside the package: NumPy and Vela's weight decoder.

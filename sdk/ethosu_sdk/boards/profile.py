@@ -5,27 +5,32 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Literal
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Struct
 
 NOT_PUBLIC = "not public"
 CODE = "code"
 MemoryKind = Literal["tcm", "sram", "mram", "flash", "dram", "rom"]
 Setting = str | int | float
+Hz = Annotated[int, Meta(ge=1, le=10**11)]
+Bytes = Annotated[int, Meta(ge=0, le=1 << 50)]
+Cycles = Annotated[int, Meta(ge=0, le=1_000_000)]
+Core = Annotated[str, Meta(pattern=r"\A[a-z][a-z0-9-]{0,31}\Z", extra={"words": "a name such as cortex-m55"})]
 
 
-@dataclass(frozen=True)
-class BoardCpu:
+class BoardCpu(Struct, frozen=True, forbid_unknown_fields=True):
     """The processor that the NPU's driver runs on. `core` is a name such as ``cortex-m55``; None: not public."""
 
-    core: str
-    clock_hz: int | None = None
-    icache_bytes: int | None = None
-    dcache_bytes: int | None = None
+    core: Core
+    clock_hz: Hz | None = None
+    icache_bytes: Bytes | None = None
+    dcache_bytes: Bytes | None = None
 
 
-@dataclass(frozen=True)
-class BoardMemory:
+class BoardMemory(Struct, frozen=True, forbid_unknown_fields=True):
     """A memory of a board; what is not public is None.
 
     `npu`: whether the NPU's ports reach it. `cached`: whether the processor's caches may hold what is in it.
@@ -35,14 +40,14 @@ class BoardMemory:
 
     name: str
     kind: MemoryKind
-    size_bytes: int | None = None
+    size_bytes: Bytes | None = None
     npu: bool | None = None
     cached: bool | None = None
-    width_bits: int | None = None
-    read_cycles: int | None = None
-    write_cycles: int | None = None
+    width_bits: Annotated[int, Meta(ge=1, le=4096)] | None = None
+    read_cycles: Cycles | None = None
+    write_cycles: Cycles | None = None
     cycles_of: Literal["npu", "cpu"] | None = None
-    cpu_wait_cycles: float | None = None
+    cpu_wait_cycles: Cycles | Annotated[float, Meta(ge=0, le=1e6)] | None = None
 
 
 @dataclass(frozen=True)
@@ -111,7 +116,9 @@ class BoardProfile:
     @property
     def sha256(self) -> str:
         """The digest of every value; not of the title and the sources."""
-        values = {key: part for key, part in asdict(self).items() if key not in ("title", "sources")}
+        values = {
+            key: part for key, part in msgspec.to_builtins(self).items() if key not in ("title", "sources")
+        }
         return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
     def source(self, place: str) -> str:
@@ -126,14 +133,13 @@ class BoardProfile:
         yield "systems", tuple(row.name for row in self.systems)
         if any(row.areas for row in self.systems):
             yield "areas", {row.name: row.areas for row in self.systems}
-        for row in fields(self.cpu):
-            yield f"cpu.{row.name}", getattr(self.cpu, row.name)
+        for name in self.cpu.__struct_fields__:
+            yield f"cpu.{name}", getattr(self.cpu, name)
         for memory in self.memories:
-            for row in fields(memory)[1:]:
-                if (
-                    row.name != "cycles_of" or memory.cycles_of is not None
-                ):  # without latencies there is no such fact
-                    yield f"memories.{memory.name}.{row.name}", getattr(memory, row.name)
+            for name in memory.__struct_fields__[1:]:
+                # Without latencies there is no such fact as their clock.
+                if name != "cycles_of" or memory.cycles_of is not None:
+                    yield f"memories.{memory.name}.{name}", getattr(memory, name)
 
 
 def source_of(place: str, sources: Mapping[str, str], *, exact: bool = False) -> str:

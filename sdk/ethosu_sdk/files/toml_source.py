@@ -4,24 +4,54 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import msgspec
+from msgspec import Meta, Struct, inspect
+from msgspec.structs import fields
 
 from ethosu_sdk.errors import InputError
 from ethosu_sdk.files import opening, toml_lines
 from ethosu_sdk.files.toml_lines import Place
+from ethosu_sdk.targets import suggestion
 
+T = TypeVar("T")
+MOST_ROWS = 64
+_HIDDEN = r"\x00-\x1f\x7f-\xa0\xad\u200b-\u200f\u2028-\u202f\u2060-\u206f\ufeff"
+# For the classes of tables: a message says what a member must be by its type, or with the `words` of `extra`.
+Text = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=400,
+        pattern=rf"\A[^{_HIDDEN}]*\Z",
+        extra={"words": "a text of at most 400 printable characters"},
+    ),
+]
+Texts = Annotated[list[Text], Meta(min_length=1, max_length=MOST_ROWS)]
+Rows = Annotated[
+    dict[str, T], Meta(max_length=MOST_ROWS, extra={"words": f"a table of at most {MOST_ROWS} rows"})
+]
 _AT_LINE = re.compile(r"\(at line (\d+), column \d+\)")
 _MOST_SHOWN = 60
 
 
 @dataclass(frozen=True)
 class TomlSource:
-    """What a file is called in messages, and its text."""
+    """What a file and its content are called in messages, and its text."""
 
     name: str
     text: str
+    what: str = "the file"
+
+    @property
+    def path(self) -> Path:
+        """The file's path."""
+        return Path(self.name)
 
     def locate(self, place: Place) -> str:
         """``FILE:LINE`` of the member at `place`."""
@@ -30,6 +60,16 @@ class TomlSource:
     def wrong(self, place: Place, message: str, hint: str = "") -> InputError:
         """The error for the member at `place`."""
         return InputError(f"{self.locate(place)}: {message}", hint)
+
+    def convert(self, value: Any, kind: type[T], place: Place = ()) -> T:
+        """`value`, the member at `place`, as the class `kind` of a table. InputError, with the line, the member and
+        the nearest name, for what is none."""
+        try:
+            return msgspec.convert(value, kind)
+        except msgspec.ValidationError:
+            name = short(str(place[-1])) if place else self.what
+            where, message, hint = next(_faults(kind, value, place, name))
+            raise self.wrong(where, message, hint) from None
 
 
 @dataclass(frozen=True)
@@ -53,7 +93,7 @@ def read(path: Path, kind: Kind) -> tuple[TomlSource, dict[str, Any]]:
         text = content.decode("utf-8")
         found = toml_lines.excess(text)
         if found is None:
-            return TomlSource(str(path), text), tomllib.loads(text)
+            return TomlSource(str(path), text, kind.words), tomllib.loads(text)
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not UTF-8: {error.reason}") from error
     except RecursionError:
@@ -72,3 +112,96 @@ def short(text: str) -> str:
         letter if letter.isprintable() else repr(letter)[1:-1] for letter in text[: _MOST_SHOWN + 1]
     )
     return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
+
+
+def _faults(kind: Any, value: Any, place: Place, what: str) -> Iterator[tuple[Place, str, str]]:
+    """Where `value` is not a `kind`, what is wrong there, and a hint; `what` is how it is called."""
+    bare = _bare(kind)
+    if get_origin(bare) is list and _is_table(get_args(bare)[0]) and isinstance(value, list):
+        for index, row in enumerate(value):
+            yield from _faults(get_args(bare)[0], row, (*place, index), f"[[{place[-1]}]]")
+    elif get_origin(bare) is dict and isinstance(value, dict):
+        for key, row in value.items():
+            yield from _faults(get_args(bare)[1], row, (*place, key), short(key))
+    elif _is_table(bare) and isinstance(value, dict):
+        yield from _faults_of_members(bare, value, place, what)
+    if not _is(kind, value):
+        if names := _names(kind):
+            word = short(value) if isinstance(value, str) else type(value).__name__
+            yield place, f"{what} cannot be '{word}'", suggestion(word, names)
+        else:
+            yield place, f"{what} must be {_words(kind)}", ""
+
+
+def _is(kind: Any, value: Any) -> bool:
+    try:
+        msgspec.convert(value, kind)
+    except msgspec.ValidationError:
+        return False
+    return True
+
+
+def _bare(kind: Any) -> Any:
+    """`kind` without its bounds, and without None."""
+    if get_origin(kind) is Annotated:
+        return _bare(get_args(kind)[0])
+    others = [part for part in get_args(kind) if part is not type(None)]
+    return _bare(others[0]) if get_origin(kind) in (Union, UnionType) and len(others) == 1 else kind
+
+
+def _is_table(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, Struct)
+
+
+def _faults_of_members(
+    table: type[Struct], value: dict[str, Any], place: Place, what: str
+) -> Iterator[tuple[Place, str, str]]:
+    hints = get_type_hints(table, include_extras=True)
+    kinds = {field.encode_name: hints[field.name] for field in fields(table)}
+    for key in value:
+        if key not in kinds:
+            yield (*place, key), f"{what} has no '{short(key)}'", suggestion(short(key), kinds)
+    for field in fields(table):
+        name = field.encode_name
+        if name in value:
+            yield from _faults(kinds[name], value[name], (*place, name), name)
+        elif field.required:
+            yield place, f"{what} has no {name}", f"{name} must be {_words(kinds[name])}"
+
+
+def _parts(info: inspect.Type) -> list[inspect.Type]:
+    """What a member may be, apart."""
+    if isinstance(info, inspect.Metadata) and "words" not in (info.extra or {}):
+        return _parts(info.type)
+    if isinstance(info, inspect.UnionType):
+        return [part for member in info.types for part in _parts(member)]
+    return [] if isinstance(info, inspect.NoneType) else [info]
+
+
+def _names(kind: Any) -> list[str]:
+    """The words that a member may be."""
+    bare = _bare(kind)
+    return list(map(str, get_args(bare))) if get_origin(bare) is Literal else []
+
+
+def _words(kind: Any) -> str:
+    """What a member must be, as a sentence says it."""
+    if names := _names(kind):
+        return "one of: " + ", ".join(names)
+    parts = _parts(inspect.type_info(kind))
+    if any(isinstance(part, inspect.FloatType) for part in parts):
+        parts = [part for part in parts if not isinstance(part, inspect.IntType)]
+    return " or ".join(dict.fromkeys(map(_word, parts)))
+
+
+def _word(info: inspect.Type) -> str:
+    if isinstance(info, inspect.Metadata):
+        return str((info.extra or {})["words"])
+    if isinstance(info, inspect.IntType):
+        return f"a whole number from {info.ge or 0:,} to {info.le or 0:,}"
+    if isinstance(info, inspect.FloatType):
+        return f"a number from {info.ge or 0:g} to {info.le or 0:g}"
+    if isinstance(info, inspect.ListType):
+        rows = "tables" if isinstance(info.item_type, inspect.StructType) else "texts"
+        return f"a list of {rows}" + (", not empty" if info.min_length else "")
+    return {inspect.BoolType: "true or false", inspect.StrType: "a text"}.get(type(info), "a table")

@@ -34,6 +34,9 @@ _LOOK_EVERY_S = 0.1
 _FIRST_LOOK_S = 0.005
 _GRACE_S = 120.0  # for the server itself: it imports what a task needed before the next one
 _PRIVATE = ("Private_Clean:", "Private_Dirty:")
+_MODULE = "ethosu_sdk.proc.forks"
+# What tasks import is imported for those that follow; a model's own packages are not.
+_PACKAGES = ("ethosu_sdk", "ethosu", "executorch", "numpy", "torch", "torchao", "tosa", "serializer")
 _END = b"\n"  # of a task's result: what it forked may hold the pipe open for longer
 
 
@@ -78,7 +81,7 @@ class Server:
 
 @contextlib.contextmanager
 def server(module: str, log: Path, env: Mapping[str, str] | None = None) -> Iterator[Server]:
-    """A server for the time of a `with` block: ``python -m MODULE FD PID`` calls :func:`begin` and :func:`serve`.
+    """A server for the time of a `with` block: `prepare` of `module` imports what tasks need, `perform` does a task.
 
     `env` adds to its environment. Start it from a thread that lives as long.
     """
@@ -89,21 +92,26 @@ def server(module: str, log: Path, env: Mapping[str, str] | None = None) -> Iter
         ours,
         theirs,
         opening.appending(log) as output,
-        proc.spawn_own(module, [str(descriptor)], env=env, pass_fds=(descriptor,), output=output) as process,
+        proc.spawn_own(
+            _MODULE, [module, str(descriptor)], env=env, pass_fds=(descriptor,), output=output
+        ) as process,
         ours.makefile("rb") as stream,
     ):
         theirs.close()
         yield Server(process, ours, stream)
 
 
-def begin() -> int:
-    """Fork a supervisor before anything is imported; returns the descriptor for :func:`serve`."""
-    descriptor, parent = map(int, sys.argv[1:])
-    supervisor.divide(parent)
-    return descriptor
+def main() -> None:
+    """Serve on the socket of the command line ``MODULE FD PID``, behind a supervisor that is forked before anything
+    is imported."""
+    module, descriptor, parent = sys.argv[1:]
+    supervisor.divide(int(parent))
+    tasks = importlib.import_module(module)
+    tasks.prepare()
+    _serve(int(descriptor), tasks.perform, (*_PACKAGES, *sys.stdlib_module_names))
 
 
-def serve(descriptor: int, run: Callable[[Task], Any], packages: tuple[str, ...]) -> None:
+def _serve(descriptor: int, run: Callable[[Task], Any], packages: tuple[str, ...]) -> None:
     """Serve until the other side closes. `run` gives a task's result, in a process of its own.
 
     Modules of `packages` that a task imported are imported here too, for those that follow.
@@ -262,3 +270,7 @@ def _private_bytes_of(pid: int) -> int:
         return 0
     rows = (line.split() for line in text.splitlines() if line.startswith(_PRIVATE))
     return sum(int(row[1]) << 10 for row in rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict
 
+from msgspec.structs import asdict
 from rich.console import RenderableType
 from rich.table import Table
 

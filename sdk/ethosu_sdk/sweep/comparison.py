@@ -14,8 +14,7 @@ from rich.table import Table
 from ethosu_sdk import provenance, schema
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
-from ethosu_sdk.errors import InputError, VerdictError
-from ethosu_sdk.files import json_text, locks, writing
+from ethosu_sdk.errors import InputError
 from ethosu_sdk.readers.compare import compare_command, compare_record, subjects
 from ethosu_sdk.readers.compare.options import CompareOptions
 from ethosu_sdk.readers.compare.policy import Policy, load
@@ -63,10 +62,7 @@ def compare(
     policy = load(options.policy).allowing(options.allow)
     record = make(before, after, policy)
     folder = compare_command.folder_of(out_dir)
-    writing.make_directory(folder)
-    with locks.locked(folder), bundle.published(folder, "sweep") as add:
-        json_text.write_json(folder / kinds.SWEEP_COMPARE.file, record.to_json())
-        add(kinds.SWEEP_COMPARE.file)
+    compare_command.write(record, kinds.SWEEP_COMPARE.file, "sweep", folder)
     reporter.show(*tables(record))
     reporter.emit(record.to_json())
     _conclude(record)
@@ -195,18 +191,8 @@ def _conclude(record: SweepComparison) -> None:
         return
     wanted = (BLOCKED,) if record.status == BLOCKED else (FAIL, MISSING)
     chosen = [row for row in record.cells if row.status in wanted]
-    lines = [f"  {_label(row)}: {'; '.join(row.reasons[:_MOST_REASONS])}" for row in chosen[:_MOST_SHOWN]]
-    lines += [f"  and {len(chosen) - _MOST_SHOWN} more"] if len(chosen) > _MOST_SHOWN else []
-    text = "\n".join(lines)
+    lines = [f"{_label(row)}: {'; '.join(row.reasons[:_MOST_REASONS])}" for row in chosen[:_MOST_SHOWN]]
+    lines += [f"and {len(chosen) - _MOST_SHOWN} more"] if len(chosen) > _MOST_SHOWN else []
     if record.status == BLOCKED:
-        raise InputError(
-            f"cells cannot be compared:\n{text}",
-            "sweep both with the same settings, or allow the difference: --allow NAME, or `allow` in a "
-            "policy",
-            recorded=True,
-        )
-    raise VerdictError(
-        f"worse than before:\n{text}",
-        "a policy sets what may become worse, and by how much: --policy FILE.toml",
-        recorded=True,
-    )
+        raise compare_command.cannot_be_compared("cells", "sweep", lines)
+    raise compare_command.worse_than_before(lines)

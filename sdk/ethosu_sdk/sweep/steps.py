@@ -1,4 +1,4 @@
-"""The steps of a cell, each in a process of its own (:mod:`ethosu_sdk.sweep.warm`): lower, compile, run.
+"""The steps of a cell, each in a process of its own (:mod:`ethosu_sdk.proc.forks`): lower, compile, run.
 
 A step fills an existing folder and returns its outcome; its output goes to the log.
 """
@@ -14,14 +14,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ethosu_sdk import aot, cache, errors, plain_text
+from ethosu_sdk import aot, cache, errors, plain_text, provenance, schema
 from ethosu_sdk.aot.pipeline import stages
 from ethosu_sdk.aot.sharing import compiling, lowered_program
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.errors import BuildError, SdkError
 from ethosu_sdk.files import opening, writing
 from ethosu_sdk.proc.forks import Task
-from ethosu_sdk.records import Record
+from ethosu_sdk.records import Record, kinds
 from ethosu_sdk.results import bundle, locations
 from ethosu_sdk.steps.compile import check_record, compile_record
 from ethosu_sdk.steps.compile.check import Check
@@ -36,6 +36,14 @@ from ethosu_sdk.sweep.reads import Reads
 from ethosu_sdk.targets import AnyTarget, Core, Target
 
 Outcome = dict[str, Any]
+
+
+def prepare() -> None:
+    """Import and look up what all steps need."""
+    stages.import_tools()
+    provenance.git_revision()
+    for kind in (kinds.COMPILE, kinds.RUN, kinds.MANIFEST):
+        schema.problems({"schema": kind.schema})
 
 
 def perform(task: Task) -> Outcome:

@@ -28,7 +28,6 @@ from ethosu_sdk.sweep.configuration import NONE
 from ethosu_sdk.sweep.steps import Outcome
 
 TOPIC = "ethosu-sdk-sweep"
-WARM = "ethosu_sdk.sweep.warm"
 _LOG_NAME = "compile.log"
 _LOG_BYTES = 64 << 10
 _OUT = "out"
@@ -223,7 +222,7 @@ def _warm(task: Task) -> Server:
         log = scratch(_store(task)) / f"{os.uname().nodename}-{os.getpid()}-{threading.get_native_id()}.log"
         env = {name: os.environ.get(name, value) for name, value in _ENVIRONMENT.items()}
         stack = contextlib.ExitStack()
-        _LOCAL.server = stack.enter_context(forks.server(WARM, log, env))
+        _LOCAL.server = stack.enter_context(forks.server(steps.__name__, log, env))
         _LOCAL.stack = stack
     server: Server = _LOCAL.server
     with _LOCK:

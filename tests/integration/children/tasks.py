@@ -1,15 +1,17 @@
-"""``python -m tests.integration.children.tasks FD PID``: tasks that behave as badly as models can."""
+"""Tasks that behave as badly as models can."""
 
 import os
 import time
 from typing import Any
 
-from ethosu_sdk.proc import forks
-
 MANY_BYTES = 256 << 20
 
 
-def run(task: dict[str, Any]) -> Any:
+def prepare() -> None:
+    """Nothing is to be imported."""
+
+
+def perform(task: dict[str, Any]) -> Any:
     """Do what `task` says."""
     how = task["how"]
     if how == "leave a child":
@@ -36,7 +38,3 @@ def _forked(function: Any) -> None:
     if os.fork() == 0:
         function()
         os._exit(0)
-
-
-if __name__ == "__main__":
-    forks.serve(forks.begin(), run, ())

@@ -163,10 +163,10 @@ DECODE = '[[call]]\nmethod = "decode"\n'
     ("script", "words"),
     [
         ("", "has no calls"),
-        ("call = 3", "has no calls"),
+        ("call = 3", "call must be a list of tables"),
         ("[[call]]\nmethod = 'prefil'", "calls.toml:2: the program has no method 'prefil'"),
-        ("[[call]]\nsteps = 1", "calls.toml:1: a call needs a method"),
-        (DECODE + "times = 2", "calls.toml:3: 'times' is no member of a call"),
+        ("[[call]]\nsteps = 1", "calls.toml:1: [[call]] has no method"),
+        (DECODE + "times = 2", "calls.toml:3: [[call]] has no 'times'"),
         (DECODE + "steps = 0", "steps must be a whole number from 1 to 65,536"),
         (DECODE + "steps = true", "steps must be a whole number"),
         (DECODE + "inputs = 'none.npz'", "calls.toml:3: there is no file"),
@@ -177,7 +177,7 @@ DECODE = '[[call]]\nmethod = "decode"\n'
         (DECODE + "take = ['output0:input0']", "the first call has no call before it"),
         (DECODE + DECODE + "take = ['step:input1']", "cannot be taken from another call"),
         (DECODE + DECODE + "take = ['output0:input1']", "the output is float32[1, 1, 16]"),
-        (DECODE + "[extra]\na = 1", "'extra' is no member of a script"),
+        (DECODE + "[extra]\na = 1", "a script has no 'extra'"),
         ("[[call]\n", "this is not TOML"),
     ],
 )

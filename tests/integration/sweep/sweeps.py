@@ -118,7 +118,7 @@ def family(process: subprocess.Popen[str]) -> list[int]:
 
 def warm(process: subprocess.Popen[str]) -> list[int]:
     """The processes in which models are lowered, compiled and run; those that end others come first."""
-    return [pid for pid in family(process) if b"ethosu_sdk.sweep.warm" in _words(pid)]
+    return [pid for pid in family(process) if b"ethosu_sdk.proc.forks" in _words(pid)]
 
 
 def _words(pid: int) -> bytes:

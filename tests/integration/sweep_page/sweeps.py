@@ -12,11 +12,12 @@ from ethosu_sdk.files import writing
 from ethosu_sdk.records import kinds
 from ethosu_sdk.records.sweep import Verdict
 from ethosu_sdk.sweep import page
-from ethosu_sdk.sweep.goals import judge, parse
+from ethosu_sdk.sweep.goals import judge
 from ethosu_sdk.targets import target_names
 from tests.places import ROOT
 from tests.records import read
 from tests.unit.commands.sweep.rows import Row, row, without_result
+from tests.unit.commands.sweep.test_goals import of_tables
 
 EXAMPLES = ROOT / "schemas" / "examples" / "valid"
 RUNS = ("run-ds_cnn", "run-both-runtimes", "run-in-pieces")
@@ -132,7 +133,7 @@ def made(found: list[Row], folder: Path, goals: str = GOALS, name: str = "keywor
         if number % 3 and len(found) < 1000:
             place = writing.make_directory(folder / entry["folder"])
             (place / ("report.html" if number % 3 == 1 else "run.json")).write_text("{}", encoding="utf-8")
-    verdict = judge(found, parse(tomllib.loads(goals), str)).to_record()
+    verdict = judge(found, of_tables(tomllib.loads(goals))).to_record()
     example = kinds.SWEEP.convert(read(EXAMPLES / "sweep.json"))
     path = page.write(folder, replace(example, name=name, verdict=verdict), found)
     return Sweep(path, found, verdict)

@@ -1,14 +1,10 @@
-"""Many compilations in a row: one process imports everything once and forks for each (:mod:`ethosu_sdk.proc.forks`).
-
-The process is ``python -m ethosu_sdk.aot.pipeline.warm FD PID``.
-"""
+"""Many compilations in a row, in forks of a process that has everything imported (:mod:`ethosu_sdk.proc.forks`)."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import os
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -24,8 +20,6 @@ from ethosu_sdk.proc import forks
 from ethosu_sdk.proc.forks import Server, Task
 
 _MODULE = "ethosu_sdk.aot.pipeline.warm"
-# What compilations import is imported for those that follow; a model's own packages are not.
-_PACKAGES = ("ethosu_sdk", "ethosu", "executorch", "numpy", "torch", "torchao", "tosa", "serializer")
 
 
 @contextlib.contextmanager
@@ -59,7 +53,14 @@ def _compiled(server: Server, request: CompileRequest) -> CompileOutput:
     return crossing.from_json(CompileOutput, answer.result["output"])
 
 
-def _run(task: Task) -> dict[str, Any]:
+def prepare() -> None:
+    """Import what compilations need."""
+    from ethosu_sdk.aot.pipeline import stages
+
+    stages.import_tools()
+
+
+def perform(task: Task) -> dict[str, Any]:
     """Compile in this process, whose output goes to the log."""
     from ethosu_sdk.aot.pipeline import stages, worker
 
@@ -72,17 +73,3 @@ def _run(task: Task) -> dict[str, Any]:
     except Exception as error:
         return worker.error_message(error)
     return {"output": json.loads(crossing.to_text(output))}
-
-
-def main() -> None:
-    """Import, and serve on the socket of the command line."""
-    descriptor = forks.begin()
-
-    from ethosu_sdk.aot.pipeline import stages
-
-    stages.import_tools()
-    forks.serve(descriptor, _run, (*_PACKAGES, *sys.stdlib_module_names))
-
-
-if __name__ == "__main__":
-    main()

@@ -16,10 +16,10 @@ from ethosu_sdk.readers.compare.policy import Policy, load
 from ethosu_sdk.readers.compare.subjects import Subject
 from ethosu_sdk.records import kinds
 from ethosu_sdk.records.compare import Comparisons
+from ethosu_sdk.records.sweep.comparison import SweepComparison
 from ethosu_sdk.results import bundle, locations
 from ethosu_sdk.results.run_facts import MadeProfile
 
-RECORD_NAME = kinds.COMPARE.file
 _FOLDER = "compare"  # below the folder of all results
 _NONE: Mapping[str, str] = {}
 Profiles = Mapping[Path, MadeProfile]
@@ -89,10 +89,7 @@ def folder_of(chosen: Path | None) -> Path:
 
 def _finish(record: Comparisons, options: CompareOptions, folder: Path, reporter: Reporter) -> None:
     """Write and show `record`; raise what it says."""
-    writing.make_directory(folder)
-    with locks.locked(folder), bundle.published(folder, "compare") as add:
-        json_text.write_json(folder / RECORD_NAME, record.to_json())
-        add(RECORD_NAME)
+    write(record, kinds.COMPARE.file, "compare", folder)
     reporter.show(*compare_tables.tables(record, options.rows))
     for row in record.provenance.inputs:
         if row.loose:
@@ -105,25 +102,43 @@ def _finish(record: Comparisons, options: CompareOptions, folder: Path, reporter
     conclude(record)
 
 
+def write(record: Comparisons | SweepComparison, name: str, command: str, folder: Path) -> None:
+    """Publish `record` in `folder` as what `command` made."""
+    writing.make_directory(folder)
+    with locks.locked(folder), bundle.published(folder, command) as add:
+        json_text.write_json(folder / name, record.to_json())
+        add(name)
+
+
 def conclude(record: Comparisons) -> None:
     """InputError when something in `record` could not be compared, VerdictError when something is worse."""
     blocked = [row for row in record.comparisons if row.status == compare_record.BLOCKED]
     worse = [row for row in record.comparisons if row.status == compare_record.FAIL]
     lines = [
-        f"  {row.before} → {row.after}, {reason}"
+        f"{row.before} → {row.after}, {reason}"
         for row in (blocked or worse)
         for reason in compare_tables.reasons(row)
     ]
     if blocked:
-        raise InputError(
-            "the runs cannot be compared:\n" + "\n".join(lines),
-            "run both with the same settings, or allow the difference: --allow NAME, or `allow` in a policy",
-            recorded=True,
-        )
-    lines += [f"  {row.name} could not be run: {row.reason}" for row in record.failed]
+        raise cannot_be_compared("the runs", "run", lines)
+    lines += [f"{row.name} could not be run: {row.reason}" for row in record.failed]
     if lines:
-        raise VerdictError(
-            "worse than before:\n" + "\n".join(lines),
-            "a policy sets what may become worse, and by how much: --policy FILE.toml",
-            recorded=True,
-        )
+        raise worse_than_before(lines)
+
+
+def cannot_be_compared(what: str, verb: str, lines: Sequence[str]) -> InputError:
+    """The error, after the record was written, for what differs in more than its figures."""
+    return InputError(
+        f"{what} cannot be compared:\n" + "\n".join(f"  {line}" for line in lines),
+        f"{verb} both with the same settings, or allow the difference: --allow NAME, or `allow` in a policy",
+        recorded=True,
+    )
+
+
+def worse_than_before(lines: Sequence[str]) -> VerdictError:
+    """The error, after the record was written, for figures that a policy does not tolerate."""
+    return VerdictError(
+        "worse than before:\n" + "\n".join(f"  {line}" for line in lines),
+        "a policy sets what may become worse, and by how much: --policy FILE.toml",
+        recorded=True,
+    )

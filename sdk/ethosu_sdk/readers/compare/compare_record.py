@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from ethosu_sdk import provenance
 from ethosu_sdk.readers.compare import dimensions, metrics, operator_limits, operators, outputs, verdict
@@ -76,7 +76,7 @@ def _policy(policy: Policy, subjects: Sequence[Subject]) -> compare.Policy:
         source=policy.source,
         sha256=policy.sha256,
         allow=policy.allow,
-        rules=tuple(compare.Rule(pattern=pattern, **vars(rule)) for pattern, rule in policy.rules),
+        rules=tuple(compare.Rule(pattern=pattern, **asdict(rule)) for pattern, rule in policy.rules),
         operators=tuple(operators) or None,
         unmatched=tuple(_unmatched(policy, subjects)) or None,
     )

@@ -10,7 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal
+
+from msgspec import Meta, Struct, structs
 
 from ethosu_sdk.errors import UsageError
 from ethosu_sdk.files import hashing, toml_source
@@ -31,28 +33,33 @@ _PATTERN = re.compile(r"[\w.*:-]{1,120}")
 _OPERATOR = re.compile(r"[\w.*:-]{1,120}(@[\w.*:-]{1,120})?")
 _MOST_STARS = 8
 _EXAMPLE = '[operators."CONV2D@features.*"."cycles.*"]'
-_WORDS = {"better": (LOWER, HIGHER, EQUAL, INFORM), "missing": (FAIL, WARN, IGNORE)}
-_NUMBERS = ("tolerance", "tolerance_percent")
 _EVERY = "*"
-_TABLES = ("allow", "metrics", "operators")
+_Number = Annotated[int, Meta(ge=0, le=int(_MOST_NUMBER))] | Annotated[float, Meta(ge=0, le=_MOST_NUMBER)]
 
 
-@dataclass(frozen=True)
-class Rule:
+class Rule(Struct, frozen=True, forbid_unknown_fields=True):
     """How a figure is judged. None: an earlier rule of the policy says it."""
 
     better: Better | None = None
-    tolerance: float | None = None
-    tolerance_percent: float | None = None
-    missing: str | None = None
+    tolerance: _Number | None = None
+    tolerance_percent: _Number | None = None
+    missing: Literal["fail", "warn", "ignore"] | None = None
 
     def with_more(self, other: Rule) -> Rule:
         """This rule, with what `other` says in place of its own."""
-        return replace(self, **{key: value for key, value in vars(other).items() if value is not None})
+        return structs.replace(
+            self, **{key: value for key, value in structs.asdict(other).items() if value is not None}
+        )
 
     def tolerated(self, before: float) -> float:
         """What a figure that was `before` may be worse by."""
         return max(self.tolerance or 0.0, (self.tolerance_percent or 0.0) / 100 * abs(before))
+
+
+class _File(Struct, forbid_unknown_fields=True):
+    allow: list[str] = []
+    metrics: dict[str, Any] = {}
+    operators: dict[str, dict[str, Any]] = {}
 
 
 @dataclass(frozen=True)
@@ -85,7 +92,7 @@ class Policy:
     def limits(self, name: str) -> bool:
         """Whether a rule that is not the SDK's says how much worse the figure called `name` may become."""
         said = (rule for pattern, rule in self.own_rules if fnmatchcase(name, pattern))
-        return any(replace(rule, missing=None) != Rule() for rule in said)
+        return any(structs.replace(rule, missing=None) != Rule() for rule in said)
 
     def operator_rule(self, row: OperatorChange, figure: str) -> Rule | None:
         """What is said of a figure of an operator, a row of the record; None when nothing is."""
@@ -116,7 +123,7 @@ class Policy:
 def default() -> Policy:
     """The policy that comes with the package."""
     text = DEFAULT.read_text(encoding="utf-8")
-    return _policy(TomlSource("the SDK's own", text), tomllib.loads(text), ())
+    return _policy(TomlSource("the SDK's own", text, _KIND.words), tomllib.loads(text), ())
 
 
 def load(path: Path | None) -> Policy:
@@ -129,28 +136,21 @@ def load(path: Path | None) -> Policy:
 
 
 def _policy(source: TomlSource, data: Mapping[str, Any], before: tuple[tuple[str, Rule], ...]) -> Policy:
-    for key in data:
-        if key not in _TABLES:
-            raise source.wrong((key,), f"a policy has no '{short(key)}'", suggestion(key, _TABLES))
-    metrics = data.get("metrics", {})
-    if not isinstance(metrics, dict):
-        raise source.wrong(("metrics",), "metrics must be a table of rules", '[metrics."npu.cycles"]')
-    rules = tuple((pattern, _rule(source, pattern, row, before)) for pattern, row in metrics.items())
-    digest = hashing.sha256_bytes(source.text.encode())
-    allow = tuple(_allow(source, data.get("allow", [])))
-    of_operators = tuple(_operator_rules(source, data.get("operators", {})))
-    return Policy(
-        source.name, digest, allow, (*before, *rules), of_operators, own=len(rules) if before else 0
-    )
-
-
-def _allow(source: TomlSource, names: Any) -> Iterator[str]:
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise source.wrong(("allow",), "allow must be a list of names", 'allow = ["model", "versions"]')
-    for name in names:
+    file = source.convert(data, _File)
+    for name in file.allow:
         if name not in dimensions.ALLOWED:
             raise source.wrong(("allow",), _not_allowed(name), suggestion(name, dimensions.ALLOWED))
-        yield name
+    rules = tuple((pattern, _rule(source, pattern, row, before)) for pattern, row in file.metrics.items())
+    digest = hashing.sha256_bytes(source.text.encode())
+    of_operators = tuple(_operator_rules(source, file.operators))
+    return Policy(
+        source.name,
+        digest,
+        tuple(file.allow),
+        (*before, *rules),
+        of_operators,
+        own=len(rules) if before else 0,
+    )
 
 
 def _not_allowed(name: str) -> str:
@@ -166,42 +166,29 @@ def _rule(source: TomlSource, pattern: str, row: Any, before: Sequence[tuple[str
     known = [name for name, _ in before if name != _EVERY]
     if before and not any(_overlap(pattern, name) for name in known):
         raise source.wrong(place, f"no figure is called '{short(pattern)}'", suggestion(pattern, known))
-    return _read(source, place, row, f'[metrics."{pattern}"]')
+    return source.convert(row, Rule, place)
 
 
-def _read(source: TomlSource, place: tuple[str, ...], row: Any, example: str) -> Rule:
-    """The rule at `place`."""
-    if not isinstance(row, dict):
-        raise source.wrong(place, f"'{short(place[-1])}' is not a table", example)
-    for key, value in row.items():
-        _check_member(source, (*place, key), value)
-    return Rule(**row)
-
-
-def _operator_rules(source: TomlSource, table: Any) -> Iterator[OperatorRule]:
+def _operator_rules(source: TomlSource, table: Mapping[str, Mapping[str, Any]]) -> Iterator[OperatorRule]:
     """The rules of `operators`, in their order."""
-    if not isinstance(table, dict):
-        raise source.wrong(("operators",), "operators must be a table of rules", _EXAMPLE)
     for pattern, row in table.items():
         place = ("operators", pattern)
         if _OPERATOR.fullmatch(pattern) is None or pattern.count("*") > _MOST_STARS:
             hint = "such as CONV2D, or CONV2D@features.* for those of some modules"
             raise source.wrong(place, f"'{short(pattern)}' is not a pattern of operators", hint)
-        if not isinstance(row, dict):
-            raise source.wrong(place, f"'{short(pattern)}' is not a table", _EXAMPLE)
         for figure, rule in row.items():
             yield OperatorRule(pattern, figure, _operator_rule(source, (*place, figure), rule))
 
 
 def _operator_rule(source: TomlSource, place: tuple[str, ...], row: Any) -> Rule:
     figure = place[-1]
-    if figure in (*_WORDS, *_NUMBERS):
+    if figure in Rule.__struct_fields__:
         raise source.wrong(place, f"'{figure}' must be below a figure of the operators", _EXAMPLE)
     is_pattern = _PATTERN.fullmatch(figure) is not None and figure.count("*") <= _MOST_STARS
     if not is_pattern or not any(_overlap(figure, name) for name in operators.FIGURES):
         hint = suggestion(figure, operators.FIGURES)
         raise source.wrong(place, f"operators have no figure '{short(figure)}'", hint)
-    rule = _read(source, place, row, _EXAMPLE)
+    rule = source.convert(row, Rule, place)
     if rule.missing is not None:
         message = (
             "a rule for operators has no 'missing': an operator that only one run has counts as 0 "
@@ -214,17 +201,3 @@ def _operator_rule(source: TomlSource, place: tuple[str, ...], row: Any) -> Rule
 def _overlap(pattern: str, known: str) -> bool:
     """Whether some name fits both: as far as one of the two, taken for a name, fits the other."""
     return fnmatchcase(known, pattern) or fnmatchcase(pattern, known)
-
-
-def _check_member(source: TomlSource, place: tuple[str, ...], value: Any) -> None:
-    key = place[-1]
-    if key in _WORDS:
-        if value not in _WORDS[key]:
-            words = short(value) if isinstance(value, str) else type(value).__name__
-            raise source.wrong(place, f"{key} cannot be '{words}'", suggestion(words, _WORDS[key]))
-    elif key in _NUMBERS:
-        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if not is_number or not 0 <= value <= _MOST_NUMBER:  # no NaN and no infinity is there
-            raise source.wrong(place, f"{key} must be a number, at least 0 and at most {_MOST_NUMBER:g}")
-    else:
-        raise source.wrong(place, f"a rule has no '{short(key)}'", suggestion(key, (*_WORDS, *_NUMBERS)))

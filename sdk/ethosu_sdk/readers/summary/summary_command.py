@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from ethosu_sdk.records.printed.verify import Verification
 from ethosu_sdk.records.run import Run
 from ethosu_sdk.records.sequences.generate import Generate
 from ethosu_sdk.results.reading import Reading, read
-from ethosu_sdk.tables import generate_rows, times
+from ethosu_sdk.tables import generate_rows, run_rows
 from ethosu_sdk.targets import suggestion
 
 FORMATS = ("markdown",)
@@ -67,48 +67,15 @@ def markdown(record: Record) -> str:
     return "\n".join(_KINDS[record["schema"]](kinds.content(record))) + "\n"
 
 
-def _runtimes(record: Run) -> list[tuple[str, str]]:
-    """What interpreted the program, and what else did; nothing for records that do not say it."""
-    opinion = record.second_opinion
-    rows = {"runtime": record.runtime, "second opinion": opinion.runtime if opinion is not None else None}
-    return [(name, f"{row.name} {row.version}") for name, row in rows.items() if row is not None]
-
-
 def _run(record: Run) -> list[str]:
-    simulator = record.simulator
-    facts = [
-        ("target", target_text(record.target)),
-        ("ran on", f"{record.board}, {simulator.name} {simulator.version}"),
-        *_runtimes(record),
-        ("why there", record.board_reason),
-        ("fidelity", simulator.fidelity),
-        ("inferences", record.inferences),
-        *times.rows(record),
-    ]
-    facts += [
-        (row.name, f"{row.dtype} {list(row.shape)}, SHA-256 {row.sha256[:16]}…") for row in record.outputs
-    ]
     checks = ((row.name, row.status, row.detail) for row in record.verdict.checks)
     return [
         title(record.status, "run", record.model.file),
-        *table(("", ""), facts),
+        *table(("", ""), [("target", target_text(record.target)), *run_rows.rows(record)]),
         *table(("check", "", "detail"), checks),
-        *table(("NPU", "value", "unit", "source"), _npu(record)),
         *_memory(record),
         *table(("unknown", "reason"), ((row.path, row.reason) for row in record.unavailable)),
     ]
-
-
-def _npu(record: Run) -> Iterable[Sequence[object]]:
-    npu = record.npu
-    if npu is None:
-        return
-    if npu.cycles is not None:
-        caveat = "" if record.priced is None else record.priced.caveat
-        source = f"{npu.cycles.source}, {caveat}" if caveat else npu.cycles.source
-        yield "cycles", f"{npu.cycles.value:,}", npu.cycles.unit, source
-    for row in npu.counters:
-        yield row.event, f"{row.value:,}", row.unit, row.source
 
 
 def _generate(record: Generate) -> list[str]:

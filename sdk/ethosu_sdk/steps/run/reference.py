@@ -18,7 +18,6 @@ from ethosu_sdk import npz, pte
 from ethosu_sdk.errors import SdkError
 from ethosu_sdk.evidence.verdict import Check
 from ethosu_sdk.files import hashing
-from ethosu_sdk.plain_text import counted
 from ethosu_sdk.records import Record
 from ethosu_sdk.results import bundle, locations, reading as results
 from ethosu_sdk.steps.run.inputs import Samples
@@ -179,23 +178,3 @@ def exact(plan: pte.ExecutionPlan) -> bool:
         if isinstance(step, pte.KernelCall)
     }
     return all(name.startswith(CONVERSIONS) or name.partition(".")[0] in MOVES for name in used)
-
-
-def lines(record: Record) -> list[tuple[str, str]]:
-    """For each output its name and its distance in words; of a sequence without a reference, why there is none."""
-    if "reference" not in record:
-        found = [row["reason"] for row in record["unavailable"] if row["path"] == "/reference"]
-        return [("outputs", f"not compared with PyTorch: {row}") for row in found if "sequence" in record]
-    part = record["reference"]
-    steps = f"{part['steps']} of {counted(record['inferences'], 'step')}: " if "steps" in part else ""
-    return [(f"output{row['index']}", steps + _words(row, part["file"])) for row in part["outputs"]]
-
-
-def _words(row: Record, file: str) -> str:
-    where = f"the outputs in {file} (PyTorch)"
-    if row["equal"] == row["elements"]:
-        return f"equal to {where}"
-    words = f"{row['elements'] - row['equal']:,} of {row['elements']:,} elements differ from {where}"
-    if "max_abs_error" in row:
-        words += f", by {row['max_abs_error']:.4g} at most"
-    return words + (f", SQNR {row['sqnr_db']:.1f} dB" if "sqnr_db" in row else "")

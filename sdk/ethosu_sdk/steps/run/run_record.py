@@ -18,7 +18,7 @@ from ethosu_sdk.files import hashing
 from ethosu_sdk.records import Record, kinds
 from ethosu_sdk.results import host_facts, program_files, target_record
 from ethosu_sdk.steps import build_command
-from ethosu_sdk.steps.run import memory_timing, reference, repeats
+from ethosu_sdk.steps.run import memory_timing, repeats
 from ethosu_sdk.steps.run.execution import Execution
 from ethosu_sdk.steps.run.job import RunJob
 from ethosu_sdk.steps.run.options import FVP
@@ -26,7 +26,7 @@ from ethosu_sdk.steps.run.reference import Reference
 from ethosu_sdk.steps.run.sequences import kept_state, sequence_record
 from ethosu_sdk.steps.run.sequences.judging import StepsVerdict
 from ethosu_sdk.steps.shared import time_line
-from ethosu_sdk.tables import systems, times
+from ethosu_sdk.tables import run_rows
 
 
 @dataclass(frozen=True)
@@ -140,58 +140,15 @@ def _tensor(index: int, array: npt.NDArray[Any]) -> Record:
 
 def summary(record: Record, folder: Path, data: Sequence[str] = ()) -> Group:
     """The run for people: verdict, outputs, NPU, memory, where the files lie; `data` are lines about data files."""
+    run = kinds.RUN.convert(record)
     head = Table(box=None, show_header=False, pad_edge=False)
-    colour = "green" if record["status"] == "pass" else "red"
-    limits = sequence_record.unjudged(record)
-    status = f"[bold {colour}]{record['status']}[/bold {colour}]"
+    colour = "green" if run.status == "pass" else "red"
+    limits = run_rows.unjudged(run)
+    status = f"[bold {colour}]{run.status}[/bold {colour}]"
     head.add_row("verdict", f"{status}, {escape(limits)}" if limits else status)
-    for check in record["verdict"]["checks"]:
-        head.add_row("", f"{check['status']}: {escape(check['name'])} ({escape(check['detail'])})")
-    simulator = record["simulator"]
-    version, fidelity = escape(simulator["version"]), escape(simulator["fidelity"])
-    head.add_row("ran on", f"{record['board']}, {simulator['name']} {version} ({fidelity})")
-    head.add_row("runtime", escape(f"{record['runtime']['name']} {record['runtime']['version']}"))
-    head.add_row("board", escape(record["board_reason"]))
-    for line in data:
-        head.add_row("data", escape(line))
-    head.add_row("inferences", str(record["inferences"]))
-    for row in record["outputs"]:
-        head.add_row(row["name"], f"{row['dtype']}{row['shape']}, sha256 {row['sha256'][:16]}…")
-    for name, words in reference.lines(record):
-        head.add_row("", escape(f"{name} {words}"))
-    if "second_opinion" in record:
-        other = record["second_opinion"]["runtime"]
-        head.add_row("second opinion", escape(f"{other['name']} {other['version']}"))
-    for name, words in sequence_record.lines(record):
+    for check in run.verdict.checks:
+        head.add_row("", escape(f"{check.status}: {check.name} ({check.detail})"))
+    for name, words in (*run_rows.rows(run, data), ("files", str(folder))):
         head.add_row(name, escape(words))
-    for name, words in times.rows(kinds.RUN.convert(record)):
-        head.add_row(name, escape(words))
-    _npu_rows(head, record)
-    cpu = record["cpu"]
-    if "cycles" in cpu:
-        core = escape(cpu["core"])
-        head.add_row("CPU cycles", f"{cpu['cycles']['value']:,} of {core} ({cpu['cycles']['source']})")
-    on_cpu = [row["name"] for row in record["operators"] if row["kind"] == "kernel"]
-    head.add_row("on the CPU", escape(", ".join(dict.fromkeys(on_cpu))) or "nothing")
-    head.add_row("files", escape(str(folder)))
     regions = record["memory"]["regions"]
     return Group(head, build_command.memory_table(regions, "memory")) if regions else Group(head)
-
-
-def _npu_rows(table: Table, record: Record) -> None:
-    npu = record.get("npu")
-    if npu is None:
-        return
-    if "cycles" in npu:
-        cycles = npu["cycles"]
-        table.add_row("NPU cycles", f"{cycles['value']:,} per inference ({cycles['source']})")
-        priced = kinds.RUN.convert(record).priced
-        if priced is not None:
-            table.add_row("", escape(systems.line(priced)))
-    for row in npu["counters"]:
-        size = f" = {row['bytes']:,} bytes" if "bytes" in row else ""
-        table.add_row("", f"{row['event']} {row['value']:,} {row['unit']}{size}")
-    prefix = "/npu/counters/"
-    for row in record["unavailable"]:
-        if row["path"].startswith(prefix):
-            table.add_row("", f"{row['path'].removeprefix(prefix)} unavailable: {escape(row['reason'])}")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import Annotated
+
+from msgspec import Meta, Struct
 
 from ethosu_sdk.aot import zoo
 from ethosu_sdk.aot.comparison.evaluation import evaluation_data
@@ -15,15 +17,15 @@ from ethosu_sdk.aot.model.spec import parse_model_spec
 from ethosu_sdk.aot.vela import versions
 from ethosu_sdk.boards import BOARDS
 from ethosu_sdk.errors import InputError, SdkError
-from ethosu_sdk.files import hashing
-from ethosu_sdk.files.toml_source import short
+from ethosu_sdk.files import hashing, toml_source
+from ethosu_sdk.files.toml_lines import Place
+from ethosu_sdk.files.toml_source import Kind, TomlSource, short
 from ethosu_sdk.npu.timing import vela_ini
 from ethosu_sdk.program_options import QUANTIZE_CHOICES, ProgramOptions
 from ethosu_sdk.sweep import goals
-from ethosu_sdk.sweep.configuration import source as sweep_source, systems
-from ethosu_sdk.sweep.configuration.source import Source
+from ethosu_sdk.sweep.configuration import systems
 from ethosu_sdk.sweep.configuration.systems import DEFAULT, System
-from ethosu_sdk.sweep.goals import Goals
+from ethosu_sdk.sweep.goals import ConstraintTables, Goals, GoalTables
 from ethosu_sdk.targets import every_target, families, suggestion
 
 Names = Mapping[str, tuple[str, ...]]  # of a dimension
@@ -31,14 +33,16 @@ Names = Mapping[str, tuple[str, ...]]  # of a dimension
 NONE, HOST, QEMU = "none", "host", "qemu"
 SIMULATORS = (NONE, HOST, QEMU)
 _GLOB = re.compile(r"[*?\[]")
-_NAME = re.compile(r"[\w.-]{1,64}", re.ASCII)
+_KIND = Kind("a sweep", most_bytes=256 << 10, most_lines=5000)
+_MOST_VALUES = 1000
+_NAME_PATTERN = r"\A(?!\.)[A-Za-z0-9_.-]{1,64}\Z"
 _SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([KMGT]i?)?B?", re.ASCII)
 _POWERS = {"K": 1, "M": 2, "G": 3, "T": 4}
+_MEMORY = "a size of at least 64 MiB"
 _LEAST_BYTES, _MOST_BYTES = 64 << 20, 1 << 50
 _MOST_MODELS = 10_000
-_LONGEST_S = 604_800.0
+_LONGEST_S = 604_800
 DEFAULT_TIME_S = 3600.0
-_LIMITS = ("time", "memory")
 
 # Dimension of a cell → the key of its values in the file.
 DIMENSIONS = {
@@ -53,7 +57,67 @@ DIMENSIONS = {
     "board": "boards",
     "inputs": "inputs",
 }
-_KEYS = ("name", *DIMENSIONS.values(), "evaluate", "limits", "include", "exclude", *goals.TABLES)
+_Word = Annotated[str, Meta(min_length=1)]
+_Words = (
+    _Word
+    | Annotated[
+        list[_Word],
+        Meta(
+            min_length=1, max_length=_MOST_VALUES, extra={"words": f"a list of 1 to {_MOST_VALUES:,} texts"}
+        ),
+    ]
+    | None
+)
+
+
+_Name = Annotated[
+    str,
+    Meta(
+        pattern=_NAME_PATTERN, extra={"words": "up to 64 letters, digits, '_', '-' and '.', the first no '.'"}
+    ),
+]
+
+
+class _Limits(Struct, frozen=True, forbid_unknown_fields=True):
+    time: Annotated[
+        float, Meta(gt=0, le=_LONGEST_S, extra={"words": f"a number of seconds, at most {_LONGEST_S}"})
+    ] = DEFAULT_TIME_S
+    memory: Annotated[str, Meta(extra={"words": _MEMORY})] | None = None
+
+
+class _Cells(Struct, forbid_unknown_fields=True):
+    """Values of the dimensions, as [[include]] and [[exclude]] have them."""
+
+    model: _Words = None
+    target: _Words = None
+    system: _Words = None
+    system_config: _Words = None
+    memory_mode: _Words = None
+    quantize: _Words = None
+    vela: _Words = None
+    simulator: _Words = None
+    board: _Words = None
+    inputs: _Words = None
+
+
+class _File(Struct, forbid_unknown_fields=True):
+    name: _Name | None = None
+    models: _Words = None
+    targets: _Words = None
+    systems: _Words = None
+    system_configs: _Words = None
+    memory_modes: _Words = None
+    quantize: _Words = None
+    vela: _Words = None
+    simulators: _Words = None
+    boards: _Words = None
+    inputs: _Words = None
+    evaluate: dict[str, str] = {}
+    limits: _Limits = _Limits()
+    include: list[_Cells] = []
+    exclude: list[_Cells] = []
+    constraints: ConstraintTables = []
+    goals: GoalTables = []
 
 
 @dataclass(frozen=True)
@@ -73,7 +137,7 @@ class Configuration:
     values of this dimension stand for.
     """
 
-    source: Source
+    source: TomlSource
     name: str
     values: dict[str, tuple[str, ...]]
     include: tuple[dict[str, tuple[str, ...]], ...] = ()
@@ -105,43 +169,48 @@ class Configuration:
 def read(path: Path, vela_config: Path | None = None, system: str | None = None) -> Configuration:
     """The sweep in the file `path`, for the systems in the file `vela_config` or of the board profile `system`, by
     default Vela's own. InputError with file and line for what is wrong in it."""
-    source, table = sweep_source.read(path)
+    source, table = toml_source.read(path, _KIND)
     options = ProgramOptions(vela_config=vela_config, system=system)
-    for key in table:
-        if key not in _KEYS:
-            raise source.wrong((key,), f"a sweep has no '{short(key)}'", suggestion(short(key), _KEYS))
-    found = systems.read(source, table, options)
+    file = source.convert(table, _File)
+    found = systems.read(source, _systems(file), options)
     known = _known(found)
-    values = {name: _values(source, table, name, known) for name in DIMENSIONS}
-    include = tuple(_partial(source, table, "include", known))
+    values = {name: _values(source, file, name, known) for name in DIMENSIONS}
+    include = tuple(_partial(source, "include", file.include, known))
     models = [*values["model"], *(model for row in include for model in row.get("model", ()))]
+    _check_samples(source, file.evaluate, models)
+    memory = file.limits.memory
     return Configuration(
         source,
-        _name(source, table),
+        file.name or (path.stem if re.match(_NAME_PATTERN, path.stem) else "sweep"),
         values,
         include,
-        tuple(_partial(source, table, "exclude", known)),
-        _evaluate(source, table.get("evaluate", {}), models),
-        _limits(source, table.get("limits", {})),
-        goals.parse(table, source.locate),
+        tuple(_partial(source, "exclude", file.exclude, known)),
+        file.evaluate,
+        Limits(file.limits.time, None if memory is None else _memory_bytes(source, memory)),
+        goals.parse(source, file.constraints, file.goals),
         found,
     )
 
 
-def _name(source: Source, table: dict[str, Any]) -> str:
-    name = table.get("name", source.path.stem)
-    if not isinstance(name, str) or _NAME.fullmatch(name) is None or name.startswith("."):
-        if "name" not in table:
-            return "sweep"
-        raise source.wrong(("name",), "a sweep's name is up to 64 letters, digits, '_', '-' and '.'")
-    return name
+def _listed(words: _Words) -> tuple[str, ...]:
+    return tuple(dict.fromkeys([words] if isinstance(words, str) else words or ()))
 
 
-def _values(source: Source, table: dict[str, Any], dimension: str, known: Names) -> tuple[str, ...]:
+def _systems(file: _File) -> Iterator[tuple[Place, tuple[str, ...]]]:
+    """The systems that are named in the file, by place."""
+    if file.systems is not None:
+        yield (systems.SYSTEMS,), _listed(file.systems)
+    for index, row in enumerate(file.include):
+        if row.system is not None:
+            yield ("include", index, systems.SYSTEM), _listed(row.system)
+
+
+def _values(source: TomlSource, file: _File, dimension: str, known: Names) -> tuple[str, ...]:
     key = DIMENSIONS[dimension]
-    if key in table:
-        return _checked(source, (key,), dimension, table[key], known)
-    if dimension in ("model", "target") and not table.get("include"):
+    words = _listed(getattr(file, key))
+    if words:
+        return _checked(source, (key,), dimension, words, known)
+    if dimension in ("model", "target") and not file.include:
         example = 'models = ["zoo:digits_cnn"]' if dimension == "model" else 'targets = ["ethos-u55-*"]'
         raise InputError(f"{source.path} has no '{key}': there is nothing to do", example)
     if dimension in ("model", "target"):
@@ -150,38 +219,26 @@ def _values(source: Source, table: dict[str, Any], dimension: str, known: Names)
 
 
 def _partial(
-    source: Source, table: dict[str, Any], key: str, known: Names
-) -> list[dict[str, tuple[str, ...]]]:
-    rows = table.get(key, [])
-    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise source.wrong((key,), f"{key} must be a list of tables", f"[[{key}]]")
-    found = []
+    source: TomlSource, key: str, rows: Sequence[_Cells], known: Names
+) -> Iterator[dict[str, tuple[str, ...]]]:
     for index, row in enumerate(rows):
-        for name in row:
-            if name not in DIMENSIONS:
-                hint = suggestion(short(name), DIMENSIONS)
-                raise source.wrong((key, index, name), f"a cell has no '{short(name)}'", hint)
-        if not row:
+        values = {name: _listed(words) for name in DIMENSIONS if (words := getattr(row, name)) is not None}
+        if not values:
             raise source.wrong(
                 (key, index), f"this {key} is empty", f"[[{key}]] with {', '.join(DIMENSIONS)}"
             )
-        exclude = key == "exclude"
-        found.append(
-            {
-                name: source.strings((key, index, name), value)
-                if exclude and name in ("model", "inputs", "system")
-                else _checked(source, (key, index, name), name, value, known)
-                for name, value in row.items()
-            }
-        )
-    return found
+        yield {
+            name: words
+            if key == "exclude" and name in ("model", "inputs", "system")
+            else _checked(source, (key, index, name), name, words, known)
+            for name, words in values.items()
+        }
 
 
 def _checked(
-    source: Source, place: tuple[str | int, ...], dimension: str, value: Any, names: Names
+    source: TomlSource, place: Place, dimension: str, words: tuple[str, ...], names: Names
 ) -> tuple[str, ...]:
     """The values of a dimension: names that exist, and patterns that fit some."""
-    words = source.strings(place, value)
     if dimension == "model":
         return _models(source, place, words)
     if dimension == "system":
@@ -199,7 +256,7 @@ def _checked(
     return words
 
 
-def _check_word(source: Source, place: tuple[str | int, ...], dimension: str, word: str) -> None:
+def _check_word(source: TomlSource, place: Place, dimension: str, word: str) -> None:
     """InputError for inputs that are no file, or what is no version of Vela."""
     if dimension == "inputs" and not (source.path.absolute().parent / word).is_file():
         raise source.wrong(place, f"there is no file {word}", f"an .npz, or '{DEFAULT}'")
@@ -236,7 +293,7 @@ def _known(chosen: Mapping[str, System]) -> Names:
     }
 
 
-def _models(source: Source, place: tuple[str | int, ...], words: Sequence[str]) -> tuple[str, ...]:
+def _models(source: TomlSource, place: Place, words: Sequence[str]) -> tuple[str, ...]:
     """The models that `words` name, each as `compile` takes it in the file's folder."""
     folder = source.path.absolute().parent
     found: dict[str, None] = {}
@@ -275,50 +332,29 @@ def _model_hint(word: str) -> str:
     return "patterns of files are relative to the folder of the sweep's file, such as models/*.py"
 
 
-def _evaluate(source: Source, table: Any, models: Sequence[str]) -> dict[str, str]:
-    """The files of samples by patterns that fit some of `models`, as they are named; each can be read."""
-    example = '[evaluate] "zoo:digits_cnn" = "digits.npz"'
-    if not isinstance(table, dict):
-        raise source.wrong(("evaluate",), "evaluate must be a table of models and files", example)
-    for pattern, file in table.items():
+def _check_samples(source: TomlSource, files: Mapping[str, str], models: Sequence[str]) -> None:
+    """InputError for patterns that fit none of `models`, and for files of samples that cannot be read."""
+    for pattern, file in files.items():
         place = ("evaluate", pattern)
         if not any(fnmatchcase(model, pattern) for model in models):
             hint = suggestion(short(pattern), models)
             raise source.wrong(place, f"the sweep has no model '{short(pattern)}'", hint)
-        if not isinstance(file, str) or not (source.path.absolute().parent / file).is_file():
-            raise source.wrong(place, f"there is no file {short(str(file))}", example)
+        path = source.path.absolute().parent / file
+        if not path.is_file():
+            example = '[evaluate] "zoo:digits_cnn" = "digits.npz"'
+            raise source.wrong(place, f"there is no file {short(file)}", example)
         try:
-            evaluation_data.content(source.path.absolute().parent / file)
+            evaluation_data.content(path)
         except SdkError as error:
             raise source.wrong(place, error.message, error.hint) from error
-    return table
 
 
-def _limits(source: Source, table: Any) -> Limits:
-    if not isinstance(table, dict):
-        raise source.wrong(("limits",), "limits must be a table", "[limits] time = 600")
-    for key in table:
-        if key not in _LIMITS:
-            raise source.wrong(("limits", key), f"there is no limit '{short(key)}'", suggestion(key, _LIMITS))
-    time_s = _time_s(source, table["time"]) if "time" in table else DEFAULT_TIME_S
-    return Limits(time_s, _memory_bytes(source, table["memory"]) if "memory" in table else None)
-
-
-def _time_s(source: Source, value: Any) -> float:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or not 0 < value <= _LONGEST_S:  # a NaN is neither
-        raise source.wrong(("limits", "time"), f"time must be a number of seconds, at most {_LONGEST_S:g}")
-    return float(value)
-
-
-def _memory_bytes(source: Source, value: Any) -> int:
-    found = _SIZE.fullmatch(value) if isinstance(value, str) else None
+def _memory_bytes(source: TomlSource, text: str) -> int:
+    found = _SIZE.fullmatch(text)
     size = -1.0
     if found is not None:
         unit = found[2] or ""
         size = float(found[1]) * (1024 if unit.endswith("i") else 1000) ** (_POWERS.get(unit[:1], 0))
     if not _LEAST_BYTES <= size <= _MOST_BYTES:
-        raise source.wrong(
-            ("limits", "memory"), "memory must be a size of at least 64 MiB", 'memory = "4 GiB"'
-        )
+        raise source.wrong(("limits", "memory"), f"memory must be {_MEMORY}", 'memory = "4 GiB"')
     return int(size)

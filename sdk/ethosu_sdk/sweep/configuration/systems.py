@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
 
 from ethosu_sdk.aot.vela import vela_config
 from ethosu_sdk.aot.vela.vela_config import VelaConfig
 from ethosu_sdk.boards import profiles
 from ethosu_sdk.errors import SdkError, UsageError
-from ethosu_sdk.files.toml_source import short
+from ethosu_sdk.files.toml_lines import Place
+from ethosu_sdk.files.toml_source import TomlSource, short
 from ethosu_sdk.program_options import ProgramOptions
-from ethosu_sdk.sweep.configuration.source import Source
 from ethosu_sdk.targets import suggestion
 
 DEFAULT = "default"
@@ -42,35 +41,27 @@ class System:
         return None if board is None else board.sha256
 
 
-def read(source: Source, table: Mapping[str, Any], options: ProgramOptions) -> Mapping[str, System]:
-    """The systems of a sweep by the words of its file. DEFAULT is what `options` ask for.
+def read(
+    source: TomlSource, named: Iterable[tuple[Place, Sequence[str]]], options: ProgramOptions
+) -> Mapping[str, System]:
+    """The systems of a sweep by the words of its file, `named` at places of it. DEFAULT is what `options` ask for.
 
     InputError, with the line, for a profile that does not exist or is none, UsageError for two that exclude each
     other.
     """
-    rows = table.get("include", [])
-    places: list[tuple[tuple[str | int, ...], Any]] = (
-        [((SYSTEMS,), table[SYSTEMS])] if SYSTEMS in table else []
-    )
-    if isinstance(rows, list):
-        places += [
-            (("include", index, SYSTEM), row[SYSTEM])
-            for index, row in enumerate(rows)
-            if isinstance(row, dict) and SYSTEM in row
-        ]
-    if places and options.system is not None:
-        raise UsageError(
-            f"--system and `{SYSTEMS}` in {source.path} both name boards", "leave one of the two out"
-        )
     found = {DEFAULT: System(_argument(options.system, Path()), vela_config.of(options))}
-    for place, value in places:
-        for word in words(source, place, source.strings(place, value)):
+    for place, patterns in named:
+        if options.system is not None:
+            raise UsageError(
+                f"--system and `{SYSTEMS}` in {source.path} both name boards", "leave one of the two out"
+            )
+        for word in words(source, place, patterns):
             if word not in found:
                 found[word] = _profile(source, place, word)
     return found
 
 
-def words(source: Source, place: tuple[str | int, ...], patterns: Sequence[str]) -> tuple[str, ...]:
+def words(source: TomlSource, place: Place, patterns: Sequence[str]) -> tuple[str, ...]:
     """DEFAULT, files of profiles, and the names of profiles that `patterns` fit.
 
     InputError, with the line, for a pattern that fits none.
@@ -88,7 +79,7 @@ def words(source: Source, place: tuple[str | int, ...], patterns: Sequence[str])
     return tuple(found)
 
 
-def _profile(source: Source, place: tuple[str | int, ...], word: str) -> System:
+def _profile(source: TomlSource, place: Place, word: str) -> System:
     argument = _argument(word, source.path.absolute().parent)
     try:
         return System(argument, vela_config.of(ProgramOptions(system=argument)))

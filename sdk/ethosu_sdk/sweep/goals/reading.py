@@ -2,30 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Annotated, Any
 
-from ethosu_sdk.errors import InputError
+from msgspec import Meta, Struct
+
 from ethosu_sdk.files.toml_lines import Place
-from ethosu_sdk.files.toml_source import short
+from ethosu_sdk.files.toml_source import TomlSource
 from ethosu_sdk.records import sweep
 from ethosu_sdk.records.sweep import FigureName, Want
 from ethosu_sdk.sweep.goals import figures
-from ethosu_sdk.targets import suggestion
 
-Locate = Callable[[Place], str]
-
-TABLES = CONSTRAINTS, GOALS = "constraints", "goals"
-_MOST_CONSTRAINTS, _MOST_GOALS, _MOST_PATTERNS = 64, 8, 64
-_MOST_CHARACTERS, _MOST_STARS = 200, 8
-_PATTERNS = {"models": '["zoo:ds_cnn", "*.py"]', "systems": '["alif-e8-hp"]'}  # with an example each
-_MEMBERS = {
-    CONSTRAINTS: ("figure", "max", "min", "clock_mhz", *_PATTERNS),
-    GOALS: ("figure", "want", "clock_mhz", "tolerance_percent"),
-}
+CONSTRAINTS, GOALS = "constraints", "goals"
 _MOST_PERCENT = 1000.0
+_Name = Annotated[str, Meta(max_length=200, pattern=r"\A[^*]*(?:\*[^*]*){0,8}\Z")]
+_Names = Annotated[
+    list[_Name],
+    Meta(
+        min_length=1,
+        max_length=64,
+        extra={"words": "a list of 1 to 64 names, of 200 characters and 8 '*' at most"},
+    ),
+]
+
+
+class _Constraint(Struct, forbid_unknown_fields=True):
+    figure: FigureName
+    max: Any = None
+    min: Any = None
+    clock_mhz: Any = None
+    models: _Names | None = None
+    systems: _Names | None = None
+
+
+class _Goal(Struct, forbid_unknown_fields=True):
+    figure: FigureName
+    want: Want | None = None
+    clock_mhz: Any = None
+    tolerance_percent: Annotated[float, Meta(ge=0, le=_MOST_PERCENT)] = 0.0
+
+
+ConstraintTables = Annotated[
+    list[_Constraint], Meta(max_length=64, extra={"words": "at most 64 tables [[constraints]]"})
+]
+GoalTables = Annotated[list[_Goal], Meta(max_length=8, extra={"words": "at most 8 tables [[goals]]"})]
 
 
 @dataclass(frozen=True)
@@ -132,17 +154,16 @@ def named(figure: str, clock_mhz: float | None) -> str:
     return figures.FIGURES[figure].title + (f" at {clock_mhz:g} MHz" if clock_mhz else "")
 
 
-def parse(tables: Mapping[str, Any], locate: Locate) -> Goals:
-    """The constraints and goals in `tables`. InputError, with the line, for what says none."""
+def parse(source: TomlSource, constraint_tables: ConstraintTables, goal_tables: GoalTables) -> Goals:
+    """The constraints and goals in a file's tables. InputError, with the line, for what says none."""
     constraints = tuple(
-        _constraint(row, place, locate)
-        for row, place in _rows(tables, CONSTRAINTS, _MOST_CONSTRAINTS, locate)
+        _constraint(source, row, (CONSTRAINTS, index)) for index, row in enumerate(constraint_tables)
     )
-    goals = tuple(_goal(row, place, locate) for row, place in _rows(tables, GOALS, _MOST_GOALS, locate))
+    goals = tuple(_goal(source, row, (GOALS, index)) for index, row in enumerate(goal_tables))
     keys = [(goal.figure, goal.clock_mhz) for goal in goals]
     for index, key in enumerate(keys):
         if key in keys[:index]:
-            raise InputError(f"{locate((GOALS, index))}: there is a goal for {named(*key)} already")
+            raise source.wrong((GOALS, index), f"there is a goal for {named(*key)} already")
     return Goals(constraints, goals or _default(constraints), not goals)
 
 
@@ -153,101 +174,47 @@ def _default(constraints: Iterable[Constraint]) -> tuple[Goal, ...]:
     return DEFAULT_GOALS
 
 
-def _rows(
-    tables: Mapping[str, Any], name: str, most: int, locate: Locate
-) -> Iterable[tuple[Mapping[str, Any], Place]]:
-    rows = tables.get(name, [])
-    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise InputError(f"{locate((name,))}: {name} must be tables", f"write [[{name}]] above each")
-    if len(rows) > most:
-        raise InputError(f"{locate((name, most))}: a sweep has at most {most} {name}")
-    for index, row in enumerate(rows):
-        for key in row:
-            if key not in _MEMBERS[name]:
-                what = f"{locate((name, index, key))}: [[{name}]] has no '{short(key)}'"
-                raise InputError(what, suggestion(key, _MEMBERS[name]))
-        yield row, (name, index)
-
-
-def _constraint(row: Mapping[str, Any], place: Place, locate: Locate) -> Constraint:
-    name = _figure(row, place, locate)
-    limits = {key: _limit(row[key], name, (*place, key), locate) for key in ("max", "min") if key in row}
-    if not limits:
-        raise InputError(f"{locate(place)}: the constraint on {name} has no limit", "give it a max or a min")
-    most, least = limits.get("max"), limits.get("min")
+def _constraint(source: TomlSource, row: _Constraint, place: Place) -> Constraint:
+    name = row.figure
+    most = _limit(source, row.max, name, (*place, "max"))
+    least = _limit(source, row.min, name, (*place, "min"))
+    if most is None and least is None:
+        raise source.wrong(place, f"the constraint on {name} has no limit", "give it a max or a min")
     if most is not None and least is not None and least > most:
-        raise InputError(f"{locate((*place, 'min'))}: no {name} is above its min and below its max")
-    models, systems = (_patterns(row, (*place, key), locate) for key in _PATTERNS)
-    return Constraint(name, most, least, _clock_of(row, name, place, locate), models, systems)
+        raise source.wrong((*place, "min"), f"no {name} is above its min and below its max")
+    clock_mhz = _clock_of(source, row.clock_mhz, name, place)
+    return Constraint(name, most, least, clock_mhz, tuple(row.models or ()), tuple(row.systems or ()))
 
 
-def _goal(row: Mapping[str, Any], place: Place, locate: Locate) -> Goal:
-    name = _figure(row, place, locate)
-    want = row.get("want", figures.FIGURES[name].better)
-    if want not in (figures.MIN, figures.MAX):
-        raise InputError(f"{locate((*place, 'want'))}: want must be 'min' or 'max'")
-    within = row.get("tolerance_percent", 0)
-    percent = None if isinstance(within, str) else figures.quantity(within, {})
-    if percent is None or not 0 <= percent <= _MOST_PERCENT:
-        where = locate((*place, "tolerance_percent"))
-        raise InputError(f"{where}: tolerance_percent must be a number from 0 to {_MOST_PERCENT:g}")
-    return Goal(name, want, _clock_of(row, name, place, locate), percent)
+def _goal(source: TomlSource, row: _Goal, place: Place) -> Goal:
+    want = row.want or figures.FIGURES[row.figure].better
+    clock_mhz = _clock_of(source, row.clock_mhz, row.figure, place)
+    return Goal(row.figure, want, clock_mhz, row.tolerance_percent)
 
 
-def _figure(row: Mapping[str, Any], place: Place, locate: Locate) -> FigureName:
-    name = row.get("figure")
-    if name is None:
-        what = f"{locate(place)}: a table of [[{place[0]}]] needs a figure"
-        raise InputError(what, 'such as figure = "sram_bytes"')
-    if not isinstance(name, str) or name not in figures.FIGURES:
-        text = short(name) if isinstance(name, str) else type(name).__name__
-        what = f"{locate((*place, 'figure'))}: there is no figure '{text}'"
-        raise InputError(what, suggestion(text, figures.FIGURES))
-    return figures.FIGURES[name].name
-
-
-def _limit(text: object, name: str, place: Place, locate: Locate) -> float:
+def _limit(source: TomlSource, text: object, name: str, place: Place) -> float | None:
     figure = figures.FIGURES[name]
     number = figures.quantity(text, figure.units)
     in_db = figure.unit == "dB"
-    if number is None or (number < 0 and not in_db):
+    if text is not None and (number is None or (number < 0 and not in_db)):
         units = ", ".join(unit for unit in figure.units if unit)
         hint = (
             f'a number, or a text of a number and one of the units {units}: "2 {figure.unit}"'
             if units
             else ""
         )
-        what = f"{place[-1]} of {name} must be a number from 0 to {figures.MOST:g}"
-        if in_db:
-            what = f"{place[-1]} of {name} must be a number of decibels"
-        raise InputError(f"{locate(place)}: {what}", hint)
+        what = "a number of decibels" if in_db else f"a number from 0 to {figures.MOST:g}"
+        raise source.wrong(place, f"{place[-1]} of {name} must be {what}", hint)
     return number
 
 
-def _clock_of(row: Mapping[str, Any], name: str, place: Place, locate: Locate) -> float | None:
-    if "clock_mhz" not in row:
+def _clock_of(source: TomlSource, text: object, name: str, place: Place) -> float | None:
+    if text is None:
         return None
     where = (*place, "clock_mhz")
     if name != figures.TIME:
-        raise InputError(f"{locate(where)}: clock_mhz applies only to {figures.TIME}, not to {name}")
-    found = figures.clock(row["clock_mhz"])
+        raise source.wrong(where, f"clock_mhz applies only to {figures.TIME}, not to {name}")
+    found = figures.clock(text)
     if found is None:
-        raise InputError(f"{locate(where)}: clock_mhz must be a number of MHz, such as 500")
+        raise source.wrong(where, "clock_mhz must be a number of MHz, such as 500")
     return found
-
-
-def _patterns(row: Mapping[str, Any], place: Place, locate: Locate) -> tuple[str, ...]:
-    """The names or patterns of the member at the end of `place`; none where it is absent."""
-    key = str(place[-1])
-    names = row.get(key, [])
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise InputError(f"{locate(place)}: {key} must be a list of names", f"{key} = {_PATTERNS[key]}")
-    if key in row and not names:
-        raise InputError(f"{locate(place)}: {key} is empty", "leave it out for all of them")
-    if len(names) > _MOST_PATTERNS or any(
-        len(name) > _MOST_CHARACTERS or name.count("*") > _MOST_STARS for name in names
-    ):
-        raise InputError(
-            f"{locate(place)}: {key} takes at most {_MOST_PATTERNS} names of {_MOST_CHARACTERS} characters"
-        )
-    return tuple(names)

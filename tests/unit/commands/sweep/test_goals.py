@@ -7,11 +7,13 @@ import tomllib
 from typing import Any
 
 import jsonschema
+import msgspec
 import pytest
 from hypothesis import given, strategies as st
 
 from ethosu_sdk.errors import InputError
-from ethosu_sdk.sweep.goals import Goals, Verdict, figures, judge, parse
+from ethosu_sdk.files.toml_source import TomlSource
+from ethosu_sdk.sweep.goals import ConstraintTables, Goals, GoalTables, Verdict, figures, judge, parse
 from ethosu_sdk.sweep.goals.ranking import pareto
 from tests.places import ROOT
 from tests.tables import each
@@ -23,12 +25,24 @@ SCHEMA = {"$schema": WHOLE["$schema"], "$ref": "#/$defs/verdict", "$defs": WHOLE
 GUIDE = (ROOT / "docs" / "guide" / "sweep.md").read_text(encoding="utf-8")
 
 
-def located(place: tuple[str | int, ...]) -> str:
-    return "SWEEP.toml:" + ".".join(map(str, place))
+class Tables(msgspec.Struct, forbid_unknown_fields=True):
+    constraints: ConstraintTables = []
+    goals: GoalTables = []
+
+
+class Source(TomlSource):
+    def locate(self, place: tuple[str | int, ...]) -> str:
+        return "SWEEP.toml:" + ".".join(map(str, place))
 
 
 def goals(text: str = "") -> Goals:
-    return parse(tomllib.loads(text), located)
+    return of_tables(tomllib.loads(text))
+
+
+def of_tables(tables: dict[str, Any]) -> Goals:
+    source = Source("SWEEP.toml", "")
+    rows = source.convert(tables, Tables)
+    return parse(source, rows.constraints, rows.goals)
 
 
 def verdict(rows: list[Row], text: str = "") -> Verdict:
@@ -46,10 +60,10 @@ def standings(found: Verdict) -> dict[str, str]:
 @each(
     ("text", "words"),
     [
-        ("constraints = 1", "SWEEP.toml:constraints: constraints must be tables"),
-        ("[[constraints]]\nmax = 1", "SWEEP.toml:constraints.0: a table of [[constraints]] needs a figure"),
-        ('[[constraints]]\nfigure = "sram"\nmax = 1', "there is no figure 'sram'"),
-        ('[[constraints]]\nfigure = ["sram"]\nmax = 1', "there is no figure 'list'"),
+        ("constraints = 1", "SWEEP.toml:constraints: constraints must be at most 64 tables"),
+        ("[[constraints]]\nmax = 1", "SWEEP.toml:constraints.0: [[constraints]] has no figure"),
+        ('[[constraints]]\nfigure = "sram"\nmax = 1', "figure cannot be 'sram'"),
+        ('[[constraints]]\nfigure = ["sram"]\nmax = 1', "figure cannot be 'list'"),
         ('[[constraints]]\nfigure = "time_ms"', "has no limit"),
         ('[[constraints]]\nfigure = "time_ms"\nmax = "2 MB"', "SWEEP.toml:constraints.0.max: max of time_ms"),
         ('[[constraints]]\nfigure = "sram_bytes"\nmax = "2 mb"', "max of sram_bytes"),
@@ -67,11 +81,17 @@ def standings(found: Verdict) -> dict[str, str]:
             '[[constraints]]\nfigure = "time_ms"\nmax = 3\nclock_mhz = nan',
             "clock_mhz must be a number of MHz",
         ),
-        ('[[constraints]]\nfigure = "time_ms"\nmax = 3\nmodels = "a"', "models must be a list of names"),
-        ('[[constraints]]\nfigure = "time_ms"\nmax = 3\nmodels = []', "models is empty"),
-        (f'[[constraints]]\nfigure = "time_ms"\nmax = 3\nmodels = ["{"*" * 9}"]', "at most 64 names"),
+        (
+            '[[constraints]]\nfigure = "time_ms"\nmax = 3\nmodels = "a"',
+            "models must be a list of 1 to 64 names",
+        ),
+        (
+            '[[constraints]]\nfigure = "time_ms"\nmax = 3\nmodels = []',
+            "models must be a list of 1 to 64 names",
+        ),
+        (f'[[constraints]]\nfigure = "time_ms"\nmax = 3\nmodels = ["{"*" * 9}"]', "a list of 1 to 64 names"),
         ('[[constraints]]\nfigure = "time_ms"\nmaximum = 3', "did you mean 'max'"),
-        ('[[constraints]]\nfigure = "time_ms"\nmax = 3\n' * 65, "at most 64 constraints"),
+        ('[[constraints]]\nfigure = "time_ms"\nmax = 3\n' * 65, "at most 64 tables [[constraints]]"),
         ('[[goals]]\nfigure = "time_ms"\nwant = "least"', "SWEEP.toml:goals.0.want"),
         ('[[goals]]\nfigure = "time_ms"\nwant = ["min"]', "SWEEP.toml:goals.0.want"),
         ('[[goals]]\nfigure = "time_ms"\ntolerance_percent = "5"', "tolerance_percent must be a number"),
@@ -378,7 +398,7 @@ def asked(draw: st.DrawFn) -> Goals:
         }
         for name in names
     ]
-    return parse({"constraints": constraints, "goals": goals}, str)
+    return of_tables({"constraints": constraints, "goals": goals})
 
 
 def dominates(one: Row, other: Row, goals: Goals) -> bool:

@@ -5,20 +5,35 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated
+
+from msgspec import Meta, Struct
 
 from ethosu_sdk import feeds, protocol
 from ethosu_sdk.errors import InputError, UsageError
 from ethosu_sdk.feeds import Feed
 from ethosu_sdk.files import toml_source
+from ethosu_sdk.files.toml_lines import Place
 from ethosu_sdk.files.toml_source import Kind, TomlSource, short
 from ethosu_sdk.targets import suggestion
 
-_KIND = Kind("a script of calls", 1 << 20, 20_000)
+_KIND = Kind("a script", 1 << 20, 20_000)
 _CALL = "call"
-_MEMBERS = ("method", "inputs", "steps", "feed", "take")
-_MOST_STEPS = 65_536
 _HINT = "give tables [[call]] with method = 'NAME'; docs/guide/methods.md has an example"
+
+
+class _Row(Struct, forbid_unknown_fields=True):
+    method: str
+    inputs: (
+        Annotated[str, Meta(pattern=r"\A[^\0]+\Z", extra={"words": "the name of an .npz file"})] | None
+    ) = None
+    steps: Annotated[int, Meta(ge=1, le=65_536)] | None = None
+    feed: list[str] = []
+    take: list[str] = []
+
+
+class _File(Struct, forbid_unknown_fields=True):
+    call: list[_Row] = []
 
 
 @dataclass(frozen=True)
@@ -39,11 +54,8 @@ def read(path: Path, methods: Sequence[str]) -> tuple[Call, ...]:
     """The calls of the script at `path`, for a program with these methods. InputError, with the line, for what is no
     script or does not fit."""
     source, table = toml_source.read(path, _KIND)
-    for name in table:
-        if name != _CALL:
-            raise source.wrong((name,), f"'{short(name)}' is no member of a script", _HINT)
-    rows = table.get(_CALL)
-    if not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows):
+    rows = source.convert(table, _File).call
+    if not rows:
         raise InputError(f"{path} has no calls", _HINT)
     if len(rows) > protocol.SEQUENCE_MAX_CALLS:
         raise InputError(f"{path} has {len(rows):,} calls; the limit is {protocol.SEQUENCE_MAX_CALLS:,}")
@@ -53,69 +65,32 @@ def read(path: Path, methods: Sequence[str]) -> tuple[Call, ...]:
     return found
 
 
-def _call(source: TomlSource, number: int, row: dict[str, Any], methods: Sequence[str], folder: Path) -> Call:
-    for name in row:
-        if name not in _MEMBERS:
-            raise source.wrong(
-                (_CALL, number, name), f"'{short(name)}' is no member of a call", suggestion(name, _MEMBERS)
-            )
+def _call(source: TomlSource, number: int, row: _Row, methods: Sequence[str], folder: Path) -> Call:
+    place = (_CALL, number)
+    if row.method not in methods:
+        message = f"the program has no method '{short(row.method)}'"
+        raise source.wrong((*place, "method"), message, suggestion(short(row.method), methods))
+    inputs = None if row.inputs is None else folder / row.inputs
+    if inputs is not None and not inputs.is_file():
+        message = f"there is no file {short(str(inputs))}"
+        raise source.wrong((*place, "inputs"), message, "it is searched beside the script")
+    take = _feeds(source, (*place, "take"), row.take)
+    for feed in take:
+        if feed.form == feeds.STEP or feed.stops:
+            message = f"'{feed}' cannot be taken from another call"
+            raise source.wrong((*place, "take"), message, "take an output, or a choice without stop")
     return Call(
-        method=_method(source, number, row.get("method"), methods),
-        inputs=_inputs(source, number, row.get("inputs"), folder),
-        steps=_steps(source, number, row.get("steps")),
-        feed=tuple(map(str, _feeds(source, number, "feed", row))),
-        take=_takes(source, number, row),
-        place=source.locate((_CALL, number)),
+        method=row.method,
+        inputs=inputs,
+        steps=row.steps,
+        feed=tuple(map(str, _feeds(source, (*place, "feed"), row.feed))),
+        take=take,
+        place=source.locate(place),
     )
 
 
-def _method(source: TomlSource, number: int, value: Any, methods: Sequence[str]) -> str:
-    if not isinstance(value, str):
-        raise source.wrong((_CALL, number), "a call needs a method", _HINT)
-    if value not in methods:
-        message = f"the program has no method '{short(value)}'"
-        raise source.wrong((_CALL, number, "method"), message, suggestion(value, methods))
-    return value
-
-
-def _steps(source: TomlSource, number: int, value: Any) -> int | None:
-    if value is not None and (type(value) is not int or not 1 <= value <= _MOST_STEPS):
-        message = f"steps must be a whole number from 1 to {_MOST_STEPS:,}"
-        raise source.wrong((_CALL, number, "steps"), message)
-    return value
-
-
-def _inputs(source: TomlSource, number: int, value: Any, folder: Path) -> Path | None:
-    if value is None:
-        return None
-    place = (_CALL, number, "inputs")
-    if not isinstance(value, str) or not value or "\0" in value:
-        raise source.wrong(place, "inputs must be the name of an .npz file")
-    if not (folder / value).is_file():
-        message = f"there is no file {short(str(folder / value))}"
-        raise source.wrong(place, message, "it is searched beside the script")
-    return folder / value
-
-
-def _takes(source: TomlSource, number: int, row: dict[str, Any]) -> tuple[Feed, ...]:
-    found = _feeds(source, number, "take", row)
-    for feed in found:
-        if feed.form == feeds.STEP or feed.stops:
-            message = f"'{feed}' cannot be taken from another call"
-            raise source.wrong((_CALL, number, "take"), message, "take an output, or a choice without stop")
-    return found
-
-
-def _feeds(source: TomlSource, number: int, name: str, row: dict[str, Any]) -> tuple[Feed, ...]:
+def _feeds(source: TomlSource, place: Place, texts: Sequence[str]) -> tuple[Feed, ...]:
     try:
-        return feeds.parse(_texts(source, number, name, row.get(name, [])))
+        return feeds.parse(tuple(texts))
     except UsageError as error:
-        raise source.wrong((_CALL, number, name), error.message, error.hint) from error
-
-
-def _texts(source: TomlSource, number: int, name: str, value: Any) -> tuple[str, ...]:
-    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise source.wrong(
-            (_CALL, number, name), f"{name} must be a list of texts, such as ['output0:input1']"
-        )
-    return tuple(value)
+        raise source.wrong(place, error.message, error.hint) from error
