@@ -19,7 +19,7 @@ def explain_command(
     ] = None,
     *,
     markdown: Annotated[
-        bool, Option("Print all known errors as Markdown, as in docs/guide/errors.md.")
+        bool, Option("Print all known errors as Markdown.")
     ] = False,
     invocation: Invocation,
 ) -> None:
