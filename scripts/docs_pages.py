@@ -1,8 +1,8 @@
 """Pages of the site that are made from the program itself: mkdocs calls this while it builds (mkdocs.yml).
 
 reference/commands.md ends with every command and its options; reference/python.md lists every function,
-reference/records.md every record with its members, guide/errors.md every known error. The pages of the gallery come from build/gallery, if
-scripts/docs_gallery.py made them. Links of notebooks become links between pages of the site.
+reference/records.md every record with its members, guide/errors.md every known error. The pages of the gallery come
+from build/gallery, if scripts/docs_gallery.py made them. Links of notebooks become links between pages of the site.
 """
 
 from __future__ import annotations
