@@ -247,8 +247,8 @@ _HEAD = """# Second opinion: Arm's own build of ExecuTorch
 
 `scripts/second-opinion` runs the cases that test the [kernels](kernels.md) on the SDK's firmware and on Arm's
 prebuilt runner (`mlia-ethos-u` 0.1.0, evaluation kit 25.12.0), on the same simulated Corstone-300, and writes this
-page; see [the guide](../guide/second-opinion.md). {equal} of {cases} cases are equal bit for bit. The others differ for the
-reasons below. {left_out} cases cannot run there. The zoo has [its own page](second-opinion-zoo.md).
+page; see [the guide](../guide/second-opinion.md). {equal} of {cases} cases are equal bit for bit. The others
+differ for the reasons below. {left_out} cases cannot run there. The zoo has [its own page](second-opinion-zoo.md).
 
 Both runtimes use the SDK's NPU model. If their counters agree, the two drive the NPU in the same way; this does not
 show that the model is right (see [fidelity](fidelity.md)).
