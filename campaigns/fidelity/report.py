@@ -29,7 +29,8 @@ _INTRODUCTION = """# Accuracy of modelled cycles and traffic
 `scripts/fidelity` makes this page; do not edit it. It compares published runs of Arm's FVP, which is itself
 cycle-approximate (about 10 %), with the SDK's model and with Vela's own estimate. The networks are rebuilt from
 their public descriptions, with random weights that compress equally well, and compiled with the Vela of the published
-run. Vela's totals for rebuilt networks are within {rebuilt:.1f} % of the published ones: the streams are practically the same.
+run. Vela's totals for rebuilt networks are within {rebuilt:.1f} % of the published ones: the streams are practically
+the same.
 
 `scripts/fit-timing` fits the constants in `npu/timing/fitted.py` to all of these runs together, and then once for
 each network without that network. The errors of the networks that were left out are the error bands.
