@@ -34,12 +34,10 @@ Records quote ±{error:.0f} % where the board's profile has the waits, and up to
   the model leaves out. That could explain a third to a half of the two largest errors; the rest is not explained.
 - At half or twice the width of an access to flash, the autoencoder would be off by about +74 % or -26 %, and
   DS-CNN by about +3.0 % or +1.6 %.
-- SLOTHY (github.com/slothy-optimizer/slothy) expects about the same cycles of the loops in its examples, by models of
-  its own: of 31 longer loops for Cortex-M55, 15 are equal and the largest difference is 7.7 %; all five for
-  Cortex-M85 are equal.
+- SLOTHY (github.com/slothy-optimizer/slothy) expects the cycles of the loops in its examples by models of its own: of
+  31 longer loops for Cortex-M55, the largest difference is 7.7 %; all five for Cortex-M85 are equal.
 - Scalar code with many branches is priced too high: by CoreMark 5 to 30 % on Cortex-M55 and 25 to 40 % on Cortex-M85,
-  after a correction for compilers. No public document has figures for branches and loads that would explain it, and
-  cheaper ones make the published operators worse.
+  after a correction for compilers. Cheaper branches and loads make the published operators worse.
 """
 _HARDWARE = """## Hardware
 
