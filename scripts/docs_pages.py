@@ -1,8 +1,8 @@
 """Pages of the site that are made from the program itself: mkdocs calls this while it builds (mkdocs.yml).
 
 reference/commands.md ends with every command and its options; reference/python.md lists every function,
-reference/records.md every record with its members. The pages of the gallery come from build/gallery, if
-scripts/docs_gallery.py made them. Links of notebooks become links between pages of the site.
+reference/records.md every record with its members, guide/errors.md every known error. The pages of the gallery come
+from build/gallery, if scripts/docs_gallery.py made them. Links of notebooks become links between pages of the site.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from mkdocs.structure.pages import Page
 from typer.main import get_command
 
 import ethosu_sdk
-from ethosu_sdk import api
+from ethosu_sdk import api, error_catalogue
 from ethosu_sdk.cli import app
 from ethosu_sdk.records import kinds
 
@@ -56,9 +56,13 @@ _COMMON = "urn:ethosu-sdk:schema:common:1#/$defs/"
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the generated pages."""
-    pages = {"python": python_page(), "records": records_page()}
+    pages = {
+        "reference/python": python_page(),
+        "reference/records": records_page(),
+        "guide/errors": error_catalogue.as_markdown(),
+    }
     for name, text in pages.items():
-        files.append(File.generated(config, f"reference/{name}.md", content=text))
+        files.append(File.generated(config, f"{name}.md", content=text))
     for path in sorted(path for path in GALLERY.rglob("*.*") if path.suffix != ".md" and path.is_file()):
         place = f"gallery/{path.relative_to(GALLERY).as_posix()}"
         if path.name in (PLOTS, DARK_PLOTS):

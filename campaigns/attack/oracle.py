@@ -13,7 +13,7 @@ import numpy as np
 from campaigns.attack.process import Ended
 from ethosu_sdk import schema
 
-CODES = (0, 2, 3, 4, 5, 6, 7, 130)  # docs/guide/errors.md
+CODES = (0, 2, 3, 4, 5, 6, 7, 130)  # docs/reference/commands.md
 _NOISE = ("Traceback (most recent call last)", "internal error", "Exception ignored", "Segmentation fault")
 _CONTROL = tuple(chr(code) for code in (*range(9), 11, 12, *range(14, 32), 127, 0x9B, 0x202E))
 _RECORD_TYPE = re.compile(r"[a-z-]+/[0-9]+")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -23,25 +24,22 @@ _TABLES = {
     "Single operators": "single_operators.csv",
     "Larger single operators": "single_operators_more.csv",
 }
-_INTRODUCTION = f"""# Accuracy of modelled cycles and traffic
+_OPERATORS = ("Single operators", "Larger single operators")
+_INTRODUCTION = """# Accuracy of modelled cycles and traffic
 
 `scripts/fidelity` makes this page; do not edit it. It compares published runs of Arm's FVP, which is itself
 cycle-approximate (about 10 %), with the SDK's model and with Vela's own estimate. The networks are rebuilt from
 their public descriptions, with random weights that compress equally well, and compiled with the Vela of the published
-run. The last column shows how far Vela's total for the rebuilt network is from the published one: within 1 %, so
-the streams are practically the same.
+run. Vela's totals for rebuilt networks are within {rebuilt:.1f} % of the published ones: the streams are practically
+the same.
 
 `scripts/fit-timing` fits the constants in `npu/timing/fitted.py` to all of these runs together, and then once for
 each network without that network. The errors of the networks that were left out are the error bands.
+`scripts/fidelity --data TABLE.csv` compares further runs; the tables in `campaigns/fidelity/data/` have all published
+figures.
 
-`scripts/fidelity --data TABLE.csv` compares further published runs, in a table with the columns of those in
-`campaigns/fidelity/data/`. It reports networks that cannot be rebuilt. The known networks are
-{", ".join(f"`{name}`" for name in NETWORKS)}.
-
-Cycles are NPU_ACTIVE. `rd0` and `wr0` are beats of AXI port 0 (Ethos-U85: SRAM), `rd1` and `wr1` of port 1 (EXT).
-Of larger single operators the total is published, which moves in steps of 1,000 cycles. Beats below 50,000 and
-latency-free runs below 2,500 cycles are shown but not judged. `npu/timing/constants.py` has the other constants and
-their sources.
+Cycles are NPU_ACTIVE; errors are in percent. `rd0` and `wr0` are beats of AXI port 0 (Ethos-U85: SRAM), `rd1` and
+`wr1` of port 1 (EXT). Beats below 50,000 are in brackets and not judged.
 """
 
 
@@ -66,8 +64,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
             print(table(list(figures(chosen.data, choice))))
         return
     found = {title: list(figures(DATA / name)) for title, name in _TABLES.items()}
-    parts = [_INTRODUCTION, bands([row for part in found.values() for row in part], kept_errors())]
-    parts += [f"## {title}\n\n{table(part)}" for title, part in found.items()]
+    kept = kept_errors()
+    every = [row for part in found.values() for row in part]
+    rebuilt = 100 * max(abs(row.rebuilt_vela_error or 0) for row in every)
+    parts = [_INTRODUCTION.format(rebuilt=rebuilt), bands(every, kept)]
+    parts += [
+        f"## {title}\n\n{table(part, kept)}" for title, part in found.items() if title not in _OPERATORS
+    ]
+    parts.append(f"## Single operators\n\n{operators([row for title in _OPERATORS for row in found[title]])}")
     if chosen.versions:
         parts.append(f"## Vela's own estimate by version\n\n{versions()}")
     parts.append(cpu_page.sections())
@@ -75,31 +79,60 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(page) if chosen.write is None else chosen.write.write_text(page, encoding="utf-8")
 
 
-def table(found: Sequence[Figure]) -> str:
-    """Figures as a Markdown table; runs that cannot be rebuilt are lines below it."""
+def table(found: Sequence[Figure], left_out: Sequence[LeftOut] = ()) -> str:
+    """A row for each run as a Markdown table; runs that cannot be rebuilt are lines below it."""
     lines = [
-        "| run | figure | published | model | error | Vela | its error | Vela, rebuilt |",
-        "|---|---|--:|--:|--:|--:|--:|--:|",
+        "| run | published | model | error | left out of the fit | other errors | Vela's error |",
+        "|---|--:|--:|--:|--:|---|--:|",
     ]
+    errors = {row.run: row.error for row in left_out}
+    runs: defaultdict[str, list[Figure]] = defaultdict(list)
     for row in found:
-        if row.why:
-            continue
-        error = _percent(row.error) if row.scored else f"({_percent(row.error)})"
-        estimate = row.published_vela or row.vela
-        vela = "" if estimate is None else f"{estimate:,}"
-        lines.append(
-            f"| {row.run} | {row.what} | {row.published:,} | {row.modelled:,} | {error} | {vela} | "
-            f"{_percent(row.vela_error)} | {_percent(row.rebuilt_vela_error)} |"
-        )
+        if not row.why:
+            runs[row.run].append(row)
+    for run, (first, *others) in runs.items():
+        cells = [
+            run,
+            f"{first.published:,}",
+            f"{first.modelled:,}",
+            _judged(first),
+            _percent(errors.get(run)),
+            ", ".join(f"{row.what.removeprefix('cycles ')} {_judged(row)}" for row in others),
+            _percent(first.vela_error),
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
     skipped = [f"{row.run}: {row.why}" for row in found if row.why]
     return "\n".join([*lines, "", *skipped, ""])
+
+
+def operators(found: Sequence[Figure]) -> str:
+    """The errors of single operators in two sentences: --data prints each of them."""
+    cycles = sorted((row for row in found if row.what == "cycles"), key=lambda row: abs(row.error or 0))
+    middle, worst = cycles[len(cycles) // 2], cycles[-1]
+    vela = max(cycles, key=lambda row: abs(row.vela_error or 0))
+    bare = max(
+        (row for row in found if row.what != "cycles" and row.scored), key=lambda row: abs(row.error or 0)
+    )
+    half = abs(100 * (middle.error or 0))
+    return "\n".join(
+        [
+            f"Half of {len(cycles)} runs of convolutions on Ethos-U85 are within {half:.1f} %. Largest errors:",
+            f"{_percent(worst.error)} ({worst.run}), without latency {_percent(bare.error)} ({bare.run}),",
+            f"Vela's {_percent(vela.vela_error)} ({vela.run}).",
+            "",
+        ]
+    )
+
+
+def _judged(row: Figure) -> str:
+    return _percent(row.error) if row.scored else f"({_percent(row.error)})"
 
 
 def bands(found: Sequence[Figure], left_out: Sequence[LeftOut]) -> str:
     """Errors of networks by configuration, beside the bands that the SDK quotes."""
     lines = [
         "## Error bands\n",
-        "| configuration | networks | largest error left out of the fit | in the fit | of beats | quoted |",
+        "| configuration | networks | largest error left out of the fit, % | in the fit | of beats | quoted |",
         "|---|--:|--:|--:|--:|---|",
     ]
     for npu, macs in sorted({(row.npu, row.macs) for row in left_out}):
@@ -111,19 +144,17 @@ def bands(found: Sequence[Figure], left_out: Sequence[LeftOut]) -> str:
         cells = [
             f"{npu}-{macs}",
             str(len({row.network for row in own})),
-            f"{100 * max(abs(row.error) for row in own):.1f} %",
-            f"{100 * max(cycles):.1f} %",
-            f"{100 * max(beats):.1f} %" if beats else "",
+            f"{100 * max(abs(row.error) for row in own):.1f}",
+            f"{100 * max(cycles):.1f}",
+            f"{100 * max(beats):.1f}" if beats else "",
             timing.band(npu, macs),
         ]
         lines.append(f"| {' | '.join(cells)} |")
-    lines += ["", "## Networks left out of the fit", "", "| run | error of its cycles |", "|---|--:|"]
-    lines += [f"| {row.run} | {_percent(row.error)} |" for row in left_out]
     return "\n".join([*lines, ""])
 
 
 def versions() -> str:
-    """Vela's total of each network by each version of Vela."""
+    """The error of Vela's total of each network by each version of Vela."""
     lines = [f"| run | published | {' | '.join(_VERSIONS)} |", "|---|--:" + "|--:" * len(_VERSIONS) + "|"]
     for row in rows(DATA / "networks.csv"):
         system = system_of(row["npu"], row["mode"])
@@ -137,15 +168,13 @@ def versions() -> str:
                 system.memory_mode,
                 system.cache_bytes,
             )
-            totals.append(
-                f"{compiled.vela_total:,} ({_percent(compiled.vela_total / int(row['active']) - 1)})"
-            )
+            totals.append(_percent(compiled.vela_total / int(row["active"]) - 1))
         lines.append(f"| {row['model']} {row['npu']} | {int(row['active']):,} | {' | '.join(totals)} |")
     return "\n".join([*lines, "", f"The published runs were compiled with {VELA}.", ""])
 
 
 def _percent(share: float | None) -> str:
-    return "" if share is None else f"{100 * share:+.1f} %"
+    return "" if share is None else f"{100 * share:+.1f}"
 
 
 if __name__ == "__main__":

@@ -245,23 +245,20 @@ def page(results: Mapping[str, GroupResult]) -> str:
 
 _HEAD = """# Second opinion: Arm's own build of ExecuTorch
 
-Arm publishes inference runners with ExecuTorch's runtime, the Ethos-U driver and all portable kernels
-(`mlia-ethos-u` 0.1.0, evaluation kit 25.12.0). `run --runtime both` runs a program on the SDK's firmware and on
-that runner, on the same simulated Corstone-300; see [the guide](../guide/second-opinion.md).
-`scripts/second-opinion` writes this page. It has the cases that test the [kernels](kernels.md); the zoo has [its own
-page](second-opinion-zoo.md), with networks of the Cortex-M backend's operators. {equal} of {cases} cases are equal
-bit for bit. The others differ for the reasons below. {left_out} cases cannot run there.
+`scripts/second-opinion` runs the cases that test the [kernels](kernels.md) on the SDK's firmware and on Arm's
+prebuilt runner (`mlia-ethos-u` 0.1.0, evaluation kit 25.12.0), on the same simulated Corstone-300, and writes this
+page; see [the guide](../guide/second-opinion.md). {equal} of {cases} cases are equal bit for bit. The others
+differ for the reasons below. {left_out} cases cannot run there. The zoo has [its own page](second-opinion-zoo.md).
 
 Both runtimes use the SDK's NPU model. If their counters agree, the two drive the NPU in the same way; this does not
 show that the model is right (see [fidelity](fidelity.md)).
 
 ## Kernels
 
-The table lists the cases with a difference, by reason. The largest difference is that of the finite values, element
-by element.
+The largest difference is that of the finite values, element by element. A case can have two reasons.
 
-| Case | Elements | Differ | Largest |
-|---|--:|--:|--:|
+| Reason | Cases | Elements that differ | Largest | |
+|---|--:|--:|--:|---|
 """
 _LEFT_OUT = """
 ## What the runner cannot run
@@ -271,17 +268,15 @@ _LEFT_OUT = """
 
 def _difference_rows(every: Sequence[Compared]) -> Iterator[str]:
     differing = [row for row in every if row.differing]
-    for key in dict.fromkeys((*REASONS, *(row.reason for row in differing))):
-        for row in differing:
-            if row.reason == key:
-                largest = f"{row.largest:.2g}" if key.startswith(("fused", "subnormal")) else ""
-                told = f"{row.elements:,} | {row.differing:,} | {largest}"
-                yield f"| {key or 'unexplained'}: `{row.name}` | {told} |\n"
-    yield "\n"
     for key, words in WORDS.items():
-        count = sum(key in row.reason.split(", ") for row in differing)
-        if count:
-            yield f"- *{key}*, {count} cases: {words}.\n"
+        if rows := [row for row in differing if key in row.reason.split(", ")]:
+            largest = f"{max(row.largest for row in rows):.2g}" if key in ("fused", "subnormal") else ""
+            differ, elements = sum(row.differing for row in rows), sum(row.elements for row in rows)
+            told = words.replace("|", "\\|")
+            yield f"| {key} | {len(rows)} | {differ:,} of {elements:,} | {largest} | {told} |\n"
+    for row in differing:
+        if row.unexplained:
+            yield f"| unexplained: `{row.name}` | 1 | {row.differing:,} of {row.elements:,} | {row.largest:.2g} | |\n"
 
 
 def _left_out_rows(left_out: Mapping[str, str]) -> Iterator[str]:

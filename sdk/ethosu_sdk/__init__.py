@@ -1,4 +1,4 @@
-"""ethosu-sdk: compile, build, run and verify ExecuTorch models for Arm Ethos-U NPUs.
+"""ethosu-sdk: compile, build, run and verify ExecuTorch models for Arm Ethos-U and Cortex-M.
 
 The functions of :mod:`ethosu_sdk.api` are here too: they are imported when they are asked for, so that a command that
 does not need them starts as fast as it can.

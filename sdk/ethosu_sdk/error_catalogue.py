@@ -118,7 +118,7 @@ def look_up(words: str) -> list[KnownError]:
 
 
 def as_markdown() -> str:
-    """The catalogue as docs/guide/errors.md shows it."""
+    """The catalogue as the site shows it."""
     parts = [
         "# Known errors\n",
         "`ethosu-sdk explain --markdown` makes this page from `sdk/ethosu_sdk/error_catalogue.toml`; edit that file.",

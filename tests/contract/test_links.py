@@ -10,7 +10,9 @@ from tests.places import ROOT
 
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("docs/**/*.ipynb")])
 # Pages that mkdocs makes (scripts/docs_pages.py) and checks the links to.
-GENERATED = {ROOT / "docs" / "reference" / name for name in ("python.md", "records.md")}
+GENERATED = {
+    ROOT / "docs" / name for name in ("reference/python.md", "reference/records.md", "guide/errors.md")
+}
 _LINK = re.compile(r"\]\((?!https?:)([^)\s]+)\)")
 _FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 
 from campaigns.fidelity.comparison import DATA, Figure
 from campaigns.fidelity.cpu.comparison import figures
 from campaigns.fidelity.cpu.hardware import Latency, latencies
-from campaigns.fidelity.cpu.models import PROGRAMS
 from ethosu_sdk.cpu_cycles.band import ERROR, TOO_LOW
 
-_CPU = f"""## CPU
+_CPU = """## CPU
 
 Cycles of a Cortex-M core are executions of blocks, counted on QEMU, times the price of each block
 (`ethosu_sdk/cpu_cycles`). Prices come from LLVM's scheduling models by way of an in-order scoreboard, with the
@@ -19,47 +19,25 @@ runs below.
 
 The programs are Arm's prebuilt runners with CMSIS-NN (package `mlia-ethos-u`), for one inference without
 start-up and log: TensorFlow Lite Micro on Corstone-310, compiled for Cortex-M85, and for `quantize_per_tensor`
-ExecuTorch on Corstone-300, compiled for Cortex-M55. The boards ran other builds: LLVM Embedded 17.0.1 on
-EK-RA8D1, ExecuTorch 1.1.0 on Alif E8. So an error contains the difference between compilers and versions of
-CMSIS-NN.
+ExecuTorch on Corstone-300, compiled for Cortex-M55. The boards (EK-RA8D1, Alif E8) ran other builds, so an error
+contains the difference between compilers and versions of CMSIS-NN.
 
 Waits come from the board's profile, as in the time of a run, or from `campaigns/fidelity/data/cpu_systems.toml`: each
-line of a layer's tensors crosses the data cache once. This model was written after the first runs had shown how
-many cycles were missing. The figures for Alif E8 are its vendor's and were not fitted. Those for EK-RA8D1 are from
-the submission's sources, except one: how many bits an access to flash has is not public, and was chosen with the
-autoencoder's missing cycles in view. Its row is shown, not judged. DS-CNN waits for less than 2 % of its cycles, so
-that this decides nothing. Errors in brackets are not judged.
-
-`scripts/fidelity --data` takes tables with the columns of `cpu_cycles.csv`. The known programs are
-
-{chr(10).join(f"- `{model}`, part `{part}`" for model, part in PROGRAMS)}
+line of a layer's tensors crosses the data cache once. The figures for Alif E8 are its vendor's. Those for EK-RA8D1
+are from the submission's sources, except how many bits an access to flash has, which is not public and was chosen
+with the autoencoder's missing cycles in view: its row is in brackets and not judged.
 """
 _ORIGINS = """
 Records quote ±{error:.0f} % where the board's profile has the waits, and up to {low:.0f} % too low where it does not.
 
-- Depthwise layers have the largest errors. Their windows overlap, and three rows of the input are 24 KiB and 32
-  KiB in the two worst cases. Rows that the cache does not keep are fetched again, which the model leaves out.
-  That could explain a third to a half of these two errors; the rest is not explained.
+- Depthwise layers have the largest errors. Rows of the input that the cache does not keep are fetched again, which
+  the model leaves out. That could explain a third to a half of the two largest errors; the rest is not explained.
 - At half or twice the width of an access to flash, the autoencoder would be off by about +74 % or -26 %, and
   DS-CNN by about +3.0 % or +1.6 %.
-- More than 60 % of the modelled cycles of `quantize_per_tensor` and of the autoencoder are waits: they use each
-  byte once.
-- SLOTHY (github.com/slothy-optimizer/slothy) has models of both cores of its own, made from Arm's Software
-  Optimization Guides, and notes the cycles that it expects of the loops in its examples. Compared once, with
-  loops of six instructions or more: of 31 for Cortex-M55, 15 are equal and the largest difference is 7.7 %; all
-  five for Cortex-M85 are equal. Its 23 shorter loops for Cortex-M55 differ by up to a cycle. These are
-  expectations of a model, not measurements.
-- Scalar code with many branches has no judge here. CoreMark, in nine builds by GCC 12.2, is priced at 2.6 to
-  3.2 CoreMark/MHz on Cortex-M55 and at 3.6 to 4.1 on Cortex-M85. Arm's own figures, with its own compiler, are
-  4.2 and 6.28. A part of the difference is the compiler's: for Cortex-M7, Arm has 5.01, and a board with
-  everything in its tightly coupled memory measured 4.0 to 4.1 (github.com/Masmiseim36/Coremark_iMXRT, with
-  CrossWorks). The same share would make 3.4 of Cortex-M55's and 5.1 of Cortex-M85's: such code would then be
-  priced 5 to 30 % too dear on Cortex-M55, and 25 to 40 % on Cortex-M85.
-- Most of that could be branches and loads. On Cortex-M55, a taken branch of two cycles instead of three gives 3.0
-  to 3.5, results of loads a cycle earlier 3.0 to 3.5, pairs of any two instructions of 16 bits no more than
-  another 0.03. On Cortex-M85, branches that are never predicted wrongly give 4.1 to 4.6. No public document has
-  such figures, and the published operators speak against them: with cheaper branches seven of the nine above are
-  further off than before, by up to 2.2 points, with faster loads eight, by up to 4.1. So the prices stay.
+- SLOTHY (github.com/slothy-optimizer/slothy) expects the cycles of the loops in its examples by models of its own: of
+  31 longer loops for Cortex-M55, the largest difference is 7.7 %; all five for Cortex-M85 are equal.
+- Scalar code with many branches is priced too high: by CoreMark 5 to 30 % on Cortex-M55 and 25 to 40 % on Cortex-M85,
+  after a correction for compilers. Cheaper branches and loads make the published operators worse.
 """
 _HARDWARE = """## Hardware
 
@@ -80,17 +58,24 @@ def sections() -> str:
 
 
 def table(found: Sequence[Figure]) -> str:
-    """Figures as a Markdown table; rows that cannot be rebuilt are lines below it."""
-    lines = ["| run | core | figure | published | model | error |", "|---|---|---|--:|--:|--:|"]
+    """A row for each run as a Markdown table; rows that cannot be rebuilt are lines below it."""
+    lines = [
+        "| run | core | published | without waits | error, % | with waits | error, % |",
+        "|---|---|--:|--:|--:|--:|--:|",
+    ]
+    runs: defaultdict[tuple[str, str], list[Figure]] = defaultdict(list)
     for row in found:
-        if row.error is None:
-            continue
-        error = f"{100 * row.error:+.1f} %"
-        lines.append(
-            f"| {row.run} | {row.family} | {row.what} | {row.published:,} | {row.modelled:,} | "
-            f"{error if row.scored else f'({error})'} |"
-        )
+        if row.error is not None:
+            runs[row.run, row.family].append(row)
+    for (run, core), rows in runs.items():
+        told = [f"{row.modelled:,} | {_error(row)}" for row in rows]
+        lines.append(f"| {run} | {core} | {rows[0].published:,} | {' | '.join(told)} |")
     return "\n".join([*lines, "", *(f"{row.run}: {row.why}" for row in found if row.why), ""])
+
+
+def _error(row: Figure) -> str:
+    error = f"{100 * (row.error or 0):+.1f}"
+    return error if row.scored else f"({error})"
 
 
 def _worst(found: Sequence[Figure]) -> str:

@@ -1,4 +1,4 @@
-"""Ahead-of-time compilation: a PyTorch model becomes a `.pte` for one Ethos-U target.
+"""Ahead-of-time compilation: a PyTorch model becomes a `.pte` for one target, an Ethos-U or a Cortex-M alone.
 
 Importing this package is cheap: torch, ExecuTorch and Vela are loaded by the child process that
 :func:`compile_model` starts, and by nothing else.

@@ -117,8 +117,7 @@ def report_command(
 
     The page shows the verdict, memory, cycles and traffic of every operation, what limits each of them, advice and
     what `advise --try` got, the arena, accuracy by layer and the source of every figure, as far as the folder has
-    records of them. The command needs
-    the extra `report` of ethosu-sdk.
+    records of them. The command needs the extra `report` of ethosu-sdk.
     """
     from ethosu_sdk.readers.report import report_command
     from ethosu_sdk.steps.run_facts import gathering

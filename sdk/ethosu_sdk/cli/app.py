@@ -22,7 +22,7 @@ class Application(typer.Typer):
 
 app = Application(
     name=completion.PROGRAM,
-    help="Compile, build, run and verify ExecuTorch models for Arm Ethos-U on simulated Corstone boards.\n\n"
+    help="Compile, build, run and verify ExecuTorch models for Arm Ethos-U and Cortex-M on simulated boards.\n\n"
     "Start with: ethosu-sdk run zoo:digits_cnn --target ethos-u55-128",
     no_args_is_help=True,
     suggest_commands=True,

@@ -128,7 +128,7 @@ def generate_command(
     output: OutDir = None,
     invocation: Invocation,
 ) -> None:
-    """Go on with a prompt, token by token, on a simulated board.
+    """Continue a prompt, token by token, on a simulated board.
 
     MODEL is a decoder: one token and its position in, the logits of the next token out, caches inside. Tokens are
     shown as the board makes them. Time is modelled, for prefill and decode apart. A model FILE.py is executed.

@@ -153,7 +153,8 @@ def summary_command(
     record: Annotated[
         list[Path],
         Option(
-            "Records of compile, build, run, verify, doctor, or an error with --json.", metavar="RECORD.json…"
+            "Records of compile, build, run, generate, profile, compare, verify or doctor, or an error with --json.",
+            metavar="RECORD.json…",
         ),
     ],
     *,

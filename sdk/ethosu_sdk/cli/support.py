@@ -110,7 +110,7 @@ def parse_log_command(
     log: Annotated[Path, Option("The UART log of a run, or - for stdin.", metavar="FILE")],
     invocation: Invocation,
 ) -> None:
-    """Read the log of a firmware: the SDK's own, or ExecuTorch's executor_runner.
+    """Read the log of a firmware: the SDK's own, ExecuTorch's executor_runner, or Arm's evaluation kit.
 
     The exit code is 7 if the log reports a failure, or ends before the run does.
     """
@@ -129,7 +129,7 @@ def explain_command(
     ] = None,
     *,
     markdown: Annotated[
-        bool, Option("Print all known errors as Markdown, as in docs/guide/errors.md.")
+        bool, Option("Print all known errors as Markdown.")
     ] = False,
     invocation: Invocation,
 ) -> None:

@@ -1,4 +1,4 @@
-"""docs/reference/kernels.md: every operator that the firmware computes, the dtypes and cases that test it, its bound.
+"""docs/reference/kernels.md: every operator that the firmware computes, the dtypes that test it, its bound.
 
 ``python -m tests.kernels.cases.document`` writes it.
 """
@@ -19,29 +19,14 @@ HEAD = """# CPU kernels
 
 These kernels (`firmware/kernels/`) compute on the Cortex-M what is not delegated to the NPU. A build links exactly
 those that its program calls. Each kernel is compared with ExecuTorch 1.5.1's own runtime, on the host and on QEMU's
-Cortex-M55 (`tests/kernels/test_kernels.py`). `python -m tests.kernels.cases.document`
-writes the table, and a test compares it with the manifest and the tested programs.
+Cortex-M55 (`tests/kernels/test_kernels.py`). `python -m tests.kernels.cases.document` writes this page.
 
-*Dtypes* are those of the tensor inputs in the tested calls. *Calls* is the number of calls in the compared
-programs; operators without calls have tests of their own. *Bound* is `exact` (bit for bit), units in the last
-place, or absolute + relative.
-
-`cortex_m` operators are those of ExecuTorch's Cortex-M backend, which its compiler makes for `-t cortex-m55`. `run`
-and `build` take such a `.pte`. They are compared with the references in Python that ExecuTorch registers beside them
-(`tests/kernels/test_cortex_m.py` compares whole networks, `test_upstream_cases.py` ExecuTorch's own cases), and
-images must have their channels last. All 23 of the dialect have a kernel. Three references compute in float. The
-last bit of PyTorch's exponentials can change a result of `softmax` that lies next to a tie; ExecuTorch's own test
-of it allows CMSIS-NN's integers 2 steps. The sums of transposed convolution and `quantized_batch_matmul` are exact
-in float up to 2^24, and here always.
-
-Where Helium (MVE) is worth it, kernels compute in vectors with the bits of the scalar loop;
-`tests/kernels/test_twins.py` compares the two on QEMU.
-
-`quantize_per_tensor` to int8 takes 1.2 instructions an element, or 1.1 with a zero point of -128. Another zero point
-needs at least 1.06: four loads, four products, four conversions, two additions of the zero point, two saturating
-conversions to bytes and a store for sixteen elements. The product is rounded before the zero point is added, so the
-two cannot be one fused operation, and the sum needs 16 bits. The firmware's two more instructions check for numbers
-that Helium converts differently, and make the bytes signed.
+`cortex_m` operators are those of ExecuTorch's Cortex-M backend, all 23 of the dialect. They are compared with the
+references in Python that ExecuTorch registers beside them, and images must have their channels last. The last bit of
+PyTorch's exponentials can change a result of `softmax` that lies next to a tie; ExecuTorch's own test of it allows
+CMSIS-NN's integers 2 steps. Where Helium (MVE) is worth it, kernels compute in vectors with the bits of the scalar
+loop; `tests/kernels/test_twins.py` compares the two on QEMU. `quantize_per_tensor` to int8 takes 1.2 instructions an
+element, or 1.1 with a zero point of -128.
 
 The kernels differ from ExecuTorch's on purpose in these points:
 
@@ -56,35 +41,45 @@ The kernels differ from ExecuTorch's on purpose in these points:
 - Functions of one number, powers, normalisation and resampling compute float32 and integers, not float64.
 - An index out of range, a division of integers by zero, or sizes that do not fit give a named error and no output.
 
-| Operator | Dtypes | Calls | Bound |
-|---|---|---|---|
+These operators are equal to ExecuTorch's, bit for bit. Dtypes are those of the tensor inputs in the compared
+programs; operators with *none* have no such inputs, or tests of their own.
+
+| Dtypes | Operators |
+|---|---|
+"""
+WITHIN = """
+These are equal within a bound: units in the last place, or absolute + relative.
+
+| Operator | Dtypes | Bound |
+|---|---|---|
 """
 
 
 def text(operators: Iterable[str], plans: Sequence[pte.ExecutionPlan]) -> str:
     """The document's text for a manifest's operators and the tested programs."""
-    calls: dict[str, int] = defaultdict(int)
     dtypes: dict[str, set[str]] = defaultdict(set)
     for plan in plans:
         for call in plan.instructions:
             if isinstance(call, pte.KernelCall):
-                name = plan.operators[call.op_index].full_name
-                calls[name] += 1
-                dtypes[name] |= _input_dtypes(plan, call.args)
+                dtypes[plan.operators[call.op_index].full_name] |= _input_dtypes(plan, call.args)
     table = bounds.bounds()
-    rows = []
+    exact: dict[str, list[str]] = defaultdict(list)
+    within = []
     for operator in sorted(operators):
-        bound = next((table[name] for name in _names(operator) if name in table), bounds.EXACT)
-        rows.append(
-            f"| `{operator}` | {', '.join(sorted(dtypes[operator]))} | {calls[operator] or ''} | {bound} |\n"
-        )
+        bound = next((table[name] for name in _names(operator) if name in table), None)
+        shown = ", ".join(sorted(dtypes[operator])) or "none"
+        if bound is None:
+            exact[shown].append(f"`{operator}`")
+        else:
+            within.append(f"| `{operator}` | {shown} | {bound} |\n")
+    rows = [f"| {shown} | {', '.join(names)} |\n" for shown, names in sorted(exact.items())]
     reasons = {
         bound.why: sorted(n for n, b in table.items() if b.why == bound.why) for bound in table.values()
     }
     why = "".join(
         f"- {', '.join(f'`{name}`' for name in names)}: {reason}\n" for reason, names in reasons.items()
     )
-    return f"{HEAD}{''.join(rows)}\nWhy these are not exact:\n\n{why}"
+    return f"{HEAD}{''.join(rows)}{WITHIN}{''.join(within)}\nWhy these are not exact:\n\n{why}"
 
 
 def _input_dtypes(plan: pte.ExecutionPlan, arguments: Sequence[int]) -> set[str]:

@@ -45,9 +45,7 @@ _OWN_PROGRAM = "qemu-corstone"  # of our own build
 
 _INSTRUCTION_S = 32e-9  # of QEMU's time, with `-icount shift=5`
 
-_FIDELITY = (
-    "functional: instructions and NPU arithmetic are exact, NPU cycles modelled, CPU time is not simulated"
-)
+_FIDELITY = "functional: instructions and NPU arithmetic are exact, cycles of NPU and CPU are modelled"
 # QEMU itself has neither Corstone-320 nor a Cortex-M85.
 _OWN_BOARD = "; the board is the SDK's own, in a QEMU of its own build"
 _NO_SUCH_BOARD = "; Corstone-300 with an Ethos-U85 in it, which exists in this simulator alone"

@@ -16,12 +16,12 @@ FOR_A_TARGET = ("target", "system_config", "memory_mode", "system", "trust")
 
 @dataclass(frozen=True)
 class TargetOptions:
-    """The NPU that a program is for, and one of the configurations that Vela has for its family."""
+    """The NPU or processor that a program is for, and one of the configurations that Vela has for its family."""
 
     target: str | None = option(
         None,
         Option(
-            "The NPU to compile for, with its MACs per cycle.",
+            "The NPU to compile for, with its MACs per cycle, or the processor.",
             metavar="NAME",
             shown_default=f"{DEFAULT_TARGET}, or that of --system",
             completion="targets",

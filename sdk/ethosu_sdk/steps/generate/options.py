@@ -8,17 +8,17 @@ from ethosu_sdk.program_options import Option, option
 
 @dataclass(frozen=True, kw_only=True)
 class GenerateOptions:
-    """What the model goes on with, as text or as the numbers of `tokens`, and how the next token is chosen.
+    """What the model continues, as text or as the numbers of `tokens`, and how the next token is chosen.
 
     A `temperature` of 0 takes the most probable token. `eos` ends the text (None: that of the tokenizer). `context`
     is the number of positions that the model's caches hold (None: their shape says it).
     """
 
     prompt: str | None = option(
-        None, Option("Text to go on with; needs --tokenizer.", metavar="TEXT", shown_default="none")
+        None, Option("Text to continue; needs --tokenizer.", metavar="TEXT", shown_default="none")
     )
     tokens: str | None = option(
-        None, Option("Tokens to go on with, by number.", metavar="N,N,…", shown_default="none")
+        None, Option("Tokens to continue, by number.", metavar="N,N,…", shown_default="none")
     )
     tokenizer: Path | None = option(
         None,
@@ -28,7 +28,7 @@ class GenerateOptions:
         32, Option("Number of tokens to generate at most.", metavar="N", minimum=1, maximum=65_536)
     )
     temperature: float = option(
-        0.0, Option("0 takes the most probable token; above, tokens are drawn.", minimum=0.0, maximum=1e6)
+        0.0, Option("0 takes the most probable token; a higher value draws one.", minimum=0.0, maximum=1e6)
     )
     top_k: int | None = option(
         None,

@@ -67,7 +67,7 @@ class RunOptions:
     )
     outputs: str = option(
         ALL_STEPS,
-        Option("Steps whose outputs are sent from the board; of the others their CRCs are.", choices=SENT),
+        Option("Steps whose outputs the board sends; it sends the CRCs of all.", choices=SENT),
     )
     expect: Path | None = option(
         None,
