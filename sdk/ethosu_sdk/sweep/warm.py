@@ -24,7 +24,7 @@ def main() -> None:
 
     provenance.git_revision()
     for kind in (kinds.COMPILE, kinds.RUN, kinds.MANIFEST):
-        schema.problems({"schema": kind.schema})
+        schema.refusal({"schema": kind.schema})
     forks.serve(descriptor, steps.perform, (*_PACKAGES, *sys.stdlib_module_names))
 
 
