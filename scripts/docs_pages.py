@@ -7,6 +7,7 @@ from build/gallery, if scripts/docs_gallery.py made them. Links of notebooks bec
 
 from __future__ import annotations
 
+import collections
 import functools
 import inspect
 import json
@@ -51,7 +52,6 @@ These pages were made when the site was built. Each is one file that needs no ne
 | [its two Ethos-U55 beside each other](gallery/comparison.html) \
 | [two models on five targets](gallery/sweep/index.html) |
 """
-_COMMON = "urn:ethosu-sdk:schema:common:1#/$defs/"
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -182,12 +182,17 @@ def records_page() -> str:
     lines = [
         "# Records",
         "",
-        "Every result is JSON that is validated against a schema (`schemas/`) before it is written.",
-        "`ethosu-sdk validate` checks one again, with rules that a schema cannot state.",
+        "Every result is JSON that is checked before it is written. `schemas/` has its JSON Schema, and",
+        "`ethosu-sdk validate` checks a record by it, with rules that a schema cannot state.",
         "",
     ]
-    for path in sorted(_SCHEMAS.glob("*.schema.json")):
-        document = json.loads(path.read_text(encoding="utf-8"))
+    documents = {
+        path: json.loads(path.read_text(encoding="utf-8")) for path in _SCHEMAS.glob("*.schema.json")
+    }
+    shown = collections.Counter(
+        json.dumps(item) for document in documents.values() for item in document["$defs"].items()
+    )
+    for path, document in sorted(documents.items()):
         lines += [
             f"## {path.name.removesuffix('.schema.json')}",
             "",
@@ -195,8 +200,12 @@ def records_page() -> str:
             "",
         ]
         members = list(_members(document, document.get("required", [])))
-        lines += ["| Member | Type | |", "|---|---|---|", *members, ""] if members else []
-        lines += [line for item in document.get("$defs", {}).items() for line in _definition(*item)]
+        lines += ["| Member | Type | |", "|---|---|---|", *members, ""]
+        own = [item for item in document["$defs"].items() if shown[json.dumps(item)] == 1]
+        lines += [line for item in own for line in _definition(*item)]
+    lines += ["## Parts of several records", ""]
+    for text in sorted(text for text, count in shown.items() if count > 1):
+        lines += _definition(*json.loads(text))
     return "\n".join(lines)
 
 
@@ -222,11 +231,14 @@ def _members(node: dict[str, Any], required: list[str]) -> Iterator[str]:
 
 def _type(member: dict[str, Any]) -> str:
     if "$ref" in member:
-        return str(member["$ref"]).removeprefix(_COMMON).removeprefix("#/$defs/")
+        return str(member["$ref"]).removeprefix("#/$defs/")
     if "const" in member:
         return f"`{json.dumps(member['const'])}`"
     if "enum" in member:
         return ", ".join(f"`{json.dumps(value)}`" for value in member["enum"])
     if member.get("type") == "array":
         return f"list of {_type(member.get('items', {}))}"
-    return str(member.get("type", "any"))
+    if "anyOf" in member:
+        return " or ".join(map(_type, member["anyOf"]))
+    found = member.get("type", "any")
+    return found if isinstance(found, str) else " or ".join(found)

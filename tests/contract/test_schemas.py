@@ -4,13 +4,17 @@ An invalid example is a valid one with a patch (JSON Patch, RFC 6902): what make
 """
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import jsonpatch
+import pytest
 from jsonschema import Draft202012Validator
 
 from ethosu_sdk import schema
+from ethosu_sdk.errors import InputError
 from ethosu_sdk.records import kinds
 from tests.contract.sources import offenders
 from tests.places import ROOT
@@ -54,6 +58,44 @@ def test_invalid_examples_are_refused_for_the_stated_reason() -> None:
     assert not found, found
 
 
+def test_invalid_examples_are_refused_by_their_classes_too() -> None:
+    found = offenders(INVALID, lambda path: not schema.refusal(patched(path)) and "its class takes it")
+    assert not found, found
+
+
+def test_what_a_class_refuses_is_named_by_its_place() -> None:
+    record = load(VALID[0].parent / "run-ds_cnn.json")
+    for change, problem in (
+        (
+            {"outputs": [{**record["outputs"][0], "shape": [1, -1]}]},
+            "/outputs/0/shape/1: Expected `int` >= 0",
+        ),
+        ({"npu": {**record["npu"], "volts": 1}}, "/npu: Object contains unknown field `volts`"),
+        ({"npu": None}, "a member is null; what is not known is absent"),
+        ({"schema": "run-result/9"}, "/schema: 'run-result/9' is not a known record type"),
+    ):
+        assert schema.refusal({**record, **change}).startswith(problem)
+
+
+def test_a_whole_number_with_a_point_is_one() -> None:
+    record = load(VALID[0].parent / "run-ds_cnn.json")
+    record["inferences"] = float(record["inferences"])
+    assert schema.refusal(record)
+    schema.check(record, "the record")
+    with pytest.raises(InputError, match=r"not a valid record:\n  /inferences: 1\.5 is not of type"):
+        schema.check({**record, "inferences": 1.5}, "the record")
+
+
+def test_a_valid_record_is_checked_without_jsonschema() -> None:
+    code = (
+        "import json, sys; from ethosu_sdk import schema; "
+        "schema.check(json.load(open(sys.argv[1])), 'it'); print('jsonschema' in sys.modules)"
+    )
+    path = VALID[0].parent / "run-ds_cnn.json"
+    done = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+
+
 def test_every_record_type_has_an_example_of_each_kind() -> None:
     assert {load(path)["schema"] for path in VALID} >= set(RECORD_TYPES)
     assert {patched(path)["schema"] for path in INVALID} >= set(RECORD_TYPES)
@@ -77,8 +119,7 @@ def open_objects(document: dict[str, Any]) -> list[str]:
     return [
         where
         for where, node in objects(document)
-        # a map takes any name, but every value is checked
-        if ("properties" in node or not isinstance(node.get("additionalProperties"), dict))
+        if "properties" in node  # a map takes any name
         and (
             node.get("additionalProperties") is not False
             or not set(node["required"]) <= set(node["properties"])
@@ -92,19 +133,14 @@ def test_no_object_takes_unknown_members() -> None:
     found = offenders(SCHEMAS.glob("*.schema.json"), lambda path: open_objects(load(path)))
     assert not found, found
     planted = load(SCHEMAS / "run-result.v1.schema.json")
-    planted["properties"]["npu"]["additionalProperties"] = True
+    planted["$defs"]["Npu"]["additionalProperties"] = True
     planted["properties"]["board"] = {
         "type": "object",
         "properties": {},
         "additionalProperties": False,
         "required": ["x"],
     }
-    assert open_objects(planted) == ["/properties/board", "/properties/npu"]
-
-
-def test_ids_are_unique() -> None:
-    ids = [load(path)["$id"] for path in SCHEMAS.glob("*.schema.json")]
-    assert len(set(ids)) == len(ids)
+    assert open_objects(planted) == ["/properties/board", "/$defs/Npu"]
 
 
 def test_an_unknown_record_type_is_named() -> None:

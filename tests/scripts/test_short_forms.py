@@ -71,6 +71,7 @@ ELSEWHERE = {  # script: the file that runs it
     "make-doctor-sample": "tests/integration/setup/test_doctor.py",
     "quickstart": "scripts/ci",
     "release": "tests/integration/setup/test_release.py",
+    "schemas": "tests/contract/test_record_classes.py",
     "setup": "scripts/test",
     "test": "scripts/ci",
 }

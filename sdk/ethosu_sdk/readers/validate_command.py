@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ethosu_sdk import schema
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.errors import InputError
+from ethosu_sdk.files import json_text
 from ethosu_sdk.plain_text import counted
 from ethosu_sdk.records import kinds
 from ethosu_sdk.results import bundle
@@ -23,6 +25,7 @@ def validate(path: Path, reading: Reading, reporter: Reporter) -> None:
         _validate_folder(path, reporter)
         return
     record = read(path, reading)
+    schema.check_by_schema(record, str(path))
     reading.warn(reporter)
     loose = ", loose: it differs from its manifest" if reading.differences else ""
     reporter.show(
@@ -47,6 +50,8 @@ def _validate_folder(folder: Path, reporter: Reporter) -> None:
             f"{folder} differs from its manifest:\n  {lines}", "run the command again that wrote it"
         )
     for row in manifest.files:
+        if row.schema is not None:
+            schema.check_by_schema(json_text.read_json(folder / row.path), str(folder / row.path))
         if row.schema == kinds.SWEEP.schema:
             _check_finished(folder / row.path)
     count = sum(row.schema is not None for row in manifest.files)

@@ -1,43 +1,61 @@
-"""``build-result/1``: schemas/build-result.v1.schema.json says what each member means."""
+"""``build-result/1``, from which schemas/build-result.v1.schema.json is made."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from ethosu_sdk.records import rules
-from ethosu_sdk.records.common import Derived, FileDigest, Host, Model, Number, Target, Unavailable, Use
-from ethosu_sdk.records.kind import Part, RecordKind
+from ethosu_sdk.records.common import (
+    Amount,
+    Count,
+    Derived,
+    FileDigest,
+    Host,
+    Model,
+    PositiveCount,
+    Sha256,
+    Some,
+    Target,
+    Text,
+    UnavailableMembers,
+    Use,
+)
+from ethosu_sdk.records.kind import Part, RecordKind, about
 
 Board = Literal["corstone-300", "corstone-320"]
 DataMemory = Literal["sram", "ddr"]
 
 
 class Options(Part):
-    inferences: int
+    inferences: Annotated[PositiveCount, about("sets of inputs that there is room for")]
     allow_spill: bool
-    simulator: str | None = None
-    methods: tuple[str, ...] | None = None
-    data_memory: DataMemory | None = None
+    simulator: Annotated[Text | None, about("where it was to run, if that was known")] = None
+    methods: Annotated[
+        Some[Text] | None, about("the methods that the firmware loads; absent for a program with one method")
+    ] = None
+    data_memory: Annotated[
+        DataMemory | None, about("where the data files of the model were asked to lie")
+    ] = None
 
 
 class Elf(Part):
-    file: str
-    sha256: str
-    bytes: int
+    file: Text
+    sha256: Sha256
+    bytes: Count
 
 
 class Kernel(Part):
-    operator: str
-    function: str
-    source: str
+    operator: Text
+    function: Text
+    source: Text
 
 
 class Pool(Part):
-    name: str
-    used_bytes: int
-    size_bytes: int
-    region: str
-    address: int
+    name: Text
+    used_bytes: Count
+    size_bytes: Count
+    region: Text
+    address: Count
 
 
 class Memory(Part):
@@ -46,9 +64,9 @@ class Memory(Part):
 
 
 class Section(Part):
-    name: str
-    address: int
-    bytes: int
+    name: Text
+    address: Count
+    bytes: Count
 
 
 class Build(Derived[Literal["pass"]], tag_field="schema", tag="build-result/1"):
@@ -57,17 +75,22 @@ class Build(Derived[Literal["pass"]], tag_field="schema", tag="build-result/1"):
     model: Model
     target: Target | None = None
     board: Board
-    board_reason: str
-    build_key: str
-    options: Options
+    board_reason: Annotated[
+        Text, about("why it is this board: what was asked for, or what is installed here")
+    ]
+    build_key: Sha256
+    options: Annotated[Options, about("what shaped the firmware beside the model and the board")]
     elf: Elf
     map: FileDigest
     kernels: tuple[Kernel, ...]
     memory: Memory
     sections: tuple[Section, ...]
-    notes: tuple[str, ...]
-    unavailable: tuple[Unavailable, ...]
-    wall_time_s: Number
+    notes: Annotated[
+        tuple[Text, ...],
+        about("where the firmware does not do what the memory mode says, and other things to know"),
+    ]
+    unavailable: UnavailableMembers
+    wall_time_s: Amount
     host: Host
 
 

@@ -2,35 +2,65 @@
 
 from __future__ import annotations
 
-from typing import Generic, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar
 
-from ethosu_sdk.records.kind import Part
+from msgspec import Meta
 
+from ethosu_sdk.records.kind import Part, about, require, require_any
+
+Item = TypeVar("Item")
+Some = Annotated[tuple[Item, ...], Meta(min_length=1)]
+Distinct = Annotated[tuple[Item, ...], Meta(extra_json_schema={"uniqueItems": True})]
+DistinctSome = Annotated[tuple[Item, ...], Meta(min_length=1, extra_json_schema={"uniqueItems": True})]
+
+Text = Annotated[str, Meta(min_length=1)]
+Sha256 = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
+Crc32 = Annotated[str, Meta(pattern="^[0-9a-f]{8}$")]
+Created = Annotated[
+    str, Meta(pattern=r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(Z|[+-]\d{2}:\d{2})$", description="RFC 3339")
+]
+Pointer = Annotated[str, Meta(pattern="^/")]
+TargetName = Annotated[str, Meta(pattern="^(ethos-u(55|65|85)-[1-9][0-9]*|cortex-m(55|85))$")]
+
+Count = Annotated[int, Meta(ge=0)]
+PositiveCount = Annotated[int, Meta(ge=1)]
 Number = int | float
-Source = Literal["measured", "modelled", "estimated", "counted"]
+Amount = Annotated[int, Meta(ge=0)] | Annotated[float, Meta(ge=0)]
+PositiveAmount = Annotated[int, Meta(gt=0)] | Annotated[float, Meta(gt=0)]
+Share = Annotated[int, Meta(ge=0, le=1)] | Annotated[float, Meta(ge=0, le=1)]
+Cosine = Annotated[int, Meta(ge=-1, le=1)] | Annotated[float, Meta(ge=-1, le=1)]
 
-
+Source = Annotated[
+    Literal["measured", "modelled", "estimated", "counted"],
+    about(
+        "measured: FVP or hardware counter; modelled: the SDK's NPU model, or executed blocks and "
+        "LLVM's model of the processor; estimated: Vela; counted: instructions that QEMU executed"
+    ),
+]
 Dtype = Literal["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64"]
 
 
 class Tool(Part):
     name: Literal["ethosu-sdk"]
-    version: str
-    git: str | None = None
+    version: Text
+    git: Text | None = None
 
 
 class ProvenanceInput(Part):
-    role: str
-    file: str
-    bytes: int | None = None
-    sha256: str
-    loose: Literal[True] | None = None
+    role: Text
+    file: Text
+    bytes: Count | None = None
+    sha256: Sha256
+    loose: Annotated[
+        Literal[True] | None,
+        about("The file is not as the manifest beside it lists it; the user let it be read all the same"),
+    ] = None
 
 
 class ProvenanceTool(Part):
-    name: str
-    version: str
-    sha256: str | None = None
+    name: Text
+    version: Text
+    sha256: Sha256 | None = None
 
 
 class Provenance(Part):
@@ -39,9 +69,13 @@ class Provenance(Part):
 
 
 class Unavailable(Part):
-    path: str
-    reason: str
+    path: Pointer
+    reason: Text
 
+
+UnavailableMembers = Annotated[
+    tuple[Unavailable, ...], about("JSON pointers of members that are not known, and why")
+]
 
 Status = TypeVar("Status", bound=str)
 
@@ -50,7 +84,7 @@ class Document(Part, Generic[Status]):
     """What opens every record: how it ended, and when and by what it was written."""
 
     status: Status
-    created: str
+    created: Created
     tool: Tool
 
 
@@ -61,22 +95,22 @@ class Derived(Document[Status]):
 
 
 class FileDigest(Part):
-    file: str
-    sha256: str
+    file: Text
+    sha256: Sha256
 
 
 class Model(Part):
-    file: str
-    sha256: str
-    bytes: int
-    entry: str
+    file: Text
+    sha256: Sha256
+    bytes: Count
+    entry: Text
 
 
 class Target(Part):
     npu: Literal["ethos-u55", "ethos-u65", "ethos-u85"]
     macs: Literal[32, 64, 128, 256, 512, 1024, 2048]
-    system_config: str
-    memory_mode: str
+    system_config: Text
+    memory_mode: Text
 
     @property
     def name(self) -> str:
@@ -93,33 +127,46 @@ class SystemAreas(Part):
     constants: Literal[0, 1]
     arena: Literal[0, 1]
     cache: Literal[0, 1]
-    cache_bytes: int | None = None
+    cache_bytes: Annotated[Count | None, about("of the cache, where the memory mode limits it")] = None
 
 
 class SystemMemory(Part):
     axi: Literal[0, 1]
-    name: str
-    ports: int
-    bytes_per_cycle: Number
-    read_latency_cycles: int
-    write_latency_cycles: int
-    burst_bytes: int
-    max_reads: int
-    max_writes: int
+    name: Text
+    ports: PositiveCount
+    bytes_per_cycle: Annotated[PositiveAmount, about("per NPU cycle, of all ports together")]
+    read_latency_cycles: Count
+    write_latency_cycles: Count
+    burst_bytes: PositiveCount
+    max_reads: Annotated[PositiveCount, about("under way per port")]
+    max_writes: PositiveCount
 
 
 class System(Part):
-    name: str
-    memory_mode: str
-    source: str
-    sha256: str
-    clock_hz: Number
-    areas: SystemAreas
-    memories: tuple[SystemMemory, ...]
+    """What the NPU's clock and memories are."""
+
+    name: Annotated[Text, about("of the system configuration")]
+    memory_mode: Text
+    source: Annotated[
+        Text,
+        about(
+            "the Vela configuration file that says it: vela.ini with the version of Vela, or the name "
+            "of the user's own"
+        ),
+    ]
+    sha256: Annotated[Sha256, about("of that file")]
+    clock_hz: Annotated[PositiveAmount, about("of the NPU")]
+    areas: Annotated[SystemAreas, about("which AXI interface the memory mode has each kind of data at")]
+    memories: Annotated[
+        tuple[SystemMemory, ...],
+        Meta(min_length=1, max_length=2, description="those that the memory mode uses"),
+    ]
 
 
 class Priced(Part):
-    compiled_for: bool
+    """The system that modelled cycles are for, before timing adapters."""
+
+    compiled_for: Annotated[bool, about("whether this is the system that the program was compiled for")]
     system: System
 
     @property
@@ -129,20 +176,20 @@ class Priced(Part):
 
 
 class Tensor(Part):
-    index: int
-    shape: tuple[int, ...]
+    index: Count
+    shape: tuple[Count, ...]
     dtype: Dtype
 
 
 class Use(Part):
-    name: str
-    used_bytes: int
-    size_bytes: int
+    name: Text
+    used_bytes: Count
+    size_bytes: Count
 
 
 class Metric(Part):
-    value: Number
-    unit: str
+    value: Amount
+    unit: Text
     source: Source
 
 
@@ -165,94 +212,149 @@ CpuPartName = Literal[
 
 
 class Moved(Part):
-    code_bytes: int = 0
-    constant_bytes: int = 0
-    arena_bytes: int = 0
+    code_bytes: Annotated[
+        Count | None, about("cache lines of code of which the inference had executed nothing before")
+    ] = None
+    constant_bytes: Annotated[Count | None, about("read from the model's constants")] = None
+    arena_bytes: Annotated[Count | None, about("read from and written to the pools")] = None
+
+    together: ClassVar[dict[str, Any]] = {"minProperties": 1}
+
+    def __post_init__(self) -> None:
+        require_any(self)
 
 
 class CpuPart(Part):
-    part: CpuPartName
+    part: Annotated[
+        CpuPartName,
+        about(
+            "runtime: the interpreter. kernel: the operator on the CPU. copy_in, copy_out: a "
+            "delegate's inputs and outputs. driver_start, driver_stop: before and after the NPU's "
+            "job. interrupt: the NPU's. start_up, report, after: before, between and after the parts "
+            "of the first inference. run: all of the run"
+        ),
+    ]
     instructions: Metric
     cycles: Metric
-    moved: Moved | None = None
+    moved: Annotated[
+        Moved | None, about("what the part moves, in bytes: each tensor once, a copy's twice")
+    ] = None
 
 
 class Host(Part):
-    system: str
-    machine: str
-    python: str
+    system: Text
+    machine: Text
+    python: Text
 
 
 class Counter(Part):
-    event: str
-    id: int
-    value: int
-    unit: str
+    event: Text
+    id: Count
+    value: Count
+    unit: Text
     source: Source
-    bytes: int | None = None
+    bytes: Count | None = None
 
 
 class Segment(Part):
-    address: int
-    bytes: int
-    sha256: str
+    address: Count
+    bytes: PositiveCount
+    sha256: Sha256
 
 
 class Loaded(Part):
-    status: Literal["compared"]
-    segments: tuple[Segment, ...]
+    """What was read back of the ELF from the board's memory before the first instruction; absent, with the reason,
+    from a simulator that does not show it."""
+
+    status: Annotated[
+        Literal["compared"],
+        about("the segments were, byte for byte, those of the file with the digest elf_sha256"),
+    ]
+    segments: Some[Segment]
 
 
-class Check(Part):
-    name: str
+class VerdictCheck(Part):
+    name: Text
     status: Literal["pass", "fail"]
-    detail: str
+    detail: Text
 
 
 class Verdict(Part):
     status: Literal["pass", "fail"]
-    checks: tuple[Check, ...]
+    checks: Some[VerdictCheck]
 
 
 class Limits(Part):
-    time_s: Number | None = None
-    memory_bytes: int | None = None
+    time_s: PositiveAmount | None = None
+    memory_bytes: PositiveCount | None = None
 
 
 class SourceLine(Part):
-    file: str | None = None
-    line: int | None = None
-    function: str | None = None
-    package: str | None = None
-    module: str | None = None
-    module_type: str | None = None
+    """Where in the model this comes from, as far as torch recorded it."""
+
+    file: Annotated[
+        Text | None,
+        about(
+            "relative to the folder of the model's file, or to the folder of installed packages; "
+            "never one of torch's"
+        ),
+    ] = None
+    line: PositiveCount | None = None
+    function: Annotated[Text | None, about("the function of that line, with its class")] = None
+    package: Annotated[
+        Text | None, about("the installed package that the file belongs to; absent for the user's own files")
+    ] = None
+    module: Annotated[
+        str | None, about("name below the model as in named_modules(), empty for the model itself")
+    ] = None
+    module_type: Text | None = None
+
+    together: ClassVar[dict[str, Any]] = {
+        "minProperties": 1,
+        "dependentRequired": {
+            "file": ["line"],
+            "line": ["file"],
+            "function": ["file"],
+            "package": ["file"],
+            "module_type": ["module"],
+        },
+    }
+
+    def __post_init__(self) -> None:
+        known = self.file is not None
+        require(known or self.module is not None, "neither a file nor a module is named")
+        require(known == (self.line is not None), "a file is named without a line, or a line without a file")
+        require(
+            known or self.function is self.package is None, "a function or package is named without a file"
+        )
+        require(self.module is not None or self.module_type is None, "a type is named without its module")
 
 
 class Estimate(Part):
-    name: str
+    name: Text
     value: Number
-    unit: str
+    unit: Text
     source: Literal["estimated"]
 
 
 class Simulator(Part):
     name: Literal["qemu", "fvp", "host"]
-    version: str
-    fidelity: str
+    version: Text
+    fidelity: Text
 
 
 class VelaOperation(Part):
-    operator: str
-    name: str | None = None
+    operator: Text
+    name: Text | None = None
 
 
 class TosaOperation(Part):
-    index: int
-    operator: str
-    tensor: str | None = None
+    index: Annotated[Count, about("of the operator in the TOSA graph's block")]
+    operator: Text
+    tensor: Annotated[Text | None, about("its first output")] = None
 
 
 class Delegation(Part):
-    operator: str
-    delegated: int
-    not_delegated: int
+    operator: Text
+    delegated: Count
+    not_delegated: Count

@@ -1,130 +1,187 @@
-"""``compare/1``: schemas/compare.v1.schema.json says what each member means."""
+"""``compare/1``, from which schemas/compare.v1.schema.json is made."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from ethosu_sdk.records.common import Derived, Host, Model, Number, Source, SourceLine, Target, Unavailable
-from ethosu_sdk.records.kind import Part, RecordKind
+from msgspec import Meta
+
+from ethosu_sdk.records.common import (
+    Amount,
+    Count,
+    Derived,
+    DistinctSome,
+    Host,
+    Model,
+    Number,
+    PositiveCount,
+    Sha256,
+    Some,
+    Source,
+    SourceLine,
+    Target,
+    Text,
+    UnavailableMembers,
+)
+from ethosu_sdk.records.kind import Part, RecordKind, about, require, require_distinct
 
 KindName = Literal["run", "profile", "build", "compile"]
 DimensionStatus = Literal["same", "allowed", "blocks"]
-Status = Literal["pass", "fail", "blocked"]
+Status = Annotated[
+    Literal["pass", "fail", "blocked"],
+    about("fail: something is worse than the policy tolerates; blocked: two runs cannot be compared"),
+]
 MetricStatus = Literal["regression", "improved", "tolerated", "differs", "missing"]
 Better = Literal["lower", "higher", "equal", "inform"]
 
+Label = Annotated[str, Meta(pattern="^[A-Z]+$")]
+
 
 class Rule(Part):
-    pattern: str
+    pattern: Text
     better: Better | None = None
-    tolerance: Number | None = None
-    tolerance_percent: Number | None = None
+    tolerance: Amount | None = None
+    tolerance_percent: Amount | None = None
     missing: Literal["fail", "warn", "ignore"] | None = None
 
 
 class OperatorRule(Part):
-    pattern: str
-    figure: str
+    pattern: Annotated[Text, about("OPERATOR or OPERATOR@MODULE")]
+    figure: Annotated[Text, about("pattern of the operator's figures")]
     better: Better | None = None
-    tolerance: Number | None = None
-    tolerance_percent: Number | None = None
+    tolerance: Amount | None = None
+    tolerance_percent: Amount | None = None
 
 
 class Unmatched(Part):
-    pattern: str
-    reason: str
+    pattern: Text
+    reason: Text
 
 
 class Policy(Part):
-    source: str
-    sha256: str
-    allow: tuple[str, ...]
-    rules: tuple[Rule, ...]
-    operators: tuple[OperatorRule, ...] | None = None
-    unmatched: tuple[Unmatched, ...] | None = None
+    source: Text
+    sha256: Sha256
+    allow: tuple[Text, ...]
+    rules: Annotated[tuple[Rule, ...], about("of the rules whose pattern fits, each adds to those before it")]
+    operators: Annotated[
+        Some[OperatorRule] | None, about("rules for single operators, likewise; absent when there is none")
+    ] = None
+    unmatched: Annotated[
+        Some[Unmatched] | None,
+        about("patterns of the policy that fit nothing in these runs; absent when all fit"),
+    ] = None
 
 
 class Subject(Part):
-    label: str
-    name: str
-    records: tuple[KindName, ...]
+    label: Label
+    name: Text
+    records: DistinctSome[KindName]
     model: Model
     target: Target | None = None
 
+    def __post_init__(self) -> None:
+        require_distinct(self.records)
+
 
 class Dimension(Part):
-    name: str
+    name: Text
     status: DimensionStatus
-    before: str
-    after: str
-    reason: str | None = None
+    before: Text
+    after: Text
+    reason: Annotated[Text | None, about("why no policy can allow it")] = None
 
 
 class MetricChange(Part):
-    name: str
-    unit: str | None = None
+    name: Text
+    unit: Text | None = None
     source: Source | None = None
     before: Number | str | None = None
     after: Number | str | None = None
     better: Better
-    change: Number | None = None
-    percent: Number | None = None
-    tolerated: Number | None = None
-    tolerated_at_operators: int | None = None
-    status: MetricStatus
-    operator: int | None = None
-    detail: str | None = None
+    change: Annotated[Number | None, about("after - before")] = None
+    percent: Annotated[Number | None, about("the change in percent of what was before")] = None
+    tolerated: Annotated[Amount | None, about("what the figure may be worse by")] = None
+    tolerated_at_operators: Annotated[
+        PositiveCount | None,
+        about("the part of `tolerated` that is for what operators grew within their own rules"),
+    ] = None
+    status: Annotated[MetricStatus, about("differs: not judged; missing: one of the two alone has it")]
+    operator: Annotated[
+        Count | None,
+        about(
+            "of `operators`: the one whose part of the figure grew most; of an output one with other "
+            "constants"
+        ),
+    ] = None
+    detail: Annotated[Text | None, about("how outputs differ")] = None
+
+    together: ClassVar[dict[str, Any]] = {"anyOf": [{"required": ["before"]}, {"required": ["after"]}]}
+
+    def __post_init__(self) -> None:
+        require(self.before is not None or self.after is not None, "neither before nor after is given")
 
 
 class FigureChange(Part):
-    name: str
-    unit: str
+    name: Text
+    unit: Text
     source: Source | None = None
-    before: int
-    after: int
+    before: Count
+    after: Count
     change: int
     better: Better | None = None
-    percent: Number | None = None
-    tolerated: Number | None = None
-    status: Literal["regression", "improved", "tolerated", "differs"] | None = None
+    percent: Annotated[Number | None, about("the change in percent of what was before")] = None
+    tolerated: Annotated[Amount | None, about("what the figure may be worse by")] = None
+    status: Annotated[
+        Literal["regression", "improved", "tolerated", "differs"] | None,
+        about("absent when the policy has no rule for it"),
+    ] = None
 
 
 class OperatorChange(Part):
     runs_on: Literal["NPU", "CPU"]
-    name: str
-    tensor: str | None = None
+    name: Annotated[Text, about("the TOSA operator, or what the profile calls the operation")]
+    tensor: Annotated[Text | None, about("the first output of the TOSA operator")] = None
     source: SourceLine | None = None
     only_in: Literal["before", "after"] | None = None
-    constants: Literal["differ"] | None = None
-    figures: tuple[FigureChange, ...]
+    constants: Annotated[
+        Literal["differ"] | None,
+        about("its weights, biases or scales are others; absent when they are the same, or not known"),
+    ] = None
+    figures: Annotated[tuple[FigureChange, ...], about("of one inference; those that changed")]
 
 
 class Comparison(Part):
-    before: str
-    after: str
+    before: Label
+    after: Label
     status: Status
-    kinds: tuple[KindName, ...]
-    dimensions: tuple[Dimension, ...]
-    compared: int
-    metrics: tuple[MetricChange, ...]
-    operators: tuple[OperatorChange, ...]
+    kinds: Annotated[DistinctSome[KindName], about("of records that both have")]
+    dimensions: Annotated[tuple[Dimension, ...], about("what must be the same for figures to be compared")]
+    compared: Annotated[Count, about("figures that one of the two has, or both")]
+    metrics: Annotated[tuple[MetricChange, ...], about("figures that differ")]
+    operators: Annotated[tuple[OperatorChange, ...], about("operators that differ, by the profiles of both")]
+
+    def __post_init__(self) -> None:
+        require_distinct(self.kinds)
 
 
 class Failed(Part):
-    name: str
-    reason: str
+    name: Text
+    reason: Text
 
 
 class Comparisons(Derived[Status], tag_field="schema", tag="compare/1"):
     """What became better or worse from one run to others."""
 
     policy: Policy
-    subjects: tuple[Subject, ...]
+    subjects: Annotated[Some[Subject], about("the first is what the others are compared with")]
     comparisons: tuple[Comparison, ...]
-    failed: tuple[Failed, ...]
-    unavailable: tuple[Unavailable, ...]
+    failed: Annotated[
+        tuple[Failed, ...],
+        about("what was to be compared and did not come to a run: versions of Vela; the record fails"),
+    ]
+    unavailable: UnavailableMembers
     host: Host
 
 

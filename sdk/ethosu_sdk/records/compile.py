@@ -1,11 +1,15 @@
-"""``compile-result/1``: schemas/compile-result.v1.schema.json says what each member means."""
+"""``compile-result/1``, from which schemas/compile-result.v1.schema.json is made."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Any, ClassVar, Literal
+
+from msgspec import Meta
 
 from ethosu_sdk.records import rules
 from ethosu_sdk.records.common import (
+    Amount,
+    Count,
     Delegation,
     Derived,
     Dtype,
@@ -13,248 +17,458 @@ from ethosu_sdk.records.common import (
     Host,
     Model,
     Number,
+    PositiveCount,
+    Sha256,
+    Some,
     SourceLine,
     System,
     Target,
     Tensor,
+    Text,
     TosaOperation,
-    Unavailable,
+    UnavailableMembers,
     VelaOperation,
 )
-from ethosu_sdk.records.kind import Part, RecordKind
+from ethosu_sdk.records.kind import Part, RecordKind, about, require
 from ethosu_sdk.records.parts.accuracy import Accuracy
 
+Status = Annotated[
+    Literal["pass", "fail"],
+    about("fail: the check or a threshold of the evaluation is missed; the program is whole"),
+]
 LinkName = Literal["graph", "prepared", "quantised", "executed"]
 LinkVerdict = Literal["equal", "float-rounding", "explained", "different"]
 SampleOrigin = Literal["example", "calibration", "shuffled"]
 
+# What a check that was done has.
+_RESULTS = ("executor", "samples", "trials", "stateful", "outputs")
 _DISTANCES = ("sqnr_db", "cosine", "max_abs_error", "lsb_histogram")
 
 
 class Options(Part):
-    quantize: Literal["int8", "int16", "none"] | None = None
-    quantize_per: Literal["channel", "tensor"] | None = None
-    quantizer: Literal["function of the model file", "instance of the model file"] | None = None
+    quantize: Annotated[
+        Literal["int8", "int16", "none"] | None,
+        about(
+            "what the model was quantised to here; absent: the model's file has a quantiser that is complete"
+        ),
+    ] = None
+    quantize_per: Annotated[
+        Literal["channel", "tensor"] | None,
+        about(
+            "scales of the weights that were quantised here: one for each output channel, or one; "
+            "absent where quantize is none or absent"
+        ),
+    ] = None
+    quantizer: Annotated[
+        Literal["function of the model file", "instance of the model file"] | None,
+        about(
+            "the model's file defines a function of the quantiser that quantize and quantize_per "
+            "describe, or a quantiser that is complete; absent: neither"
+        ),
+    ] = None
     io: Literal["int8", "float"]
     delegate: bool
-    vela_flags: tuple[str, ...]
-    fallback: Literal["cortex-m", "portable"] | None = None
+    vela_flags: Annotated[
+        tuple[Annotated[str, Meta(pattern="^--[a-z]")], ...], about("flags that the user added to Vela's")
+    ]
+    fallback: Annotated[
+        Literal["cortex-m", "portable"] | None,
+        about(
+            "kernels that were asked for where the NPU leaves a quantised operator to the CPU; "
+            "absent: portable"
+        ),
+    ] = None
+
+    together: ClassVar[dict[str, Any]] = {
+        "if": {
+            "required": ["quantizer"],
+            "properties": {"quantizer": {"const": "instance of the model file"}},
+        },
+        "then": {"properties": {"quantize": False, "quantize_per": False}},
+        "else": {
+            "required": ["quantize"],
+            "if": {"properties": {"quantize": {"const": "none"}}},
+            "then": {"properties": {"quantize_per": False, "quantizer": False}},
+            "else": {"required": ["quantize_per"]},
+        },
+    }
+
+    def __post_init__(self) -> None:
+        if self.quantizer == "instance of the model file":
+            require(not (self.quantize or self.quantize_per), "a complete quantizer leaves nothing to choose")
+        elif self.quantize == "none":
+            require(not (self.quantize_per or self.quantizer), "nothing is quantised, but a way is named")
+        else:
+            require(None not in (self.quantize, self.quantize_per), "how the model was quantised is not said")
 
 
 class BoardProfile(Part):
-    name: str
-    sha256: str
+    name: Annotated[Text, about("that of the profile, or of the user's file without its suffix")]
+    sha256: Sha256
 
 
 class Calibration(Part):
     source: Literal["none", "file", "model", "zoo", "example"]
-    samples: int
+    samples: Count
 
 
 class Site(Part):
-    calls: int
-    reason: str
-    portable: str | None = None
-    cortex_m: str | None = None
+    calls: PositiveCount
+    reason: Annotated[Text, about("why the NPU does not do it")]
+    portable: Annotated[
+        Text | None,
+        about("why it is no operator of the Cortex-M backend, where options.fallback asks for that"),
+    ] = None
+    cortex_m: Annotated[
+        Text | None,
+        about(
+            "operator of the Cortex-M backend that --fallback cortex-m would make of it; absent where "
+            "options.fallback asks for that"
+        ),
+    ] = None
     source: SourceLine | None = None
 
 
 class LayoutChanges(Part):
-    calls: int
-    bytes: int
+    """Calls on the CPU that change the order of an image's axes between NCHW and NHWC, in one inference."""
+
+    calls: Count
+    bytes: Annotated[Count, about("that they write")]
 
 
 class State(Part):
-    name: str
-    shape: tuple[int, ...]
+    name: Annotated[Text, about("in the model, as in its state dict")]
+    shape: tuple[Count, ...]
     dtype: Dtype
-    bytes: int
-    arena: int
-    offset: int
+    bytes: Count
+    arena: Annotated[Count, about("the planned buffer of the program that holds it, from 0")]
+    offset: Annotated[Count, about("bytes from the arena's start")]
 
 
 class CpuOperator(Part):
-    name: str
-    calls: int
-    boundary: bool
-    sites: tuple[Site, ...]
+    name: Text
+    calls: PositiveCount
+    boundary: Annotated[bool, about("it does nothing but convert between float and quantised values")]
+    sites: Some[Site]
 
 
 class DelegateFiles(Part):
-    tosa: str
-    summary: str
-    per_layer: str
-    debug: str
+    tosa: Text
+    summary: Text
+    per_layer: Text
+    debug: Text
 
 
 class Operation(Part):
-    offsets: tuple[int, ...]
+    offsets: Annotated[
+        Some[Count],
+        about(
+            "of its NPU operations in the command stream, in bytes from behind the header of the "
+            "driver actions"
+        ),
+    ]
     vela: VelaOperation
-    tosa: TosaOperation | None = None
+    tosa: Annotated[TosaOperation | None, about("absent when Vela added the operation")] = None
     source: SourceLine | None = None
     estimates: tuple[Estimate, ...]
 
 
 class Delegate(Part):
-    index: int
-    payload_sha256: str
-    payload_bytes: int
-    scratch_bytes: int
-    fast_scratch_bytes: int
+    index: Count
+    payload_sha256: Sha256
+    payload_bytes: Count
+    scratch_bytes: Count
+    fast_scratch_bytes: Count
     files: DelegateFiles
-    estimates: tuple[Estimate, ...]
-    operations: tuple[Operation, ...]
+    estimates: Annotated[tuple[Estimate, ...], about("Vela's network summary")]
+    operations: Annotated[
+        tuple[Operation, ...], about("from the command stream to the model, in the stream's order")
+    ]
 
 
 class Figure(Part):
-    executed: Number
-    rounding: Number
-    limit: Number
+    executed: Annotated[Amount, about("the program against the reference")]
+    rounding: Annotated[Amount, about("the worst trial against the reference")]
+    limit: Annotated[Amount, about("what rounding explains")]
 
 
 class TiesUp(Part):
-    equal: int
-    largest: Number
+    equal: Annotated[Count, about("elements of the same value")]
+    largest: Annotated[Amount, about("largest absolute error")]
 
 
 class CheckedOutput(Part):
-    index: int
+    index: Count
     status: Literal["pass", "fail"]
-    detail: str
-    sha256: str
-    elements: int
-    equal: int
-    left_out: int
-    not_finite: int
-    step: Number
-    rms: Figure | None = None
-    largest: Figure | None = None
-    differing: Figure | None = None
-    ties_up: TiesUp | None = None
-    sqnr_db: Number | None = None
+    detail: Text
+    sha256: Annotated[Sha256, about("of the executed output's bytes, in logical order")]
+    elements: Count
+    equal: Annotated[Count, about("elements of the same value")]
+    left_out: Annotated[
+        Count, about("elements that are NaN or infinite in the reference or in a trial: not judged")
+    ]
+    not_finite: Annotated[Count, about("elements that are NaN or infinite in the program alone")]
+    step: Annotated[
+        Amount, about("the least difference that counts: the output's quantisation step, or a float's")
+    ]
+    rms: Annotated[Figure | None, about("root mean square of the error, in the output's unit")] = None
+    largest: Annotated[Figure | None, about("largest absolute error")] = None
+    differing: Annotated[
+        Figure | None, about("elements that are not equal: of integers and truth values only")
+    ] = None
+    ties_up: Annotated[
+        TiesUp | None,
+        about(
+            "the program against the reference in float64 with ties rounded up, as the NPU rounds "
+            "them; absent where the model has no quantised values or an operator no float64"
+        ),
+    ] = None
+    sqnr_db: Annotated[Number | None, about("10 log10(sum r^2 / sum (c - r)^2)")] = None
+
+    together: ClassVar[dict[str, Any]] = {
+        "oneOf": [{"required": ["rms", "largest"]}, {"required": ["differing"]}]
+    }
+
+    def __post_init__(self) -> None:
+        distances = None not in (self.rms, self.largest)
+        require(distances != (self.differing is not None), "either rms and largest are given, or differing")
 
 
 class StartTosa(Part):
-    operator: str
-    tensor: str
+    operator: Text
+    tensor: Text
 
 
 class Start(Part):
-    text: str
-    certain: bool
+    text: Annotated[Text, about("in words: what is wrong first, and where")]
+    certain: Annotated[
+        bool, about("false: it is where the fault is first seen, which may be behind where it is")
+    ]
     tosa: StartTosa | None = None
-    operator: str | None = None
+    operator: Annotated[Text | None, about("the PyTorch operator")] = None
     source: SourceLine | None = None
 
 
 class Dialect(Part):
-    elements: int
-    equal: int
+    elements: Count
+    equal: Annotated[Count, about("elements with the same bits; fewer than all fail the check")]
 
 
 class Check(Part):
-    status: Literal["left-out", "unavailable", "fail", "pass"]
-    reason: str | None = None
-    executor: str | None = None
-    samples: int | None = None
-    trials: int | None = None
-    stateful: bool | None = None
+    """The program, executed once on the host simulator on its example inputs, against the eager run of the model that
+    it was lowered from."""
+
+    status: Annotated[
+        Literal["left-out", "unavailable", "fail", "pass"], about("fail: the program does not run")
+    ]
+    reason: Text | None = None
+    executor: Text | None = None
+    samples: Annotated[
+        PositiveCount | None,
+        about(
+            "how many different inputs the program was executed on, one after the other; the figures "
+            "of an output are those of the example inputs, or of the first sample where rounding does "
+            "not explain them"
+        ),
+    ] = None
+    trials: Annotated[
+        Count | None,
+        about("eager runs in which every value was rounded another way; 0 when nothing is rounded"),
+    ] = None
+    stateful: Annotated[bool | None, about("the model changes tensors of its own in an inference")] = None
     outputs: tuple[CheckedOutput, ...] | None = None
-    dialect: Dialect | None = None
+    dialect: Annotated[
+        Dialect | None,
+        about(
+            "the executed outputs of all samples against the references in Python that ExecuTorch "
+            "registers beside its cortex_m operators; where these and the NPU compute everything"
+        ),
+    ] = None
     start: Start | None = None
+
+    together: ClassVar[dict[str, Any]] = {
+        "oneOf": [
+            {
+                "required": ["reason"],
+                "properties": {"status": {"enum": ["left-out", "unavailable", "fail"]}}
+                | dict.fromkeys((*_RESULTS, "dialect", "start"), False),
+            },
+            {
+                "required": [*_RESULTS],
+                "properties": {"status": {"enum": ["pass", "fail"]}, "reason": False},
+            },
+        ]
+    }
+
+    def __post_init__(self) -> None:
+        known = [getattr(self, name) is not None for name in _RESULTS]
+        if self.reason is None:
+            require(
+                all(known) and self.status in ("pass", "fail"), "a check has neither results nor a reason"
+            )
+        else:
+            without = not any((*known, self.dialect, self.start)) and self.status != "pass"
+            require(without, "a check has a reason not to have been done, and results")
 
 
 class LinkOutput(Part):
-    index: int
-    name: str
-    elements: int
-    equal: int
-    largest: Number | None = None
+    index: Count
+    name: Text
+    elements: Annotated[Count, about("over all samples")]
+    equal: Count
+    largest: Annotated[Amount | None, about("the largest difference, in the output's unit")] = None
     sqnr_db: Number | None = None
 
 
 class Link(Part):
-    link: LinkName
+    link: Annotated[
+        LinkName,
+        about(
+            "the later of two stages: exported graph, graph with observers that copy, quantised "
+            "graph, program executed on the host simulator; the first is compared with the untouched "
+            "model, so are the second and third, the last with the graph that was lowered"
+        ),
+    ]
     status: Literal["pass", "fail", "unavailable"]
     verdict: LinkVerdict | None = None
     outputs: tuple[LinkOutput, ...] | None = None
-    layers: int | None = None
-    reason: str | None = None
+    layers: Annotated[Count | None, about("how many layers were judged by themselves")] = None
+    reason: Text | None = None
 
 
 class NoisyLayer(Part):
-    operator: str
-    place: str | None = None
+    operator: Text
+    place: Text | None = None
     sqnr_db: Number
 
 
 class Chain(Part):
-    samples: tuple[SampleOrigin, ...]
-    links: tuple[Link, ...]
-    noisy_layers: tuple[NoisyLayer, ...]
-    line: str
-    min_sqnr_db: Number | None = None
+    """Every comparison from the model as it was written to the program as it was executed, on several different
+    samples in a row; absent when the comparison was left out."""
+
+    samples: Annotated[
+        tuple[SampleOrigin, ...],
+        about("where each sample comes from; shuffled: the elements of the example in another order"),
+    ]
+    links: Some[Link]
+    noisy_layers: Annotated[
+        tuple[NoisyLayer, ...], about("the layers whose own quantisation adds most noise, worst first")
+    ]
+    line: Annotated[Text, about("the chain in words")]
+    min_sqnr_db: Annotated[Number | None, about("what --min-sqnr demanded of the quantised model")] = None
 
 
 class Files(Part):
-    pte: str
-    io: str
-    log: str
-    etrecord: str | None = None
+    pte: Text
+    io: Text
+    log: Text
+    etrecord: Annotated[
+        Text | None, about("ExecuTorch's record of the lowering; absent when none was asked for")
+    ] = None
 
 
 class Fed(Part):
-    feeds: tuple[str, ...]
-    steps: int
-    file: str | None = None
+    feeds: Annotated[Some[Text], about("as `run --feed` takes them")]
+    steps: Annotated[PositiveCount, about("how many steps were executed in PyTorch")]
+    file: Annotated[
+        Text | None,
+        about(
+            "the inputs of the first step and the outputs of all; absent for a program with quantised "
+            "inputs and outputs"
+        ),
+    ] = None
 
 
 class Method(Part):
-    name: str
-    io: str
+    name: Text
+    io: Annotated[Text, about("the file with the method's example inputs and outputs")]
     calibration: Calibration
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
-    state: tuple[State, ...] | None = None
+    state: Annotated[
+        Some[State] | None,
+        about("buffers that the program keeps from one inference to the next; absent when it keeps none"),
+    ] = None
     layout_changes: LayoutChanges | None = None
-    cpu_operators: tuple[CpuOperator, ...]
+    cpu_operators: Annotated[
+        tuple[CpuOperator, ...], about("operators that stay on the CPU, calls in one inference")
+    ]
     delegates: tuple[Delegate, ...]
-    delegation: tuple[Delegation, ...] | None = None
+    delegation: Annotated[
+        tuple[Delegation, ...] | None,
+        about("nodes of the lowered graph by operator, as ExecuTorch counts them"),
+    ] = None
     check: Check
     chain: Chain | None = None
 
 
-class Compilation(Derived[Literal["pass", "fail"]], tag_field="schema", tag="compile-result/1"):
+class Compilation(Derived[Status], tag_field="schema", tag="compile-result/1"):
     """What `ethosu-sdk compile` did."""
 
-    compile_key: str
-    source: str
+    compile_key: Annotated[
+        Sha256, about("SHA-256 over everything that shapes the result: same key, same .pte")
+    ]
+    source: Annotated[Text, about("MODEL as given")]
     model: Model
     target: Target | None = None
-    core: Literal["cortex-m55", "cortex-m85"] | None = None
-    system: System | None = None
-    board_profile: BoardProfile | None = None
+    core: Annotated[
+        Literal["cortex-m55", "cortex-m85"] | None,
+        about("the processor that the program is compiled for, where that is a target without an NPU"),
+    ] = None
+    system: Annotated[System | None, about("that the program is compiled for")] = None
+    board_profile: Annotated[
+        BoardProfile | None,
+        about("the board profile (`--system`) whose Vela configuration the program was compiled with"),
+    ] = None
     options: Options
     calibration: Calibration
-    prequantized: bool
+    prequantized: Annotated[bool, about("the model was quantised before it was given, and taken as it was")]
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
-    state: tuple[State, ...] | None = None
-    layout_changes: LayoutChanges | None = None
-    cpu_operators: tuple[CpuOperator, ...]
+    state: Annotated[
+        Some[State] | None,
+        about("buffers that the program keeps from one inference to the next; absent when it keeps none"),
+    ] = None
+    layout_changes: Annotated[
+        LayoutChanges | None,
+        about(
+            "calls on the CPU that change the order of an image's axes between NCHW and NHWC, in one "
+            "inference"
+        ),
+    ] = None
+    cpu_operators: Annotated[
+        tuple[CpuOperator, ...], about("operators that stay on the CPU, calls in one inference")
+    ]
     delegates: tuple[Delegate, ...]
-    check: Check
+    check: Annotated[
+        Check,
+        about(
+            "the program, executed once on the host simulator on its example inputs, against the "
+            "eager run of the model that it was lowered from"
+        ),
+    ]
     chain: Chain | None = None
-    accuracy: Accuracy | None = None
+    accuracy: Annotated[Accuracy | None, about("absent when nothing was evaluated")] = None
     files: Files
-    warnings: tuple[str, ...]
-    unavailable: tuple[Unavailable, ...]
-    check_time_s: Number | None = None
-    wall_time_s: Number
+    warnings: tuple[Text, ...]
+    unavailable: UnavailableMembers
+    check_time_s: Annotated[Amount | None, about("what the check took, of wall_time_s")] = None
+    wall_time_s: Amount
     host: Host
-    delegation: tuple[Delegation, ...] | None = None
-    sequence: Fed | None = None
-    other_methods: tuple[Method, ...] | None = None
+    delegation: Annotated[
+        tuple[Delegation, ...] | None,
+        about("nodes of the lowered graph by operator, as ExecuTorch counts them"),
+    ] = None
+    sequence: Annotated[
+        Fed | None, about("the feeds that the model's file declares; absent when it declares none")
+    ] = None
+    other_methods: Annotated[
+        Some[Method] | None,
+        about(
+            "methods of the program after the first; what stands beside this member is of the first, "
+            "whose name is model.entry. Absent for a program with one method"
+        ),
+    ] = None
 
     @property
     def checks(self) -> tuple[Check, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar, dataclass_transform
+from typing import Any, ClassVar, Generic, TypeVar, dataclass_transform
 
 import msgspec
 
@@ -19,7 +19,12 @@ class _PartMeta(msgspec.StructMeta):
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
 class Part(msgspec.Struct, metaclass=_PartMeta, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A JSON object of a record. A member that is None is absent from the JSON."""
+    """A JSON object of a record. A member that is None is absent from the JSON.
+
+    `together` is what its JSON Schema says of several members at once; `__post_init__` refuses what that refuses.
+    """
+
+    together: ClassVar[dict[str, Any]] = {}
 
     def to_json(self) -> dict[str, Any]:
         """The object as JSON has it, with its members in the order of the class."""
@@ -31,6 +36,27 @@ def _with_lists(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _with_lists(part) for key, part in value.items()}
     return [_with_lists(part) for part in value] if isinstance(value, tuple) else value
+
+
+def require(holds: bool, problem: str) -> None:
+    """ValueError with `problem` for a part whose members do not go together; msgspec adds where it is."""
+    if not holds:
+        raise ValueError(problem)
+
+
+def require_any(part: Part) -> None:
+    """ValueError for a part without members."""
+    require(any(getattr(part, name) is not None for name in part.__struct_fields__), "it has no members")
+
+
+def require_distinct(*lists: tuple[str, ...]) -> None:
+    """ValueError when one of `lists` has an item twice."""
+    require(all(len({*rows}) == len(rows) for rows in lists), "an item occurs twice in a list")
+
+
+def about(description: str) -> msgspec.Meta:
+    """What a member means, in the schema."""
+    return msgspec.Meta(description=description)
 
 
 Content = TypeVar("Content", bound=Part)

@@ -1,14 +1,18 @@
-"""``profile/1``: schemas/profile.v1.schema.json says what each member means."""
+"""``profile/1``, from which schemas/profile.v1.schema.json is made."""
 
 from __future__ import annotations
 
 import collections
 from collections.abc import Iterator
-from typing import Literal
+from typing import Annotated, Literal
+
+from msgspec import Meta
 
 from ethosu_sdk.records import rules
 from ethosu_sdk.records.common import (
+    Amount,
     Core,
+    Count,
     Counter,
     CpuPart,
     Delegation,
@@ -18,16 +22,21 @@ from ethosu_sdk.records.common import (
     Metric,
     Model,
     Number,
+    PositiveCount,
     Priced,
+    Sha256,
+    Share,
     Simulator,
+    Some,
     Source,
     SourceLine,
     Target,
+    Text,
     TosaOperation,
-    Unavailable,
+    UnavailableMembers,
     VelaOperation,
 )
-from ethosu_sdk.records.kind import Part, RecordKind
+from ethosu_sdk.records.kind import Part, RecordKind, about
 from ethosu_sdk.records.parts.time_line import Clock, TimeLine, time_adds_up
 
 TrafficKind = Literal[
@@ -39,77 +48,123 @@ _ON_THE_NPU = ("delegate", "offset", "macs", "cycles", "stages", "utilisation", 
 
 
 class Shapes(Part):
-    ifm: tuple[int, ...] | None = None
-    ofm: tuple[int, ...] | None = None
-    block: tuple[int, ...] | None = None
-    kernel: tuple[int, ...] | None = None
-    stride: tuple[int, ...] | None = None
+    ifm: tuple[Count, ...] | None = None
+    ofm: tuple[Count, ...] | None = None
+    block: tuple[Count, ...] | None = None
+    kernel: tuple[Count, ...] | None = None
+    stride: tuple[Count, ...] | None = None
 
 
 class Dtypes(Part):
-    ifm: str | None = None
-    ofm: str | None = None
+    ifm: Text | None = None
+    ofm: Text | None = None
 
 
 class Weights(Part):
-    bytes: int
-    encoded_bytes: int
+    bytes: Count
+    encoded_bytes: Count
 
 
 class Stages(Part):
-    mac: int
-    output: int
-    weight_decoder: int
-    memory: int
+    mac: Count
+    output: Count
+    weight_decoder: Count
+    memory: Count
 
 
 _IDLE = Stages(mac=0, output=0, weight_decoder=0, memory=0)
 
 
 class Traffic(Part):
-    memory: str
+    memory: Text
     port: Literal[0, 1]
     direction: Literal["read", "write"]
     kind: TrafficKind
-    beats: int
-    bytes: int
+    beats: Count
+    bytes: Count
 
 
 class Job(Part):
-    operations: int
+    operations: Annotated[PositiveCount, about("that were one job: this one and those behind it")]
     cycles: Metric
     counters: tuple[Counter, ...]
 
 
 class Operation(Part):
-    index: int
-    instruction: int
-    calls: int
+    index: Annotated[Count, about("from 0, in the order in which the operations run")]
+    instruction: Annotated[Count, about("number of the program's instruction")]
+    calls: Annotated[
+        PositiveCount,
+        about("in one inference; all other figures are those of one call, but for `instructions`"),
+    ]
     runs_on: Literal["NPU", "CPU"]
-    name: str
+    name: Annotated[
+        Text, about("of the NPU operation in the words of the command stream, or of the operator")
+    ]
     kind: Literal["conv", "matmul", "depthwise", "pool", "elementwise", "resize", "dma", "kernel"]
-    delegate: int | None = None
-    offset: int | None = None
-    scheduled: int | None = None
+    delegate: Count | None = None
+    offset: Annotated[Count | None, about("of the operation in the command stream, in bytes")] = None
+    scheduled: Annotated[
+        Count | None,
+        about(
+            "number of the operation that Vela scheduled it for, among the delegate's in the compile record"
+        ),
+    ] = None
     vela: VelaOperation | None = None
-    tosa: TosaOperation | None = None
+    tosa: Annotated[TosaOperation | None, about("absent when Vela added the operation")] = None
     source: SourceLine | None = None
-    reason: str | None = None
-    shapes: Shapes | None = None
+    reason: Annotated[Text | None, about("why the operator is not on the NPU")] = None
+    shapes: Annotated[
+        Shapes | None, about("height, width, channels; a kernel's operator has its output's sizes")
+    ] = None
     dtypes: Dtypes | None = None
-    constants_sha256: str | None = None
-    weights: Weights | None = None
-    bytes: int | None = None
-    macs: int | None = None
-    cycles: tuple[Metric, ...] | None = None
-    stages: Stages | None = None
-    utilisation: Number | None = None
-    bound_by: str | None = None
+    constants_sha256: Annotated[
+        Sha256 | None,
+        about(
+            "over the weights, biases and scales that it reads of the program; absent when it reads "
+            "none there"
+        ),
+    ] = None
+    weights: Annotated[Weights | None, about("before and after Vela's compression")] = None
+    bytes: Annotated[Count | None, about("that a DMA transfer copies")] = None
+    macs: Annotated[
+        Count | None,
+        about("multiply-accumulates of weights or of a matrix; pooling and elementwise operations have none"),
+    ] = None
+    cycles: Annotated[
+        tuple[Metric, ...] | None,
+        about(
+            "modelled: by which the stream takes longer for the operation; estimated: Vela's, at the "
+            "first of the NPU operations that it schedules as one"
+        ),
+    ] = None
+    stages: Annotated[
+        Stages | None, about("cycles for which each stage of the pipeline is busy; they overlap")
+    ] = None
+    utilisation: Annotated[
+        Share | None,
+        about(
+            "of the MAC unit: MACs by MACs per cycle and the modelled cycles, at least those of the MAC unit"
+        ),
+    ] = None
+    bound_by: Annotated[
+        Text | None,
+        about(
+            "the slowest stage, by the memory's name where that is it; latency and start-up where "
+            "waiting takes longer"
+        ),
+    ] = None
     traffic: tuple[Traffic, ...] | None = None
-    scratch_bytes: int | None = None
-    instructions: Metric | None = None
-    cpu_cycles: Metric | None = None
-    job: Job | None = None
+    scratch_bytes: Annotated[Count | None, about("alive in the arena meanwhile, by Vela")] = None
+    instructions: Annotated[Metric | None, about("that the CPU executed in all calls of an inference")] = None
+    cpu_cycles: Annotated[
+        Metric | None,
+        about("of the processor in all calls of an inference, with memory that answers at once"),
+    ] = None
+    job: Annotated[
+        Job | None,
+        about("counters of the NPU job that the operation was when the command stream was run in pieces"),
+    ] = None
 
     @property
     def modelled_cycles(self) -> int:
@@ -142,44 +197,55 @@ class Operation(Part):
 
 
 class Delegate(Part):
-    index: int
-    calls: int
-    cycles: tuple[Metric, ...]
-    start_cycles: int | None = None
+    index: Count
+    calls: PositiveCount
+    cycles: Annotated[tuple[Metric, ...], about("of one call")]
+    start_cycles: Annotated[
+        Count | None, about("until the first command is decoded; the operations' cycles come on top")
+    ] = None
     commands: Traffic
-    cpu_cycles: Metric | None = None
+    cpu_cycles: Annotated[
+        Metric | None,
+        about(
+            "of the processor in all calls of an inference: the interpreter, copies, driver and "
+            "interrupt. It waits for the NPU in none of them"
+        ),
+    ] = None
 
 
 class MemoryKind(Part):
     kind: TrafficKind
     direction: Literal["read", "write"]
-    bytes: int
+    bytes: Count
 
 
 class Bursts(Part):
     direction: Literal["read", "write"]
-    bytes: int
-    count: int
+    bytes: PositiveCount
+    count: PositiveCount
 
 
 class Memory(Part):
-    memory: str
+    memory: Text
     port: Literal[0, 1]
-    read_beats: int
-    write_beats: int
-    read_bytes: int
-    write_bytes: int
+    read_beats: Count
+    write_beats: Count
+    read_bytes: Count
+    write_bytes: Count
     kinds: tuple[MemoryKind, ...]
-    bursts: tuple[Bursts, ...] | None = None
-    average_bytes_per_s: Number | None = None
-    peak_bytes_per_s: Number | None = None
+    bursts: Annotated[
+        tuple[Bursts, ...] | None,
+        about("AXI bursts by length; absent where the system configuration does not say how long a burst is"),
+    ] = None
+    average_bytes_per_s: Amount | None = None
+    peak_bytes_per_s: Annotated[Amount | None, about("that the system configuration allows")] = None
 
 
 class MacsPerCycle(Part):
-    ideal: Number
-    modelled: Number | None = None
-    estimated: Number | None = None
-    measured: Number | None = None
+    ideal: Amount
+    modelled: Amount | None = None
+    estimated: Amount | None = None
+    measured: Amount | None = None
 
     def known(self) -> list[tuple[Source, Number]]:
         """The sources that have a figure, with it."""
@@ -192,56 +258,59 @@ class MacsPerCycle(Part):
 
 
 class Jobs(Part):
-    count: int
+    count: PositiveCount
     cycles: Metric
 
 
 class NpuTotals(Part):
-    operations: int
-    macs: int
+    operations: Count
+    macs: Count
     cycles: tuple[Metric, ...]
     macs_per_cycle: MacsPerCycle
-    jobs: Jobs | None = None
+    jobs: Annotated[Jobs | None, about("of an inference whose command streams were run in pieces")] = None
 
 
 class CpuTotals(Part):
-    operators: int
+    operators: Count
     instructions: Metric | None = None
-    core: Core | None = None
-    cycles: Metric | None = None
-    parts: tuple[CpuPart, ...] | None = None
+    core: Annotated[Core | None, about("the core that the cycles are modelled for")] = None
+    cycles: Annotated[Metric | None, about("of an inference, with memory that answers at once")] = None
+    parts: Annotated[Some[CpuPart] | None, about("of an inference, each name once")] = None
 
 
 class Speed(Part):
     source: Source
-    inference_s: Number
-    inferences_per_s: Number
-    tera_operations_per_s: Number
+    inference_s: Amount
+    inferences_per_s: Amount
+    tera_operations_per_s: Amount
 
 
 class Totals(Part):
     npu: NpuTotals
     cpu: CpuTotals
-    speed: tuple[Speed, ...] | None = None
+    speed: Annotated[
+        tuple[Speed, ...] | None,
+        about("that the NPU alone would allow at the clock; the CPU's time is not in it"),
+    ] = None
 
 
 class VelaEstimates(Part):
-    delegate: int
+    delegate: Count
     estimates: tuple[Estimate, ...]
 
 
 class PhaseCycles(Part):
-    total: int
-    min: int
-    median: int
-    max: int
+    total: Count
+    min: Count
+    median: Count
+    max: Count
 
 
 class Phase(Part):
     name: Literal["first step", "steady state", "prefill", "decode"]
-    first_step: int
-    steps: int
-    npu_cycles: PhaseCycles
+    first_step: Count
+    steps: PositiveCount
+    npu_cycles: Annotated[PhaseCycles, about("of the whole phase, and of a step")]
 
 
 class Profile(Derived[Literal["pass", "fail"]], tag_field="schema", tag="profile/1"):
@@ -252,16 +321,22 @@ class Profile(Derived[Literal["pass", "fail"]], tag_field="schema", tag="profile
     priced: Priced | None = None
     board: Literal["corstone-300", "corstone-320", "host"]
     simulator: Simulator
-    clock: Clock | None = None
+    clock: Annotated[Clock | None, about("of the NPU")] = None
     operations: tuple[Operation, ...]
     delegates: tuple[Delegate, ...]
-    memories: tuple[Memory, ...]
+    memories: tuple[Annotated[Memory, about("traffic of one inference as modelled")], ...]
     totals: Totals
-    phases: tuple[Phase, ...] | None = None
+    phases: Annotated[
+        Annotated[tuple[Phase, ...], Meta(min_length=2, max_length=2)] | None,
+        about("the steps of a sequence in two phases; absent for one inference"),
+    ] = None
     time: TimeLine | None = None
-    vela: tuple[VelaEstimates, ...] | None = None
-    delegation: tuple[Delegation, ...] | None = None
-    unavailable: tuple[Unavailable, ...]
+    vela: Annotated[tuple[VelaEstimates, ...] | None, about("Vela's network summary of each delegate")] = None
+    delegation: Annotated[
+        tuple[Delegation, ...] | None,
+        about("nodes of the lowered graph by operator, as ExecuTorch counts them"),
+    ] = None
+    unavailable: UnavailableMembers
     host: Host
 
     @property

@@ -1,12 +1,16 @@
-"""``run-result/1``: schemas/run-result.v1.schema.json says what each member means."""
+"""``run-result/1``, from which schemas/run-result.v1.schema.json is made."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
+
+from msgspec import Meta
 
 from ethosu_sdk.records import rules
 from ethosu_sdk.records.common import (
+    Amount,
     Core,
+    Count,
     Counter,
     CpuPart,
     Derived,
@@ -16,15 +20,20 @@ from ethosu_sdk.records.common import (
     Metric,
     Model,
     Number,
+    PositiveAmount,
+    PositiveCount,
     Priced,
+    Sha256,
     Simulator,
+    Some,
     Source,
     Target,
-    Unavailable,
+    Text,
+    UnavailableMembers,
     Use,
     Verdict,
 )
-from ethosu_sdk.records.kind import Part, RecordKind
+from ethosu_sdk.records.kind import Part, RecordKind, about
 from ethosu_sdk.records.parts.adapted import Adapted
 from ethosu_sdk.records.parts.repeats import Repeats, repeats_count_what_changed
 from ethosu_sdk.records.parts.time_line import TimeLine, time_adds_up
@@ -38,50 +47,61 @@ from ethosu_sdk.records.sequences.sequence import (
 
 class Runtime(Part):
     name: Literal["own", "executorch"]
-    version: str
-    elf_sha256: str | None = None
+    version: Text
+    elf_sha256: Annotated[
+        Sha256 | None,
+        about("of the firmware or runner, which is among the inputs of the provenance; absent on the host"),
+    ] = None
     loaded: Loaded | None = None
     adapted: Adapted | None = None
 
 
 class Input(Part):
-    index: int
-    shape: tuple[int, ...]
+    index: Count
+    shape: tuple[Count, ...]
     dtype: Dtype
-    sha256: str
-    source: str
+    sha256: Sha256
+    source: Text
 
 
 class Output(Part):
-    index: int
-    shape: tuple[int, ...]
+    index: Count
+    shape: tuple[Count, ...]
     dtype: Dtype
-    sha256: str
-    name: str
-    file: str
+    sha256: Sha256
+    name: Text
+    file: Text
 
 
 class ReferenceOutput(Part):
-    index: int
-    elements: int
-    equal: int
-    max_abs_error: Number | None = None
-    sqnr_db: Number | None = None
+    index: Count
+    elements: Count
+    equal: Annotated[Count, about("elements of the same value")]
+    max_abs_error: Annotated[Amount | None, about("max |run - stored|, in the output's unit")] = None
+    sqnr_db: Annotated[Number | None, about("10 log10(sum stored^2 / sum (run - stored)^2)")] = None
 
 
 class Reference(Part):
-    file: str
+    file: Text
     outputs: tuple[ReferenceOutput, ...]
-    steps: int | None = None
+    steps: Annotated[
+        PositiveCount | None,
+        about(
+            "of a sequence: how many of the run's steps were compared; with --outputs last it is the last one"
+        ),
+    ] = None
 
 
 class Cpu(Part):
-    core: Core | None = None
-    cycles: Metric | None = None
-    instructions: Metric | None = None
-    parts: tuple[CpuPart, ...] | None = None
-    outside: tuple[CpuPart, ...] | None = None
-    unpriced: Metric | None = None
+    core: Annotated[Core | None, about("the core that the cycles are modelled for")] = None
+    cycles: Annotated[Metric | None, about("of the first inference, with memory that answers at once")] = None
+    instructions: Annotated[Metric | None, about("of the first inference")] = None
+    parts: Annotated[Some[CpuPart] | None, about("of the first inference, each name once")] = None
+    outside: Annotated[Some[CpuPart] | None, about("of the run, and not of the first inference")] = None
+    unpriced: Annotated[
+        Metric | None,
+        about("instructions of the run that are in no figure: there was more code than is counted"),
+    ] = None
 
 
 class Memory(Part):
@@ -90,60 +110,77 @@ class Memory(Part):
 
 
 class Operator(Part):
-    instruction: int
+    instruction: Count
     kind: Literal["kernel", "delegate", "move", "jump", "free"]
-    name: str
+    name: Text
     npu_cycles: Metric | None = None
-    instructions: Metric | None = None
-    cpu_cycles: Metric | None = None
-    cpu_parts: tuple[CpuPart, ...] | None = None
+    instructions: Annotated[
+        Metric | None, about("that the CPU executed in it, where the run counted them")
+    ] = None
+    cpu_cycles: Annotated[
+        Metric | None, about("of the processor in it, with memory that answers at once")
+    ] = None
+    cpu_parts: Annotated[Some[CpuPart] | None, about("in the order of time")] = None
 
 
 class NpuCounter(Part):
-    event: str
-    id: int
-    value: int
-    unit: str
+    event: Text
+    id: Count
+    value: Count
+    unit: Text
     source: Source
-    bytes: int | None = None
-    group: int | None = None
+    bytes: Count | None = None
+    group: Annotated[
+        Count | None, about("counters of one group were read together; absent when all were")
+    ] = None
 
 
 class CounterGroup(Part):
-    group: int
+    group: Count
     cycles: Metric | None = None
 
 
 class Interface(Part):
     axi: Literal[0, 1]
-    bytes_per_cycle: Number
-    read_latency_cycles: int
-    write_latency_cycles: int
+    bytes_per_cycle: PositiveAmount
+    read_latency_cycles: Count
+    write_latency_cycles: Count
 
 
 class MemoryTiming(Part):
-    name: str
-    interfaces: tuple[Interface, ...]
+    name: Annotated[Text, about("executorch, or the name of a file")]
+    interfaces: Annotated[tuple[Interface, ...], Meta(min_length=1, max_length=2)]
 
 
 class Npu(Part):
-    id: int
-    config: int
-    delegate_calls: int
+    id: Count
+    config: Count
+    delegate_calls: Count
     counters: tuple[NpuCounter, ...]
     cycles: Metric | None = None
-    groups: tuple[CounterGroup, ...] | None = None
-    groups_agree: bool | None = None
-    memory_timing: MemoryTiming | None = None
+    groups: Annotated[
+        Annotated[tuple[CounterGroup, ...], Meta(min_length=2)] | None,
+        about("groups of PMU events, each of an inference of its own"),
+    ] = None
+    groups_agree: Annotated[bool | None, about("whether the cycle counter said the same in every group")] = (
+        None
+    )
+    memory_timing: Annotated[
+        MemoryTiming | None,
+        about(
+            "the timing adapters that modelled cycles are for; absent where the memories are those of "
+            "the system"
+        ),
+    ] = None
 
 
 class SecondOpinionOutput(Part):
-    index: int
-    sha256: str
-    file: str
-    differing: int
-    atol: Number
-    rtol: Number
+    index: Count
+    sha256: Sha256
+    file: Text
+    differing: Annotated[Count, about("elements of other bits than the run's")]
+    atol: Annotated[Amount, about("allowed are atol + rtol * |value|; both 0: no bit")]
+    rtol: Amount
 
 
 class SecondOpinionNpu(Part):
@@ -158,10 +195,13 @@ class SecondOpinion(Part):
 
 
 class Piece(Part):
-    instruction: int
-    delegate: int
-    call: int
-    offsets: tuple[int, ...]
+    instruction: Annotated[Count, about("number of the program's instruction that calls the delegate")]
+    delegate: Count
+    call: Annotated[Count, about("of the instruction in the inference, from 0")]
+    offsets: Annotated[
+        tuple[Count, ...],
+        about("of the job's operations in the delegate's command stream, in bytes; none where it is not cut"),
+    ]
     cycles: Metric
     counters: tuple[Counter, ...]
 
@@ -171,31 +211,73 @@ class Run(Derived[Literal["pass", "fail"]], tag_field="schema", tag="run-result/
 
     model: Model
     board: Literal["corstone-300", "corstone-320", "host"]
-    board_reason: str
-    runtime: Runtime | None = None
+    board_reason: Annotated[
+        Text, about("why it is this board: what was asked for, or what is installed here")
+    ]
+    runtime: Annotated[
+        Runtime | None,
+        about(
+            "what interpreted the program: own, the SDK's firmware; executorch, ExecuTorch's own "
+            "runtime, in Arm's prebuilt runner or on the host"
+        ),
+    ] = None
     simulator: Simulator
-    inferences: int
-    repeats: Repeats | None = None
+    inferences: Annotated[PositiveCount, about("sets of inputs")]
+    repeats: Annotated[Repeats | None, about("absent without repeats")] = None
     inputs: tuple[Input, ...]
     outputs: tuple[Output, ...]
     verdict: Verdict
-    reference: Reference | None = None
-    cpu: Cpu
+    reference: Annotated[
+        Reference | None,
+        about(
+            "the distance to the outputs of the model in PyTorch, as compile stored them; "
+            "information, not a verdict. Without --expect, for the example inputs"
+        ),
+    ] = None
+    cpu: Annotated[
+        Cpu,
+        about(
+            "what the processor did in the first inference, by executed instructions. Waiting for the "
+            "NPU and the firmware's reports are not in it"
+        ),
+    ]
     memory: Memory
     operators: tuple[Operator, ...]
-    unavailable: tuple[Unavailable, ...]
-    wall_time_s: Number
+    unavailable: UnavailableMembers
+    wall_time_s: Amount
     host: Host
     target: Target | None = None
     priced: Priced | None = None
     time: TimeLine | None = None
     npu: Npu | None = None
-    notes: tuple[str, ...] | None = None
-    second_opinion: SecondOpinion | None = None
-    pieces: tuple[Piece, ...] | None = None
-    state: RunState | None = None
-    sequence: Sequence | None = None
-    data_memory: Literal["sram", "ddr"] | None = None
+    notes: Annotated[
+        tuple[Text, ...] | None,
+        about("where the firmware does not do what the memory mode says, and other things to know"),
+    ] = None
+    second_opinion: Annotated[
+        SecondOpinion | None,
+        about(
+            "what another runtime made of the same program and inputs; whether the two agree is among "
+            "the verdict's checks"
+        ),
+    ] = None
+    pieces: Annotated[
+        Some[Piece] | None,
+        about(
+            "NPU jobs of an inference whose command streams were cut between their operations, in the "
+            "order in which they ran"
+        ),
+    ] = None
+    state: Annotated[
+        RunState | None,
+        about("what the program keeps from one inference to the next; absent where it keeps nothing"),
+    ] = None
+    sequence: Annotated[
+        Sequence | None, about("the inferences as steps of a sequence; absent for one inference")
+    ] = None
+    data_memory: Annotated[
+        Literal["sram", "ddr"] | None, about("where the data files of the model were asked to lie")
+    ] = None
 
 
 def status_follows_checks(record: Run) -> list[str]:

@@ -43,7 +43,7 @@ def prepare() -> None:
     stages.import_tools()
     provenance.git_revision()
     for kind in (kinds.COMPILE, kinds.RUN, kinds.MANIFEST):
-        schema.problems({"schema": kind.schema})
+        schema.refusal({"schema": kind.schema})
 
 
 def perform(task: Task) -> Outcome:

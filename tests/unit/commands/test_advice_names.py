@@ -34,7 +34,12 @@ NAMES = (
 )
 DISTANCE = {"elements": 1, "differing": 0}
 LAYER = {
-    **{"name": "", "delegate": 0, "tensor": "", "operations": {"names": [], "offsets": []}},
+    **{
+        "name": "layer000_t",
+        "delegate": 0,
+        "tensor": "t",
+        "operations": {"names": ["CONV2D"], "offsets": [0]},
+    },
     **{"shape": [1], "dtype": "int8", "zero_point": 0},
 }
 CYCLES = [{"value": 100, "unit": "cycles", "source": "modelled"}]
@@ -53,7 +58,7 @@ def _texts(lines: Sequence[str]) -> set[str]:
 
 
 def _operation(index: int, row: Record) -> Operation:
-    whole = {"index": index, "instruction": 0, "calls": 1, "runs_on": "NPU", "name": "", "kind": "conv"}
+    whole = {"index": index, "instruction": 0, "calls": 1, "runs_on": "NPU", "name": "CONV2D", "kind": "conv"}
     return msgspec.convert({**whole, "delegate": 0, "cycles": CYCLES, **row}, Operation)
 
 
@@ -94,7 +99,7 @@ def test_sixteen_bits(name: str) -> None:
         {"float": {**DISTANCE, "sqnr_db": 40.0}, "source": {"module": f"before {name}"}},
         {"quantised": DISTANCE, "source": {"module": name}},
     ]
-    step = {"layer": 1, "tensor": "", "input_db": 40.0, "reliable_input_db": 40.0, "output_db": 10.0}
+    step = {"layer": 1, "tensor": "t", "input_db": 40.0, "reliable_input_db": 40.0, "output_db": 10.0}
     debug = replace(
         DEBUG,
         layers=tuple(msgspec.convert({**LAYER, "index": n, **row}, Layer) for n, row in enumerate(layers)),

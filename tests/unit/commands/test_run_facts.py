@@ -142,7 +142,6 @@ FILE, NUMBER = "net.py", 12
             SourceLine(file=FILE, line=NUMBER, module=""), "net.py:12", "net.py:12", id="the model itself"
         ),
         pytest.param(SourceLine(module=""), "", "", id="the model itself, no line"),
-        pytest.param(SourceLine(), "", "", id="nothing"),
         pytest.param(None, "", "", id="no source"),
     ],
 )

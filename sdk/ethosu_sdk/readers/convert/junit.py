@@ -12,7 +12,7 @@ from ethosu_sdk.readers.compare import operators
 from ethosu_sdk.readers.convert import numbers
 from ethosu_sdk.readers.convert.inputs import Inputs
 from ethosu_sdk.records import kinds
-from ethosu_sdk.records.common import Check
+from ethosu_sdk.records.common import VerdictCheck
 from ethosu_sdk.records.compare import Comparisons, FigureChange, MetricChange, OperatorRule, Policy, Rule
 from ethosu_sdk.records.compile import Compilation
 from ethosu_sdk.records.printed.verify import Verification
@@ -127,7 +127,7 @@ def _clean(value: object) -> str:
     return _NOT_XML.sub("\ufffd", str(value))
 
 
-def _checks(rows: Iterable[Check], before: str = "") -> Iterator[_Case]:
+def _checks(rows: Iterable[VerdictCheck], before: str = "") -> Iterator[_Case]:
     for row in rows:
         yield _Case(f"{before}{row.name}", row.detail, row.status == "fail")
 

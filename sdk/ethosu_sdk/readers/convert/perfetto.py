@@ -141,7 +141,7 @@ def _name(row: Operation) -> str:
 
 
 def _facts(row: Operation) -> dict[str, Any]:
-    source = row.source or SourceLine()
+    source = row.source or SourceLine(module="")
     facts = {
         "operation": row.index,
         "instruction": row.instruction,
@@ -158,7 +158,7 @@ def _facts(row: Operation) -> dict[str, Any]:
         "model file": source.file,
         "model line": source.line,
         "model function": source.function,
-        "model module": source.module,
+        "model module": source.module or None,
     }
     return {name: value for name, value in facts.items() if value is not None}
 

@@ -117,7 +117,7 @@ def _model_file(inputs: Inputs) -> str:
 
 
 def _result(row: _Finding, model_file: str) -> dict[str, Any]:
-    source = row.source or SourceLine()
+    source = row.source or SourceLine(module="")
     outside = f", at {source_place.function(source)}" if source.package is not None else ""
     return {
         "ruleId": row.rule.id,

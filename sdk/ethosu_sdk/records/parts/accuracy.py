@@ -1,84 +1,116 @@
-"""What an evaluation adds to the record of a compilation: schemas/compile-result.v1.schema.json."""
+"""What an evaluation adds to the record of a compilation."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from ethosu_sdk.records.common import Dtype, Number, Verdict
-from ethosu_sdk.records.kind import Part
+from msgspec import Meta
+
+from ethosu_sdk.records.common import (
+    Amount,
+    Cosine,
+    Count,
+    Dtype,
+    Number,
+    PositiveAmount,
+    PositiveCount,
+    Sha256,
+    Share,
+    Some,
+    Text,
+    Verdict,
+)
+from ethosu_sdk.records.kind import Part, about, require
 
 ExecutionName = Literal["float", "quantised", "executed"]
 Reference = Literal["float", "quantised", "labels", "expected"]
 
 
 class EvaluationData(Part):
-    file: str
-    sha256: str
-    samples: int
-    labels: tuple[int, ...]
-    expected: bool
-    calibration_overlap: int | None = None
+    file: Text
+    sha256: Sha256
+    samples: PositiveCount
+    labels: Annotated[tuple[Count, ...], about("outputs that have labels")]
+    expected: Annotated[bool, about("the file holds expected outputs")]
+    calibration_overlap: Annotated[Count | None, about("samples that the model was calibrated with")] = None
 
 
 class Execution(Part):
     name: ExecutionName
-    by: str
+    by: Text
 
 
 class MissingExecution(Part):
     name: ExecutionName
-    reason: str
+    reason: Text
 
 
 class Quantisation(Part):
     dtype: Dtype
-    scale: Number
+    scale: PositiveAmount
     zero_point: int
 
 
 class Output(Part):
-    index: int
-    shape: tuple[int, ...]
+    index: Count
+    shape: tuple[Count, ...]
     dtype: Dtype
-    quantisation: Quantisation | None = None
+    quantisation: Annotated[Quantisation | None, about("value = (stored - zero_point) * scale")] = None
 
 
 class Top1(Part):
-    share: Number
-    right: int
-    total: int
-    ties: int
+    share: Annotated[Share, about("right / total")]
+    right: Annotated[Count, about("times that the candidate's largest score is the class of the reference")]
+    total: PositiveCount
+    ties: Annotated[
+        Count, about("times that the candidate's largest score is not the only one; the lowest index counts")
+    ]
 
 
 class LsbCount(Part):
-    difference: int
-    elements: int
+    difference: Annotated[int, Meta(ge=-16, le=16)]
+    elements: PositiveCount
 
 
 class LsbHistogram(Part):
-    below: int
+    below: Annotated[Count, about("elements that differ by less than -16 steps")]
     counts: tuple[LsbCount, ...]
-    above: int
+    above: Annotated[Count, about("elements that differ by more than 16 steps")]
 
 
 class Pair(Part):
+    """Reference r and candidate c at one output, over all samples; what is not known is listed in `unavailable`."""
+
     reference: Reference
     candidate: ExecutionName
-    output: int
+    output: Count
     top1: Top1 | None = None
-    elements: int | None = None
-    equal: int | None = None
-    sqnr_db: Number | None = None
-    cosine: Number | None = None
-    max_abs_error: Number | None = None
-    max_abs_error_sample: int | None = None
-    lsb_histogram: LsbHistogram | None = None
+    elements: Count | None = None
+    equal: Annotated[Count | None, about("elements of the same value")] = None
+    sqnr_db: Annotated[Number | None, about("10 log10(sum r^2 / sum (c - r)^2)")] = None
+    cosine: Cosine | None = None
+    max_abs_error: Annotated[Amount | None, about("max |c - r|, in the output's unit")] = None
+    max_abs_error_sample: Annotated[Count | None, about("the first sample that has it")] = None
+    lsb_histogram: Annotated[
+        LsbHistogram | None, about("round((c - r) / scale of the output) and how many elements have it")
+    ] = None
+
+    together: ClassVar[dict[str, Any]] = {
+        "dependentRequired": {
+            "max_abs_error": ["max_abs_error_sample"],
+            "max_abs_error_sample": ["max_abs_error"],
+        }
+    }
+
+    def __post_init__(self) -> None:
+        both = (self.max_abs_error is None) == (self.max_abs_error_sample is None)
+        require(both, "the largest error is given without its sample, or the sample without it")
 
 
 class Accuracy(Part):
     data: EvaluationData
-    executions: tuple[Execution, ...]
+    executions: Some[Execution]
     missing: tuple[MissingExecution, ...]
-    outputs: tuple[Output, ...]
-    pairs: tuple[Pair, ...]
-    verdict: Verdict | None = None
+    outputs: Some[Output]
+    pairs: Some[Pair]
+    verdict: Annotated[Verdict | None, about("absent without thresholds")] = None

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from ethosu_sdk.records.kind import Part
+from typing import Annotated
+
+from ethosu_sdk.records.common import PositiveCount, Sha256, Some, Text
+from ethosu_sdk.records.kind import Part, about
 
 
 class AdaptedOperator(Part):
-    name: str
-    called: str
-    calls: int
-    changes: tuple[str, ...]
+    name: Annotated[Text, about("the operator that the program calls")]
+    called: Annotated[
+        Text, about("the operator that the copy calls instead, in the form that the runtime has")
+    ]
+    calls: PositiveCount
+    changes: Some[Text]
 
 
 class Adapted(Part):
-    program_sha256: str
-    operators: tuple[AdaptedOperator, ...]
+    """How the copy of the program that the runtime got differs from the program; absent where it got the program
+    itself."""
+
+    program_sha256: Annotated[Sha256, about("of the copy")]
+    operators: Some[AdaptedOperator]

@@ -2,38 +2,49 @@
 
 from __future__ import annotations
 
-from typing import Literal, Protocol
+from typing import Annotated, Literal, Protocol
 
-from ethosu_sdk.records.kind import Part
+from msgspec import Meta
+
+from ethosu_sdk.records.common import Count, Some
+from ethosu_sdk.records.kind import Part, about
 
 
 class OutputChange(Part):
-    set: int
-    repeat: int
-    output: int
+    set: Count
+    repeat: Count
+    output: Count
 
 
 class RepeatedOutputs(Part):
     agree: bool
-    changed: int
-    first_changes: tuple[OutputChange, ...] | None = None
+    changed: Annotated[Count, about("results that are not those of the first repeat")]
+    first_changes: Some[OutputChange] | None = None
 
 
 class CounterChange(Part):
-    set: int
-    repeat: int
-    instruction: int
+    set: Count
+    repeat: Count
+    instruction: Count
 
 
 class RepeatedCounters(Part):
     agree: bool
-    changed: int
-    first_changes: tuple[CounterChange, ...] | None = None
+    changed: Annotated[Count, about("results that are not those of the first repeat")]
+    first_changes: Some[CounterChange] | None = None
 
 
 class Repeats(Part):
-    count: int
-    state: Literal["reset", "kept"] | None = None
+    count: Annotated[
+        int, Meta(ge=2, description="inferences of every set of inputs; outputs are those of the first")
+    ]
+    state: Annotated[
+        Literal["reset", "kept"] | None,
+        about(
+            "what a repeat of a program with a state begins with: the state that the program brings, "
+            "or that of the repeat before, whose outputs may then differ; absent without a state"
+        ),
+    ] = None
     outputs: RepeatedOutputs
     counters: RepeatedCounters
 

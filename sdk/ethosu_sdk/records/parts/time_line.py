@@ -1,17 +1,20 @@
-"""The time line of an inference, in records of runs and profiles: schemas/common.v1.schema.json says what each member
-means."""
+"""The time line of an inference, in records of runs and profiles."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Literal, Protocol
+from typing import Annotated, Literal, Protocol
 
-from ethosu_sdk.records.common import Number, Priced
-from ethosu_sdk.records.kind import Part
+from msgspec import Meta
+
+from ethosu_sdk.records.common import Amount, Count, Number, PositiveAmount, Priced, Some, Text
+from ethosu_sdk.records.kind import Part, about
 
 Processor = Literal["CPU", "NPU"]
 What = Literal["runtime", "kernel", "copy_in", "driver_start", "npu", "interrupt", "driver_stop", "copy_out"]
+
+Percent = Annotated[int, Meta(ge=0, le=100)] | Annotated[float, Meta(ge=0, le=100.000001)]
 
 WAITS_PATH = "/time/waits"  # where a record says why there are none
 
@@ -19,8 +22,8 @@ _ROUNDING = 1e-9  # of the total: what sums of doubles may be off by
 
 
 class Clock(Part):
-    hz: Number
-    source: str
+    hz: PositiveAmount
+    source: Annotated[Text, about("where the frequency is from")]
 
 
 class Clocks(Part):
@@ -29,13 +32,17 @@ class Clocks(Part):
 
 
 class TimePart(Part):
-    operator: int
-    what: What
+    operator: Annotated[
+        Count, about("place in the run's operators; their number for what comes after the last")
+    ]
+    what: Annotated[What, about("npu: a job of the NPU, in which the CPU waits; the others as in cpu_parts")]
     on: Processor
-    name: str | None = None
-    start_s: Number
-    duration_s: Number
-    waits_s: Number | None = None
+    name: Annotated[Text | None, about("of a kernel: its operator")] = None
+    start_s: Amount
+    duration_s: Amount
+    waits_s: Annotated[
+        Amount | None, about("of it, waits for memory; absent where there are none or they are not known")
+    ] = None
 
     @property
     def label(self) -> str:
@@ -49,18 +56,24 @@ class TimePart(Part):
 
 
 class TimeTotal(Part):
-    duration_s: Number
+    duration_s: Annotated[Amount, about("of one inference: the first one")]
     source: Literal["modelled"]
-    least_s: Number | None = None
-    most_s: Number | None = None
-    band: tuple[str, ...]
+    least_s: Annotated[
+        Amount | None, about("with the errors of both processors' cycles; absent where one is not known")
+    ] = None
+    most_s: Annotated[
+        Amount | None, about("the same, with memory waits of the CPU where they are not modelled")
+    ] = None
+    band: Annotated[Some[Text], about("of each processor, in words")]
 
 
 class TimeSums(Part):
-    cpu_before_npu_s: Number
-    npu_s: Number
-    cpu_between_npu_s: Number
-    cpu_after_npu_s: Number
+    cpu_before_npu_s: Annotated[
+        Amount, about("the CPU before the NPU's first job; all of its time without one")
+    ]
+    npu_s: Annotated[Amount, about("the NPU's jobs, in which the CPU waits")]
+    cpu_between_npu_s: Amount
+    cpu_after_npu_s: Annotated[Amount, about("the CPU after the NPU's last job")]
 
     @property
     def cpu_s(self) -> float:
@@ -69,53 +82,72 @@ class TimeSums(Part):
 
 
 class Shares(Part):
-    cpu_percent: Number
-    npu_percent: Number
+    cpu_percent: Percent
+    npu_percent: Percent
 
 
 class Contributor(Part):
-    name: str
-    duration_s: Number
+    name: Text
+    duration_s: Amount
 
 
 class WaitsFor(Part):
-    code: str
-    constants: str
-    arena: str
+    code: Text
+    constants: Text
+    arena: Text
 
 
 class Waits(Part):
-    duration_s: Number
-    memories: WaitsFor
-    source: str
+    duration_s: Amount
+    memories: Annotated[WaitsFor, about("the memories of the board in which the CPU's things lie")]
+    source: Annotated[Text, about("of the cycles for which the CPU waits")]
 
 
 class Engines(Part):
-    mac_percent: Number
-    weight_decoder_percent: Number
-    memory_percent: Number
-    active_cycles: int | None = None
-    idle_cycles: int | None = None
+    mac_percent: Amount
+    weight_decoder_percent: Amount
+    memory_percent: Amount
+    active_cycles: Annotated[
+        Count | None, about("of the NPU's clock in the jobs: NPU_ACTIVE of the inference")
+    ] = None
+    idle_cycles: Annotated[
+        Count | None,
+        about("of the NPU's clock in the rest of the inference: NPU_IDLE if the counters run all the time"),
+    ] = None
 
 
 class VelaTime(Part):
-    duration_s: Number
-    difference_percent: Number
+    duration_s: Annotated[Amount, about("Vela's estimate of the NPU's cycles by the NPU's clock")]
+    difference_percent: Annotated[Number, about("of the total from it")]
 
 
 class TimeLine(Part):
-    """One inference on one axis, CPU and NPU in turn."""
+    """One inference on one axis: the CPU's cycles and the NPU's, each by its clock."""
 
-    place: str
+    place: Annotated[
+        Text, about("the board profile that it is for, else the system, else the simulated board")
+    ]
     total: TimeTotal
     clocks: Clocks
     sums: TimeSums
-    shares: Shares
-    largest: Contributor
-    waits: Waits | None = None
-    engines: Engines | None = None
+    shares: Annotated[Shares, about("of the total")]
+    largest: Annotated[
+        Contributor,
+        about("the operator's kernel or other part that takes the CPU longest, over all of its calls"),
+    ]
+    waits: Annotated[
+        Waits | None,
+        about(
+            "of the CPU for its memories, which are part of its parts; absent where they are not "
+            "known and not in the time"
+        ),
+    ] = None
+    engines: Annotated[
+        Engines | None,
+        about("how much of the NPU's time each of its engines works; 100 at most, as operations overlap"),
+    ] = None
     vela: VelaTime | None = None
-    parts: tuple[TimePart, ...]
+    parts: Annotated[Some[TimePart], about("in the order of time, without gap or overlap")]
 
 
 class _Timed(Protocol):

@@ -1,17 +1,17 @@
-"""``conversion/1``: schemas/conversion.v1.schema.json says what each member means."""
+"""``conversion/1``, from which schemas/conversion.v1.schema.json is made."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from ethosu_sdk.records.common import Derived, Host
-from ethosu_sdk.records.kind import Part, RecordKind
+from ethosu_sdk.records.common import Derived, Host, PositiveCount, Sha256, Text
+from ethosu_sdk.records.kind import Part, RecordKind, about
 
 
 class File(Part):
-    name: str
-    sha256: str
-    bytes: int
+    name: Text
+    sha256: Sha256
+    bytes: PositiveCount
 
 
 class Conversion(Derived[Literal["pass"]], tag_field="schema", tag="conversion/1"):
@@ -19,7 +19,7 @@ class Conversion(Derived[Literal["pass"]], tag_field="schema", tag="conversion/1
 
     format: Literal["junit", "sarif", "perfetto", "parquet", "model-explorer", "etdump", "bpte"]
     file: File
-    left_out: tuple[str, ...]
+    left_out: Annotated[tuple[Text, ...], about("what the records have and the format has no place for")]
     host: Host
 
 

@@ -1,40 +1,60 @@
-"""``doctor-report/1``: schemas/doctor-report.v1.schema.json says what each member means."""
+"""``doctor-report/1``, from which schemas/doctor-report.v1.schema.json is made."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from ethosu_sdk.records.common import Document, Host, Number
-from ethosu_sdk.records.kind import Part, RecordKind
+from ethosu_sdk.records.common import Amount, Document, Host, Some, Text
+from ethosu_sdk.records.kind import Part, RecordKind, about, require
 
 
 class Lock(Part):
     status: Literal["agrees", "differs", "unknown"]
-    locked: str | None = None
-    installed: str | None = None
-    reason: str | None = None
+    locked: Text | None = None
+    installed: Text | None = None
+    reason: Annotated[Text | None, about("why it is unknown")] = None
+
+    together: ClassVar[dict[str, Any]] = {
+        "if": {"properties": {"status": {"const": "unknown"}}},
+        "then": {"required": ["reason"]},
+        "else": {"required": ["locked", "installed"]},
+    }
+
+    def __post_init__(self) -> None:
+        if self.status == "unknown":
+            require(self.reason is not None, "nothing says why it is unknown")
+        else:
+            require(None not in (self.locked, self.installed), "a version is not given")
 
 
 class Check(Part):
-    name: str
+    name: Text
     status: Literal["found", "missing", "too old", "broken"]
-    needed_for: str
+    needed_for: Text
     required: bool
-    version: str | None = None
-    wanted: str | None = None
-    file: str | None = None
-    fix: str | None = None
-    detail: str | None = None
-    exercised: str | None = None
-    lock: Lock
+    version: Text | None = None
+    wanted: Text | None = None
+    file: Text | None = None
+    fix: Text | None = None
+    detail: Text | None = None
+    exercised: Annotated[Text | None, about("what the tool was made to do, and did")] = None
+    lock: Annotated[Lock, about("whether it is the version that the SDK is built and tested with")]
+
+    together: ClassVar[dict[str, Any]] = {
+        "if": {"properties": {"status": {"const": "found"}}},
+        "else": {"required": ["fix"]},
+    }
+
+    def __post_init__(self) -> None:
+        require(self.status == "found" or self.fix is not None, "nothing says how to fix it")
 
 
 class DoctorReport(Document[Literal["pass", "fail"]], tag_field="schema", tag="doctor-report/1"):
     """What `ethosu-sdk doctor` found."""
 
-    checks: tuple[Check, ...]
+    checks: Some[Check]
     host: Host
-    wall_time_s: Number
+    wall_time_s: Amount
 
 
 def status_follows_tools(record: DoctorReport) -> list[str]:

@@ -1,4 +1,4 @@
-"""``error/1``: schemas/error.v1.schema.json says what each member means."""
+"""``error/1``, from which schemas/error.v1.schema.json is made."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from typing import Literal
 
 import msgspec
 
-from ethosu_sdk.records.common import Document
+from ethosu_sdk.records.common import Document, Text
 from ethosu_sdk.records.kind import Part, RecordKind
 
 
 class Problem(Part):
-    class_name: str = msgspec.field(name="class")
+    class_name: Text = msgspec.field(name="class")
     exit_code: Literal[2, 3, 4, 5, 6, 7, 130]
-    message: str
-    hint: str | None = None
+    message: Text
+    hint: Text | None = None
 
 
 class Error(Document[Literal["error"]], tag_field="schema", tag="error/1"):

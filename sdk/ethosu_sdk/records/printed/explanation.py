@@ -1,28 +1,28 @@
-"""``explanation/1``: schemas/explanation.v1.schema.json says what each member means."""
+"""``explanation/1``, from which schemas/explanation.v1.schema.json is made."""
 
 from __future__ import annotations
 
 from typing import Literal
 
-from ethosu_sdk.records.common import Document
+from ethosu_sdk.records.common import Count, Document, Some, Text
 from ethosu_sdk.records.kind import Part, RecordKind
 
 
 class KnownError(Part):
-    id: str
-    area: str
+    id: Text
+    area: Text
     harmless: bool
-    cause: str
-    fix: str
-    code: int | None = None
-    name: str | None = None
+    cause: Text
+    fix: Text
+    code: Count | None = None
+    name: Text | None = None
 
 
 class Explanation(Document[Literal["pass"]], tag_field="schema", tag="explanation/1"):
     """What an error means and what to do about it."""
 
     asked: str
-    errors: tuple[KnownError, ...]
+    errors: Some[KnownError]
 
 
 KIND = RecordKind(Explanation)

@@ -1,38 +1,49 @@
-"""``fvp-install/1``: schemas/fvp-install.v1.schema.json says what each member means."""
+"""``fvp-install/1``, from which schemas/fvp-install.v1.schema.json is made."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from ethosu_sdk.records.common import Document, FileDigest, Host
-from ethosu_sdk.records.kind import Part, RecordKind
+from msgspec import Meta
+
+from ethosu_sdk.records.common import Created, Document, FileDigest, Host, PositiveCount, Sha256, Some, Text
+from ethosu_sdk.records.kind import Part, RecordKind, about, require
 
 
 class Fvp(Part):
     name: Literal["corstone-300", "corstone-320"]
-    version: str
-    machine: str
+    version: Text
+    machine: Text
 
 
 class Archive(Part):
-    file: str
-    bytes: int
-    md5: str
-    sha256: str
-    sha256_locked: bool
+    file: Text
+    bytes: PositiveCount
+    md5: Annotated[str, Meta(pattern="^[0-9a-f]{32}$")]
+    sha256: Sha256
+    sha256_locked: Annotated[
+        bool,
+        about(
+            "whether the lock had this digest; otherwise it was taken when the archive was first "
+            "installed, after its MD5 agreed"
+        ),
+    ]
 
 
 class Eula(Part):
-    accepted_by: str
-    accepted_at: str
+    accepted_by: Text
+    accepted_at: Created
     accepted_with: Literal["--accept-eula"]
-    texts: tuple[FileDigest, ...]
+    texts: Annotated[
+        tuple[FileDigest, ...],
+        about("licence texts that came with the archive; empty when the only one is inside of the installer"),
+    ]
 
 
 class Program(Part):
-    name: str
-    file: str
-    sha256: str
+    name: Text
+    file: Text
+    sha256: Sha256
 
 
 class FvpInstallation(Document[Literal["pass"]], tag_field="schema", tag="fvp-install/1"):
@@ -41,7 +52,7 @@ class FvpInstallation(Document[Literal["pass"]], tag_field="schema", tag="fvp-in
     fvp: Fvp
     archive: Archive
     eula: Eula
-    programs: tuple[Program, ...]
+    programs: Some[Program]
     host: Host
 
 

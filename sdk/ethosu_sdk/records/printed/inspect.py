@@ -1,11 +1,23 @@
-"""``inspect-result/1``: schemas/inspect-result.v1.schema.json says what each member means."""
+"""``inspect-result/1``, from which schemas/inspect-result.v1.schema.json is made."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from ethosu_sdk.records.common import Derived, Number, Target, Unavailable
-from ethosu_sdk.records.kind import Part, RecordKind
+from msgspec import Meta
+
+from ethosu_sdk.records.common import (
+    Count,
+    Derived,
+    Number,
+    PositiveCount,
+    Sha256,
+    Some,
+    Target,
+    Text,
+    UnavailableMembers,
+)
+from ethosu_sdk.records.kind import Part, RecordKind, about
 
 InstructionKind = Literal["KernelCall", "DelegateCall", "MoveCall", "JumpFalseCall", "FreeCall"]
 ValueKind = Literal[
@@ -25,137 +37,145 @@ Dynamism = Literal["STATIC", "DYNAMIC_BOUND", "DYNAMIC_UNBOUND"]
 Role = Literal["input", "output", "constant", "state", "intermediate"]
 ElementBytes = Literal[1, 2, 4, 8]
 
+Word = Annotated[str, Meta(pattern="^0x[0-9a-f]{8}$")]
+
 
 class File(Part):
-    name: str
-    sha256: str
-    bytes: int
-    program_bytes: int
+    name: Text
+    sha256: Sha256
+    bytes: Count
+    program_bytes: Count
     extended_header: bool
 
 
 class Operator(Part):
-    name: str
+    name: Text
     runs_on: Literal["CPU"]
-    calls: int
+    calls: PositiveCount
 
 
 class Input(Part):
-    shape: tuple[int, ...]
+    shape: Annotated[tuple[PositiveCount, ...], Meta(min_length=6, max_length=6)]
     element_bytes: ElementBytes
-    bytes: int
-    region: int
-    offset: int
+    bytes: Count
+    region: Count
+    offset: Count
 
 
 class Block(Part):
-    name: str
-    offset: int
-    length: int
+    name: Text
+    offset: Count
+    length: Count
 
 
 class Command(Part):
-    offset: int
-    name: str
-    fields: dict[str, int]
+    offset: Count
+    name: Text
+    fields: dict[str, Count]
 
 
 class Vela(Part):
-    accelerator: str
-    config_word: str
-    arch_word: str
-    command_stream_bytes: int
-    weight_bytes: int
-    scratch_bytes: int
+    accelerator: Text
+    config_word: Word
+    arch_word: Word
+    command_stream_bytes: Count
+    weight_bytes: Count
+    scratch_bytes: Count
     inputs: tuple[Input, ...]
     outputs: tuple[Input, ...]
     blocks: tuple[Block, ...]
     commands: tuple[Command, ...] | None = None
-    hazards: tuple[str, ...] | None = None
+    hazards: Annotated[
+        tuple[Text, ...] | None,
+        about(
+            "what the command stream does too early for hardware, a sentence each; empty when its "
+            "waits suffice"
+        ),
+    ] = None
 
 
 class Delegate(Part):
-    index: int
-    id: str
-    calls: int
-    payload_offset: int
-    payload_bytes: int
-    sha256: str
+    index: Count
+    id: Text
+    calls: Count
+    payload_offset: Count
+    payload_bytes: Count
+    sha256: Sha256
     compile_specs: dict[str, str]
     vela: Vela | None = None
 
 
 class Instruction(Part):
-    index: int
+    index: Count
     kind: InstructionKind
-    runs_on: str
-    name: str | None = None
-    delegate: int | None = None
-    args: tuple[int, ...] | None = None
-    move_from: int | None = None
-    move_to: int | None = None
-    cond_value_index: int | None = None
-    destination_instruction: int | None = None
-    value_index: int | None = None
+    runs_on: Text
+    name: Text | None = None
+    delegate: Count | None = None
+    args: tuple[Count, ...] | None = None
+    move_from: Count | None = None
+    move_to: Count | None = None
+    cond_value_index: Count | None = None
+    destination_instruction: Count | None = None
+    value_index: Count | None = None
 
 
 class MemoryPlan(Part):
-    memory_id: int
-    bytes: int
-    tensors: int
+    memory_id: PositiveCount
+    bytes: Count
+    tensors: Count
 
 
 class Value(Part):
-    index: int
+    index: Count
     kind: ValueKind
     value: Number | bool | str | None = None
     items: tuple[Number | bool | str, ...] | None = None
-    dtype: str | None = None
-    shape: tuple[int, ...] | None = None
-    dim_order: tuple[int, ...] | None = None
+    dtype: Text | None = None
+    shape: tuple[Count, ...] | None = None
+    dim_order: tuple[Count, ...] | None = None
     dynamism: Dynamism | None = None
-    bytes: int | None = None
-    memory_id: int | None = None
-    offset: int | None = None
+    bytes: Count | None = None
+    memory_id: PositiveCount | None = None
+    offset: Count | None = None
     has_data: Literal[True] | None = None
-    name: str | None = None
-    external_name: str | None = None
+    name: Text | None = None
+    external_name: Text | None = None
     role: Role | None = None
 
 
 class Method(Part):
-    name: str
-    inputs: tuple[int, ...]
-    outputs: tuple[int, ...]
+    name: Text
+    inputs: tuple[Count, ...]
+    outputs: tuple[Count, ...]
     operators: tuple[Operator, ...]
     delegates: tuple[Delegate, ...]
     instructions: tuple[Instruction, ...]
     memory_plan: tuple[MemoryPlan, ...]
-    constant_bytes: int
+    constant_bytes: Count
     values: tuple[Value, ...]
 
 
 class FileSegment(Part):
-    offset: int
-    size: int
+    offset: Count
+    size: Count
 
 
 class NamedData(Part):
-    key: str
-    bytes: int
+    key: Text
+    bytes: Count
 
 
 class DataRow(Part):
-    key: str
-    bytes: int
-    dtype: str | None = None
-    shape: tuple[int, ...] | None = None
+    key: Text
+    bytes: Count
+    dtype: Text | None = None
+    shape: tuple[Count, ...] | None = None
 
 
 class DataFile(Part):
-    name: str
-    sha256: str
-    bytes: int
+    name: Text
+    sha256: Sha256
+    bytes: Count
     data: tuple[DataRow, ...]
 
 
@@ -164,11 +184,11 @@ class Inspection(Derived[Literal["pass"]], tag_field="schema", tag="inspect-resu
 
     file: File
     target: Target | None = None
-    methods: tuple[Method, ...]
+    methods: Some[Method]
     segments: tuple[FileSegment, ...]
     named_data: tuple[NamedData, ...]
-    data_files: tuple[DataFile, ...] | None = None
-    unavailable: tuple[Unavailable, ...]
+    data_files: Annotated[Some[DataFile] | None, about("The data files (.ptd) that the program uses")] = None
+    unavailable: UnavailableMembers
 
 
 KIND = RecordKind(Inspection)

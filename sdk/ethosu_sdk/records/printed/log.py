@@ -1,19 +1,31 @@
-"""``log-result/1``: schemas/log-result.v1.schema.json says what each member means."""
+"""``log-result/1``, from which schemas/log-result.v1.schema.json is made."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
+
+from msgspec import Meta
 
 from ethosu_sdk.records import rules
-from ethosu_sdk.records.common import Derived, Number, Unavailable, Use
-from ethosu_sdk.records.kind import Part, RecordKind
+from ethosu_sdk.records.common import (
+    Count,
+    Derived,
+    Number,
+    PositiveCount,
+    Sha256,
+    Some,
+    Text,
+    UnavailableMembers,
+    Use,
+)
+from ethosu_sdk.records.kind import Part, RecordKind, about
 
 
 class LoggedModel(Part):
-    address: str | None = None
-    bytes: int | None = None
-    sha256: str | None = None
-    entry: str | None = None
+    address: Annotated[str, Meta(pattern="^0x[0-9a-fA-F]+$")] | None = None
+    bytes: Count | None = None
+    sha256: Sha256 | None = None
+    entry: Text | None = None
 
 
 class LoggedSimulator(Part):
@@ -21,36 +33,48 @@ class LoggedSimulator(Part):
 
 
 class Cycles(Part):
-    value: int
-    unit: str
-    source: Literal["measured", "modelled", "reported"]
+    value: Count
+    unit: Text
+    source: Annotated[
+        Literal["measured", "modelled", "reported"],
+        about(
+            "measured: an FVP says that the log is its own; modelled: the SDK's launchers do; "
+            "reported: the log does not say what it ran on"
+        ),
+    ]
 
 
 class ReportCounter(Part):
-    index: int
-    event: str | None = None
-    id: int | None = None
-    value: int
-    source: Literal["measured", "modelled", "reported"]
+    index: Count
+    event: Text | None = None
+    id: Count | None = None
+    value: Count
+    source: Annotated[
+        Literal["measured", "modelled", "reported"],
+        about(
+            "measured: an FVP says that the log is its own; modelled: the SDK's launchers do; "
+            "reported: the log does not say what it ran on"
+        ),
+    ]
 
 
 class Report(Part):
-    inference: int | None = None
-    instruction: int | None = None
+    inference: Count | None = None
+    instruction: Count | None = None
     cycles: Cycles | None = None
     counters: tuple[ReportCounter, ...]
 
 
 class Npu(Part):
-    id: int | None = None
-    config: int | None = None
-    delegate_calls: int | None = None
+    id: Count | None = None
+    config: Count | None = None
+    delegate_calls: Count | None = None
     reports: tuple[Report, ...]
 
 
 class Size(Part):
-    name: str
-    bytes: int
+    name: Text
+    bytes: Count
 
 
 class Memory(Part):
@@ -59,41 +83,41 @@ class Memory(Part):
 
 
 class Span(Part):
-    start: int
-    values: tuple[Number | Literal["nan", "inf", "-inf"], ...]
+    start: Count
+    values: Some[Number | Literal["nan", "inf", "-inf"]]
 
 
 class Output(Part):
-    index: int
-    inference: int | None = None
-    kind: str | None = None
-    dtype: str | None = None
-    shape: tuple[int, ...] | None = None
-    elements: int
-    sha256: str | None = None
+    index: Count
+    inference: Count | None = None
+    kind: Text | None = None
+    dtype: Text | None = None
+    shape: tuple[Count, ...] | None = None
+    elements: Count
+    sha256: Sha256 | None = None
     spans: tuple[Span, ...] | None = None
 
 
 class Failure(Part):
-    line: int
-    text: str
-    known: tuple[str, ...]
+    line: PositiveCount
+    text: Text
+    known: tuple[Text, ...]
 
 
 class Log(Derived[Literal["pass", "fail", "incomplete"]], tag_field="schema", tag="log-result/1"):
     """What the log of a run tells of it."""
 
-    grammars: tuple[str, ...]
+    grammars: Some[Text]
     complete: bool
     model: LoggedModel
-    board: str | None = None
+    board: Text | None = None
     simulator: LoggedSimulator
-    inferences: int | None = None
+    inferences: Count | None = None
     npu: Npu
     memory: Memory
     outputs: tuple[Output, ...]
     failures: tuple[Failure, ...]
-    unavailable: tuple[Unavailable, ...]
+    unavailable: UnavailableMembers
 
 
 def status_follows_the_log(record: Log) -> list[str]:

@@ -1,35 +1,37 @@
-"""``zoo-list/1``: schemas/zoo-list.v1.schema.json says what each member means."""
+"""``zoo-list/1``, from which schemas/zoo-list.v1.schema.json is made."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from ethosu_sdk.records.common import Document
-from ethosu_sdk.records.kind import Part, RecordKind
+from msgspec import Meta
+
+from ethosu_sdk.records.common import Count, Document, PositiveCount, Some, Text
+from ethosu_sdk.records.kind import Part, RecordKind, about
 
 
 class Input(Part):
-    dtype: str
-    shape: tuple[int, ...]
+    dtype: Text
+    shape: tuple[PositiveCount, ...]
 
 
 class ZooModel(Part):
-    name: str
-    model: str
-    task: str
-    summary: str
-    inputs: tuple[Input, ...]
-    quantize: Literal["int8", "int16", "none"]
+    name: Text
+    model: Annotated[str, Meta(pattern="^zoo:", description="what `compile` and `run` take")]
+    task: Text
+    summary: Text
+    inputs: Some[Input]
+    quantize: Annotated[Literal["int8", "int16", "none"], about("what the model is meant for")]
     weights: Literal["none", "random", "trained", "pretrained"]
-    parameters: int
-    needs: tuple[str, ...]
-    missing: tuple[str, ...]
+    parameters: Count
+    needs: Annotated[tuple[Text, ...], about("packages that carry weights and data, as pip takes them")]
+    missing: Annotated[tuple[Text, ...], about("those of `needs` that are not installed")]
 
 
 class ZooList(Document[Literal["pass"]], tag_field="schema", tag="zoo-list/1"):
     """What `ethosu-sdk zoo` lists."""
 
-    models: tuple[ZooModel, ...]
+    models: Some[ZooModel]
 
 
 KIND = RecordKind(ZooList)

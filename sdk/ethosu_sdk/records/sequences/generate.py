@@ -1,28 +1,46 @@
-"""``generate/1``: schemas/generate.v1.schema.json says what each member means."""
+"""``generate/1``, from which schemas/generate.v1.schema.json is made."""
 
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Annotated, Literal
+
+from msgspec import Meta
 
 from ethosu_sdk.records import rules
-from ethosu_sdk.records.common import Derived, Host, Metric, Model, Number, Simulator, Target, Unavailable
-from ethosu_sdk.records.kind import Part, RecordKind
+from ethosu_sdk.records.common import (
+    Amount,
+    Count,
+    Derived,
+    Host,
+    Metric,
+    Model,
+    PositiveAmount,
+    PositiveCount,
+    Simulator,
+    Some,
+    Target,
+    Text,
+    UnavailableMembers,
+)
+from ethosu_sdk.records.kind import Part, RecordKind, about
 
 Stopped = Literal["eos", "length", "context", "interrupted"]
+
+AtLeastOne = Annotated[int, Meta(ge=1)] | Annotated[float, Meta(ge=1)]
 
 
 class Choice(Part):
     """How tokens are chosen."""
 
     form: Literal["greedy", "sample"]
-    temperature: Number | None = None
-    top_k: int | None = None
-    seed: int | None = None
-    eos: int | None = None
+    temperature: PositiveAmount | None = None
+    top_k: PositiveCount | None = None
+    seed: Count | None = None
+    eos: Annotated[Count | None, about("the token that ends a text")] = None
 
 
-class Text(Part):
+class GeneratedText(Part):
     """Prompt and what was generated, as the tokenizer reads them."""
 
     prompt: str
@@ -32,35 +50,35 @@ class Text(Part):
 class StepTime(Part):
     """The modelled time of one step, and its parts."""
 
-    duration_s: Number
-    npu_s: Number
-    cpu_s: Number
-    waits_s: Number | None = None
-    least_s: Number | None = None
-    most_s: Number | None = None
+    duration_s: PositiveAmount
+    npu_s: Amount
+    cpu_s: Amount
+    waits_s: Annotated[Amount | None, about("of the CPU's time, waits for its memories")] = None
+    least_s: Amount | None = None
+    most_s: Amount | None = None
 
 
 class Phase(Part):
-    steps: int
-    duration_s: Number
-    tokens_per_s: Number | None = None
+    steps: Count
+    duration_s: Amount
+    tokens_per_s: PositiveAmount | None = None
 
 
 class Timing(Part):
     """Modelled time: of a step, and of the steps that take the prompt and those that follow."""
 
     source: Literal["modelled"]
-    step: StepTime
-    prefill: Phase
-    decode: Phase
+    step: Annotated[StepTime, about("one step; shapes are static, so each takes the time of the first")]
+    prefill: Annotated[Phase, about("steps that take the prompt")]
+    decode: Annotated[Phase, about("steps that take a token that was chosen")]
 
 
 class Perplexity(Part):
-    file: str
-    tokens: int
-    predicted: int
-    mean_nll: Number
-    perplexity: Number
+    file: Annotated[Text, about("the logits")]
+    tokens: Annotated[int, Meta(ge=2)]
+    predicted: PositiveCount
+    mean_nll: Annotated[Amount, about("mean cross entropy in nats")]
+    perplexity: AtLeastOne
 
 
 class Generate(Derived[Literal["pass", "interrupted"]], tag_field="schema", tag="generate/1"):
@@ -69,18 +87,18 @@ class Generate(Derived[Literal["pass", "interrupted"]], tag_field="schema", tag=
     model: Model
     target: Target | None = None
     simulator: Simulator | None = None
-    context: int | None = None
-    choice: Choice
-    prompt: tuple[int, ...]
-    tokens: tuple[int, ...]
-    stopped: Stopped
-    text: Text | None = None
-    steps: int
-    npu_cycles: Metric | None = None
+    context: Annotated[PositiveCount | None, about("positions that the model's caches hold")] = None
+    choice: Annotated[Choice, about("how the next token is chosen from the logits")]
+    prompt: Annotated[Some[Count], about("tokens that the first steps took")]
+    tokens: Annotated[tuple[Count, ...], about("tokens that the model chose")]
+    stopped: Annotated[Stopped, about("why there are no more tokens; context: the caches are full")]
+    text: GeneratedText | None = None
+    steps: Annotated[Count, about("inferences, one for each token but the last that was chosen")]
+    npu_cycles: Annotated[Metric | None, about("of one step")] = None
     time: Timing | None = None
     perplexity: Perplexity | None = None
-    unavailable: tuple[Unavailable, ...]
-    wall_time_s: Number
+    unavailable: UnavailableMembers
+    wall_time_s: Amount
     host: Host
 
 

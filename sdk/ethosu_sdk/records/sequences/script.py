@@ -1,33 +1,48 @@
-"""``script-result/1``: schemas/script-result.v1.schema.json says what each member means."""
+"""``script-result/1``, from which schemas/script-result.v1.schema.json is made."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from ethosu_sdk.records import rules
-from ethosu_sdk.records.common import Derived, FileDigest, Host, Model, Number
-from ethosu_sdk.records.kind import Part, RecordKind
+from ethosu_sdk.records.common import (
+    Amount,
+    Count,
+    Derived,
+    FileDigest,
+    Host,
+    Model,
+    PositiveCount,
+    Sha256,
+    Some,
+    Text,
+)
+from ethosu_sdk.records.kind import Part, RecordKind, about
 
 
 class Call(Part):
     """Inferences of a method in a row."""
 
-    method: str
-    steps: int
-    folder: str
+    method: Text
+    steps: Annotated[PositiveCount, about("inferences that it may have; a feed can end it earlier")]
+    folder: Annotated[
+        Text, about("where the record and the outputs of the call are, from the folder of this record")
+    ]
     status: Literal["pass", "fail"]
-    run_sha256: str
-    first_step_npu_cycles: int | None = None
+    run_sha256: Annotated[Sha256, about("of the call's run.json")]
+    first_step_npu_cycles: Annotated[
+        Count | None, about("modelled or measured, as the call's record says")
+    ] = None
 
 
 class Script(Derived[Literal["pass", "fail"]], tag_field="schema", tag="script-result/1"):
     """What `ethosu-sdk run --script` did."""
 
-    model: Model
+    model: Annotated[Model, about("its entry is the method of the first call")]
     script: FileDigest
-    board: str
-    calls: tuple[Call, ...]
-    wall_time_s: Number
+    board: Annotated[Text, about("the board that the calls ran on in one boot, or host")]
+    calls: Some[Call]
+    wall_time_s: Amount
     host: Host
 
 

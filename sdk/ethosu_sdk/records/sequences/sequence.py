@@ -1,62 +1,87 @@
-"""The steps and the state of a run, in its record: schemas/run-result.v1.schema.json says what each member means."""
+"""The steps and the state of a run, in its record."""
 
 from __future__ import annotations
 
-from typing import Literal, Protocol
+from typing import Annotated, Literal, Protocol
 
-from ethosu_sdk.records.common import Dtype, Number, Source
-from ethosu_sdk.records.kind import Part
+from ethosu_sdk.records.common import Amount, Count, Crc32, Dtype, PositiveCount, Some, Source, Text
+from ethosu_sdk.records.kind import Part, about
 
 
 class StateTensor(Part):
-    name: str
-    shape: tuple[int, ...]
+    name: Annotated[Text, about("the buffer in the model where the compile record has it")]
+    shape: tuple[Count, ...]
     dtype: Dtype
-    bytes: int
-    memory: str
-    arena: int
-    offset: int
-    crc32: str | None = None
+    bytes: Count
+    memory: Annotated[Text, about("the memory of the board")]
+    arena: Annotated[Count, about("the planned buffer of the program that holds it, from 0")]
+    offset: Annotated[Count, about("bytes from the arena's start")]
+    crc32: Annotated[Crc32 | None, about("of its bytes after the last inference")] = None
 
 
 class RunState(Part):
-    begins_with: Literal["program", "file"]
-    file: str | None = None
-    steps_before: int
-    between_sets: Literal["kept"]
-    between_repeats: Literal["reset", "kept"] | None = None
-    tensors: tuple[StateTensor, ...]
+    begins_with: Annotated[
+        Literal["program", "file"],
+        about(
+            "the values that the first inference begins with: the program's own, or those of a saved state"
+        ),
+    ]
+    file: Annotated[Text | None, about("the file of the saved state")] = None
+    steps_before: Annotated[Count, about("steps that led to the saved state")]
+    between_sets: Annotated[
+        Literal["kept"], about("what a set of inputs begins with: the state that the set before left")
+    ]
+    between_repeats: Annotated[
+        Literal["reset", "kept"] | None,
+        about(
+            "what a repeat of a set begins with: the state that the run began with, or that of the "
+            "repeat before; absent without repeats"
+        ),
+    ] = None
+    tensors: Some[StateTensor]
 
 
 class Choice(Part):
-    input: int
-    values: tuple[int, ...]
+    input: Annotated[Count, about("the input that takes them in the next step")]
+    values: Some[Count]
 
 
 class Step(Part):
-    step: int
-    npu_cycles: int | None = None
-    counters: tuple[int, ...] | None = None
-    choices: tuple[Choice, ...] | None = None
-    state_crc32: tuple[str, ...] | None = None
-    status: Literal["pass", "fail"] | None = None
-    max_abs_error: Number | None = None
+    step: Count
+    npu_cycles: Count | None = None
+    counters: Some[Count] | None = None
+    choices: Annotated[Some[Choice] | None, about("indices that feeds chose from the outputs")] = None
+    state_crc32: Annotated[Some[Crc32] | None, about("of each tensor of the state after the step")] = None
+    status: Annotated[
+        Literal["pass", "fail"] | None, about("whether all outputs are within the tolerance")
+    ] = None
+    max_abs_error: Annotated[Amount | None, about("the largest difference from what is expected")] = None
 
 
 class StepTolerance(Part):
-    atol: Number
-    rtol: Number
-    growth: Number
+    atol: Amount
+    rtol: Amount
+    growth: Amount
 
 
 class Sequence(Part):
-    feeds: tuple[str, ...]
+    feeds: Annotated[
+        tuple[Text, ...], about("how inputs are made from the outputs of the step before, as --feed takes it")
+    ]
     source: Source | None = None
-    events: tuple[str, ...] | None = None
-    tolerance: StepTolerance | None = None
-    first_beyond: int | None = None
-    asked: int | None = None
-    steps: tuple[Step, ...]
+    events: Annotated[Some[Text] | None, about("the events of every step's counters")] = None
+    tolerance: Annotated[
+        StepTolerance | None, about("step n may differ by (atol + rtol · |expected|) · (1 + growth · n)")
+    ] = None
+    first_beyond: Annotated[Count | None, about("the first step beyond the tolerance")] = None
+    asked: Annotated[
+        PositiveCount | None,
+        about(
+            "the number of steps that --steps or the inputs of fed steps asked for; a feed may have "
+            "stopped before; absent where every input was given"
+        ),
+    ] = None
+    steps: Some[Step]
 
 
 class HasSteps(Protocol):

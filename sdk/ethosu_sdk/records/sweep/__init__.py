@@ -1,14 +1,28 @@
-"""``sweep/1``: schemas/sweep.v1.schema.json says what each member means."""
+"""``sweep/1``, from which schemas/sweep.v1.schema.json is made."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
+from msgspec import Meta
 
 from ethosu_sdk.records import rules
-from ethosu_sdk.records.common import Derived, Host, Limits, Number
-from ethosu_sdk.records.kind import Part, RecordKind
+from ethosu_sdk.records.common import (
+    Amount,
+    Count,
+    Derived,
+    Distinct,
+    Host,
+    Limits,
+    Number,
+    PositiveAmount,
+    PositiveCount,
+    Sha256,
+    Some,
+    Text,
+)
+from ethosu_sdk.records.kind import Part, RecordKind, about, require, require_distinct
 
 FigureName = Literal[
     "sram_bytes",
@@ -27,99 +41,118 @@ FigureName = Literal[
     "check_sqnr_db",
     "cpu_calls",
 ]
-Status = Literal["pass", "fail", "incomplete"]
+Status = Annotated[
+    Literal["pass", "fail", "incomplete"],
+    about("fail: a cell failed or none passed; incomplete: cells were not come to"),
+]
 Want = Literal["min", "max"]
 Standing = Literal["winner", "pareto", "dominated", "not ranked", "broken", "not judged", "no result"]
 Source = Literal["measured", "modelled", "estimated"]
 
+Id = Annotated[str, Meta(pattern="^[0-9a-f]{12}$")]
+TolerancePercent = Annotated[int, Meta(gt=0, le=1000)] | Annotated[float, Meta(gt=0, le=1000)]
+
 
 class Dimensions(Part):
-    model: tuple[str, ...]
-    target: tuple[str, ...]
-    system: tuple[str, ...]
-    system_config: tuple[str, ...]
-    memory_mode: tuple[str, ...]
-    quantize: tuple[str, ...]
-    vela: tuple[str, ...]
-    simulator: tuple[str, ...]
-    board: tuple[str, ...]
-    inputs: tuple[str, ...]
+    model: Distinct[Text]
+    target: Distinct[Text]
+    system: Annotated[Distinct[Text], about("board profiles; none for cells without one")]
+    system_config: Distinct[Text]
+    memory_mode: Distinct[Text]
+    quantize: Distinct[Text]
+    vela: Distinct[Text]
+    simulator: Distinct[Text]
+    board: Distinct[Text]
+    inputs: Distinct[Text]
+
+    def __post_init__(self) -> None:
+        require_distinct(*(getattr(self, name) for name in self.__struct_fields__))
 
 
 class Dropped(Part):
-    reason: str
-    count: int
+    reason: Text
+    count: PositiveCount
 
 
 class Plan(Part):
-    cells: int
-    lowerings: int
-    vela_runs: int
-    simulations: int
-    excluded: int
+    cells: PositiveCount
+    lowerings: Count
+    vela_runs: Count
+    simulations: Count
+    excluded: Count
     dropped: tuple[Dropped, ...]
 
 
 class CellCounts(Part):
-    passed: int = msgspec.field(name="pass")
-    fail: int
-    refused: int
-    failed: int
-    timeout: int
-    out_of_memory: int = msgspec.field(name="out of memory")
-    killed: int
-    not_run: int = msgspec.field(name="not run")
+    passed: Count = msgspec.field(name="pass")
+    fail: Count
+    refused: Count
+    failed: Count
+    timeout: Count
+    out_of_memory: Count = msgspec.field(name="out of memory")
+    killed: Count
+    not_run: Count = msgspec.field(name="not run")
 
 
 class Constraint(Part):
     figure: FigureName
     min: Number | None = None
     max: Number | None = None
-    clock_mhz: Number | None = None
-    models: tuple[str, ...] | None = None
-    systems: tuple[str, ...] | None = None
-    text: str
+    clock_mhz: PositiveAmount | None = None
+    models: Annotated[Some[str] | None, about("patterns of names")] = None
+    systems: Annotated[Some[str] | None, about("names or patterns of the board profiles that it is for")] = (
+        None
+    )
+    text: Text
+
+    together: ClassVar[dict[str, Any]] = {"anyOf": [{"required": ["min"]}, {"required": ["max"]}]}
+
+    def __post_init__(self) -> None:
+        require(self.min is not None or self.max is not None, "neither min nor max is given")
 
 
 class Goal(Part):
     figure: FigureName
     want: Want
-    clock_mhz: Number | None = None
-    tolerance_percent: Number | None = None
-    text: str
+    clock_mhz: PositiveAmount | None = None
+    tolerance_percent: TolerancePercent | None = None
+    text: Text
 
 
 class VerdictCounts(Part):
-    cells: int
-    kept: int
-    broken: int
-    not_judged: int
-    no_result: int
+    cells: Count
+    kept: Count
+    broken: Count
+    not_judged: Count
+    no_result: Count
 
 
 class Ranking(Part):
     source: Source | None = None
-    pareto: tuple[str, ...]
-    winners: tuple[str, ...]
+    pareto: Distinct[Id]
+    winners: Distinct[Id]
+
+    def __post_init__(self) -> None:
+        require_distinct(self.pareto, self.winners)
 
 
 class Miss(Part):
-    constraint: int
+    constraint: Annotated[Count, about("its place in constraints")]
     value: Number
     limit: Number
-    by: Number
-    percent: Number | None = None
+    by: PositiveAmount
+    percent: Annotated[Amount | None, about("of the limit")] = None
     source: Source | None = None
-    text: str
+    text: Text
 
 
 class Nearest(Part):
-    cell: str
-    misses: tuple[Miss, ...]
+    cell: Id
+    misses: Some[Miss]
 
 
 class NoWinner(Part):
-    reason: str
+    reason: Text
     nearest: Nearest | None = None
 
 
@@ -127,9 +160,12 @@ class ModelVerdict(Part):
     model: str
     counts: VerdictCounts
     rankings: tuple[Ranking, ...]
-    winners: tuple[str, ...]
+    winners: Distinct[Id]
     no_winner: NoWinner | None = None
-    notes: tuple[str, ...]
+    notes: tuple[Text, ...]
+
+    def __post_init__(self) -> None:
+        require_distinct(self.winners)
 
 
 class TargetVerdict(Part):
@@ -143,51 +179,53 @@ class TargetVerdict(Part):
 
 
 class CellVerdict(Part):
-    cell: str
+    cell: Id
     standing: Standing
     source: Source | None = None
-    misses: tuple[Miss, ...] | None = None
-    missing: tuple[str, ...] | None = None
+    misses: Some[Miss] | None = None
+    missing: tuple[Text, ...] | None = None
 
 
 class Verdict(Part):
-    status: Literal["pass", "fail"]
+    status: Annotated[
+        Literal["pass", "fail"], about("pass: every model keeps all constraints in a cell at least")
+    ]
     constraints: tuple[Constraint, ...]
-    goals: tuple[Goal, ...]
+    goals: Some[Goal]
     default_goals: bool
     counts: VerdictCounts
     models: tuple[ModelVerdict, ...]
     targets: tuple[TargetVerdict, ...]
-    notes: tuple[str, ...]
+    notes: tuple[Text, ...]
     cells: tuple[CellVerdict, ...]
 
 
 class Table(Part):
-    path: str
-    rows: int
-    sha256: str
+    path: Text
+    rows: PositiveCount
+    sha256: Sha256
 
 
 class Session(Part):
-    cells_before: int
-    jobs: int
-    lower_steps: int
-    compile_steps: int
-    finish_steps: int
+    cells_before: Count
+    jobs: PositiveCount
+    lower_steps: Count
+    compile_steps: Count
+    finish_steps: Count
 
 
 class Sweep(Derived[Status], tag_field="schema", tag="sweep/1"):
     """A sweep: many models by many settings."""
 
-    name: str
+    name: Text
     dimensions: Dimensions
     limits: Limits
     plan: Plan
     cells: CellCounts
     verdict: Verdict
     table: Table
-    session: Session
-    wall_time_s: Number
+    session: Annotated[Session, about("what the last command did")]
+    wall_time_s: Amount
     host: Host
 
 

@@ -1,15 +1,15 @@
-"""``sweep-compare/1``: schemas/sweep-compare.v1.schema.json says what each member means."""
+"""``sweep-compare/1``, from which schemas/sweep-compare.v1.schema.json is made."""
 
 from __future__ import annotations
 
 import collections
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
-from ethosu_sdk.records.common import Derived, Host
+from ethosu_sdk.records.common import Count, Derived, Distinct, Host, Sha256, Text
 from ethosu_sdk.records.compare import MetricChange
-from ethosu_sdk.records.kind import Part, RecordKind
+from ethosu_sdk.records.kind import Part, RecordKind, about, require_distinct
 from ethosu_sdk.records.sweep.cell import Cell
 
 CellStatus = Literal["pass", "fail", "refused", "failed", "timeout", "out of memory", "killed", "not run"]
@@ -17,34 +17,37 @@ CellVerdict = Literal["pass", "fail", "blocked", "missing", "new"]
 
 
 class Policy(Part):
-    source: str
-    sha256: str
-    allow: tuple[str, ...]
+    source: Text
+    sha256: Sha256
+    allow: Distinct[Text]
+
+    def __post_init__(self) -> None:
+        require_distinct(self.allow)
 
 
 class Counts(Part):
-    passed: int = msgspec.field(name="pass")
-    fail: int
-    blocked: int
-    missing: int
-    new: int
+    passed: Count = msgspec.field(name="pass")
+    fail: Count
+    blocked: Count
+    missing: Count
+    new: Count
 
 
 class ComparedCell(Part):
     cell: Cell
-    status: CellVerdict
+    status: Annotated[CellVerdict, about("missing: in the first sweep alone; new: in the second alone")]
     before_status: CellStatus | None = None
     after_status: CellStatus | None = None
-    reasons: tuple[str, ...]
-    metrics: tuple[MetricChange, ...] | None = None
+    reasons: tuple[Text, ...]
+    metrics: Annotated[tuple[MetricChange, ...] | None, about("figures that differ")] = None
 
 
 class SweepComparison(Derived[Literal["pass", "fail", "blocked"]], tag_field="schema", tag="sweep-compare/1"):
     """Two sweeps, cell by cell."""
 
     policy: Policy
-    before: str
-    after: str
+    before: Text
+    after: Text
     counts: Counts
     cells: tuple[ComparedCell, ...]
     host: Host

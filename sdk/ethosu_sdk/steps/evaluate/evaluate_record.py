@@ -117,7 +117,7 @@ def _verdict(checks: Sequence[Check]) -> Verdict:
     return Verdict(
         status="pass" if all(row.passed for row in checks) else "fail",
         checks=tuple(
-            common.Check(name=row.name, status="pass" if row.passed else "fail", detail=row.detail)
+            common.VerdictCheck(name=row.name, status="pass" if row.passed else "fail", detail=row.detail)
             for row in checks
         ),
     )

@@ -15,11 +15,11 @@ from ethosu_sdk.records.run import Run
 from ethosu_sdk.records.sequences.generate import (
     Choice,
     Generate,
+    GeneratedText,
     Perplexity,
     Phase,
     StepTime,
     Stopped,
-    Text,
     Timing,
 )
 from ethosu_sdk.results import host_facts, program_files, target_record
@@ -67,7 +67,7 @@ def make(path: Path, program: pte.Pte, facts: GenerateFacts, wall_time_s: float)
         prompt=facts.prompt,
         tokens=facts.tokens,
         stopped=facts.stopped,
-        text=None if facts.text is None else Text(prompt=facts.text[0], generated=facts.text[1]),
+        text=None if facts.text is None else GeneratedText(prompt=facts.text[0], generated=facts.text[1]),
         steps=facts.steps,
         npu_cycles=None if run is None or run.npu is None else run.npu.cycles,
         time=timing,

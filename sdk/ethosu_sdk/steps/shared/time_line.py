@@ -184,7 +184,7 @@ def _memories(facts: Facts) -> CpuMemories:
     profile, clock = facts.cpu.profile, facts.cpu.clock
     if profile is not None and clock is not None and clock.hz != profile.cpu.clock_hz:
         return CpuMemories(reason=_OTHER_CLOCK.format(board=profile.name))
-    code_bytes = sum(row.moved.code_bytes for row in parts if row.moved is not None)
+    code_bytes = sum(row.moved.code_bytes or 0 for row in parts if row.moved is not None)
     system = None if facts.priced is None else facts.priced.system
     return cpu_waits.of_board(profile, system, code_bytes)
 
@@ -250,8 +250,8 @@ def _steps(facts: Facts) -> Iterator[_Step]:
 
 def _add(step: _Step, row: CpuPart, times: int) -> _Step:
     """`step` and so many times `row`."""
-    moved = row.moved or common.Moved()
-    more = {name: times * getattr(moved, name) for name in moved.__struct_fields__}
+    names = common.Moved.__struct_fields__
+    more = {name: times * (getattr(row.moved, name, None) or 0) for name in names}
     every = {name: getattr(step.moved, name) + size for name, size in more.items()}
     return replace(step, cycles=step.cycles + times * int(row.cycles.value), moved=Moved(**every))
 

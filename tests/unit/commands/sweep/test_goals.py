@@ -20,7 +20,7 @@ from tests.tables import each
 from tests.unit.commands.sweep.rows import Row, row, without_result
 
 WHOLE = json.loads((ROOT / "schemas" / "sweep.v1.schema.json").read_text(encoding="utf-8"))
-SCHEMA = {"$schema": WHOLE["$schema"], "$ref": "#/$defs/verdict", "$defs": WHOLE["$defs"]}
+SCHEMA = {"$schema": WHOLE["$schema"], "$ref": "#/$defs/Verdict", "$defs": WHOLE["$defs"]}
 
 GUIDE = (ROOT / "docs" / "guide" / "sweep.md").read_text(encoding="utf-8")
 

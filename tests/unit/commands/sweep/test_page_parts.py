@@ -11,7 +11,7 @@ from hypothesis import given, settings as options, strategies as st
 from msgspec.structs import replace
 
 from ethosu_sdk.records import kinds
-from ethosu_sdk.records.compile import Check, CheckedOutput, Compilation
+from ethosu_sdk.records.compile import CheckedOutput, Compilation, Figure
 from ethosu_sdk.records.parts.accuracy import Accuracy, EvaluationData, Pair, Top1
 from ethosu_sdk.sweep import rows
 from ethosu_sdk.sweep.goals import Goals, judge
@@ -144,9 +144,10 @@ UNKNOWN = {"elements": 4, "equal": 1}  # integers, whose differences mean nothin
 
 def compiled(*pairs: Pair, outputs: tuple[CheckedOutput, ...] = ()) -> Compilation:
     data = EvaluationData(file="a.npz", sha256="0" * 64, samples=1, labels=(), expected=False)
+    compiled = kinds.COMPILE.convert(example("compile-add"))
     return replace(
-        kinds.COMPILE.convert(example("compile-add")),
-        check=Check(status="pass", outputs=outputs),
+        compiled,
+        check=replace(compiled.check, outputs=outputs),
         accuracy=Accuracy(data=data, executions=(), missing=(), outputs=(), pairs=pairs),
     )
 
@@ -160,6 +161,7 @@ def output(**members: Any) -> CheckedOutput:
         "left_out": 0,
         "not_finite": 0,
         "step": 0,
+        "differing": Figure(executed=0, rounding=0, limit=0),
     }
     return CheckedOutput(**{**known, **members})
 
