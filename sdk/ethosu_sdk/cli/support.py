@@ -128,9 +128,7 @@ def explain_command(
         ),
     ] = None,
     *,
-    markdown: Annotated[
-        bool, Option("Print all known errors as Markdown.")
-    ] = False,
+    markdown: Annotated[bool, Option("Print all known errors as Markdown.")] = False,
     invocation: Invocation,
 ) -> None:
     """Explain an error, given its id, an ExecuTorch code such as 0x21, or a line of a log."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
 from ethosu_sdk.records.common import Created, Document, FileDigest, Host, PositiveCount, Sha256, Some, Text
-from ethosu_sdk.records.kind import Part, RecordKind, about, require
+from ethosu_sdk.records.kind import Part, RecordKind, about
 
 
 class Fvp(Part):
