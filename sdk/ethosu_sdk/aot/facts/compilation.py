@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, field, fields
 from pathlib import Path
+from typing import Any
 
 from ethosu_sdk.aot.facts.chain import ChainFacts
 from ethosu_sdk.aot.facts.check import CheckFacts, StartFacts
@@ -166,11 +167,11 @@ class DelegateFacts:
     operations: tuple[OperationFacts, ...] = ()
 
 
-@dataclass(frozen=True)
-class MethodFacts:
-    """A method of a program after the first: its name, and what :class:`CompileOutput` has for the first."""
+@dataclass(frozen=True, kw_only=True)
+class _OfMethod:
+    """What differs from method to method. `calibration_source` is ``none``, ``file``, ``model``, ``zoo`` or
+    ``example``; `cpu_operators` are in order of first call; `check` and `chain` are there if they were asked for."""
 
-    name: str
     io: Path
     calibration_source: str
     calibration_samples: int
@@ -184,6 +185,17 @@ class MethodFacts:
     chain: ChainFacts | None = None
     state: tuple[StateFacts, ...] = ()
     layout: LayoutFacts = field(default=LayoutFacts(0, 0))
+
+    def of_method(self) -> dict[str, Any]:
+        """Them by name."""
+        return {row.name: getattr(self, row.name) for row in fields(_OfMethod)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class MethodFacts(_OfMethod):
+    """A method of a program."""
+
+    name: str
 
 
 @dataclass(frozen=True)
@@ -196,49 +208,35 @@ class FedFacts:
     file: str
 
 
-@dataclass(frozen=True)
-class CompileOutput:
+@dataclass(frozen=True, kw_only=True)
+class CompileOutput(_OfMethod):
     """Everything that a compilation produced: files (absolute paths) and facts.
 
     What differs from method to method is of the first, whose name is `entry`; the others are `other_methods`.
-    `calibration_source` is ``none``, ``file``, ``model``, ``zoo`` or ``example``; `cpu_operators` are those of
-    the method in order of first call; `timings_s` maps a stage of STAGES to seconds. `warnings` are whole
-    sentences. `prequantized` says that the model came quantised, and `quantize` is then ``none``; `own_quantizer`
-    is ``function`` or ``instance`` when its file defines the quantiser; with an instance `quantize` means
-    nothing. `evaluation`, `check`, `chain` and `etrecord`, the name of a file, are there when they were asked for.
+    `timings_s` maps a stage of STAGES to seconds. `warnings` are whole sentences. `prequantized` says that the model
+    came quantised, and `quantize` is then ``none``; `own_quantizer` is ``function`` or ``instance`` when its file
+    defines the quantiser; with an instance `quantize` means nothing. `evaluation` and `etrecord`, the name of a file,
+    are there when they were asked for.
     """
 
     name: str
     pte: Path
     pte_sha256: str
     pte_bytes: int
-    io: Path
     log: Path
     model_source: str
     model_sha256: str
     target: Target | None
     quantize: str
     io_type: str
-    calibration_source: str
-    calibration_samples: int
     methods: tuple[str, ...]
-    inputs: tuple[TensorFacts, ...]
-    outputs: tuple[TensorFacts, ...]
-    cpu_operators: tuple[OperatorCount, ...]
-    delegates: tuple[DelegateFacts, ...]
     versions: dict[str, str]
     timings_s: dict[str, float]
     warnings: tuple[str, ...] = field(default=())
     prequantized: bool = False
     own_quantizer: str | None = None
     evaluation: EvaluationFacts | None = None
-    check: CheckFacts | None = None
-    start: StartFacts | None = None
-    delegation: tuple[DelegationCount, ...] = ()
     etrecord: str | None = None
-    chain: ChainFacts | None = None
-    state: tuple[StateFacts, ...] = ()
-    layout: LayoutFacts = field(default=LayoutFacts(0, 0))
     core: str | None = None
     fed: FedFacts | None = None
     entry: str = "forward"
@@ -247,5 +245,4 @@ class CompileOutput:
     @property
     def all_methods(self) -> tuple[MethodFacts, ...]:
         """Every method, the first too."""
-        members = {row.name: getattr(self, row.name) for row in fields(MethodFacts) if row.name != "name"}
-        return (MethodFacts(name=self.entry, **members), *self.other_methods)
+        return (MethodFacts(name=self.entry, **self.of_method()), *self.other_methods)

@@ -4,7 +4,7 @@ files."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 from ethosu_sdk import cache, pte
@@ -117,7 +117,7 @@ def _output(
         own_quantizer=None if plan.quantizer is None else plan.quantizer.kind,
         evaluation=program.methods[0].method.evaluation,
         entry=first.name,
-        **{row.name: getattr(first, row.name) for row in fields(MethodFacts) if row.name != "name"},
+        **first.of_method(),
         fed=_fed(request, spec, program),
         other_methods=tuple(facts[1:]),
     )
