@@ -19,7 +19,7 @@ from tests.records import read
 from tests.unit.commands.sweep.rows import Row, row, without_result
 
 EXAMPLES = ROOT / "schemas" / "examples" / "valid"
-RUNS = ("run-ds_cnn", "run-both-runtimes", "run-in-pieces")
+RUNS = ("run-ds_cnn", "run-add-timed")
 GOALS = """
 [[constraints]]
 figure = "sram_bytes"

@@ -68,7 +68,7 @@ def markdown(record: Record) -> str:
 
 
 def _runtimes(record: Run) -> list[tuple[str, str]]:
-    """What interpreted the program, and what else did; nothing for records that do not say it."""
+    """What interpreted the program, and what else did."""
     opinion = record.second_opinion
     rows = {"runtime": record.runtime, "second opinion": opinion.runtime if opinion is not None else None}
     return [(name, f"{row.name} {row.version}") for name, row in rows.items() if row is not None]
