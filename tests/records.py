@@ -31,6 +31,21 @@ def example(name: str) -> Record:
     return read(EXAMPLES / f"{name}.json")
 
 
+def run_by_executorch() -> Record:
+    """The record of a run by ExecuTorch's own runtime in Arm's runner."""
+    record = example("run-add-timed")
+    del record["second_opinion"]
+    record["runtime"] = {"name": "executorch", "version": "evaluation kit 25.12.0"}
+    record["memory"] = {
+        "regions": [],
+        "pools": [
+            {"name": "method_pool", "used_bytes": 677, "size_bytes": 2097152},
+            {"name": "temp_pool", "used_bytes": 66, "size_bytes": 33554432},
+        ],
+    }
+    return record
+
+
 def content(name: str) -> Any:
     """The same as the object of its class."""
     return kinds.content(example(name))

@@ -46,7 +46,7 @@ def kept(path: Path, make: Callable[[Path], None]) -> Path:
         stored = _read_text(digest)
         if stored == hashing.sha256_file(path):
             return path
-        if stored is not None:  # else an earlier version left it, or was interrupted
+        if stored is not None:  # else it was interrupted
             note(f"{path} was changed since it was stored: it is created again")
         path.unlink()
     make(path)

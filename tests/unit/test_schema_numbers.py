@@ -37,7 +37,7 @@ def _operators(record: Record) -> None:
     [
         ("profile-digits_cnn", _start, "profile_adds_up: delegate 0 takes 7957 cycles, its operations 1000"),
         ("profile-digits_cnn", _calls, "/operations/1/calls: Expected `int`, got `float`"),
-        ("advice-digits_cnn", _gain, "gains_are_gains: a number is too large to be judged"),
+        ("advice-tried", _gain, "gains_are_gains: a number is too large to be judged"),
         ("run-ds_cnn", _operators, "operators_add_up: a number is too large to be judged"),
     ],
 )

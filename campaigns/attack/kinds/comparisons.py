@@ -22,7 +22,7 @@ from tests.places import ROOT
 _EXAMPLES = ROOT / "schemas" / "examples" / "valid"
 _RECORDS = (
     "run-ds_cnn",
-    "run-repeated",
+    "run-add-timed",
     "profile-digits_cnn",
     "compile-digits_cnn-evaluated",
     "build-ds_cnn",

@@ -8,7 +8,6 @@ from ethosu_sdk import schema
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.errors import InputError
-from ethosu_sdk.files import json_text
 from ethosu_sdk.plain_text import counted
 from ethosu_sdk.records import kinds
 from ethosu_sdk.results import bundle
@@ -39,8 +38,7 @@ def _validate_folder(folder: Path, reporter: Reporter) -> None:
     if manifest is None:
         raise InputError(
             f"{folder} holds no {bundle.MANIFEST_NAME}: the files that belong to it are unknown",
-            "folders of earlier versions have no manifest, and neither has a folder in which the first "
-            "command failed: give a record in it",
+            "a folder in which the first command failed has none: give a record in it",
         )
     found = bundle.problems(folder, manifest)
     if found:
@@ -51,7 +49,7 @@ def _validate_folder(folder: Path, reporter: Reporter) -> None:
         )
     for row in manifest.files:
         if row.schema is not None:
-            schema.check_by_schema(json_text.read_json(folder / row.path), str(folder / row.path))
+            schema.check_by_schema(read(folder / row.path), str(folder / row.path))
         if row.schema == kinds.SWEEP.schema:
             _check_finished(folder / row.path)
     count = sum(row.schema is not None for row in manifest.files)

@@ -215,12 +215,12 @@ class Run(Derived[Literal["pass", "fail"]], tag_field="schema", tag="run-result/
         Text, about("why it is this board: what was asked for, or what is installed here")
     ]
     runtime: Annotated[
-        Runtime | None,
+        Runtime,
         about(
             "what interpreted the program: own, the SDK's firmware; executorch, ExecuTorch's own "
             "runtime, in Arm's prebuilt runner or on the host"
         ),
-    ] = None
+    ]
     simulator: Simulator
     inferences: Annotated[PositiveCount, about("sets of inputs")]
     repeats: Annotated[Repeats | None, about("absent without repeats")] = None
@@ -348,7 +348,7 @@ def second_opinion_is_of_another(record: Run) -> list[str]:
     if opinion is None:
         return []
     found = []
-    if record.runtime is not None and opinion.runtime.name == record.runtime.name:
+    if opinion.runtime.name == record.runtime.name:
         found.append(f"both runtimes are '{opinion.runtime.name}'")
     if [row.index for row in opinion.outputs] != [row.index for row in record.outputs]:
         found.append("the second opinion has other outputs than the run")

@@ -166,8 +166,7 @@ def _place(path: Path) -> tuple[Path, str] | None:
 
 
 def keep(folder: Path, writer: str, names: list[str]) -> None:
-    """List the files `names` that `writer` left in `folder` earlier, where no manifest does: folders of versions that
-    wrote none."""
+    """List the files `names` that `writer` left in `folder` earlier, if its manifest is gone or damaged."""
     try:
         manifest = read(folder)
     except InputError:
@@ -348,7 +347,7 @@ def confirm(path: Path) -> None:
 def check(folder: Path, names: list[str]) -> None:
     """InputError when `folder` has a manifest by which the files `names` are not what was written, or not all of it.
 
-    Folders of versions without a manifest are taken as they are.
+    A folder without one holds copies, and is taken as it is.
     """
     manifest = read(folder)
     if manifest is None:

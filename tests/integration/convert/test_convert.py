@@ -40,7 +40,7 @@ def _results(content: bytes) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("name", ["run-ds_cnn", "run-both-runtimes", "run-softmax-cpu-only"])
+@pytest.mark.parametrize("name", ["run-ds_cnn", "run-add-timed"])
 def test_each_check_of_a_run_is_a_case(name: str, tmp_path: Path) -> None:
     record = example(name)
     content = convert(record, "junit", tmp_path)

@@ -12,7 +12,7 @@ import yaml
 
 from tests.integration.cli import Outcome, assert_clear, sdk
 from tests.places import GOLDEN_PTE, ROOT
-from tests.records import printed, read
+from tests.records import printed, run_by_executorch
 
 CONV = GOLDEN_PTE / "conv_u65_int8.pte"  # Dedicated_Sram: scratch and fast scratch
 SOFTMAX = GOLDEN_PTE / "softmax.pte"
@@ -68,7 +68,7 @@ def test_definitions_are_the_records(tmp_path: Path) -> None:
 
 
 def test_what_executorch_used_in_a_run_is_defined(tmp_path: Path) -> None:
-    run = read(ROOT / "schemas/examples/valid/run-arm-runner.json")
+    run = run_by_executorch()
     program = _export(SOFTMAX, tmp_path / "plain")["model"]
     run["model"]["sha256"] = program["sha256"]
     for row in run["provenance"]["inputs"]:

@@ -154,7 +154,7 @@ def test_licence_texts_are_collected(tmp_path: Path) -> None:
     [
         ("run-ds_cnn", "| NPU cycles | 283,627 per inference (modelled) |"),
         ("run-ds_cnn", "| board | the board of ethos-u55 (qemu is installed here) |"),
-        ("run-both-runtimes", "| second opinion | executorch evaluation kit 25.12.0 |"),
+        ("run-add-timed", "| second opinion | executorch evaluation kit 25.12.0 |"),
         ("build-ds_cnn", "| DDR |"),
         ("compile-ds_cnn", "| delegate 0: total cycles | 107,121 | cycles | estimated |"),
         (

@@ -20,7 +20,7 @@ from tests.unit.commands.sweep.rows import Row, row, without_result
 from tests.unit.commands.sweep.test_goals import of_tables
 
 EXAMPLES = ROOT / "schemas" / "examples" / "valid"
-RUNS = ("run-ds_cnn", "run-both-runtimes", "run-in-pieces")
+RUNS = ("run-ds_cnn", "run-add-timed")
 GOALS = """
 [[constraints]]
 figure = "sram_bytes"

@@ -76,13 +76,8 @@ def _examples() -> Iterator[Any]:
     for path in sorted(EXAMPLES.glob("*.json")):
         record = read(path)
         show = SHOWN.get(record["schema"].partition("/")[0])
-        if show is not None and not _is_old(record):
+        if show is not None:
             yield pytest.param(show, record, id=path.stem)
-
-
-def _is_old(record: Record) -> bool:
-    """Whether an SDK before this one wrote the record of a run, which only readers show."""
-    return record["schema"].startswith("run-result/") and "runtime" not in record
 
 
 @pytest.mark.parametrize(("show", "record"), list(_examples()))

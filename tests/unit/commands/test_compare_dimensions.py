@@ -16,9 +16,14 @@ def _differing(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
 
 
 def test_memories_and_systems_that_cycles_are_for_are_a_dimension() -> None:
-    timed = example("run-in-pieces")
-    plain = copy.deepcopy(timed)
-    del plain["npu"]["memory_timing"]
+    plain = example("run-ds_cnn")
+    del plain["priced"]
+    timed = copy.deepcopy(plain)
+    latencies = {"read_latency_cycles": 32, "write_latency_cycles": 32}
+    timed["npu"]["memory_timing"] = {
+        "name": "executorch",
+        "interfaces": [{"axi": 0, "bytes_per_cycle": 8, **latencies}],
+    }
     assert _differing(timed, copy.deepcopy(timed)) == []
     assert _differing(plain, timed) == ["memory_timing"]
     slower = copy.deepcopy(timed)
@@ -40,7 +45,9 @@ def test_memories_and_systems_that_cycles_are_for_are_a_dimension() -> None:
 
 def test_the_board_that_a_time_is_for_is_a_dimension() -> None:
     """A run without a time has no figure that depends on a board."""
-    timed = example("run-waits")
+    timed = example("run-add-timed")
+    memories = {"code": "MRAM", "constants": "MRAM", "arena": "SRAM0"}
+    timed["time"]["waits"] = {"duration_s": 0.0, "memories": memories, "source": "a profile"}
     elsewhere, without_waits, untimed = (copy.deepcopy(timed) for _ in range(3))
     elsewhere["time"]["place"] = "alif-e8-he"
     del without_waits["time"]["waits"]
@@ -50,14 +57,13 @@ def test_the_board_that_a_time_is_for_is_a_dimension() -> None:
     assert _differing(timed, untimed) == _differing(untimed, elsewhere) == []
 
 
-@pytest.mark.parametrize("name", ["run-arm-runner", "run-ds_cnn"])
+@pytest.mark.parametrize("name", ["run-add-timed", "run-ds_cnn"])
 def test_a_runtime_is_told_by_its_name(name: str) -> None:
     record = example(name)
     other = copy.deepcopy(record)
-    runtime = record.get("runtime", {"name": "own"})["name"]
     other["runtime"] = {
         "version": "1",
-        **record.get("runtime", {}),
-        "name": "own" if runtime != "own" else "executorch",
+        **record["runtime"],
+        "name": "own" if record["runtime"]["name"] != "own" else "executorch",
     }
     assert _differing(record, other) == ["runtime"]

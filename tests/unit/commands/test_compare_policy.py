@@ -163,7 +163,7 @@ def test_the_default_policy_names_every_figure() -> None:
         "profile-digits_cnn": "profile",
         "compile-digits_cnn-evaluated": "compile",
     }
-    examples |= {"build-ds_cnn": "build", "run-softmax-cpu-only": "run", "compile-ds_cnn": "compile"}
+    examples |= {"build-ds_cnn": "build", "run-add-timed": "run", "compile-ds_cnn": "compile"}
     for file, kind in examples.items():
         record = example(f"{file}")
         for name in metrics.of({kind: kinds.content(record)}):

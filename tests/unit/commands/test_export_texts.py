@@ -1,8 +1,6 @@
 """The files of `export` say what a run's record says, and no line of theirs is one of the record's."""
 
-import json
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 import yaml
@@ -10,9 +8,9 @@ import yaml
 from ethosu_sdk import pte
 from ethosu_sdk.records import kinds
 from ethosu_sdk.steps.export import sizes, texts
-from tests.places import GOLDEN_PTE, ROOT
+from tests.places import GOLDEN_PTE
+from tests.records import run_by_executorch
 
-RUN = ROOT / "schemas" / "examples" / "valid" / "run-arm-runner.json"
 # Each ends a line for one of the formats, or for an editor that shows them.
 LINE_ENDS = ("\n", "\r", "\r\n", "\x0b", "\x0c", "\x85", "\u2028", "\u2029")
 FORGED = "".join(f'{end}set(FORGED "1")\nCONFIG_FORGED=y{end}    - FORGED: 1' for end in LINE_ENDS)
@@ -21,7 +19,7 @@ FORMATS = (texts.cmake, texts.kconfig, texts.clayer)
 
 def _facts(version: str) -> texts.Facts:
     program = pte.read(GOLDEN_PTE / "softmax.pte")
-    run: dict[str, Any] = json.loads(RUN.read_text(encoding="utf-8"))
+    run = run_by_executorch()
     run["runtime"]["version"] = version
     found = sizes.of(program, "forward", kinds.RUN.convert(run))
     return texts.Facts("softmax.pte", program.sha256, program.target(), ["aten::_softmax.out"], [], found)

@@ -120,8 +120,7 @@ def _runtime(record: Compared) -> str | None:
     if not isinstance(record, Run | Profile):
         return None
     names = [row.file for row in record.provenance.inputs if row.role in ("firmware", "runner")]
-    runtime = record.runtime if isinstance(record, Run) else None
-    name = "own" if runtime is None else runtime.name
+    name = record.runtime.name if isinstance(record, Run) else "own"
     if name != "own" and names:
         return f"{name}: {', '.join(names)}"
     return ", ".join(names) or ("ExecuTorch's" if record.simulator.name == "host" else None)

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Protocol
 
 from msgspec import Meta
 
-from ethosu_sdk.records.common import Amount, Count, Number, PositiveAmount, Priced, Some, Text
+from ethosu_sdk.records.common import Amount, Count, PositiveAmount, Priced, Some, Text
 from ethosu_sdk.records.kind import Part, about
 
 Processor = Literal["CPU", "NPU"]
@@ -118,7 +118,6 @@ class Engines(Part):
 
 class VelaTime(Part):
     duration_s: Annotated[Amount, about("Vela's estimate of the NPU's cycles by the NPU's clock")]
-    difference_percent: Annotated[Number, about("of the total from it")]
 
 
 class TimeLine(Part):

@@ -28,9 +28,6 @@ class RunState(Part):
     ]
     file: Annotated[Text | None, about("the file of the saved state")] = None
     steps_before: Annotated[Count, about("steps that led to the saved state")]
-    between_sets: Annotated[
-        Literal["kept"], about("what a set of inputs begins with: the state that the set before left")
-    ]
     between_repeats: Annotated[
         Literal["reset", "kept"] | None,
         about(

@@ -63,7 +63,7 @@ def _measured(run: Run | None) -> Iterator[Size]:
     used = {row.name: row.used_bytes for row in run.memory.pools}
     names: dict[str, SizeName] = {"method_pool": METHOD}
     detail = "used in a run of the SDK's firmware"
-    if run.runtime is not None and run.runtime.name == "executorch":
+    if run.runtime.name == "executorch":
         names = {"method_pool": ET_METHOD, "temp_pool": ET_TEMP}
         detail = f"used in a run by {run.runtime.version}; another build of ExecuTorch may take more"
     for pool, name in names.items():

@@ -23,8 +23,7 @@ def member(facts: Facts, parts: Record, rows: Sequence[Record]) -> tuple[Record,
     idle = max(0, round(found["time"]["total"]["duration_s"] * clock.hz) - active)
     more = {"engines": {**_engines(rows, active), "active_cycles": active, "idle_cycles": idle}}
     if cycles.get(ESTIMATED):
-        duration, total = cycles[ESTIMATED] / clock.hz, found["time"]["total"]["duration_s"]
-        more["vela"] = {"duration_s": duration, "difference_percent": 100 * (total - duration) / duration}
+        more["vela"] = {"duration_s": cycles[ESTIMATED] / clock.hz}
     return {"time": {**found["time"], **more}}, unavailable
 
 

@@ -103,7 +103,7 @@ def run(record: Run, given: Program, inputs: Path | None, vela_config: Path | No
         except ToolError as error:
             return _built_for_run(record, given, priced, f"it could not be run again: {error.message}")
     made = kinds.RUN.convert(content)
-    elf = "" if made.runtime is None else made.runtime.elf_sha256 or ""
+    elf = made.runtime.elf_sha256 or ""
     if [row.sha256 for row in made.inputs] != [row.sha256 for row in record.inputs]:
         source = record.inputs[0].source if record.inputs else "none"
         why = f"the inputs of the run are not here ({source}): --inputs FILE.npz gives them"

@@ -197,7 +197,6 @@ def part(kept: Kept, repeats: str, memory: str, crcs: Sequence[str]) -> Record:
         "state": {
             **begins,
             "steps_before": kept.steps,
-            "between_sets": "kept",
             **({"between_repeats": repeats} if repeats else {}),
             "tensors": rows,
         }
