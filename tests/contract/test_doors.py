@@ -33,7 +33,6 @@ WRITES = {
 READS = {
     "results/bundle.py": "manifests",
     "results/reading.py": "the door itself",
-    "readers/validate_command.py": "what the folder's manifest lists, when it was found to be as listed",
     "sweep/evidence.py": "manifests",
     "sweep/work.py": "the sweep's token",
     "sweep/plan.py": "cells and lists of reads that evidence.py has found unchanged",
