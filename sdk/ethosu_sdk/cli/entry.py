@@ -77,17 +77,13 @@ def _say(word: str, text: str) -> None:
 
 def _run_app() -> int:
     try:
-        return _answer_or_command()
+        completion.take_zoo_out()
+        outcome = get_command(app).main(prog_name=completion.PROGRAM, standalone_mode=False)
+        return outcome if isinstance(outcome, int) else 0
     except typer.Abort:
         return interrupts.EXIT_CODE
     except Exception as error:
         return _failed(error, Invocation.of_line(sys.argv[1:]))
-
-
-def _answer_or_command() -> int:
-    completion.take_zoo_out()
-    outcome = get_command(app).main(prog_name=completion.PROGRAM, standalone_mode=False)
-    return outcome if isinstance(outcome, int) else 0
 
 
 def _failed(error: Exception, invocation: Invocation) -> int:
@@ -135,19 +131,15 @@ def _refused(error: OSError) -> SdkError | None:
     return InputError(f"{what}: {error.strerror}")
 
 
-def _flushed(code: int) -> int:
-    """The exit code of a command that ended with `code`, once its output has arrived, or has not."""
+def run() -> int:
+    """Run the command of the command line; its exit code, which also tells of output that has not arrived."""
+    streams.guard()
+    code = interrupts.run(_run_app)
     lost = streams.failure(sys.stdout)
     if lost is None:
         return code
     _say("error", f"cannot write to standard output: {lost.strerror}")
     return code or BuildError.exit_code
-
-
-def run() -> int:
-    """Run the command of the command line; its exit code."""
-    streams.guard()
-    return _flushed(interrupts.run(_run_app))
 
 
 def main() -> None:

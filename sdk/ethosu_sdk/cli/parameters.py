@@ -72,7 +72,8 @@ def _in_order(parts: list[_Part]) -> list[inspect.Parameter]:
 
 
 def _part(parameter: inspect.Parameter) -> _Part:
-    kind, *notes = _split(parameter.annotation)
+    annotation = parameter.annotation
+    kind, *notes = get_args(annotation) if get_origin(annotation) is Annotated else (annotation,)
     offer = next((note for note in notes if isinstance(note, Offer)), Offer())
     name = parameter.name
     if isinstance(kind, type) and is_dataclass(kind):
@@ -85,10 +86,6 @@ def _part(parameter: inspect.Parameter) -> _Part:
         notes = [_information(row, name_on_line, parameter.default)]
     plain = parameter.replace(kind=parameter.KEYWORD_ONLY, annotation=Annotated[(kind, *notes)])
     return _Part(name, lambda values: values[name], {name: plain}, offer.before)
-
-
-def _split(annotation: Any) -> tuple[Any, ...]:
-    return get_args(annotation) if get_origin(annotation) is Annotated else (annotation,)
 
 
 def _filled(kind: Any, rows: Mapping[str, Field[Any]], values: Mapping[str, Any]) -> Any:

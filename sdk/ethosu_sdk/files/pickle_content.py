@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickletools
-from dataclasses import dataclass, field
 from typing import IO
 
 _MAX_BYTES = 4 << 20
@@ -41,14 +40,6 @@ _CHECKPOINT_KEYS = {
 _STRINGS = ("SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8", "UNICODE", "BINSTRING", "SHORT_BINSTRING")
 
 
-@dataclass
-class _Content:
-    """The classes and functions that a pickle names, and its strings."""
-
-    names: list[tuple[str, str]] = field(default_factory=list)
-    strings: list[str] = field(default_factory=list)
-
-
 def kind(stream: IO[bytes]) -> str:
     """``pickle``, or what :func:`torch_kind` says when torch's old format wrote it."""
     data = stream.read(_MAX_BYTES)
@@ -80,32 +71,31 @@ def _end(data: bytes) -> int:
 
 
 def _classify(data: bytes) -> str:
-    found = _read(data)
-    if any(not _is_data(module) for module, _ in found.names):
+    names, strings = _read(data)
+    of_data = (*_DATA_MODULES, *_TORCH_DATA_CLASSES)
+    if any(module not in of_data and not module.startswith(_DATA_PREFIXES) for module, _ in names):
         return "pickled_module"
-    if _CHECKPOINT_KEYS & set(found.strings):
+    if _CHECKPOINT_KEYS & set(strings):
         return "checkpoint"
-    return "state_dict" if any(name.startswith("_rebuild") for _, name in found.names) else "torch_save"
+    return "state_dict" if any(name.startswith("_rebuild") for _, name in names) else "torch_save"
 
 
-def _is_data(module: str) -> bool:
-    return module in (*_DATA_MODULES, *_TORCH_DATA_CLASSES) or module.startswith(_DATA_PREFIXES)
-
-
-def _read(data: bytes) -> _Content:
-    """As much as can be read of a pickle that may be damaged or longer than `data`."""
-    found = _Content()
+def _read(data: bytes) -> tuple[list[tuple[str, str]], list[str]]:
+    """The classes and functions that a pickle names, and its strings: as much as can be read of one that may be
+    damaged or longer than `data`."""
+    names: list[tuple[str, str]] = []
+    strings: list[str] = []
     try:
         for count, (opcode, argument, _) in enumerate(pickletools.genops(data)):
             if opcode.name == "GLOBAL":
                 module, _, name = str(argument).partition(" ")
-                found.names.append((module, name))
-            elif opcode.name == "STACK_GLOBAL" and len(found.strings) > 1:
-                found.names.append((found.strings[-2], found.strings[-1]))
+                names.append((module, name))
+            elif opcode.name == "STACK_GLOBAL" and len(strings) > 1:
+                names.append((strings[-2], strings[-1]))
             elif opcode.name in _STRINGS:
-                found.strings.append(str(argument))
+                strings.append(str(argument))
             if count > _MAX_OPCODES:
                 break
     except ValueError:
         pass  # damaged or cut off: what was read so far tells what it is
-    return found
+    return names, strings

@@ -39,7 +39,7 @@ def make_directory(path: Path) -> Path:
     return path
 
 
-def write_atomic(path: Path, write: Callable[[Path], None]) -> None:
+def write_atomic(path: Path, write: Callable[[Path], object]) -> None:
     """Let `write` fill a temporary file beside `path`, then give it the final name.
 
     A reader sees the old content or the whole new one. Raises BuildError when the disk refuses.
@@ -49,7 +49,7 @@ def write_atomic(path: Path, write: Callable[[Path], None]) -> None:
 
 
 @contextlib.contextmanager
-def staged(path: Path, write: Callable[[Path], None]) -> Iterator[Callable[[], None]]:
+def staged(path: Path, write: Callable[[Path], object]) -> Iterator[Callable[[], None]]:
     """The first half of :func:`write_atomic`: the block gets the function that gives the file its final name.
 
     Without that, nothing is left of the file when the block ends.
@@ -103,17 +103,9 @@ def make_executable(path: Path) -> None:
 
 def write_bytes(path: Path, data: bytes) -> None:
     """Write `data` atomically."""
-    write_atomic(path, lambda temporary: _fill(temporary, data))
-
-
-def _fill(path: Path, data: bytes) -> None:
-    path.write_bytes(data)
+    write_atomic(path, lambda temporary: temporary.write_bytes(data))
 
 
 def copy_file(source: Path, path: Path) -> None:
     """Copy the file `source` to `path`, atomically."""
-    write_atomic(path, lambda temporary: _copy(source, temporary))
-
-
-def _copy(source: Path, path: Path) -> None:
-    shutil.copyfile(source, path)
+    write_atomic(path, lambda temporary: shutil.copyfile(source, temporary))

@@ -137,7 +137,7 @@ def _run(model: FvpModel, options: Options, elf: Path, board: str) -> int:
     with _open_uart(model, options) as out:
         request = SimulationRequest(
             elf=elf,
-            images=tuple((address, _read(path)) for path, address in options.data),
+            images=tuple((address, opening.content(path, sys.maxsize - 1)) for path, address in options.data),
             target=Target(model.npu, _macs(model, options), system_config="", memory_mode=""),
             timeout_s=limit,
             idle_timeout_s=limit,  # an FVP knows no other limit
@@ -226,7 +226,3 @@ def _end_marks(model: FvpModel, options: Options) -> tuple[bytes, ...]:
     tag = str(options.values.get(f"{model.instances['board']}.uart0.shutdown_tag", "")).encode()
     on_eot = bool(options.values.get(model.parameter("uart_end_on_eot"), False))
     return tuple(mark for mark in (_END_OF_TRANSMISSION if on_eot else b"", tag) if mark)
-
-
-def _read(path: Path) -> bytes:
-    return opening.content(path, sys.maxsize - 1)

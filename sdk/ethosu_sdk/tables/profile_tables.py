@@ -14,7 +14,7 @@ from rich.table import Table
 from ethosu_sdk.console.terminal import Ranked, escape
 from ethosu_sdk.plain_text import counted
 from ethosu_sdk.records.common import Delegation, Metric
-from ethosu_sdk.records.profile import CpuTotals, Memory, Operation, Phase, Profile, Speed, cycles
+from ethosu_sdk.records.profile import Memory, Operation, Phase, Profile, Speed, cycles
 from ethosu_sdk.results import source_place
 from ethosu_sdk.tables import figures, systems, times
 
@@ -129,7 +129,7 @@ def _operations(record: Profile, most: int) -> Table:
     if split:
         table.add_column("alone", justify="right")
     for row in rows:
-        alone = (_alone(row),) if split else ()
+        alone = (f"{sum(row.alone):,}" if row.alone else "",) if split else ()
         table.add_row(*(escape(cell) for cell in (*cells(row), *alone)))
     return table
 
@@ -157,11 +157,6 @@ def cells(shown: Row) -> Iterator[str]:
     yield f"{row.utilisation:.0%}" if row.macs else ""
     yield from (f"{row.moved_bytes(direction):,}" for direction in ("read", "write"))
     yield row.bound_by or ""
-
-
-def _alone(row: Row) -> str:
-    """Cycles of the jobs that a row's operations were."""
-    return f"{sum(row.alone):,}" if row.alone else ""
 
 
 def _memories(rows: Sequence[Memory]) -> Table:
@@ -216,7 +211,9 @@ def total_rows(record: Profile) -> Iterator[tuple[str, str]]:
         words += f", {cpu.instructions.value:,} instructions ({cpu.instructions.source})"
     yield "CPU operators", words
     if cpu.cycles is not None:
-        yield "CPU cycles", f"{cpu.cycles.value:,} of {_core_name(cpu)} ({cpu.cycles.source}): {_parts(cpu)}"
+        core = (cpu.core or "").replace("cortex-m", "Cortex-M")
+        parts = ", ".join(f"{row.part.replace('_', ' ')} {row.cycles.value:,}" for row in cpu.parts or ())
+        yield "CPU cycles", f"{cpu.cycles.value:,} of {core} ({cpu.cycles.source}): {parts}"
     yield "MACs", f"{npu.macs:,}"
     yield from _npu_cycles(record)
     if npu.jobs is not None:
@@ -227,14 +224,6 @@ def total_rows(record: Profile) -> Iterator[tuple[str, str]]:
     yield "worth", record.simulator.fidelity
     for missing in record.unavailable:
         yield "unknown", f"{missing.path}: {missing.reason}"
-
-
-def _core_name(cpu: CpuTotals) -> str:
-    return (cpu.core or "").replace("cortex-m", "Cortex-M")
-
-
-def _parts(cpu: CpuTotals) -> str:
-    return ", ".join(f"{row.part.replace('_', ' ')} {row.cycles.value:,}" for row in cpu.parts or ())
 
 
 def _npu_cycles(record: Profile) -> Iterator[tuple[str, str]]:

@@ -141,19 +141,14 @@ def compile_schema(folder: Path) -> str:
     _run("flatc", "--cpp", "-o", folder, schema, cwd=folder)
     if not (folder / "program_generated.h").is_file():
         raise ToolError("it succeeded, but wrote no header", "install it again")
-    header = _flatbuffers_header()
+    headers = [Path(root) / "flatbuffers" / "base.h" for root in cmake.INCLUDE_ROOTS]
+    header = next((path for path in headers if path.is_file()), None)
+    if header is None:
+        raise ToolError("the FlatBuffers headers are missing", "apt-get install libflatbuffers-dev")
     version = ".".join(_HEADER_VERSION.findall(header.read_text(encoding="utf-8", errors="replace")))
     if version != tools.require("flatc").version:
         raise ToolError(f"its headers ({header}) are version {version}", "install both from the same source")
     return "compiled the .pte schema; its headers are of its version"
-
-
-def _flatbuffers_header() -> Path:
-    for root in cmake.INCLUDE_ROOTS:
-        path = Path(root) / "flatbuffers" / "base.h"
-        if path.is_file():
-            return path
-    raise ToolError("the FlatBuffers headers are missing", "apt-get install libflatbuffers-dev")
 
 
 def decode_weights(folder: Path) -> str:

@@ -7,7 +7,7 @@ import shutil
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from ethosu_sdk.simulators.fvp.models import models
 
 _PYTHON = ((3, 11), (3, 13))
 _DPKG_TIMEOUT_S = 10.0
+_DEBIAN_FOLDERS = (Path("/usr/bin"), Path("/bin"))
 _WORKERS = 3  # a tool that hangs keeps one of them until its time is over
 _OWN_BUILD = "the SDK builds it itself, from sources that are locked"
 _NO_LOCK = "the lock has no version of it for this machine"
@@ -201,14 +202,10 @@ def _fvp_lock(found: tools.ToolStatus) -> Record:
 def _debian_version(package: str, program: Path | None) -> str | None:
     """The installed version of the Debian package, or None when `program` is none of its files."""
     query = shutil.which("dpkg-query")
-    if query is None or program is None or program.parent not in _debian_folders():
+    if query is None or program is None or program.parent not in _DEBIAN_FOLDERS:
         return None
     try:
         argv = [query, "-W", "-f", "${Version}", package]
         return proc.run(argv, timeout_s=_DPKG_TIMEOUT_S, error=ToolError).output.strip() or None
     except SdkError:
         return None
-
-
-def _debian_folders() -> Iterator[Path]:
-    yield from map(Path, ("/usr/bin", "/bin"))

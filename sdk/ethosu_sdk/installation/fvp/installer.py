@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import stat
 from collections import Counter
@@ -50,7 +51,9 @@ def refuse_unsafe(folder: Path) -> None:
     """InputError for a link below `folder` that leaves it, a device or pipe, and what would run as another user."""
     inside: Counter[tuple[int, int]] = Counter()
     hard_links: dict[tuple[int, int], tuple[Path, int]] = {}
-    for path in _everything(folder):
+    for path in sorted(
+        Path(root, name) for root, *names in os.walk(folder) for name in itertools.chain(*names)
+    ):
         state = path.lstat()
         if path.is_symlink():
             if not _stays(path, folder):
@@ -65,13 +68,6 @@ def refuse_unsafe(folder: Path) -> None:
     for key, (path, links) in hard_links.items():
         if inside[key] != links:
             _refuse(path, folder, "is a hard link to a file outside")
-
-
-def _everything(folder: Path) -> list[Path]:
-    found = []
-    for root, folders, files in os.walk(folder):
-        found += [Path(root, name) for name in (*folders, *files)]
-    return sorted(found)
 
 
 def _stays(link: Path, folder: Path) -> bool:

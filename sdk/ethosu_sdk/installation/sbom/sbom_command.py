@@ -124,25 +124,14 @@ def _python_ref(name: str, version: str) -> str:
 
 
 def _debian_ref(row: DebianPackage) -> str:
-    distribution = _distribution()
-    qualifiers = f"arch={row.architecture}" + (f"&distro={distribution}" if distribution else "")
-    return f"pkg:deb/{_vendor()}/{quote(row.name)}@{quote(row.version)}?{qualifiers}"
-
-
-def _vendor() -> str:
-    return _release().get("ID", "debian")
-
-
-def _distribution() -> str:
-    release = _release()
-    return f"{release['ID']}-{release['VERSION_ID']}" if {"ID", "VERSION_ID"} <= release.keys() else ""
-
-
-def _release() -> dict[str, str]:
     try:
-        return platform.freedesktop_os_release()
+        release = platform.freedesktop_os_release()
     except OSError:
-        return {}
+        release = {}
+    qualifiers = f"arch={row.architecture}"
+    if {"ID", "VERSION_ID"} <= release.keys():
+        qualifiers += f"&distro={release['ID']}-{release['VERSION_ID']}"
+    return f"pkg:deb/{release.get('ID', 'debian')}/{quote(row.name)}@{quote(row.version)}?{qualifiers}"
 
 
 def _python_component(row: PythonDistribution) -> Record:
