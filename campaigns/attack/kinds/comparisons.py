@@ -16,6 +16,7 @@ from ethosu_sdk.readers.compare import compare_command, compare_tables
 from ethosu_sdk.readers.compare.options import CompareOptions
 from ethosu_sdk.readers.compare.policy import DEFAULT
 from ethosu_sdk.readers.summary.summary_command import markdown
+from ethosu_sdk.records import kinds
 from ethosu_sdk.results import bundle
 from tests.places import ROOT
 
@@ -138,7 +139,7 @@ def _case(context: Context, choice: random.Random) -> Case:
     words += ["--policy", "given.policy"] if choice.random() < 0.5 else []
 
     def judge(ended: Ended, folder: Path) -> list[str]:
-        written = (folder / "out" / compare_command.RECORD_NAME).is_file()
+        written = (folder / "out" / kinds.COMPARE.file).is_file()
         if ended.code in (0, 7) and not written:
             return ["a comparison without its record"]
         return schema.problems(json.loads(ended.out)) if as_json and ended.code in (0, 7) else []

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec.structs import replace as changed
+from msgspec import structs
 
 from ethosu_sdk import simulators
 from ethosu_sdk.boards import profiles
@@ -130,12 +130,12 @@ def test_the_memory_mode_says_where_things_lie(
 
 def test_code_and_programs_without_npu_lie_where_the_board_has_them() -> None:
     assert cpu_waits.of_board(ALIF, None, SIZE).waits == LineWaits(93.1, 93.1, 34.2)
-    profile = replace(ALIF, cpu=changed(ALIF.cpu, icache_bytes=SIZE))
+    profile = replace(ALIF, cpu=structs.replace(ALIF.cpu, icache_bytes=SIZE))
     assert cpu_waits.of_board(profile, None, SIZE).waits is not None
 
 
 def with_sram(**facts: object) -> BoardProfile:
-    rows = (changed(row, **facts) if row.name == "SRAM0" else row for row in ALIF.memories)
+    rows = (structs.replace(row, **facts) if row.name == "SRAM0" else row for row in ALIF.memories)
     return replace(ALIF, memories=tuple(rows))
 
 
@@ -147,9 +147,12 @@ def with_sram(**facts: object) -> BoardProfile:
         (with_sram(cpu_wait_cycles=None), "how long the CPU waits for SRAM0"),
         (with_sram(cached=False), "SRAM0 of alif-e8-hp is not cached"),
         (with_sram(cached=None), "SRAM0 of alif-e8-hp is not cached"),
-        (replace(ALIF, cpu=changed(ALIF.cpu, dcache_bytes=0)), "has no data cache"),
-        (replace(ALIF, cpu=changed(ALIF.cpu, icache_bytes=0)), "has no instruction cache"),
-        (replace(ALIF, cpu=changed(ALIF.cpu, icache_bytes=SIZE - 1)), "does not stay in the 9,999 bytes"),
+        (replace(ALIF, cpu=structs.replace(ALIF.cpu, dcache_bytes=0)), "has no data cache"),
+        (replace(ALIF, cpu=structs.replace(ALIF.cpu, icache_bytes=0)), "has no instruction cache"),
+        (
+            replace(ALIF, cpu=structs.replace(ALIF.cpu, icache_bytes=SIZE - 1)),
+            "does not stay in the 9,999 bytes",
+        ),
     ],
 )
 def test_what_is_not_known_is_named(profile: BoardProfile | None, words: str) -> None:
