@@ -77,6 +77,34 @@ def test_what_a_class_refuses_is_named_by_its_place() -> None:
         assert schema.refusal({**record, **change}).startswith(problem)
 
 
+def with_waits(record: dict[str, Any], waits_s: float) -> dict[str, Any]:
+    """The record of a run whose last part waits so long for the CPU's memories."""
+    time = record["time"]
+    last = time["parts"][-1]
+    last |= {"duration_s": last["duration_s"] + waits_s, "waits_s": waits_s}
+    time["total"]["duration_s"] += waits_s
+    time["total"]["most_s"] += waits_s
+    time["sums"]["cpu_after_npu_s"] += waits_s
+    memories = {"code": "MRAM", "constants": "MRAM", "arena": "SRAM0"}
+    time["waits"] = {"duration_s": waits_s, "memories": memories, "source": "a profile"}
+    npu = 100 * time["sums"]["npu_s"] / time["total"]["duration_s"]
+    time["shares"] = {"cpu_percent": 100 - npu, "npu_percent": npu}
+    return record
+
+
+def test_waits_are_time_and_no_cycles() -> None:
+    assert schema.refusal(with_waits(load(VALID[0].parent / "run-add-timed.json"), 1e-5)) == ""
+
+
+def test_outputs_of_repeats_may_change_where_the_state_goes_on() -> None:
+    record = load(VALID[0].parent / "run-ds_cnn.json")
+    changed = {"agree": False, "changed": 1}
+    record["repeats"] = {"count": 2, "outputs": changed, "counters": {"agree": True, "changed": 0}}
+    assert schema.refusal(record).startswith("repeats_count_what_changed")
+    record["repeats"]["state"] = "kept"
+    assert schema.refusal(record) == ""
+
+
 def test_a_whole_number_with_a_point_is_one() -> None:
     record = load(VALID[0].parent / "run-ds_cnn.json")
     record["inferences"] = float(record["inferences"])
