@@ -13,6 +13,7 @@ from ethosu_sdk.files import opening, writing
 
 _MAX_RECORD_BYTES = 16 << 20  # in memory, JSON takes up to thirty times that
 _MAX_DIGITS = 400  # of a number; Python itself stops at 4300, with a message of its own
+_MAX_INT = 1 << 64  # whole numbers of records fit 64 bits, so that every one is a float too
 _MAX_DEPTH = 64
 _SHOWN_TEXT = 40  # characters of a key or a number in a message
 
@@ -65,7 +66,8 @@ def parse_json(text: str) -> Any:
     """The value of JSON `text`, by the letter of RFC 8259 and with one meaning only.
 
     Raises ValueError for what Python's reader lets through or fails at in words of its own: NaN and infinity, numbers
-    that no float holds or that have very many digits, a key that occurs twice, brackets in brackets without an end.
+    that no float or 64 bits hold or that have very many digits, a key that occurs twice, brackets in brackets without
+    an end.
     """
     try:
         value = json.loads(
@@ -92,7 +94,10 @@ def _no_constant(text: str) -> Any:
 def _int(text: str) -> int:
     if len(text) > _MAX_DIGITS:
         raise ValueError(f"a number has {len(text)} digits")
-    return int(text)
+    value = int(text)
+    if abs(value) >= _MAX_INT:
+        raise ValueError(f"the whole number {text[:_SHOWN_TEXT]} needs more than 64 bits")
+    return value
 
 
 def _float(text: str) -> float:

@@ -79,7 +79,7 @@ def _of_another_mode(record: Record) -> None:
         (_compiled(lambda record: record.pop("delegation")), 0),
         (_compiled(lambda record: record["inputs"][0].update(shape=[0] * 9)), 0),
         (_compiled(lambda record: record["inputs"][0].update(shape=[10**400])), 3),
-        (_compiled(_calls), 0),
+        (_compiled(_calls), 3),
     ],
 )
 def test_hostile_records(damage: Callable[[Path], object], code: int, plain: Advised, tmp_path: Path) -> None:

@@ -89,6 +89,7 @@ def test_a_long_number_in_a_record_of_the_firmware(tmp_path: Path) -> None:
     ("text", "words"),
     [
         (f'{{"a": {LONG}}}', "a number has 5000 digits"),
+        (f'{{"a": [{1 << 64}]}}', "the whole number 18446744073709551616 needs more than 64 bits"),
         ('{"a": NaN}', "NaN is not a number in JSON"),
         ('{"a": -Infinity}', "-Infinity is not a number in JSON"),
         ('{"a": 1e999}', "the number 1e999 is too large"),
