@@ -1,9 +1,8 @@
-"""Child process: what PyTorch itself computes. Usage: python -m campaigns.meaning.eager FD.
+"""What PyTorch itself computes, in forks of a process (:mod:`ethosu_sdk.proc.forks`).
 
 It imports torch, and no part of the SDK but the plumbing that forks a process for each model.
 """
 
-import contextlib
 import importlib.util
 import sys
 import warnings
@@ -53,6 +52,12 @@ def _copies(sample: Any) -> list[torch.Tensor]:
     return [tensor.clone() for tensor in (sample if isinstance(sample, tuple) else (sample,))]
 
 
+def prepare() -> None:
+    """Set what all files run with; this module has imported what they need."""
+    warnings.filterwarnings("ignore")
+    torch.set_num_threads(1)
+
+
 def perform(task: forks.Task) -> str:
     """Write the samples and outputs of a file; what is wrong with it, or nothing."""
     try:
@@ -64,10 +69,3 @@ def perform(task: forks.Task) -> str:
         arrays |= {f"step{number}_output{i}": array for i, array in enumerate(step)}
     np.savez(task["to"], **arrays)
     return ""
-
-
-if __name__ == "__main__":
-    warnings.filterwarnings("ignore")
-    torch.set_num_threads(1)
-    with contextlib.suppress(KeyboardInterrupt):
-        forks.serve(int(sys.argv[1]), perform, ())

@@ -82,7 +82,7 @@ def test_a_signal_during_the_imports_leaves_no_traceback(number: signal.Signals,
         "typer",
         "rich.console",
         "ethosu_sdk.steps.inspect.inspect_command",
-        "jsonschema",
+        "msgspec",
     ):
         env = {"PYTHONPATH": str(tmp_path), "AT": module}
         words = ("inspect", GOLDEN_PTE / "add_u55.pte", "--json")
