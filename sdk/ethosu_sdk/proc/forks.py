@@ -36,7 +36,8 @@ _GRACE_S = 120.0  # for the server itself: it imports what a task needed before 
 _PRIVATE = ("Private_Clean:", "Private_Dirty:")
 _MODULE = "ethosu_sdk.proc.forks"
 # What tasks import is imported for those that follow; a model's own packages are not.
-_PACKAGES = ("ethosu_sdk", "ethosu", "executorch", "numpy", "torch", "torchao", "tosa", "serializer")
+_PACKAGES = {"ethosu_sdk", "ethosu", "executorch", "numpy", "torch", "torchao", "tosa", "serializer"}
+_SHARED = _PACKAGES | sys.stdlib_module_names
 _END = b"\n"  # of a task's result: what it forked may hold the pipe open for longer
 
 
@@ -108,13 +109,13 @@ def main() -> None:
     supervisor.divide(int(parent))
     tasks = importlib.import_module(module)
     tasks.prepare()
-    _serve(int(descriptor), tasks.perform, (*_PACKAGES, *sys.stdlib_module_names))
+    _serve(int(descriptor), tasks.perform)
 
 
-def _serve(descriptor: int, run: Callable[[Task], Any], packages: tuple[str, ...]) -> None:
+def _serve(descriptor: int, run: Callable[[Task], Any]) -> None:
     """Serve until the other side closes. `run` gives a task's result, in a process of its own.
 
-    Modules of `packages` that a task imported are imported here too, for those that follow.
+    Modules of _SHARED packages that a task imported are imported here too, for those that follow.
     """
     supervisor.adopt_orphans()
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
@@ -123,22 +124,20 @@ def _serve(descriptor: int, run: Callable[[Task], Any], packages: tuple[str, ...
             request = json.loads(line)
             gc.collect()
             gc.freeze()
-            answer, modules = _served(request, run, packages)
+            answer, modules = _served(request, run)
             ours.sendall(json.dumps(vars(answer)).encode() + b"\n")
             for name in modules:
                 with contextlib.suppress(Exception):
                     importlib.import_module(name)
 
 
-def _served(
-    request: dict[str, Any], run: Callable[[Task], Any], packages: tuple[str, ...]
-) -> tuple[Answer, list[str]]:
+def _served(request: dict[str, Any], run: Callable[[Task], Any]) -> tuple[Answer, list[str]]:
     reader, writer = os.pipe()
     parent = os.getpid()
     child = os.fork()
     if child == 0:
         os.close(reader)
-        _work(parent, writer, request["task"], run, packages)
+        _work(parent, writer, request["task"], run)
     os.close(writer)
     try:
         answer, content = _watched(child, reader, request["time_s"], request["memory_bytes"])
@@ -156,9 +155,7 @@ def _served(
     return Answer(DONE, told["result"]), told["modules"]
 
 
-def _work(
-    parent: int, writer: int, task: Task, run: Callable[[Task], Any], packages: tuple[str, ...]
-) -> None:
+def _work(parent: int, writer: int, task: Task, run: Callable[[Task], Any]) -> None:
     """What the fork does; it does not come back."""
     status = 1
     try:
@@ -166,7 +163,7 @@ def _work(
         known = set(sys.modules)
         told = _told(task, run)
         told["modules"] = [
-            name for name in sys.modules if name not in known and name.partition(".")[0] in packages
+            name for name in sys.modules if name not in known and name.partition(".")[0] in _SHARED
         ]
         with os.fdopen(writer, "wb") as stream:
             stream.write(json.dumps(told).encode() + _END)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -226,9 +225,7 @@ def _changes(comparison: Comparison) -> Iterator[MetricChange | FigureChange]:
 def _is_change(row: MetricChange | FigureChange) -> bool:
     if not isinstance(row.before, int | float) or not isinstance(row.after, int | float):
         return False
-    with contextlib.suppress(OverflowError):  # a whole number that no float holds
-        return row.change == row.after - row.before
-    return False
+    return row.change == row.after - row.before
 
 
 KIND = RecordKind(

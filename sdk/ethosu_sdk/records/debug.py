@@ -52,15 +52,17 @@ class Operations(Part):
     inner: Annotated[PositiveCount | None, about("operations that wrote only what these read")] = None
 
 
+LastTosa = Annotated[
+    TosaOperation | None,
+    about(
+        "the operator that Vela's last operation for the tensor stands for; what is fused with it comes behind"
+    ),
+]
+
+
 class Writer(Part):
     vela: VelaOperation
-    tosa: Annotated[
-        TosaOperation | None,
-        about(
-            "the operator that Vela's last operation for the tensor stands for; what is fused with it "
-            "comes behind"
-        ),
-    ] = None
+    tosa: LastTosa = None
     source: SourceLine | None = None
 
 
@@ -154,13 +156,7 @@ class Layer(Part):
         about("the NPU operations that wrote it: names in the words of the command stream, offsets in bytes"),
     ]
     vela: VelaOperation | None = None
-    tosa: Annotated[
-        TosaOperation | None,
-        about(
-            "the operator that Vela's last operation for the tensor stands for; what is fused with it "
-            "comes behind"
-        ),
-    ] = None
+    tosa: LastTosa = None
     source: SourceLine | None = None
     writers: Annotated[
         Annotated[tuple[Writer, ...], Meta(min_length=2)] | None,

@@ -29,8 +29,7 @@ def rows(run: Run, data: Sequence[str] = ()) -> Iterator[tuple[str, str]]:
     are lines about data files."""
     simulator = run.simulator
     yield "ran on", f"{run.board}, {simulator.name} {simulator.version} ({simulator.fidelity})"
-    if run.runtime is not None:
-        yield "runtime", f"{run.runtime.name} {run.runtime.version}"
+    yield "runtime", f"{run.runtime.name} {run.runtime.version}"
     yield "board", run.board_reason
     yield from (("data", line) for line in data)
     yield "inferences", str(run.inferences)

@@ -65,9 +65,10 @@ def numbers(before: float, after: float, rule: Rule, allowance: int = 0) -> dict
         change = after - before
         percent = 100 * change / abs(before) if before else 0.0
         tolerated = rule.tolerated(before) + allowance
+        is_held = math.isfinite(change)
     except OverflowError:
-        change = math.inf
-    if not math.isfinite(change):
+        is_held = False
+    if not is_held:
         return {"status": _status(1 if after > before else -1, 0.0, rule.better)}
     return {
         "change": change,

@@ -9,7 +9,6 @@ from typing import Any
 from xml.etree import ElementTree
 
 from ethosu_sdk.readers.compare import operators
-from ethosu_sdk.readers.convert import numbers
 from ethosu_sdk.readers.convert.inputs import Inputs
 from ethosu_sdk.records import kinds
 from ethosu_sdk.records.common import VerdictCheck
@@ -61,9 +60,7 @@ def _attributes(record: Judged, name: str, cases: list[_Case]) -> dict[str, str]
         "timestamp": record.created[:19],  # in UTC: the format's grammar knows no time zone
     }
     # The time is that of the whole command: a case has none of its own.
-    return found | (
-        {} if isinstance(record, Comparisons) else {"time": numbers.text(record.wall_time_s, ".3f")}
-    )
+    return found | ({} if isinstance(record, Comparisons) else {"time": f"{record.wall_time_s:.3f}"})
 
 
 def _about(record: Judged) -> str:
@@ -100,10 +97,10 @@ def _allowed(policy: Policy) -> Iterator[tuple[str, str]]:
 def _rule(rule: Rule | OperatorRule) -> str:
     parts = (
         ("better", rule.better),
-        ("tolerance", None if rule.tolerance is None else numbers.text(rule.tolerance, "g")),
+        ("tolerance", None if rule.tolerance is None else f"{rule.tolerance:g}"),
         (
             "tolerance",
-            None if rule.tolerance_percent is None else f"{numbers.text(rule.tolerance_percent, 'g')} %",
+            None if rule.tolerance_percent is None else f"{rule.tolerance_percent:g} %",
         ),
         ("missing", rule.missing if isinstance(rule, Rule) else None),
     )
@@ -165,7 +162,7 @@ def _compare(record: Comparisons) -> Iterator[_Case]:
 def _metric(names: str, row: MetricChange | FigureChange, detail: str = "") -> _Case:
     before, after = ("absent" if value is None else value for value in (row.before, row.after))
     source = f" ({row.source})" if row.source is not None else ""
-    allowed = f", {numbers.text(row.tolerated, 'g')} tolerated" if row.tolerated is not None else ""
+    allowed = f", {row.tolerated:g} tolerated" if row.tolerated is not None else ""
     better = f", better: {row.better}" if row.better is not None else ""
     words = f"{row.status}{source}{better}{allowed}"
     text = " ".join(filter(None, (f"{before} → {after}", row.unit, words, detail)))

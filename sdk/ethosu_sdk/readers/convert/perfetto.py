@@ -15,7 +15,6 @@ from typing import Any
 
 from ethosu_sdk import extras, plain_text
 from ethosu_sdk.errors import InputError
-from ethosu_sdk.readers.convert import numbers
 from ethosu_sdk.readers.convert.inputs import Inputs
 from ethosu_sdk.records import kinds
 from ethosu_sdk.records.common import SourceLine
@@ -174,7 +173,7 @@ class _Writer:
         self._tracks: dict[str, int] = {}
         target = profile.target
         npu = f"{target.npu}-{target.macs}" if target is not None else "program"
-        facts = (f"{numbers.text(clock.hz, 'g')} Hz, {clock.source}", profile.simulator.fidelity)
+        facts = (f"{clock.hz:g} Hz, {clock.source}", profile.simulator.fidelity)
         self._process(_PROCESS, f"{npu}: {profile.model.file}", facts)
 
     def add(self, slices: list[_Slice], nanoseconds: Fraction) -> None:

@@ -13,7 +13,6 @@ from urllib.parse import quote
 
 from ethosu_sdk import __version__, plain_text
 from ethosu_sdk.plain_text import counted
-from ethosu_sdk.readers.convert import numbers
 from ethosu_sdk.readers.convert.inputs import Inputs
 from ethosu_sdk.records import kinds
 from ethosu_sdk.records.build import Build
@@ -211,7 +210,7 @@ def _debugged(record: Debug, _: Inputs) -> Iterator[_Finding]:
     for row in record.advice:
         layer = layers[row.layer]
         remedy = _REMEDIES[row.remedy]
-        sqnr = numbers.text(row.sqnr_db, "g")
+        sqnr = f"{row.sqnr_db:g}"
         message = f"{layer.tensor}: its quantisation alone leaves an SQNR of {sqnr} dB: {remedy}"
         yield _Finding(_ADVICE, message, layer.source)
 
@@ -222,7 +221,7 @@ def _sqnr(step: Step) -> str:
         (step.output_db, "its own SQNR"),
         (step.drop_db, "drop"),
     )
-    parts = [f"{text} {numbers.text(value, 'g')} dB" for value, text in ratios if value is not None]
+    parts = [f"{text} {value:g} dB" for value, text in ratios if value is not None]
     return ", ".join(parts) or "nothing of the signal is left"
 
 
