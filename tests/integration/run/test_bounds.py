@@ -108,7 +108,7 @@ def test_the_host_simulator_keeps_the_time(commands: bytes, tmp_path: Path) -> N
 def test_qemu_keeps_the_time_within_a_job(tmp_path: Path) -> None:
     """One operation that takes longer than the time: memory is asked for once."""
     one_operation = stream(rows(1, 60000, 1 << 20), *[added((1 << 10, 1 << 12, 1))] * 2000)
-    program = delegating(tmp_path / "net.pte", one_operation, 4_000_000)
+    program = delegating(tmp_path / "net.pte", one_operation, 1 << 22)
     outcome = watched("run", program, "--allow-spill", "--timeout", "1", cwd=tmp_path)
     assert_refused(outcome, 6, "the time limit was reached during an NPU job")
 
