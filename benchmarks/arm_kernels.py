@@ -26,9 +26,10 @@ from elftools.elf.elffile import ELFFile
 from rich.console import Console
 from rich.table import Table
 
-from ethosu_sdk import pte, runtimes, simulators
-from ethosu_sdk.cpu_cycles.counts import Mark
-from ethosu_sdk.targets import Target
+from ethosu_sdk.base.targets import Target
+from ethosu_sdk.program import pte
+from ethosu_sdk.simulate import arm_runners, simulators
+from ethosu_sdk.simulate.block_counts import Mark
 
 COMMAND = Path(sys.executable).with_name("ethosu-sdk")
 MULTIPLIER, SHIFT = 1518500250, -9  # 0.0014
@@ -181,14 +182,14 @@ def arm_marks(elf: Path) -> Iterator[Mark]:
 def count_arms(path: Path) -> list[int]:
     """Instructions of each call in Arm's runner, from its beginning to the next call."""
     program = pte.parse(path.read_bytes())
-    adapted = runtimes.adapt(program, program.plan()).program
-    runner = runtimes.runner_for(None)
+    adapted = arm_runners.adapted_program(program, program.plan()).program
+    runner = arm_runners.runner_for(None)
     plan = adapted.plan()
     with numpy.load(path.with_suffix(".npz")) as arrays:
         inputs = [_in_memory(arrays[f"input{i}"]) for i in range(len(plan.inputs))]
-    placed = runtimes.place(runner, plan, bytes(adapted.data), inputs)
-    elf = runtimes.executable(runner)
-    simulator = simulators.create("qemu", None, simulators.SimulatorOptions(), runner.board)
+    placed = arm_runners.placed_inference(runner, plan, bytes(adapted.data), inputs)
+    elf = arm_runners.runner_executable(runner)
+    simulator = simulators.create_simulator("qemu", None, simulators.SimulatorOptions(), runner.board)
     # No call uses the NPU, but the runner looks for one.
     npu = Target(runner.npus[0], runner.default_macs, system_config="", memory_mode="")
     request = simulators.SimulationRequest(

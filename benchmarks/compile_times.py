@@ -67,7 +67,7 @@ def timed(*argv: str | Path, path: Path | None = None) -> tuple[Times, subproces
 def _load(model: str) -> tuple[Any, Any, Any]:
     """A module, its example inputs and its calibration samples."""
     if model.startswith("zoo:"):
-        from ethosu_sdk.aot import zoo
+        from ethosu_sdk.compile import zoo
 
         loaded = zoo.load(model.removeprefix("zoo:"))
         return loaded.module, loaded.example_inputs, loaded.calibration

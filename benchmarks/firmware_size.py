@@ -22,8 +22,7 @@ from elftools.elf.elffile import ELFFile
 from rich.console import Console
 from rich.table import Table
 
-from ethosu_sdk import firmware_build
-from ethosu_sdk.firmware_build import resident
+from ethosu_sdk.firmware_build import program_firmware, resident_firmware
 
 FULLY_DELEGATED = Path(__file__).resolve().parents[1] / "tests" / "golden" / "pte" / "add_u55.pte"
 STEM = "executor_runner"
@@ -47,7 +46,7 @@ PARTS = (
     ("kernels", "libethosu_kernels.a"),
     ("app", "libethosu_app.a"),
     ("app", f"{STEM}.dir"),
-    ("app", f"{resident.EXECUTABLE}.dir"),
+    ("app", f"{resident_firmware.RESIDENT_EXECUTABLE}.dir"),
     ("libc, libgcc", "/lib"),
 )
 PADDING = "alignment"
@@ -129,10 +128,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         folder = given.folder or Path(scratch)
         if given.every_kernel:
-            resident.build(folder)
+            resident_firmware.build_resident(folder)
         elif not given.folder:
-            firmware_build.build(FULLY_DELEGATED, folder)
-        parts, totals = measure(folder, resident.EXECUTABLE if given.every_kernel else STEM)
+            program_firmware.build_firmware(FULLY_DELEGATED, folder)
+        parts, totals = measure(folder, resident_firmware.RESIDENT_EXECUTABLE if given.every_kernel else STEM)
     if given.json:
         sys.stdout.write(json.dumps({"parts": parts, "totals": totals}) + "\n")
     else:

@@ -22,12 +22,13 @@ from rich.console import Console
 from rich.table import Table
 from stopwatch import median_s
 
-from ethosu_sdk import npu, pte
+from ethosu_sdk import npu
 from ethosu_sdk.npu.execute import Executor
 from ethosu_sdk.npu.memory import FixedRegions, Memory
 from ethosu_sdk.npu.operation import BlockOp
 from ethosu_sdk.npu.program import segment
-from ethosu_sdk.npu.weights.weight_cache import WeightCache
+from ethosu_sdk.npu.weight_cache import WeightCache
+from ethosu_sdk.program import pte
 
 TARGETS = ("ethos-u55-128", "ethos-u65-256", "ethos-u85-256")
 LONGEST = 10

@@ -16,14 +16,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ethosu_sdk import aot
-from ethosu_sdk.aot.facts import crossing
-from ethosu_sdk.aot.facts.compilation import CompileOutput, CompileRequest
-from ethosu_sdk.aot.pipeline import stages
-from ethosu_sdk.aot.pipeline.worker import _as_sdk_error
-from ethosu_sdk.aot.vela.artefacts import LOG_NAME
 from ethosu_sdk.cli import main
-from ethosu_sdk.steps.compile import compile_command
+from ethosu_sdk.compile import child_process, compile_command, compile_facts, worker
+from ethosu_sdk.compile.compile_facts import CompileOutput, CompileRequest
+from ethosu_sdk.compile.vela_delegates import LOG_NAME
+from ethosu_sdk.compile.worker import _as_sdk_error
 
 _CRASHED = 70  # as no exit code of the SDK
 _POLL_S = 0.1
@@ -91,7 +88,7 @@ def _wait(child: int, deadline: float) -> int | None:
 
 def in_this_process(arguments: list[str]) -> None:
     """The command with its arguments; it ends with SystemExit."""
-    aot.compile_model = _compile_here
+    child_process.compile_model = _compile_here
     taken = compile_command.compile_model.__kwdefaults__  # at the module's import
     assert "compiler" in taken
     taken["compiler"] = _compile_here
@@ -107,8 +104,8 @@ def _compile_here(request: CompileRequest, progress: Callable[[str], None] | Non
         for descriptor in (1, 2):
             os.dup2(log.fileno(), descriptor)
         try:
-            output = stages.run(request, progress or (lambda stage: None))
-            return crossing.from_json(CompileOutput, json.loads(crossing.to_text(output)))
+            output = worker.run_stages(request, progress or (lambda stage: None))
+            return compile_facts.from_json(CompileOutput, json.loads(compile_facts.to_json(output)))
         except Exception as error:
             traceback.print_exc()
             raise _as_sdk_error(error) from None

@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, Protocol, TypeVar
 
-from ethosu_sdk import proc
-from ethosu_sdk.files import json_text, writing
+from ethosu_sdk.base import filesystem, json_text, proc
 from tests.places import ROOT
 
 PAGES = ROOT / "docs" / "reference"
@@ -104,7 +103,7 @@ def run_workers(
 @contextlib.contextmanager
 def claimed(outcome: Path) -> Iterator[bool]:
     """Whether the file `outcome` is this process's to make, while the block runs."""
-    writing.make_directory(outcome.parent)
+    filesystem.make_directory(outcome.parent)
     with outcome.with_suffix(".lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -15,14 +15,13 @@ import numpy.typing as npt
 from rich.console import Console
 from rich.table import Table
 
-from ethosu_sdk import interrupts, npz
-from ethosu_sdk.aot import zoo
-from ethosu_sdk.console.reporter import Reporter
-from ethosu_sdk.errors import SdkError
-from ethosu_sdk.files import writing
-from ethosu_sdk.records import Record
-from ethosu_sdk.steps.compile.options import CompileOptions
-from ethosu_sdk.steps.run import run_command
+from ethosu_sdk.base import filesystem, interrupts, npz
+from ethosu_sdk.base.errors import SdkError
+from ethosu_sdk.base.json_text import Record
+from ethosu_sdk.base.terminal import Reporter
+from ethosu_sdk.compile import zoo
+from ethosu_sdk.compile.program_options import CompileOptions
+from ethosu_sdk.run import run_command
 
 _TARGET = "ethos-u55-128"
 _SHADES = " ░▒▓█"
@@ -47,7 +46,7 @@ def main() -> int:
 def _demonstrate(count: int, folder: Path) -> None:
     images, labels = zoo.digits.held_back()
     images, labels = images[:count], labels[:count]
-    writing.make_directory(folder)
+    filesystem.make_directory(folder)
     inputs = folder / "held_back.npz"
     npz.write_npz(inputs, {"input0": images[:, None]})  # one more axis: that many inferences
     options = run_command.RunOptions(inputs=inputs)

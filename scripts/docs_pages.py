@@ -24,7 +24,8 @@ from mkdocs.structure.pages import Page
 from typer.main import get_command
 
 import ethosu_sdk
-from ethosu_sdk import api, error_catalogue
+from ethosu_sdk import api
+from ethosu_sdk.base import error_catalogue
 from ethosu_sdk.cli import app
 from ethosu_sdk.records import kinds
 

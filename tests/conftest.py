@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from numpy.typing import NDArray
 
-from ethosu_sdk import tools
-from ethosu_sdk.aot import CompileOutput, CompileRequest, compile_model
-from ethosu_sdk.aot.facts import crossing
-from ethosu_sdk.files import locks, writing
-from ethosu_sdk.program_options import ProgramOptions
-from ethosu_sdk.simulators import host
-from ethosu_sdk.targets import parse_target
+from ethosu_sdk.base import filesystem, tools
+from ethosu_sdk.base.targets import parse_target
+from ethosu_sdk.compile import compile_facts
+from ethosu_sdk.compile.child_process import compile_model
+from ethosu_sdk.compile.compile_facts import CompileOutput, CompileRequest
+from ethosu_sdk.compile.program_options import ProgramOptions
+from ethosu_sdk.simulate import host_runtime
 from tests import kept, own_qemu as corstone_qemu, warm
 from tests.oracles import chain
 from tests.oracles.tosa import TosaModel, tosa_model
@@ -37,13 +37,13 @@ def shared_folder(tmp_path_factory: pytest.TempPathFactory, request: pytest.Fixt
     base = tmp_path_factory.getbasetemp()
     if hasattr(request.config, "workerinput"):
         base = base.parent
-    return writing.make_directory(base / "shared")
+    return filesystem.make_directory(base / "shared")
 
 
 @pytest.fixture(scope="session")
 def test_cache(shared_folder: Path) -> Path:
     """The folder that is kept between runs, and common to the workers: see :mod:`tests.kept`."""
-    with locks.locked(shared_folder):
+    with filesystem.locked_folder(shared_folder):
         if not (shared_folder / "cache-is-tidy").exists():
             kept.drop_unused()
             (shared_folder / "cache-is-tidy").touch()
@@ -112,13 +112,13 @@ def zoo_pte(shared_folder: Path, test_cache: Path) -> ZooPte:
                 f"zoo:{name}", parse_target(target), folder, options=ProgramOptions(io=io)
             )
             with warm.compilers():
-                facts = crossing.to_text(compile_model(request))
+                facts = compile_facts.to_json(compile_model(request))
             (folder / "facts.json").write_text(facts, encoding="utf-8")
 
-        place = writing.make_directory(shared_folder / "zoo") / f"{name}-{target}-{io}"
+        place = filesystem.make_directory(shared_folder / "zoo") / f"{name}-{target}-{io}"
         folder = kept.folder(place, make, basis=kept.compiler())
         facts = (folder / "facts.json").read_text(encoding="utf-8")
-        return crossing.from_json(CompileOutput, json.loads(facts))
+        return compile_facts.from_json(CompileOutput, json.loads(facts))
 
     return compiled
 
@@ -132,7 +132,7 @@ def own_qemu() -> Path:
 @pytest.fixture(scope="session")
 def host_runner(test_cache: Path) -> Path:
     """The program that runs ExecuTorch's C++ runtime."""
-    return host.build_runner(writing.make_directory(test_cache / "sdk" / host.CACHE_PART))
+    return host_runtime.build_runner(filesystem.make_directory(test_cache / "sdk" / host_runtime.CACHE_PART))
 
 
 @pytest.fixture(scope="session")

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
-from ethosu_sdk.files import locks, writing
+from ethosu_sdk.base import filesystem
 from tests.places import ROOT
 
 T = TypeVar("T")
@@ -27,14 +27,15 @@ _KEPT_S = 14 * 24 * 3600
 _PROGRAMS = ("arm-none-eabi-gcc", "qemu-system-arm", "cmake", "ninja", "gcc", "g++", "llvm-mca-19")
 # The rooms that a compiler imports nothing of: tests/contract/test_layers.py.
 _NOT_COMPILER = {
-    *("api.py", "cli", "console", "cpu_cycles", "evidence", "firmware_build", "fvp_launcher", "installation"),
-    *("page", "readers", "results", "runtimes", "simulators", "steps", "sweep", "tables"),
+    *("analysis", "api.py", "cli", "firmware_build", "installation", "reporting", "run", "simulate", "sweep"),
 }
 
 
 def root() -> Path:
     """The cache, made."""
-    return writing.make_directory(Path(os.environ.get(VARIABLE) or ROOT / "build" / "test-cache").absolute())
+    return filesystem.make_directory(
+        Path(os.environ.get(VARIABLE) or ROOT / "build" / "test-cache").absolute()
+    )
 
 
 @functools.cache
@@ -68,15 +69,15 @@ def folder(place: Path, make: Callable[[Path], object], *parts: str | Path, basi
     """
     key = _digest(basis or sources(), Path(inspect.getfile(make)), *parts)
     entry = root() / "made" / place.name / key[:24]
-    with locks.locked(place.with_name(f".{place.name}.lock")):
+    with filesystem.locked_folder(place.with_name(f".{place.name}.lock")):
         if place.exists():
             return place
-        with locks.locked(entry):
+        with filesystem.locked_folder(entry):
             kept = entry / "folder"
             if not (entry / "place").is_file():
                 shutil.rmtree(kept, ignore_errors=True)
                 try:
-                    make(writing.make_directory(place))
+                    make(filesystem.make_directory(place))
                     shutil.copytree(place, kept, symlinks=True)
                 except BaseException:
                     shutil.rmtree(place, ignore_errors=True)
@@ -95,7 +96,7 @@ def shared(name: str, sources: Iterable[Path], *words: str) -> Path:
     """A folder that workers fill together with what `sources`, files of this repository, `words` and the installed
     packages shape."""
     parts = [part for path in sorted(sources) for part in (str(path.relative_to(ROOT)), path)]
-    entry = writing.make_directory(root() / "made" / name / _digest(*words, *parts, _installed())[:24])
+    entry = filesystem.make_directory(root() / "made" / name / _digest(*words, *parts, _installed())[:24])
     (entry / "place").touch()
     return entry
 
@@ -103,9 +104,9 @@ def shared(name: str, sources: Iterable[Path], *words: str) -> Path:
 def made_once(place: Path, make: Callable[[], T]) -> T:
     """What `make` gives, made by one process and kept in the folder `place`."""
     file = place / "made.pickle"
-    with locks.locked(writing.make_directory(place)):
+    with filesystem.locked_folder(filesystem.make_directory(place)):
         if not file.is_file():
-            writing.write_bytes(file, pickle.dumps(make()))
+            filesystem.write_bytes(file, pickle.dumps(make()))
     made: T = pickle.loads(file.read_bytes())
     return made
 
@@ -119,7 +120,7 @@ def _move(old: str, temporary: Path, place: Path) -> None:
 
 def drop_unused() -> None:
     """Remove what was not used for long."""
-    with locks.locked(root()):
+    with filesystem.locked_folder(root()):
         oldest = time.time() - _KEPT_S
         for entry in (*root().glob("made/*/*"), *root().glob("sdk/*/*")):
             if entry.is_file() and not entry.name.startswith(".") and _used(entry) < oldest:

@@ -7,10 +7,10 @@ import time
 
 from flatbuffers.table import Table
 
-from ethosu_sdk import pte
-from ethosu_sdk.errors import InputError
-from ethosu_sdk.pte import schema
-from ethosu_sdk.steps.inspect.description import methods
+from ethosu_sdk.analysis.inspect_command import described_methods
+from ethosu_sdk.base.errors import InputError
+from ethosu_sdk.program import pte, pte_schema
+from ethosu_sdk.program.execution_plan import DelegateCall, ExecutionPlan, KernelCall, Tensor
 from tests.places import GOLDEN_PTE
 
 NAMES = tuple(sorted(path.stem for path in GOLDEN_PTE.glob("*.pte")))
@@ -26,10 +26,10 @@ def golden(name: str) -> bytes:
 
 def _slot(kind: str, field: str) -> tuple[int, str]:
     slot = 0
-    for name, spelled in schema.TABLES[kind].items():
+    for name, spelled in pte_schema.TABLES[kind].items():
         if name == field:
             return slot, spelled
-        slot += 2 if spelled in schema.UNIONS else 1
+        slot += 2 if spelled in pte_schema.UNIONS else 1
     raise KeyError(f"{kind}.{field}")
 
 
@@ -63,7 +63,7 @@ def locate(data: bytes | bytearray, path: str) -> tuple[int, str]:
     for number, part in enumerate(parts):
         field, index, suffix = re.fullmatch(r"(\w+)(?:\[(\d+)\])?(#\w+)?", part).groups()
         slot, spelled = _slot(kind, field)
-        offset = table.Offset(4 + 2 * (slot + (spelled in schema.UNIONS and suffix != "#type")))
+        offset = table.Offset(4 + 2 * (slot + (spelled in pte_schema.UNIONS and suffix != "#type")))
         if not offset and isinstance(data, bytearray) and spelled in _CODES:
             offset = present(data, table, slot, struct.calcsize(f"<{_CODES[spelled]}"))
         assert offset, f"{path}: {field} is absent"
@@ -75,14 +75,14 @@ def locate(data: bytes | bytearray, path: str) -> tuple[int, str]:
         if suffix == "#len":
             return position + struct.unpack_from("<I", data, position)[0], "I"
         element = spelled.strip("[]")
-        code = "b" if element in schema.ENUMS else _CODES.get(element, "I")
+        code = "b" if element in pte_schema.ENUMS else _CODES.get(element, "I")
         if index is not None:
             position = table.Vector(offset) + int(index) * struct.calcsize(f"<{code}")
         if number == len(parts) - 1:
             return position, code
-        if element in schema.UNIONS:
+        if element in pte_schema.UNIONS:
             type_slot = table.Pos + table.Offset(4 + 2 * slot)
-            element = schema.UNIONS[element][data[type_slot] - 1]
+            element = pte_schema.UNIONS[element][data[type_slot] - 1]
         table, kind = Table(data, table.Indirect(position)), element
     raise AssertionError("an empty path")
 
@@ -104,7 +104,7 @@ def check(data: bytes | bytearray) -> bool:
     start = time.process_time()
     try:
         program = pte.parse(data)
-        text = json.dumps([row.to_json() for row in methods(program)], allow_nan=False)
+        text = json.dumps([row.to_json() for row in described_methods(program)], allow_nan=False)
     except InputError as error:
         if not (error.message and error.hint):
             raise AssertionError("an error that says nothing") from error
@@ -122,16 +122,16 @@ def check_sound(program: pte.Pte) -> None:
         count = len(plan.values)
         assert all(0 <= index < count for index in (*plan.inputs, *plan.outputs))
         for call in plan.instructions:
-            if isinstance(call, pte.KernelCall):
+            if isinstance(call, KernelCall):
                 assert 0 <= call.op_index < len(plan.operators)
-            if isinstance(call, pte.KernelCall | pte.DelegateCall):
+            if isinstance(call, KernelCall | DelegateCall):
                 assert all(0 <= index < count for index in call.args)
         for value in plan.values:
-            if isinstance(value, pte.Tensor):
+            if isinstance(value, Tensor):
                 check_tensor(value, plan)
 
 
-def check_tensor(tensor: pte.Tensor, plan: pte.ExecutionPlan) -> None:
+def check_tensor(tensor: Tensor, plan: ExecutionPlan) -> None:
     assert sorted(tensor.dim_order) == list(range(len(tensor.sizes)))
     assert tensor.nbytes >= 0
     assert tensor.data is None or len(tensor.data) == tensor.nbytes

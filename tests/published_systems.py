@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ethosu_sdk.npu.timing.adapters import behind, of_executorch
-from ethosu_sdk.npu.timing.system_config import Memory, SystemConfig, memory_map
+from ethosu_sdk.npu.timing.systems import Memory, SystemConfig, behind, memory_map, of_executorch
 
 ARENA_CACHE_BYTES = 393216  # of Arm's evaluation kit for Dedicated_Sram; Vela's published totals confirm it
 _MODES = {"Shared": "Shared_Sram", "Dedicated": "Dedicated_Sram", "Sram_Only": "Sram_Only"}

@@ -4,8 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ethosu_sdk import schema
-from ethosu_sdk.records import kinds
+from ethosu_sdk.records import kinds, validation
 from tests.integration.cli import Outcome
 from tests.places import ROOT
 
@@ -22,7 +21,7 @@ def read(path: Path) -> Record:
 def valid(path: Path) -> Record:
     """The same, when it is as its schema says."""
     record = read(path)
-    assert schema.problems(record) == []
+    assert validation.record_problems(record) == []
     return record
 
 
@@ -55,5 +54,5 @@ def printed(outcome: Outcome, code: int = 0) -> Record:
     """The valid record that a command printed which ended with `code`."""
     assert outcome.code == code, outcome.err
     record: Record = json.loads(outcome.out)
-    assert schema.problems(record) == []
+    assert validation.record_problems(record) == []
     return record

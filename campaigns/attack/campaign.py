@@ -33,8 +33,8 @@ from campaigns.attack.kinds import (
     streams,
     tokens,
 )
-from ethosu_sdk.errors import SdkError
-from ethosu_sdk.files import writing
+from ethosu_sdk.base import filesystem
+from ethosu_sdk.base.errors import SdkError
 
 KILLS = "kills"
 KINDS: dict[str, Kind] = {
@@ -162,7 +162,7 @@ class Campaign:
     ) -> None:
         """Keep what reproduces a finding, and tell."""
         self.tallies[kind].findings += 1
-        folder = writing.make_directory(self.findings / f"{kind}-{name}")
+        folder = filesystem.make_directory(self.findings / f"{kind}-{name}")
         _write(folder, files)
         again = f"scripts/attack --seed {self.seed} --only {kind}  # {name}"
         (folder / "finding.txt").write_text(

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from campaigns.attack.process import Ended
-from ethosu_sdk import schema
+from ethosu_sdk.records import validation
 
 CODES = (0, 2, 3, 4, 5, 6, 7, 130)  # docs/reference/commands.md
 _NOISE = ("Traceback (most recent call last)", "internal error", "Exception ignored", "Segmentation fault")
@@ -61,7 +61,7 @@ def _broken(path: Path) -> str:
             record = json.loads(path.read_bytes())
             # Some files of a build have a key of this name for something else.
             if isinstance(record, dict) and _RECORD_TYPE.fullmatch(str(record.get("schema", ""))):
-                return "; ".join(schema.problems(record))
+                return "; ".join(validation.record_problems(record))
         elif path.suffix == ".npz":
             with path.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
                 for name in arrays.files:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ethosu_sdk.proc import supervisor
+from ethosu_sdk.base import proc
 from tests.integration.children import kills
 
 _LOOK_S = 0.05
@@ -82,7 +82,7 @@ def _watch(
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(_LOOK_S)
             return peak, ""
-        tree = [process.pid, *supervisor.descendants(process.pid)]
+        tree = [process.pid, *proc.descendants(process.pid)]
         for pid in tree:
             seen.setdefault(pid, kills.born(pid))
         peak = max(peak, sum(map(_memory_bytes, tree)))

@@ -11,7 +11,7 @@ from campaigns import grid
 from campaigns.corpus import catalogue, dry, page, reviews
 from campaigns.corpus.cells import CAUGHT, RAN, REFUSED, TARGETS, Cell, Outcome
 from campaigns.corpus.packages import FOLDER
-from ethosu_sdk.files import writing
+from ethosu_sdk.base import filesystem
 
 _PAGE = grid.PAGES / "model-corpus.md"
 _MOST_JOBS = 2
@@ -89,7 +89,7 @@ def main() -> int:
         if cell in wanted and (options.fresh or (options.retry and row.verdict != RAN)):
             grid.outcome_file(folder, cell).unlink()
     if missing := [cell for cell in wanted if not grid.outcome_file(folder, cell).is_file()]:
-        run_workers(writing.make_directory(folder), missing, options.limit, options.jobs)
+        run_workers(filesystem.make_directory(folder), missing, options.limit, options.jobs)
     outcomes = stored(folder)
     told = page.tally(outcomes[cell] for cell in wanted if cell in outcomes)
     problems = [str(cell) for cell in wanted if not sound(cell, outcomes.get(cell))]
@@ -101,7 +101,7 @@ def write_page(outcomes: Mapping[Cell, Outcome]) -> str:
     """Write the page when every cell has an outcome; what was done."""
     if empty := len(all_cells()) - len(outcomes):
         return f"the page waits for {empty} cells"
-    writing.write_bytes(_PAGE, page.page(outcomes, reviews.table()).encode())
+    filesystem.write_bytes(_PAGE, page.page(outcomes, reviews.table()).encode())
     return str(_PAGE)
 
 

@@ -20,9 +20,8 @@ from campaigns.command import forked, sdk
 from campaigns.corpus import catalogue, packages, recipe
 from campaigns.corpus.cells import FAILED, SIMULATORS, Cell, Outcome
 from campaigns.corpus.judgement import compared, compiled, ended, last_line
-from ethosu_sdk import npz, provenance
-from ethosu_sdk.aot.pipeline import stages
-from ethosu_sdk.files import writing
+from ethosu_sdk.base import filesystem, npz, tools
+from ethosu_sdk.compile import worker
 
 
 def fill(cell: Cell, folder: Path, limit_s: float) -> Outcome:
@@ -30,16 +29,16 @@ def fill(cell: Cell, folder: Path, limit_s: float) -> Outcome:
     start = time.monotonic()
     place = folder / "programs" / str(cell)
     shutil.rmtree(place, ignore_errors=True)
-    writing.make_directory(place)
+    filesystem.make_directory(place)
     found = _filled(cell, folder, place, limit_s)
     seconds = round(time.monotonic() - start, 1)
-    return replace(found, seconds=seconds, commit=provenance.git_revision() or "")
+    return replace(found, seconds=seconds, commit=tools.git_revision() or "")
 
 
 def _filled(cell: Cell, folder: Path, place: Path, limit_s: float) -> Outcome:
     samples = folder / "inputs" / f"{cell.name}.npz"
     if not samples.is_file():
-        writing.make_directory(samples.parent)
+        filesystem.make_directory(samples.parent)
         made = forked(lambda: write_samples(cell.name, samples), place, limit_s)
         if made.code != 0:
             return Outcome(FAILED, "model", message=last_line(made.err))
@@ -75,7 +74,7 @@ def _outputs(folder: Path) -> list[Any]:
 
 def work(folder: Path, limit_s: float, wanted: Sequence[Cell]) -> None:
     """Do those of the cells that nobody has done or is doing, and say so on stdout."""
-    stages.import_tools()
+    worker.import_tools()
     packages.prepare()
     torch.set_num_threads(1)
     told = ("step", "exit_code", "message", "seconds", "quantisation_db", "execution_db", "distance")

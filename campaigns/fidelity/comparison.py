@@ -11,7 +11,7 @@ from pathlib import Path
 
 from campaigns.fidelity import networks
 from campaigns.fidelity.vela import Compiled, compile_network
-from ethosu_sdk.errors import UsageError
+from ethosu_sdk.base.errors import UsageError
 from ethosu_sdk.npu import program, timing
 from ethosu_sdk.npu.program import Segment
 from tests.published_systems import System, system_of

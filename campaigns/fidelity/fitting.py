@@ -16,7 +16,7 @@ from scipy.optimize import least_squares
 
 from campaigns.fidelity.comparison import ALL, DATA, Cell, Choice, cells, rows
 from ethosu_sdk.npu.timing import fitted
-from ethosu_sdk.npu.timing.fitting import Fitted
+from ethosu_sdk.npu.timing.constants import Fitted
 from tests.places import ROOT
 
 TABLES = (
@@ -184,7 +184,7 @@ def source(constants: dict[str, Fitted], quoted: dict[str, dict[int, int]]) -> s
         "",
         "from __future__ import annotations",
         "",
-        "from ethosu_sdk.npu.timing.fitting import Fitted",
+        "from ethosu_sdk.npu.timing.constants import Fitted",
         "",
         "FITTED: dict[str, Fitted] = {",
     ]

@@ -6,14 +6,14 @@ import functools
 from collections.abc import Callable, Mapping
 
 from campaigns.fidelity.tflite import TRAINED, Graph
-from ethosu_sdk.aot.zoo.mobilenet_v2 import STAGES
+from ethosu_sdk.compile.zoo.random_weights import MOBILENET_V2_STAGES
 
 
 def mobilenet_v2() -> bytes:
     """MobileNetV2 1.0 for images of 224x224: 300.8 million multiply-accumulates."""
     graph = Graph(spread=45.0)
     last = graph.conv(graph.input(1, 224, 224, 3), 32, (3, 3), (2, 2))
-    for expansion, depth, repeats, first_stride in STAGES:
+    for expansion, depth, repeats, first_stride in MOBILENET_V2_STAGES:
         for index in range(repeats):
             before, stride = last, first_stride if index == 0 else 1
             if expansion > 1:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ethosu_sdk import vela_blocks
-from ethosu_sdk.aot.vela import versions
+from ethosu_sdk.compile import vela_versions
+from ethosu_sdk.npu import vela_blocks
 from ethosu_sdk.npu.config import NpuConfig
 
 _FILE = "model"
@@ -48,8 +48,8 @@ def compile_network(
         folder.mkdir(parents=True, exist_ok=True)
         source = folder / f"{_FILE}.tflite"
         source.write_bytes(model)
-        path = versions.python_path(version) if version else ""
-        versions.run(path, [str(source), "--output-dir", str(folder), *options], folder)
+        path = vela_versions.python_path(version) if version else ""
+        vela_versions.run_vela(path, [str(source), "--output-dir", str(folder), *options], folder)
         (folder / "done").touch()
     return _read(folder, system)
 

@@ -18,11 +18,12 @@ from typing import Any
 import numpy as np
 
 from campaigns.fuzz.mutations import Sample, mutations, sample
-from ethosu_sdk import npu, vela_blocks
-from ethosu_sdk.errors import SdkError
+from ethosu_sdk import npu
+from ethosu_sdk.base.errors import SdkError
+from ethosu_sdk.npu import vela_blocks
 from ethosu_sdk.npu.machine import Machine
 from ethosu_sdk.npu.memory import Bytes, FixedRegions
-from ethosu_sdk.npu.weights.weight_cache import WeightCache
+from ethosu_sdk.npu.weight_cache import WeightCache
 
 TIME_LIMIT_S = 5.0
 _GUARD_BYTES = 4096

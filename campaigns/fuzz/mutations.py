@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ethosu_sdk.npu.tables.rows import CommandType, command_types
-from ethosu_sdk.targets import Generation
+from ethosu_sdk.base.targets import Generation
+from ethosu_sdk.npu.tables import CommandType, command_types
 
 Words = NDArray[np.uint32]
 Random = np.random.Generator

@@ -10,7 +10,7 @@ from campaigns import grid
 from campaigns.meaning import grammar, page
 from campaigns.meaning.cells import FINDINGS, OWN_TARGETS, RIGHT, TARGETS, Outcome, Task, finding_folder
 from campaigns.meaning.grammar import Model
-from ethosu_sdk.files import json_text, writing
+from ethosu_sdk.base import filesystem, json_text
 
 COUNT, SEED = 500, 1  # of the page
 PAGE = grid.PAGES / "meaning.md"
@@ -80,7 +80,7 @@ def tasks_of(models: Sequence[Model], targets: Sequence[str], folder: Path) -> l
 
 def task_of(model: Model, target: str, folder: Path) -> Task:
     """The cell of a model on a target; the model's file is put below `folder`."""
-    path = writing.make_directory(folder / "models") / f"{model.name}.py"
+    path = filesystem.make_directory(folder / "models") / f"{model.name}.py"
     path.write_text(model.text, encoding="utf-8")
     return Task(
         cell=f"{model.name}@{target}",
@@ -105,7 +105,7 @@ def forget(folder: Path, tasks: Sequence[Task], *, fresh: bool, retry: bool) -> 
 
 def run_workers(folder: Path, tasks: Sequence[Task], limit_s: float, jobs: int = 1) -> None:
     """Have processes do the tasks; what they print goes through."""
-    listed = writing.make_directory(folder) / "tasks.json"
+    listed = filesystem.make_directory(folder) / "tasks.json"
     json_text.write_json(listed, {"tasks": [task.to_json() for task in tasks]})
     with (folder / "worker.log").open("ab") as log:
         grid.run_workers("campaigns.meaning.worker", [folder, limit_s, listed], jobs, log=log)
@@ -144,7 +144,7 @@ def write_page(found: Outcomes) -> None:
     """Write the page when it has an outcome of every model."""
     outcomes = current(found, grammar.models(COUNT, SEED), TARGETS)
     if len(outcomes) == COUNT * len(TARGETS):
-        writing.write_bytes(PAGE, page.page(outcomes, COUNT, SEED).encode())
+        filesystem.write_bytes(PAGE, page.page(outcomes, COUNT, SEED).encode())
         print(PAGE)
 
 

@@ -1,4 +1,4 @@
-"""What PyTorch itself computes, in forks of a process (:mod:`ethosu_sdk.proc.forks`).
+"""What PyTorch itself computes, in forks of a process (:mod:`ethosu_sdk.base.forks`).
 
 It imports torch, and no part of the SDK but the plumbing that forks a process for each model.
 """
@@ -14,7 +14,7 @@ import torch
 from torch.utils import _pytree
 
 from campaigns.meaning.cells import Array
-from ethosu_sdk.proc import forks
+from ethosu_sdk.base import forks
 
 
 def load(path: Path) -> Any:

@@ -22,10 +22,8 @@ from campaigns import command, grid
 from campaigns.command import sdk
 from campaigns.meaning import judge
 from campaigns.meaning.cells import FINDINGS, Array, Outcome, Task, finding_folder
-from ethosu_sdk import npz, provenance
-from ethosu_sdk.aot.pipeline import stages
-from ethosu_sdk.files import json_text, locks, writing
-from ethosu_sdk.proc import forks
+from ethosu_sdk.base import filesystem, forks, json_text, npz, tools
+from ethosu_sdk.compile import worker
 
 _EAGER_LIMIT_S = 120.0
 _PACKAGES = ("typer", "rich", "jsonschema", "tomllib")
@@ -74,7 +72,7 @@ class Bench:
 
     def judged(self, task: Task) -> Outcome:
         """Compile and run a model's file, and compare with PyTorch."""
-        place = writing.make_directory(self.folder / "programs" / task.cell)
+        place = filesystem.make_directory(self.folder / "programs" / task.cell)
         inputs, wanted = self._wanted(task, place)
         text = task.file.read_text(encoding="utf-8")
         options = ("--target", task.target, "--quantize", task.quantize, "-o", place, "--json", "-q")
@@ -115,7 +113,7 @@ def fill(bench: Bench, task: Task) -> Outcome:
     found = bench.judged(task)
     shutil.rmtree(bench.folder / "programs" / task.cell)
     if found.verdict in FINDINGS:
-        kept = writing.make_directory(finding_folder(bench.folder, task.cell))
+        kept = filesystem.make_directory(finding_folder(bench.folder, task.cell))
         shutil.copy(task.file, kept)
         line = ("ethosu-sdk", "compile", task.file.name, "--target", task.target, "--quantize", task.quantize)
         text = f"{shlex.join(line)}\n{found.verdict}: {found.problem} {found.message}\n"
@@ -127,15 +125,15 @@ def fill(bench: Bench, task: Task) -> Outcome:
         quantize=task.quantize,
         digest=task.digest,
         seconds=round(time.monotonic() - start, 1),
-        commit=provenance.git_revision() or "",
+        commit=tools.git_revision() or "",
     )
 
 
 def warm(folder: Path) -> None:
     """Import what a compilation and a run import, so that forks find it. A fork finds out what that is."""
-    stages.import_tools()
+    worker.import_tools()
     torch.set_num_threads(1)
-    with locks.temporary_directory(".warm-", folder) as place:
+    with filesystem.temporary_directory(".warm-", folder) as place:
         names = place / "modules.json"
 
         def imported() -> None:

@@ -19,7 +19,7 @@ import numpy
 from numpy.typing import NDArray
 
 from campaigns.second_opinion import zoo
-from ethosu_sdk.files import writing
+from ethosu_sdk.base import filesystem
 from tests.integration.cli import COMMAND
 from tests.kernels.cases.programs import Group, groups
 from tests.kernels.interpreter.lowered import Lowered, by_case, lowered
@@ -302,7 +302,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="ethosu-sdk-second-opinion-") as folder:
         models = _run_models(list(filter(None, chosen.models.split(","))), Path(folder))
         results = {
-            name: run_group(every[name], writing.make_directory(Path(folder) / name))
+            name: run_group(every[name], filesystem.make_directory(Path(folder) / name))
             for name in filter(None, chosen.groups.split(","))
         }
     for name, result in results.items():
@@ -311,16 +311,16 @@ def main() -> int:
     for row in unexplained:
         print(f"{row.name}: {row.differing} of {row.elements} differ, by {row.largest:g}", file=sys.stderr)
     if results.keys() == every.keys():
-        writing.write_bytes(PAGE, page(results).encode())
+        filesystem.write_bytes(PAGE, page(results).encode())
     if {name for name, _ in models} == set(zoo.MODELS):
-        writing.write_bytes(zoo.PAGE, zoo.page(models).encode())
+        filesystem.write_bytes(zoo.PAGE, zoo.page(models).encode())
     return 7 if unexplained or any(map(zoo.differs, models.values())) else 0
 
 
 def _run_models(names: Sequence[str], folder: Path) -> dict[zoo.Key, zoo.Outcome]:
     found = {}
     for name, target in zoo.rows(names):
-        outcome = zoo.run(name, target, writing.make_directory(folder / f"{name}-{target}"))
+        outcome = zoo.run(name, target, filesystem.make_directory(folder / f"{name}-{target}"))
         found[name, target] = outcome
         status = outcome.refusal if outcome.record is None else outcome.record["status"]
         print(f"{name} {target}: {status}", flush=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ethosu_sdk.aot import zoo
+from ethosu_sdk.compile import zoo
 from tests.integration.cli import COMMAND
 from tests.places import ROOT
 

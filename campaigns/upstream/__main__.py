@@ -10,10 +10,9 @@ from pathlib import Path
 from campaigns import grid
 from campaigns.upstream import environment, report
 from campaigns.upstream.report import Result
-from ethosu_sdk import proc
-from ethosu_sdk.errors import SdkError, UsageError
-from ethosu_sdk.files import writing
-from ethosu_sdk.targets import suggestion
+from ethosu_sdk.base import filesystem, proc
+from ethosu_sdk.base.errors import SdkError, UsageError
+from ethosu_sdk.base.targets import suggestion
 
 _SAMPLE = Path(__file__).with_name("sample.txt")
 _SELECTION = "u55 or u85"  # the pipelines that call an FVP; the others need other programs, or none
@@ -113,7 +112,7 @@ def main() -> int:
     """Run what the command line asks for; the exit code."""
     options = arguments()
     options.folder = options.folder.absolute()
-    writing.make_directory(options.folder)
+    filesystem.make_directory(options.folder)
     files = files_of(options.files)
     found = environment.make(options.folder)
     if options.sample:

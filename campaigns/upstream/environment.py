@@ -6,11 +6,11 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from ethosu_sdk.aot.vela.capture import spaceless_directory
-from ethosu_sdk.console.reporter import Reporter
-from ethosu_sdk.files import writing
-from ethosu_sdk.firmware_build import resident
-from ethosu_sdk.installation.fvp import launchers as fvp_launchers
+from ethosu_sdk.base import filesystem
+from ethosu_sdk.base.terminal import Reporter
+from ethosu_sdk.compile.vela_capture import spaceless_directory
+from ethosu_sdk.firmware_build import resident_firmware
+from ethosu_sdk.installation import launchers as fvp_launchers
 from tests.places import ROOT
 
 # executorch/backends/arm/test/runner_utils.py, _elf_path_candidates. The launcher for SSE-320 puts an Ethos-U85 into
@@ -22,16 +22,16 @@ _KINDS = ("", "portable-ops_")
 def make(folder: Path) -> Mapping[str, str]:
     """Put launchers and the resident firmware below `folder`; the environment variables that lead to them."""
     launchers = folder / "launchers"
-    fvp_launchers.install(launchers, Reporter(quiet=True), force=True)
-    elf = resident.build(folder).elf
+    fvp_launchers.install_launchers(launchers, Reporter(quiet=True), force=True)
+    elf = resident_firmware.build_resident(folder).elf
     for board in _BOARDS:
         for kind in _KINDS:
             place = folder / "arm_test" / f"arm_semihosting_executor_runner_{kind}{board}"
-            writing.make_directory(place)
+            filesystem.make_directory(place)
             link = place / "arm_executor_runner"
             link.unlink(missing_ok=True)
             link.symlink_to(os.path.relpath(elf, place))
-    writing.make_directory(folder / "examples" / "arm")  # by it the tests know the folder
+    filesystem.make_directory(folder / "examples" / "arm")  # by it the tests know the folder
     return {
         "PATH": f"{launchers}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
         "EXECUTORCH_ROOT": str(folder),

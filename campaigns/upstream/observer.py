@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from ethosu_sdk.aot.lowering import operator_lookup
+from ethosu_sdk.compile import acceleration
 
 FVP_PREFIX = "FVP_Corstone"
 _MISSING = "Did not find Corstone"  # upstream's marks, when it finds no FVP or no executor_runner
@@ -35,7 +35,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(_Writer())
     sys.addaudithook(_on_audit)
     session = contextlib.ExitStack()
-    session.enter_context(operator_lookup.looked_up_once())
+    session.enter_context(acceleration.operators_looked_up_once())
     config.add_cleanup(session.close)
 
 

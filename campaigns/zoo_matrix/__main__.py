@@ -11,8 +11,8 @@ from campaigns import grid
 from campaigns.zoo_matrix import page
 from campaigns.zoo_matrix.cells import DELEGATES, KINDS, MEMORY, MODELS, Cell, cells
 from campaigns.zoo_matrix.checks import EXACT, REFUSED, Outcome
-from ethosu_sdk.aot import zoo
-from ethosu_sdk.files import writing
+from ethosu_sdk.base import filesystem
+from ethosu_sdk.compile import zoo
 
 _PAGE = grid.PAGES / "zoo-matrix.md"
 
@@ -77,7 +77,7 @@ def main() -> int:
         if cell in wanted and not (options.resume and found.verdict in (EXACT, REFUSED)):
             grid.outcome_file(folder, cell).unlink()
     if missing := [cell for cell in wanted if not grid.outcome_file(folder, cell).is_file()]:
-        run_workers(writing.make_directory(folder), missing, options.jobs)
+        run_workers(filesystem.make_directory(folder), missing, options.jobs)
     outcomes = stored(folder)
     judged = [outcomes[cell] for cell in wanted if cell in outcomes]
     print(f"{page.tally(judged)}, {len(wanted) - len(judged)} without an outcome")
@@ -85,7 +85,7 @@ def main() -> int:
     if empty:
         print(f"the page waits for {len(empty)} cells")
     else:
-        writing.write_bytes(_PAGE, page.page(outcomes).encode())
+        filesystem.write_bytes(_PAGE, page.page(outcomes).encode())
         print(_PAGE)
     return 0 if len(judged) == len(wanted) and page.sound(judged) else 1
 

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ethosu_sdk.aot import zoo
-from ethosu_sdk.targets import Target, parse_target
+from ethosu_sdk.base.targets import Target, parse_target
+from ethosu_sdk.compile import zoo
 from tests.conformance.targets import executorch_target
 
 TARGETS = ("ethos-u55-128", "ethos-u65-256", "ethos-u85-256")  # one of each family

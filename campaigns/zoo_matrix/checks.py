@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ethosu_sdk import npu, npz, pte
-from ethosu_sdk.aot import CompileOutput, zoo
-from ethosu_sdk.files import hashing, json_text
-from ethosu_sdk.simulators import host
+from ethosu_sdk import npu
+from ethosu_sdk.base import filesystem, json_text, npz
+from ethosu_sdk.compile import zoo
+from ethosu_sdk.compile.compile_facts import CompileOutput
+from ethosu_sdk.program import pte
+from ethosu_sdk.simulate import host_runtime
 from tests.conformance.comparison import SEEDS, random_inputs, says_something
 from tests.conformance.models.case import INT32_RANGE
 from tests.integration.cli import Outcome as CliOutcome, sdk
@@ -98,18 +100,18 @@ def check_delegates(output: CompileOutput, oracles: Oracles, run: Run = npu.run)
     graphs = chain.tosa_by_payload(output)
     handed: dict[str, list[list[Array]]] = {row.payload_sha256: [] for row in output.delegates}
 
-    def execute(call: host.DelegateCall) -> list[Array]:
+    def execute(call: host_runtime.DelegateCall) -> list[Array]:
         handed[call.payload_sha256].append(list(call.inputs))
         return chain.execute_delegate(call, graphs, oracles.tosa)
 
-    with host.open_pte(oracles.runner, output.pte, execute) as runtime:
+    with host_runtime.open_pte(oracles.runner, output.pte, execute) as runtime:
         for step in steps(output) or [example_inputs(output)]:
             runtime.run(step)
     differing = elements = 0
     delegates = pte.read(output.pte).plan("forward").delegates
     for row, delegate in zip(output.delegates, delegates, strict=True):
         payload, graph = bytes(delegate.payload), graphs[row.payload_sha256]
-        assert hashing.sha256_bytes(payload) == row.payload_sha256
+        assert filesystem.sha256_bytes(payload) == row.payload_sha256
         program, references = npu.load(payload), []
         own = handed[row.payload_sha256]
         random = [indices_kept(own[-1], graph, program, seed) for seed in SEEDS]

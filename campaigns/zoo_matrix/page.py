@@ -17,7 +17,7 @@ from campaigns.zoo_matrix.cells import (
     quantisations,
 )
 from campaigns.zoo_matrix.checks import DIFFERS, EXACT, RANDOM_INFERENCES, REFUSED, STEPS, Outcome
-from ethosu_sdk.targets import parse_target
+from ethosu_sdk.base.targets import parse_target
 from tests.conformance.report import table, versions
 from tests.conformance.targets import executorch_target
 

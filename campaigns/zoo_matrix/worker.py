@@ -16,14 +16,12 @@ from campaigns import grid
 from campaigns.zoo_matrix import cells, checks
 from campaigns.zoo_matrix.cells import Cell
 from campaigns.zoo_matrix.checks import Oracles, Outcome
-from ethosu_sdk import cache
-from ethosu_sdk.aot import CompileOutput, CompileRequest
-from ethosu_sdk.aot.facts import crossing
-from ethosu_sdk.aot.pipeline import stages
-from ethosu_sdk.errors import SdkError
-from ethosu_sdk.files import json_text, locks, writing
-from ethosu_sdk.program_options import ProgramOptions
-from ethosu_sdk.simulators import host
+from ethosu_sdk.base import cache, filesystem, json_text
+from ethosu_sdk.base.errors import SdkError
+from ethosu_sdk.compile import compile_facts, worker
+from ethosu_sdk.compile.compile_facts import CompileOutput, CompileRequest
+from ethosu_sdk.compile.program_options import ProgramOptions
+from ethosu_sdk.simulate import host_runtime
 from tests.oracles.tosa import tosa_model
 
 _FACTS, _REFUSAL = "facts.json", "refusal.json"
@@ -37,7 +35,7 @@ def program_folder(folder: Path, cell: Cell) -> Path:
 def compile_program(cell: Cell, folder: Path) -> CompileOutput:
     """The cell's program in `folder`, compiled in a fork unless it is there. Raises SdkError as `compile` does, and
     RuntimeError when the process dies."""
-    with locks.locked(folder):
+    with filesystem.locked_folder(folder):
         if not (folder / _FACTS).is_file() and not (folder / _REFUSAL).is_file():
             child = os.fork()
             if child == 0:
@@ -47,7 +45,7 @@ def compile_program(cell: Cell, folder: Path) -> CompileOutput:
                 raise RuntimeError(f"the compiler ended with status {status}: see {folder / 'compile.log'}")
     if (folder / _REFUSAL).is_file():
         raise SdkError(json_text.read_json(folder / _REFUSAL)["message"])
-    return crossing.from_json(CompileOutput, json_text.read_json(folder / _FACTS))
+    return compile_facts.from_json(CompileOutput, json_text.read_json(folder / _FACTS))
 
 
 def _compile_and_exit(cell: Cell, folder: Path) -> None:
@@ -59,8 +57,8 @@ def _compile_and_exit(cell: Cell, folder: Path) -> None:
     options = ProgramOptions(quantize=cell.quantize)
     request = CompileRequest(f"zoo:{cell.model}", cell.full_target, folder, options=options)
     try:
-        output = stages.run(request, lambda stage: None)
-        writing.write_bytes(folder / _FACTS, crossing.to_text(output).encode())
+        output = worker.run_stages(request, lambda stage: None)
+        filesystem.write_bytes(folder / _FACTS, compile_facts.to_json(output).encode())
         status = 0
     except SdkError as error:
         json_text.write_json(folder / _REFUSAL, {"message": error.message})
@@ -75,26 +73,26 @@ def _compile_and_exit(cell: Cell, folder: Path) -> None:
 
 def outcome(cell: Cell, folder: Path, oracles: Oracles) -> Outcome:
     """Compile and check one cell."""
-    place = writing.make_directory(program_folder(folder, cell))
+    place = filesystem.make_directory(program_folder(folder, cell))
     try:
         output = compile_program(cell, place)
     except SdkError as error:
         return Outcome(checks.REFUSED, f"compile: {error.message}")
     if cell.kind == cells.DELEGATES:
         return checks.check_delegates(output, oracles)
-    return checks.check_firmware(output, writing.make_directory(place / "run"), oracles)
+    return checks.check_firmware(output, filesystem.make_directory(place / "run"), oracles)
 
 
 @contextlib.contextmanager
 def open_oracles() -> Iterator[Oracles]:
     """The oracles for the time of a `with` block."""
     with tosa_model() as tosa:
-        yield Oracles(host.build_runner(cache.directory("host-runner")), tosa)
+        yield Oracles(host_runtime.build_runner(cache.directory("host-runner")), tosa)
 
 
 def work(folder: Path, wanted: Sequence[Cell]) -> None:
     """Do those of the cells that nobody has done or is doing, and say so on stdout."""
-    stages.import_tools()
+    worker.import_tools()
     with open_oracles() as oracles:
 
         def attempt(cell: Cell) -> Outcome:

@@ -1,5 +1,5 @@
 // Chooses an index by numbers: the largest, or one drawn by weights. The same bits on every machine; the
-// host's half is sdk/ethosu_sdk/feeds/choosing.py.
+// host's half is sdk/ethosu_sdk/program/feeds.py.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // How a record of the firmware-host protocol is declared. The records themselves, and the protocol's
-// constants, are in app/protocol.hpp, which the SDK generates from sdk/ethosu_sdk/protocol.
+// constants, are in app/protocol.hpp, which the SDK generates from sdk/ethosu_sdk/program/protocol.py.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // The sequence block of an input image: which outputs of a step become inputs of the next, and which tensors
-// are the program's state. Laid out in sdk/ethosu_sdk/protocol.
+// are the program's state. Laid out in sdk/ethosu_sdk/program/protocol.py.
 #pragma once
 
 #include <cstddef>

@@ -25,7 +25,7 @@ struct MemoryPlan {
 constexpr std::size_t memory_alignment = 16;
 
 // The kinds of instructions, as records call them. Declared for the host in
-// sdk/ethosu_sdk/protocol.
+// sdk/ethosu_sdk/program/protocol.py.
 namespace instruction_kind {
 constexpr char kernel[] = "kernel";
 constexpr char delegate[] = "delegate";

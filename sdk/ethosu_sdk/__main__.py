@@ -1,6 +1,6 @@
 """The `ethosu-sdk` command, and `python -m ethosu_sdk`: it takes charge of signals, then imports the command line."""
 
-from ethosu_sdk import interrupts
+from ethosu_sdk.base import interrupts
 
 
 def main() -> None:

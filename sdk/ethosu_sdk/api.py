@@ -7,7 +7,7 @@
     print(done.status, done.npu_cycles, done.outputs["output0"])
 
 Results lie where the commands put them: below ``build/`` in the working folder, or in `out`. Every function raises a
-subclass of :class:`ethosu_sdk.errors.SdkError`, whose `exit_code` is that of the command: VerdictError (7) when
+subclass of :class:`ethosu_sdk.base.errors.SdkError`, whose `exit_code` is that of the command: VerdictError (7) when
 something was made and is not as it should be. Warnings go to standard error; nothing is printed on standard output.
 A model in a Python file is executed.
 """
@@ -20,24 +20,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ethosu_sdk import npz
-from ethosu_sdk.console.reporter import Reporter
-from ethosu_sdk.readers.compare import compare_command
-from ethosu_sdk.readers.compare.options import CompareOptions as CompareOptions  # noqa: PLC0414 - public here
-from ethosu_sdk.records import Record
-from ethosu_sdk.results import locations
-from ethosu_sdk.results.reading import read
-from ethosu_sdk.steps import build_command
-from ethosu_sdk.steps.compile import compile_command
-from ethosu_sdk.steps.compile.options import CompileOptions as CompileOptions  # noqa: PLC0414 - public here
-from ethosu_sdk.steps.debug import debug_command
-from ethosu_sdk.steps.debug.options import DebugOptions as DebugOptions  # noqa: PLC0414 - public here
-from ethosu_sdk.steps.inspect import inspect_command
-from ethosu_sdk.steps.profile import profile_command
-from ethosu_sdk.steps.profile.options import ProfileOptions as ProfileOptions  # noqa: PLC0414 - public here
-from ethosu_sdk.steps.run import run_command
-from ethosu_sdk.steps.run.options import RunOptions as RunOptions  # noqa: PLC0414 - public here
-from ethosu_sdk.steps.run_facts import profiles
+from ethosu_sdk.analysis import debug_command, inspect_command, profile_command, program_facts
+from ethosu_sdk.analysis.options import DebugOptions, ProfileOptions
+from ethosu_sdk.base import npz
+from ethosu_sdk.base.json_text import Record
+from ethosu_sdk.base.terminal import Reporter
+from ethosu_sdk.compile import compile_command
+from ethosu_sdk.compile.program_options import CompileOptions
+from ethosu_sdk.firmware_build import build_command
+from ethosu_sdk.records import result_files
+from ethosu_sdk.records.bundle import read_raw_record
+from ethosu_sdk.reporting.compare import compare_command
+from ethosu_sdk.reporting.compare.options import CompareOptions
+from ethosu_sdk.run import run_command
+from ethosu_sdk.run.options import RunOptions
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -59,7 +55,7 @@ class Compiled(_Made):
     @property
     def example_io(self) -> Path:
         """The example inputs, and the outputs of the quantised model in PyTorch for them: an `.npz`."""
-        return locations.example_io(self.pte)
+        return result_files.example_io_path(self.pte)
 
     @property
     def cpu_operators(self) -> dict[str, int]:
@@ -182,7 +178,7 @@ def compile(model: str | Path, options: CompileOptions | None = None, *, out: Pa
     """
     options = options or CompileOptions()
     path = compile_command.compile_model(str(model), options, out, Reporter(quiet=True))
-    return Compiled(path, record=read(locations.compile_record(path)))
+    return Compiled(path, record=read_raw_record(result_files.compile_record_path(path)))
 
 
 def build(
@@ -260,7 +256,9 @@ def compare(*runs: str | Path, options: CompareOptions | None = None) -> Compari
     """
     paths = [Path(run) for run in runs]
     options = options or CompareOptions()
-    return Comparison(record=compare_command.make(paths, profiles.missing(paths), options).to_json())
+    return Comparison(
+        record=compare_command.compare_paths(paths, program_facts.missing_profiles(paths), options).to_json()
+    )
 
 
 def debug(
@@ -290,4 +288,4 @@ def inspect(
     Raises InputError for a damaged file.
     """
     options = inspect_command.InspectOptions(commands=commands, hazards=hazards, data=tuple(data))
-    return Inspection(record=inspect_command.make(Path(pte), options))
+    return Inspection(record=inspect_command.make_inspect_record(Path(pte), options))

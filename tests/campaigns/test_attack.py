@@ -13,7 +13,7 @@ from campaigns.attack.campaign import KINDS, Campaign, Tally
 from campaigns.attack.case import Case, Context, Probe
 from campaigns.attack.kinds import archives, programs
 from campaigns.attack.process import Ended, Limits
-from ethosu_sdk.npz import write_npz
+from ethosu_sdk.base.npz import write_npz
 
 SEED = "2026"
 PARTS = (

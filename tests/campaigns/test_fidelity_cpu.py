@@ -12,10 +12,8 @@ from campaigns.fidelity.cpu.hardware import Latency
 from campaigns.fidelity.cpu.kits import KITS, inference
 from campaigns.fidelity.cpu.models import PROGRAMS, layers
 from campaigns.fidelity.tflite import Graph
-from ethosu_sdk import tools
-from ethosu_sdk.cpu_cycles.band import ERROR
-from ethosu_sdk.cpu_cycles.pricing import cycles_of
-from ethosu_sdk.cpu_cycles.waits import Moved
+from ethosu_sdk.base import tools
+from ethosu_sdk.simulate.cpu_cycles import BAND_ERROR, MovedBytes, cycles_of
 from tests import processes
 from tests.own_qemu import VARIABLE, built
 from tests.places import ROOT
@@ -54,7 +52,7 @@ def test_published_cycles_are_met(name: str, tmp_path: Path) -> None:
     assert plain.modelled is not None
     assert waiting.modelled is not None
     assert waiting.error is not None
-    assert abs(waiting.error) < ERROR
+    assert abs(waiting.error) < BAND_ERROR
     assert plain.modelled < waiting.modelled
 
 
@@ -66,7 +64,7 @@ def test_on_a_board_of_assumed_memories_rows_are_judged_that_hardly_wait(tmp_pat
     rows = judged(CPU_CYCLES, "mlperf_tiny", tmp_path)
     assert [row.scored for row in rows] == [False, False, False, True]
     autoencoder, _, plain, ds_cnn = (row.error or 0.0 for row in rows)
-    assert abs(ds_cnn) < ERROR
+    assert abs(ds_cnn) < BAND_ERROR
     assert plain < ds_cnn < plain + 0.02
     assert autoencoder < -0.5
 
@@ -83,7 +81,7 @@ def test_quantizing_waits_for_memory(tmp_path: Path) -> None:
     plain, waiting = judged(CPU_CYCLES, "quantize_per_tensor", tmp_path)
     assert waiting.error is not None
     assert plain.error is not None
-    assert abs(waiting.error) < ERROR
+    assert abs(waiting.error) < BAND_ERROR
     assert plain.error < -0.5
 
 
@@ -116,9 +114,9 @@ def test_layers_are_read_from_the_model() -> None:
     last = graph.conv(graph.input(1, 8, 8, 4), 16, (3, 3))
     model = graph.build(graph.fully_connected(graph.flatten(last), 10))
     conv, flat, dense = layers(model)
-    assert conv == Moved(constant_bytes=3 * 3 * 4 * 16 + 4 * 16, arena_bytes=8 * 8 * (4 + 16))
+    assert conv == MovedBytes(constant_bytes=3 * 3 * 4 * 16 + 4 * 16, arena_bytes=8 * 8 * (4 + 16))
     assert flat.arena_bytes == 2 * 8 * 8 * 16
-    assert dense == Moved(constant_bytes=1024 * 10 + 4 * 10, arena_bytes=1024 + 10)
+    assert dense == MovedBytes(constant_bytes=1024 * 10 + 4 * 10, arena_bytes=1024 + 10)
 
 
 def test_every_published_row_can_be_rebuilt() -> None:

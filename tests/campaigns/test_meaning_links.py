@@ -5,12 +5,11 @@ from pathlib import Path
 import pytest
 
 from campaigns.meaning import __main__ as program, grammar
-from ethosu_sdk.aot.facts.compilation import CompileRequest
-from ethosu_sdk.aot.model import functional
-from ethosu_sdk.aot.pipeline import quantised_program, stages
-from ethosu_sdk.errors import InputError, VerdictError
-from ethosu_sdk.program_options import ProgramOptions
-from ethosu_sdk.targets import parse_target
+from ethosu_sdk.base.errors import InputError, VerdictError
+from ethosu_sdk.base.targets import parse_target
+from ethosu_sdk.compile import functionalization, pipeline, worker
+from ethosu_sdk.compile.compile_facts import CompileRequest
+from ethosu_sdk.compile.program_options import ProgramOptions
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 
@@ -37,8 +36,8 @@ def _stop(*_: object) -> None:
 def test_without_functionalisation_writes_through_views_are_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(functional, "without_writes", lambda program: program)
-    monkeypatch.setattr(quantised_program.quantizing, "convert", _stop)
+    monkeypatch.setattr(functionalization, "without_writes", lambda program: program)
+    monkeypatch.setattr(pipeline.quantizing, "convert", _stop)
     files = {name: (MODELS / f"{name}.py", "int8") for name in CASES}
     for model in grammar.models(program.COUNT, program.SEED):
         if model.family == "writes" and model.name.endswith("_1") and model.quantize != "none":
@@ -57,7 +56,7 @@ def _is_lost(file: Path, quantize: str, folder: Path) -> bool:
     target = parse_target("ethos-u55-128")
     request = CompileRequest(str(file), target, out, options=options, check_folder=out / "check")
     try:
-        stages.run(request, lambda stage: None)
+        worker.run_stages(request, lambda stage: None)
     except VerdictError as error:
         told = ("the graph that is prepared", f"{file.name}, line")
         if not all(text in error.message for text in told):

@@ -9,7 +9,7 @@ import pytest
 
 from campaigns.upstream import __main__ as upstream, environment, report
 from campaigns.upstream.report import Result
-from ethosu_sdk.errors import SdkError, UsageError
+from ethosu_sdk.base.errors import SdkError, UsageError
 
 pytestmark = [pytest.mark.torch, pytest.mark.qemu, pytest.mark.toolchain]
 U55 = "FVP_Corstone_SSE-300_Ethos-U55"

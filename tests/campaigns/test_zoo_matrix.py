@@ -35,7 +35,8 @@ from campaigns.zoo_matrix.checks import (
     check_firmware,
     said,
 )
-from ethosu_sdk import npu, npz
+from ethosu_sdk import npu
+from ethosu_sdk.base import npz
 from tests.conftest import ZooPte
 from tests.integration.cli import assert_clear, sdk
 from tests.oracles.tosa import TosaModel

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ethosu_sdk import npu
-from ethosu_sdk.vela_blocks import TensorSlot
+from ethosu_sdk.npu.vela_blocks import TensorSlot
 from tests.conformance.tosa_graph import input_dtypes
 from tests.oracles.tosa import TosaModel
 

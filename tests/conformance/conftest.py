@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ethosu_sdk import proc
+from ethosu_sdk.base import proc
 from tests import kept
 from tests.conformance.selection import ALL_GROUPS, Pair, profile_of
 from tests.places import ROOT

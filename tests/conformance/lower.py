@@ -18,9 +18,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ethosu_sdk.aot.lowering import acceleration, exporting, quantizing, to_pte
-from ethosu_sdk.aot.vela.capture import spaceless_directory
-from ethosu_sdk.files import writing
+from ethosu_sdk.base import filesystem
+from ethosu_sdk.compile import acceleration, lowering, quantizing
+from ethosu_sdk.compile.vela_capture import spaceless_directory
 from tests.conformance.models import GROUPS
 from tests.conformance.models.case import BRANCHES, Case, Integers, Shape
 from tests.conformance.selection import PROFILES, Pair, profile_of
@@ -46,7 +46,7 @@ def compile_for(target: str, tosa: bytes, extra_flags: Sequence[str] = ()) -> Co
         warnings.simplefilter("ignore")
         from executorch.backends.arm.arm_vela import vela_compile
 
-        spec = to_pte.compile_spec(executorch_target(target))
+        spec = lowering.compile_spec(executorch_target(target))
     with tempfile.TemporaryDirectory(dir=spaceless_directory()) as folder:
         flags = [*spec.compiler_flags, *extra_flags, "--verbose-performance"]
         result = vela_compile(tosa, flags, intermediate_path=folder)
@@ -101,10 +101,10 @@ def quantized(program: Any, case: Case, spec: Any) -> Any:
         # Each sign of the sum takes another branch: all of them see calibration samples.
         samples += [tuple(sign * value for value in samples[0]) for sign in (-1, 0)]
         return quantizing.quantize_branches(program, spec, "int8", samples)
-    prepared = quantizing.prepare(program, spec, case.quantize)
+    prepared = quantizing.prepare_module(program, spec, case.quantize)
     for sample in samples:
         prepared(*sample)
-    return quantizing.convert(prepared)
+    return quantizing.convert_module(prepared)
 
 
 def tosa_graphs(case: Case, target: str) -> list[bytes]:
@@ -113,12 +113,12 @@ def tosa_graphs(case: Case, target: str) -> list[bytes]:
 
     torch.manual_seed(7)
     example = inputs(case, 0)
-    spec = to_pte.compile_spec(executorch_target(target))
+    spec = lowering.compile_spec(executorch_target(target))
     with acceleration.accelerated(), captured_graphs() as graphs:
-        program = exporting.export(case.make(torch).eval(), example)
+        program = lowering.export_program(case.make(torch).eval(), example)
         if case.quantize != "none":
-            program = exporting.export(quantized(program, case, spec), example)
-        to_pte.lower(program, spec)
+            program = lowering.export_program(quantized(program, case, spec), example)
+        lowering.lower_program(program, spec)
     return graphs
 
 
@@ -130,13 +130,13 @@ def compile_missing(place: Path, pair: Pair) -> None:
         if not made.is_file():
             compiled = compile_for(pair.target, graph.read_bytes(), flags)
             # The payload last: where it is, the table is too.
-            writing.write_bytes(graph.with_suffix(f".{pair.target}.csv"), compiled.layers)
-            writing.write_bytes(made, compiled.payload)
+            filesystem.write_bytes(graph.with_suffix(f".{pair.target}.csv"), compiled.layers)
+            filesystem.write_bytes(made, compiled.payload)
 
 
 def make(folder: Path, pair: Pair) -> None:
     """Lower and compile a pair, as far as nobody has."""
-    place, profile = writing.make_directory(folder / pair.group / pair.model), profile_of(pair.target)
+    place, profile = filesystem.make_directory(folder / pair.group / pair.model), profile_of(pair.target)
     lowered = place / f"{profile}.done"
     if not lowered.is_file():
         graphs = (
@@ -160,7 +160,7 @@ def main() -> None:
     torch.set_num_threads(1)  # the models are small: more threads only wait for each other
     folder, pairs = Path(sys.argv[1]), [Pair(*word.split("/")) for word in sys.argv[2:]]
     for group in dict.fromkeys(pair.group for pair in pairs):
-        writing.make_directory(folder / group)
+        filesystem.make_directory(folder / group)
         with (folder / group / "lock").open("w") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

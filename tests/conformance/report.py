@@ -13,7 +13,7 @@ from importlib import metadata
 from pathlib import Path
 from xml.etree import ElementTree
 
-from ethosu_sdk.targets import target_names
+from ethosu_sdk.base.targets import target_names
 from tests.conformance.comparison import SEEDS
 from tests.conformance.models import GROUPS
 from tests.conformance.tosa_operators import GRAPHS, NUMERIC

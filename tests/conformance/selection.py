@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 from _pytest.mark import ParameterSet
 
-from ethosu_sdk.targets import target_names
+from ethosu_sdk.base.targets import target_names
 from tests.conformance.models import GROUPS
 from tests.conformance.models.case import Case
 from tests.conformance.tosa_operators import GRAPHS, NUMERIC

@@ -4,7 +4,7 @@ Those are the SDK's defaults but for Ethos-U85's memory mode. Counts and cycles 
 them, are for ExecuTorch's; the SDK's own is what runs on QEMU (zoo_matrix, integration/qemu_models).
 """
 
-from ethosu_sdk.targets import Target, parse_target
+from ethosu_sdk.base.targets import Target, parse_target
 
 
 def executorch_target(name: str) -> Target:

@@ -14,11 +14,10 @@ from typing import Any
 import pytest
 
 from ethosu_sdk import npu
-from ethosu_sdk.aot.repairs import lost_lookup_tables
-from ethosu_sdk.aot.vela import debug_database
+from ethosu_sdk.compile import vela_database
+from ethosu_sdk.compile.rewrite import tosa_transposes
 from ethosu_sdk.npu.errors import BusError, UnsupportedCommand, WeightOrderError
-from ethosu_sdk.npu.hazards import checker
-from ethosu_sdk.npu.hazards.checker import Conflict, HazardKind
+from ethosu_sdk.npu.hazards import Conflict, HazardKind, check
 from tests.conformance.comparison import differing_elements
 from tests.conformance.lower import compile_for
 from tests.conformance.tosa_graph import Graph
@@ -41,7 +40,7 @@ def compiled(tosa: bytes, target: str) -> npu.Program:
 
 
 def hazards(program: npu.Program) -> Hazards:
-    found = checker.check(bytes(program.blocks.command_stream), program.config)
+    found = check(bytes(program.blocks.command_stream), program.config)
     return {(hazard.kind, hazard.conflict) for hazard in found}
 
 
@@ -308,7 +307,7 @@ FUSED = (
 )
 
 
-@pytest.mark.parametrize("target", lost_lookup_tables.TARGETS)
+@pytest.mark.parametrize("target", tosa_transposes.TARGETS_WITHOUT_TABLE_BANKS)
 @pytest.mark.parametrize("steps", FUSED)
 def test_a_table_behind_a_transpose_is_lost(steps: list[Step], target: str, tosa: TosaModel) -> None:
     graph = in_a_row(*steps, looked_up, shape=IMAGE)
@@ -320,7 +319,7 @@ def test_a_table_behind_a_transpose_is_lost(steps: list[Step], target: str, tosa
         differing_elements(program, graph, tosa, (0, 0))
 
 
-@pytest.mark.parametrize("target", lost_lookup_tables.TARGETS)
+@pytest.mark.parametrize("target", tosa_transposes.TARGETS_WITHOUT_TABLE_BANKS)
 @pytest.mark.parametrize("steps", FUSED)
 def test_a_table_before_the_transpose_is_not(steps: list[Step], target: str, tosa: TosaModel) -> None:
     at = next(index for index, step in enumerate(steps) if step is not convolved)
@@ -334,7 +333,7 @@ def test_larger_parts_set_memory_aside_for_tables(target: str, tosa: TosaModel) 
     assert_right(used_again("MATMUL", None), target, tosa)
 
 
-@pytest.mark.parametrize("target", lost_lookup_tables.TARGETS)
+@pytest.mark.parametrize("target", tosa_transposes.TARGETS_WITHOUT_TABLE_BANKS)
 def test_tables_of_int16_values_are_lost_when_they_are_used_again(target: str, tosa: TosaModel) -> None:
     def made(*steps: Step) -> bytes:
         return in_a_row(*steps, shape=IMAGE, dtype="INT16")
@@ -345,7 +344,7 @@ def test_tables_of_int16_values_are_lost_when_they_are_used_again(target: str, t
     assert_right(made(unchanged, wide, turn, unchanged, wide), target, tosa)
 
 
-@pytest.mark.parametrize("target", lost_lookup_tables.TARGETS)
+@pytest.mark.parametrize("target", tosa_transposes.TARGETS_WITHOUT_TABLE_BANKS)
 @pytest.mark.parametrize("between", ["TRANSPOSE", "MATMUL"])
 def test_a_table_that_is_used_again_is_not_loaded_anew(between: str, target: str, tosa: TosaModel) -> None:
     graph = used_again(between, None)
@@ -403,7 +402,7 @@ PARTS = {
 def miscounted(graph: bytes) -> tuple[npu.Program, set[tuple[int, int]]]:
     """Vela's program, and the channels and widths that its debug database says it took for each other."""
     made = compile_for(U85, graph, ["--enable-debug-db"])
-    return npu.load(made.payload), set(debug_database.misjudged_channels(made.debug_xml).values())
+    return npu.load(made.payload), set(vela_database.misjudged_channels(made.debug_xml).values())
 
 
 @pytest.mark.parametrize("part", PARTS.values(), ids=PARTS)

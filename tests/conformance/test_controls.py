@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 
 from ethosu_sdk import npu
-from ethosu_sdk.npu import output
+from ethosu_sdk.npu import ops, weight_cache
 from ethosu_sdk.npu.operation import BlockOp, Rounding
 from ethosu_sdk.npu.program import segment
-from ethosu_sdk.npu.tables.rows import command_types
-from ethosu_sdk.npu.weights import weight_cache
-from ethosu_sdk.vela_blocks import parse
+from ethosu_sdk.npu.tables import command_types
+from ethosu_sdk.npu.vela_blocks import parse
 from tests.conformance.comparison import differing_elements
 from tests.conformance.conftest import Corpus
 from tests.conformance.selection import Pair
@@ -27,7 +26,7 @@ pytestmark = pytest.mark.torch
 # One configuration of a core and one of several per generation of the command stream.
 TARGETS = ("ethos-u55-128", "ethos-u65-512", "ethos-u85-256", "ethos-u85-2048")
 
-right_shift_round = output.shift_round
+right_shift_round = ops.shift_round
 right_arrange = weight_cache.arrange
 
 
@@ -103,7 +102,7 @@ def with_one_added_to(register: str, payload: bytes) -> bytes:
 @on_targets("networks", "digits_cnn", "inverted_residual", "mlp")
 def test_truncation_is_noticed(comparison: Comparison, monkeypatch: pytest.MonkeyPatch) -> None:
     assert comparison.differing() == 0
-    monkeypatch.setattr(output, "shift_round", truncating)
+    monkeypatch.setattr(ops, "shift_round", truncating)
     assert comparison.differing() > 0.1
 
 
@@ -129,7 +128,7 @@ def test_another_zero_point_is_noticed(comparison: Comparison, register: str) ->
 )
 def test_ties_away_from_zero_are_noticed(comparison: Comparison, monkeypatch: pytest.MonkeyPatch) -> None:
     """What random models cannot tell apart: these graphs do."""
-    monkeypatch.setattr(output, "shift_round", half_away_from_zero)
+    monkeypatch.setattr(ops, "shift_round", half_away_from_zero)
     assert comparison.differing() > 0
 
 
@@ -143,7 +142,7 @@ def test_ties_away_from_zero_are_noticed(comparison: Comparison, monkeypatch: py
 def test_single_for_double_rounding_is_noticed(
     comparison: Comparison, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(output, "shift_round", single_round)
+    monkeypatch.setattr(ops, "shift_round", single_round)
     assert comparison.differing() > 0
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from campaigns.fuzz import campaign
 from campaigns.fuzz.mutations import Sample, sample
-from ethosu_sdk import proc
+from ethosu_sdk.base import proc
 from ethosu_sdk.npu.machine import Machine
 from tests.conformance.conftest import Corpus
 from tests.conformance.selection import Pair

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import pytest
 
 from ethosu_sdk.npu.config import NpuConfig
-from ethosu_sdk.npu.hazards.checker import Conflict, Hazard, HazardKind, check
+from ethosu_sdk.npu.hazards import Conflict, Hazard, HazardKind, check
 from ethosu_sdk.npu.operation import BlockOp, DmaOp, FeatureMap, Output
 from ethosu_sdk.npu.program import steps
-from ethosu_sdk.npu.stream.decode import Command
-from ethosu_sdk.vela_blocks import parse
+from ethosu_sdk.npu.stream.registers import Command
+from ethosu_sdk.npu.vela_blocks import parse
 from tests.conformance.conftest import Corpus
 from tests.conformance.selection import TARGETS, Pair
 

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from ethosu_sdk import npu, pte
-from ethosu_sdk.targets import target_names
+from ethosu_sdk import npu
+from ethosu_sdk.base.targets import target_names
+from ethosu_sdk.program import pte
 from tests.conformance.comparison import random_inputs
 from tests.conformance.lower import compile_for
 from tests.conformance.selection import FULL, PROFILES, profile_of

@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from ethosu_sdk import npu
-from ethosu_sdk.npu.hazards import checker
+from ethosu_sdk.npu.hazards import check
 from ethosu_sdk.npu.machine import Machine
 from ethosu_sdk.npu.memory import FixedRegions
 from ethosu_sdk.npu.program import described
@@ -40,7 +40,7 @@ def test_outputs_pieces_and_hazards(corpus: Corpus, tosa: TosaModel, pair: Pair)
             assert_a_stream_that_branches_is_not_cut(program)
         else:
             assert_pieces_leave_the_same_memory(program)
-        hazards = checker.check(bytes(program.blocks.command_stream), program.config)
+        hazards = check(bytes(program.blocks.command_stream), program.config)
         assert [hazard.describe() for hazard in hazards] == []
 
 

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ethosu_sdk import npz, records, schema
+from ethosu_sdk.base import npz
+from ethosu_sdk.records import provenance, validation
 from tests.container.conftest import SLOWNESS, STRANGER, Image
 from tests.integration.cli import sdk
 from tests.places import GOLDEN_PTE, ROOT
@@ -25,13 +26,13 @@ PLACES = ("provenance", "tool", "simulator")
 
 def read(path: Path) -> dict[str, Any]:
     record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    assert schema.problems(record) == []
+    assert validation.record_problems(record) == []
     return record
 
 
 def comparable(folder: Path) -> dict[str, Any]:
     """What a run's record must have in common with that of the same run elsewhere."""
-    record = records.comparable(read(folder / "run.json"))
+    record = provenance.comparable(read(folder / "run.json"))
     for pool in record["memory"].get("pools", ()):
         if pool["name"] == "stack":  # the clock's interrupt finds it at any depth
             del pool["used_bytes"]
@@ -162,7 +163,7 @@ def test_doctor_is_content(image: Image) -> None:
     outcome = image.run("doctor", "--json")
     assert outcome.code == 0, outcome.err
     record = json.loads(outcome.out)
-    assert schema.problems(record) == []
+    assert validation.record_problems(record) == []
     (row,) = [row for row in record["checks"] if row["name"] == "qemu-corstone"]
     assert row["status"] == "found"
 

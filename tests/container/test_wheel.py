@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ethosu_sdk import npz
+from ethosu_sdk.base import npz
 from tests.container.conftest import Image
 from tests.container.test_commands import comparable, put, read
 from tests.integration.cli import sdk

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ethosu_sdk import npz
+from ethosu_sdk.base import npz
 from tests.container.conftest import SLOWNESS, STRANGER, Image
 from tests.container.test_commands import PLACES, comparable, read
 from tests.integration.cli import sdk

@@ -1,6 +1,6 @@
 """The page about advice has a row for each rule, in the words of the table, and no other."""
 
-from ethosu_sdk.readers.advise.rules import RULES
+from ethosu_sdk.reporting.advise.advice_rules import RULES
 from tests.places import ROOT
 
 PAGE = ROOT / "docs" / "guide" / "advise.md"

@@ -1,4 +1,4 @@
-"""Files are opened by `files/opening.py`, records read by `results/reading.py`; exceptions are listed."""
+"""Files are opened by `base/filesystem.py`, records read by `records/bundle.py`; exceptions are listed."""
 
 import ast
 from collections.abc import Iterator
@@ -8,35 +8,35 @@ from tests.contract.sources import PACKAGE, nodes, offenders, python_files
 
 # Who writes past the door, and why that follows no link.
 WRITES = {
-    "files/opening.py": "the door itself",
-    "files/writing.py": "into the new file of write_atomic",
-    "proc/forks.py": "a pipe",
-    "aot/pipeline/worker.py": "a pipe",
+    "base/filesystem.py": "the door itself",
+    "base/filesystem.py": "into the new file of write_atomic",
+    "base/forks.py": "a pipe",
+    "compile/worker.py": "a pipe",
     "proc/__init__.py": "a pipe",
     "streams.py": "/dev/null",
-    "npu/weights/weight_stream.py": "/dev/null",
-    "simulators/qemu/bank_access.py": "/proc/PID/mem",
-    "fvp_launcher/launcher.py": "the user's own name for UART0's output, as the FVPs take it; standard output",
-    "simulators/fvp/simulator.py": "images in a new folder",
-    "npz/writing.py": "into the new file of write_atomic",
-    "aot/vela/capture.py": "a new folder",
-    "aot/comparison/evaluation/layers.py": "a new folder",
-    "aot/facts/layers.py": "a new folder",
-    "aot/comparison/evaluation/eager_outputs.py": "a new folder",
-    "aot/comparison/check/rounding.py": "a new folder",
-    "steps/compile/check.py": "a new folder",
-    "readers/convert/flatbuffer.py": "a new folder",
-    "installation/doctor/exercises.py": "a new folder",
-    "installation/fvp/install.py": "the new folder of an installation",
+    "npu/weight_stream.py": "/dev/null",
+    "simulate/qemu/memories.py": "/proc/PID/mem",
+    "simulate/fvp_launcher/launcher.py": "the user's own name for UART0's output, as the FVPs take it; standard output",
+    "simulate/fvp_simulator.py": "images in a new folder",
+    "base/npz.py": "into the new file of write_atomic",
+    "compile/vela_capture.py": "a new folder",
+    "compile/layer_values.py": "a new folder",
+    "compile/compile_facts.py": "a new folder",
+    "compile/evaluation_outputs.py": "a new folder",
+    "compile/check_references.py": "a new folder",
+    "compile/program_check.py": "a new folder",
+    "reporting/convert/executorch_formats.py": "a new folder",
+    "installation/doctor_exercises.py": "a new folder",
+    "installation/install_fvp.py": "the new folder of an installation",
 }
 # Commands that read JSON of their own, which no manifest lists.
 READS = {
-    "results/bundle.py": "manifests",
-    "results/reading.py": "the door itself",
-    "sweep/evidence.py": "manifests",
-    "sweep/work.py": "the sweep's token",
-    "sweep/plan.py": "cells and lists of reads that evidence.py has found unchanged",
-    "sweep/rows.py": "what the same step has just written",
+    "records/bundle.py": "manifests",
+    "records/bundle.py": "the door itself",
+    "sweep/sweep_plan.py": "manifests",
+    "sweep/worker_tasks.py": "the sweep's token",
+    "sweep/sweep_plan.py": "cells and lists of reads that evidence.py has found unchanged",
+    "sweep/cell_rows.py": "what the same step has just written",
 }
 _WRITING = ("write_text", "write_bytes", "touch")
 
@@ -86,7 +86,7 @@ def room_of(path: Path) -> str:
 
 
 def test_what_is_written_goes_through_the_door() -> None:
-    """files/opening.py or files/writing.py."""
+    """base/filesystem.py or base/filesystem.py."""
     found = offenders([path for path in python_files() if name_of(path) not in WRITES], writes)
     assert not found, found
 

@@ -4,12 +4,12 @@ import importlib
 
 import pytest
 
-from ethosu_sdk.firmware_build.kernels import Kernel, manifest
+from ethosu_sdk.firmware_build.kernels import Kernel, kernel_manifest
 from tests.places import ROOT
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 
-KERNELS = manifest(ROOT / "firmware" / "kernels" / "kernels.toml")
+KERNELS = kernel_manifest(ROOT / "firmware" / "kernels" / "kernels.toml")
 # What ExecuTorch registers in C++ alone: prim_ops/register_prim_ops.cpp of ExecuTorch 1.5.1.
 IN_CPP_ALONE = {
     "executorch_prim::et_copy_index.tensor",

@@ -264,7 +264,7 @@ def test_what_the_npu_computes_does_not_depend_on_what_it_costs() -> None:
 
 
 def rich_by_hand(path: Path) -> set[str]:
-    """Rich's own console and escape let the codes through that console/terminal.py stops."""
+    """Rich's own console and escape let the codes through that base/terminal.py stops."""
     found = {
         alias.name
         for node in nodes(path)

@@ -20,7 +20,7 @@ COMPARED = (
     "scripts/apt-packages.txt",
     "scripts/apt-packages-cpu-cycles.txt",
     "qemu/apt-packages.txt",
-    "sdk/ethosu_sdk/tools.toml",
+    "sdk/ethosu_sdk/base/tools.toml",
 )
 
 
@@ -55,7 +55,7 @@ def test_the_locks_agree_with_what_they_lock() -> None:
         ),
         ("requirements-slim.lock", r"^numpy==.*\n(    --hash.*\n)+", "numpy==2.1.3\n", "without hash"),
         ("requirements-slim.lock", r"^typer==\S+", "typer==0.12.0", "typer is 0.12.0 in slim"),
-        ("sdk/ethosu_sdk/tools.toml", 'exact = "5.1.0"', 'exact = "5.0.0"', "ethos-u-vela 5.0.0"),
+        ("sdk/ethosu_sdk/base/tools.toml", 'exact = "5.1.0"', 'exact = "5.0.0"', "ethos-u-vela 5.0.0"),
         ("pyproject.toml", 'mlia-ethos-u==0.1.0"', 'mlia-ethos-u==0.2.0"', "wants mlia-ethos-u 0.1.0"),
         ("scripts/apt-packages.txt", "^cmake\n", "", "cmake"),
         ("qemu/apt-packages.txt", "^meson\n", "", "qemu/apt-packages.txt and the lock differ in ['meson']"),

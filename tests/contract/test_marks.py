@@ -2,7 +2,8 @@
 
 import re
 
-from ethosu_sdk import protocol, resources
+from ethosu_sdk.base import resources
+from ethosu_sdk.program import protocol
 
 FIRMWARE = resources.directory("firmware")
 OF_THE_BOARD = {"interrupt", "clock"}  # in its vector table

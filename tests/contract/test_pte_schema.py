@@ -9,10 +9,10 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 
-from ethosu_sdk import proc, pte, tools
-from ethosu_sdk.files import writing
-from ethosu_sdk.pte import fbs, schema
-from ethosu_sdk.pte.scalar_types import NUMPY_TYPES, RECORD_TYPES, SCALAR_TYPES
+from ethosu_sdk.base import filesystem, proc, tools
+from ethosu_sdk.program import execution_plan, pte, pte_schema
+from ethosu_sdk.program.execution_plan import List, Value
+from ethosu_sdk.program.pte_schema import NUMPY_TYPES, RECORD_TYPES, SCALAR_TYPES
 from ethosu_sdk.records import common
 from tests import installed
 from tests.places import GOLDEN_PTE, ROOT
@@ -53,9 +53,9 @@ def test_tables() -> None:
             assert match is not None, field
             assert match[3] in (None, "0", "CPU"), f"{name}.{field}: a default other than zero"
             declared[name][match[1]] = match[2]
-    assert declared == schema.TABLES
+    assert declared == pte_schema.TABLES
     for name, fields in declared.items():
-        assert list(fields) == list(schema.TABLES[name]), f"order of {name}: slots are numbered by it"
+        assert list(fields) == list(pte_schema.TABLES[name]), f"order of {name}: slots are numbered by it"
 
 
 def test_tables_of_data_files() -> None:
@@ -65,14 +65,14 @@ def test_tables_of_data_files() -> None:
         name: [tuple(re.split(r"\s*:\s*", row.strip())) for row in body.split(";") if row.strip()]
         for name, body in re.findall(r"\btable\s+(\w+)\s*\{(.*?)\}", text, re.S)
     }
-    own = {name: list(fields.items()) for name, fields in schema.DATA_TABLES.items()}
+    own = {name: list(fields.items()) for name, fields in pte_schema.DATA_TABLES.items()}
     assert declared == own, "slots are numbered by the order of the fields"
-    assert re.findall(r'file_identifier\s+"(\w+)"', text) == [schema.DATA_FILE_IDENTIFIER.decode()]
-    assert re.findall(r"root_type\s+(\w+)", text) == [schema.DATA_ROOT_TABLE]
+    assert re.findall(r'file_identifier\s+"(\w+)"', text) == [pte_schema.DATA_FILE_IDENTIFIER.decode()]
+    assert re.findall(r"root_type\s+(\w+)", text) == [pte_schema.DATA_ROOT_TABLE]
 
 
 def test_unions() -> None:
-    assert {name: tuple(members) for name, members in bodies("union").items()} == schema.UNIONS
+    assert {name: tuple(members) for name, members in bodies("union").items()} == pte_schema.UNIONS
 
 
 def test_enums() -> None:
@@ -81,19 +81,19 @@ def test_enums() -> None:
         kind, base = (part.strip() for part in name.split(":"))
         assert base == "byte", name
         declared[kind] = {row.split("=")[0].strip(): int(row.split("=")[1]) for row in members}
-    assert declared == schema.ENUMS
+    assert declared == pte_schema.ENUMS
     assert not bodies("struct")
 
 
 def test_identifier_and_root() -> None:
     text = schema_text("schema/program.fbs")
-    assert re.findall(r'file_identifier\s+"(\w+)"', text) == [schema.FILE_IDENTIFIER.decode()]
-    assert re.findall(r"root_type\s+(\w+)", text) == [schema.ROOT_TABLE]
+    assert re.findall(r'file_identifier\s+"(\w+)"', text) == [pte_schema.FILE_IDENTIFIER.decode()]
+    assert re.findall(r"root_type\s+(\w+)", text) == [pte_schema.ROOT_TABLE]
 
 
 def generated(folder: Path, schema_file: Path, *options: str) -> list[str]:
     """What flatc makes of a schema: the lines of the header in the order of their text."""
-    writing.make_directory(folder)
+    filesystem.make_directory(folder)
     options = ("--cpp", "--gen-all", "--scoped-enums", *options, "-o", str(folder))
     proc.run([str(tools.require("flatc").path), *options, str(schema_file)], timeout_s=60)
     lines = (folder / "program_generated.h").read_text(encoding="utf-8").splitlines()
@@ -102,8 +102,8 @@ def generated(folder: Path, schema_file: Path, *options: str) -> list[str]:
 
 @pytest.mark.toolchain
 def test_flatc_makes_the_same_of_the_sdks_schema(tmp_path: Path) -> None:
-    own = tmp_path / fbs.FILE_NAME
-    own.write_text(fbs.text(), encoding="utf-8")
+    own = tmp_path / pte_schema.FILE_NAME
+    own.write_text(pte_schema.program_fbs(), encoding="utf-8")
     theirs = installed.folder("executorch") / "schema"
     expected = generated(tmp_path / "theirs", theirs / "program.fbs", "-I", str(theirs))
     assert len(expected) > 1000
@@ -176,7 +176,7 @@ def check_plans(name: str) -> None:
 
 def instruction_facts(row: Any) -> tuple[Any, ...]:
     """Type and fields of an instruction, ours or ExecuTorch's: both use the schema's names."""
-    fields = schema.TABLES[type(row).__name__]
+    fields = pte_schema.TABLES[type(row).__name__]
     return type(row).__name__, *(
         list(value) if isinstance(value := getattr(row, field), tuple) else value for field in fields
     )
@@ -194,12 +194,12 @@ def check_values(name: str) -> None:
     assert "Tensor" in kinds
 
 
-def value_facts(value: pte.Value) -> Any:
-    if isinstance(value, pte.Tensor):
+def value_facts(value: Value) -> Any:
+    if isinstance(value, execution_plan.Tensor):
         place = value.allocation and (value.allocation.memory_id, value.allocation.offset)
         order = list(value.dim_order)
         return value.dtype, list(value.sizes), order, value.dynamism, value.data_buffer_idx, place, value.name
-    return list(value.items) if isinstance(value, pte.List) else value.value
+    return list(value.items) if isinstance(value, List) else value.value
 
 
 def reference_facts(value: Any) -> Any:
@@ -218,7 +218,7 @@ def reference_facts(value: Any) -> Any:
         )
     if kind == "Null":
         return None
-    (field,) = schema.TABLES[kind]
+    (field,) = pte_schema.TABLES[kind]
     return getattr(value, field)
 
 
@@ -240,7 +240,7 @@ def constants_of(program: pte.Pte) -> dict[int, bytes]:
     return {
         value.data_buffer_idx: bytes(value.data)
         for value in values
-        if isinstance(value, pte.Tensor) and value.data is not None
+        if isinstance(value, execution_plan.Tensor) and value.data is not None
     }
 
 
@@ -252,7 +252,7 @@ def reference_constants(file: Any, program: pte.Pte) -> dict[int, bytes]:
         value.data_buffer_idx: (value.nbytes, value.allocation is not None)
         for plan in program.plans
         for value in plan.values
-        if isinstance(value, pte.Tensor) and value.data_buffer_idx
+        if isinstance(value, execution_plan.Tensor) and value.data_buffer_idx
     }
     return {
         index: bytes((mutable if planned else buffers)[index].storage[:nbytes])

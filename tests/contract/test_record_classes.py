@@ -13,7 +13,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from ethosu_sdk.records import kinds
-from ethosu_sdk.records.kind import Part
+from ethosu_sdk.records.common import Part
 from tests.places import ROOT
 from tests.records import EXAMPLES, read
 

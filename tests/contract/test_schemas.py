@@ -13,9 +13,8 @@ import jsonpatch
 import pytest
 from jsonschema import Draft202012Validator
 
-from ethosu_sdk import schema
-from ethosu_sdk.errors import InputError
-from ethosu_sdk.records import kinds
+from ethosu_sdk.base.errors import InputError
+from ethosu_sdk.records import kinds, validation
 from tests.contract.sources import offenders
 from tests.places import ROOT
 
@@ -32,7 +31,7 @@ def load(path: Path) -> dict[str, Any]:
 
 
 def test_valid_examples_are_valid_and_the_same_after_they_were_read() -> None:
-    found = offenders(VALID, lambda path: schema.problems(load(path)))
+    found = offenders(VALID, lambda path: validation.record_problems(load(path)))
     assert not found, found
     found = offenders(VALID, lambda path: kinds.content(load(path)).to_json() != load(path))
     assert not found, found
@@ -47,7 +46,7 @@ def patched(path: Path) -> dict[str, Any]:
 
 def unnamed(path: Path) -> list[str]:
     """What an invalid example must be refused for, and is not."""
-    found, wanted = schema.problems(patched(path)), load(path)["problems"]
+    found, wanted = validation.record_problems(patched(path)), load(path)["problems"]
     return (
         [line for line in wanted if not any(line in row for row in found)] if wanted else ["nothing wanted"]
     )
@@ -59,7 +58,9 @@ def test_invalid_examples_are_refused_for_the_stated_reason() -> None:
 
 
 def test_invalid_examples_are_refused_by_their_classes_too() -> None:
-    found = offenders(INVALID, lambda path: not schema.refusal(patched(path)) and "its class takes it")
+    found = offenders(
+        INVALID, lambda path: not validation.first_refusal(patched(path)) and "its class takes it"
+    )
     assert not found, found
 
 
@@ -74,7 +75,7 @@ def test_what_a_class_refuses_is_named_by_its_place() -> None:
         ({"npu": None}, "a member is null; what is not known is absent"),
         ({"schema": "run-result/9"}, "/schema: 'run-result/9' is not a known record type"),
     ):
-        assert schema.refusal({**record, **change}).startswith(problem)
+        assert validation.first_refusal({**record, **change}).startswith(problem)
 
 
 def with_waits(record: dict[str, Any], waits_s: float) -> dict[str, Any]:
@@ -93,25 +94,25 @@ def with_waits(record: dict[str, Any], waits_s: float) -> dict[str, Any]:
 
 
 def test_waits_are_time_and_no_cycles() -> None:
-    assert schema.refusal(with_waits(load(VALID[0].parent / "run-add-timed.json"), 1e-5)) == ""
+    assert validation.first_refusal(with_waits(load(VALID[0].parent / "run-add-timed.json"), 1e-5)) == ""
 
 
 def test_outputs_of_repeats_may_change_where_the_state_goes_on() -> None:
     record = load(VALID[0].parent / "run-ds_cnn.json")
     changed = {"agree": False, "changed": 1}
     record["repeats"] = {"count": 2, "outputs": changed, "counters": {"agree": True, "changed": 0}}
-    assert schema.refusal(record).startswith("repeats_count_what_changed")
+    assert validation.first_refusal(record).startswith("repeats_count_what_changed")
     record["repeats"]["state"] = "kept"
-    assert schema.refusal(record) == ""
+    assert validation.first_refusal(record) == ""
 
 
 def test_a_whole_number_with_a_point_is_one() -> None:
     record = load(VALID[0].parent / "run-ds_cnn.json")
     record["inferences"] = float(record["inferences"])
-    assert schema.refusal(record)
-    schema.check(record, "the record")
+    assert validation.first_refusal(record)
+    validation.check_record(record, "the record")
     with pytest.raises(InputError, match=r"not a valid record:\n  /inferences: 1\.5 is not of type"):
-        schema.check({**record, "inferences": 1.5}, "the record")
+        validation.check_record({**record, "inferences": 1.5}, "the record")
 
 
 def test_a_valid_record_is_checked_without_jsonschema() -> None:
@@ -173,4 +174,4 @@ def test_no_object_takes_unknown_members() -> None:
 
 def test_an_unknown_record_type_is_named() -> None:
     for value in ({}, {"schema": 1}, {"schema": "run-result/9"}, {"schema": "common/1"}):
-        assert "is not a known record type" in schema.problems(value)[0], value
+        assert "is not a known record type" in validation.record_problems(value)[0], value

@@ -40,7 +40,7 @@ def test_a_tier_beyond_its_budget_is_found() -> None:
 @pytest.mark.parametrize(
     ("path", "tier"),
     [
-        ("tests/unit/test_npz.py", "core"),
+        ("tests/unit/base/test_npz.py", "core"),
         ("tests/integration/convert/test_convert.py", "core"),
         ("tests/integration/zoo/test_zoo.py::test_any[add]", "full"),
         ("tests/integration/advise/test_tries.py::test_ds_cnn", "thorough"),

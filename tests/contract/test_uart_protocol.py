@@ -7,10 +7,12 @@ from typing import get_args, get_type_hints
 
 import pytest
 
-from ethosu_sdk import proc, protocol, pte, resources
-from ethosu_sdk.evidence import uart
-from ethosu_sdk.firmware_build import cmake, generate, resident
+from ethosu_sdk.base import proc, resources
+from ethosu_sdk.firmware_build import cmake, generated_files, resident_firmware
+from ethosu_sdk.program import protocol
+from ethosu_sdk.program.execution_plan import Instruction
 from ethosu_sdk.records.run import Operator
+from ethosu_sdk.run import uart
 
 FIRMWARE = resources.directory("firmware")
 _KIND = re.compile(r'constexpr char (\w+)\[\] = "(\w+)";')
@@ -26,7 +28,7 @@ def test_both_sides_know_the_same_instructions() -> None:
 
 
 def test_the_program_reader_and_the_record_know_the_same_instructions() -> None:
-    calls = {row.kind for row in get_args(pte.Instruction)}
+    calls = {row.kind for row in get_args(Instruction)}
     assert calls == set(protocol.INSTRUCTION_KINDS.values())
     assert set(get_args(get_type_hints(Operator)["kind"])) == set(protocol.INSTRUCTION_KINDS)
 
@@ -46,7 +48,7 @@ def test_the_image_is_found_by_the_same_name() -> None:
 
 def test_the_resident_firmware_has_the_symbols_that_the_host_looks_for() -> None:
     text = (FIRMWARE / "app" / "resident" / "main.cpp").read_text(encoding="utf-8")
-    for name in resident.SYMBOLS:
+    for name in resident_firmware.SYMBOLS:
         assert f"std::uint8_t {name}[" in text
 
 
@@ -60,14 +62,14 @@ def test_the_host_reads_every_record_that_the_firmware_writes(tmp_path: Path) ->
     ]
     program = tmp_path / "print_records"
     shared = tmp_path / "shared"
-    cmake.mirror(shared, generate.shared_sources())
+    cmake.mirror_sources(shared, generated_files.shared_sources())
     compiler = proc.find_tool("g++", hint="apt-get install g++")
     proc.run(
         [compiler, "-std=c++17", f"-I{FIRMWARE}", f"-I{shared}", *map(str, sources), "-o", str(program)],
         timeout_s=120,
     )
     output = proc.run([str(program)], timeout_s=10).output
-    log = uart.parse(output.encode())
+    log = uart.parse_uart(output.encode())
     assert log.problems == ()
     assert log.lines == ()
     assert [record.type for record in log.records] == list(protocol.RECORD_TYPES)

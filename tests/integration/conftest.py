@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ethosu_sdk.files import hashing
+from ethosu_sdk.base import filesystem
 from tests.conftest import KeptFolder, ZooPte
 from tests.integration.cli import sdk_ok
 from tests.integration.report.pages import beside_its_record
@@ -40,7 +40,7 @@ def finished_run(kept_folder: KeptFolder, qemu_plugin: Path) -> FinishedRun:
             sdk_ok(command, program, *options, "-o", folder, "-q", cwd=folder)
 
         words = [command, *(option.name if isinstance(option, Path) else option for option in options)]
-        digest = hashing.sha256_bytes(" ".join(words).encode())[:8]
+        digest = filesystem.sha256_bytes(" ".join(words).encode())[:8]
         return kept_folder(f"{program.stem}-{digest}", make, program, *words, *options)
 
     return ran

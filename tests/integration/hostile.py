@@ -13,7 +13,7 @@ from pathlib import Path
 from tests.integration.cli import COMMAND, Outcome
 from tests.pte_files import changed, golden
 from tests.unit.npu.streams import DMA_START, ELEMENTWISE, GLOBAL_SCALE, Setting, operands
-from tests.unit.vela_payloads import Payload, slots
+from tests.unit.npu.vela_payloads import Payload, slots
 
 _WORDS = (0x2000_0118, 0x2000_7000)  # CONFIG and ID of the golden program's ethos-u85-256
 _PAYLOAD = 1408  # where its one segment with content starts

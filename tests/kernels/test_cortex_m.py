@@ -11,7 +11,8 @@ from typing import Any
 import numpy
 import pytest
 
-from ethosu_sdk import pte
+from ethosu_sdk.program import pte
+from ethosu_sdk.program.execution_plan import KernelCall
 from tests.integration.cli import Outcome, sdk
 from tests.kernels.interpreter.cortex_m import lower, lower_network
 from tests.kernels.interpreter.runner import same_bits
@@ -96,7 +97,7 @@ def test_what_the_older_form_cannot_express_is_refused(tmp_path: Path) -> None:
     call = next(
         row
         for row in plan.instructions
-        if isinstance(row, pte.KernelCall)
+        if isinstance(row, KernelCall)
         and plan.operators[row.op_index].full_name == "cortex_m::quantized_add.out"
     )
     limited = changed(program, (f"execution_plan[0].values[{call.args[12]}].val.int_val", 100))

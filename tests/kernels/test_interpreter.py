@@ -6,8 +6,10 @@ from typing import Any
 import numpy
 import pytest
 
-from ethosu_sdk import proc, pte
+from ethosu_sdk.base import proc
 from ethosu_sdk.firmware_build import kernels
+from ethosu_sdk.program import pte
+from ethosu_sdk.program.execution_plan import KernelCall
 from tests.conftest import ZooPte
 from tests.kernels.interpreter.backend import ACCEPTED_ID, OWN_ID, lower_with_delegates, payload
 from tests.kernels.interpreter.cases import floats
@@ -59,7 +61,7 @@ def test_instructions_are_reported_in_order(interpreter: Interpreter) -> None:
     calls = [
         pte.parse(program).plan().operators[instruction.op_index].full_name
         for instruction in pte.parse(program).plan().instructions
-        if isinstance(instruction, pte.KernelCall)
+        if isinstance(instruction, KernelCall)
     ]
     run = interpreter.run(program, "forward", case.inputs)
     assert list(run.instructions) == [f"kernel {name}" for name in calls]

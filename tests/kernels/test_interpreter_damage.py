@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ethosu_sdk import proc, pte
-from ethosu_sdk.errors import InputError
+from ethosu_sdk.base import proc
+from ethosu_sdk.base.errors import InputError
+from ethosu_sdk.program import pte
 from tests.conftest import ZooPte
 from tests.kernels.interpreter.models import Array
 from tests.kernels.interpreter.programs import FEATURES, every_feature

@@ -14,8 +14,8 @@ from typing import Any
 import numpy
 import pytest
 
-from ethosu_sdk import pte
-from ethosu_sdk.firmware_build.kernels import manifest
+from ethosu_sdk.firmware_build.kernels import kernel_manifest
+from ethosu_sdk.program import pte
 from tests.integration.cli import sdk
 from tests.kernels.cases import bounds, document
 from tests.kernels.cases.programs import families, groups, lowered_group
@@ -124,7 +124,7 @@ def test_no_argument_is_undefined_behaviour(name: str, tmp_path: Path) -> None:
 
 def test_every_operator_has_a_case() -> None:
     called = set().union(*(lowered_group(name).called for name in GROUPS))
-    functions = {name: kernel.function for name, kernel in manifest(MANIFEST).items()}
+    functions = {name: kernel.function for name, kernel in kernel_manifest(MANIFEST).items()}
     tested = {functions[operator] for operator in called}
     assert set(functions.values()) - tested - ELSEWHERE == _primitives()
     assert len(called) >= LEAST_OPERATORS
@@ -132,7 +132,7 @@ def test_every_operator_has_a_case() -> None:
 
 
 def test_every_kernel_is_where_the_manifest_says() -> None:
-    for kernel in manifest(MANIFEST).values():
+    for kernel in kernel_manifest(MANIFEST).values():
         source = (MANIFEST.parent / "operators" / kernel.source).read_text(encoding="utf-8")
         assert re.search(rf"^Status {kernel.function}\(", source, re.MULTILINE), kernel
 
@@ -259,7 +259,7 @@ def test_cortex_m_operators_equal_their_twins(interpreter: Interpreter) -> None:
 def test_the_document_is_up_to_date() -> None:
     """docs/reference/kernels.md, which `python -m tests.kernels.cases.document` writes."""
     plans = [pte.parse(lowered_group(name).program).plan() for name in GROUPS]
-    text = document.text(manifest(MANIFEST), plans)
+    text = document.text(kernel_manifest(MANIFEST), plans)
     assert (ROOT / "docs" / "reference" / "kernels.md").read_text(encoding="utf-8") == text
 
 

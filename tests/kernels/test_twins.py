@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ethosu_sdk.firmware_build.kernels import manifest
+from ethosu_sdk.firmware_build.kernels import kernel_manifest
 from tests.places import ROOT
 
 pytestmark = [pytest.mark.qemu, pytest.mark.toolchain]
@@ -86,7 +86,7 @@ class Operators:
 @pytest.fixture(scope="module")
 def operators(tmp_path_factory: pytest.TempPathFactory) -> Operators:
     folder = tmp_path_factory.mktemp("operators")
-    kernels = manifest(FIRMWARE / "kernels" / "kernels.toml")
+    kernels = kernel_manifest(FIRMWARE / "kernels" / "kernels.toml")
     functions = sorted({kernel.function for kernel in kernels.values()})
     declared = [f"Status {name}(KernelContext&, Span<Value* const>);" for name in functions]
     text = "\n".join(
@@ -150,7 +150,7 @@ def scalar_digests(operators: Operators) -> dict[str, list[tuple[int, ...]]]:
 
 def test_operators(operators: Operators, scalar_digests: dict[str, list[tuple[int, ...]]]) -> None:
     """All of the dialect's operators: their results with Helium are those of the scalar loops, call by call."""
-    kernels = manifest(FIRMWARE / "kernels" / "kernels.toml")
+    kernels = kernel_manifest(FIRMWARE / "kernels" / "kernels.toml")
     dialect = {
         name.removesuffix(".out").partition("::")[2] for name in kernels if name.startswith("cortex_m::")
     }

@@ -12,9 +12,9 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from ethosu_sdk import vela_blocks
-from ethosu_sdk.aot import CompileOutput
-from ethosu_sdk.simulators import host
+from ethosu_sdk.compile.compile_facts import CompileOutput
+from ethosu_sdk.npu import vela_blocks
+from ethosu_sdk.simulate import host_runtime
 from tests.oracles.tosa import OracleError, TosaModel
 
 Array = NDArray[Any]
@@ -26,7 +26,9 @@ def tosa_by_payload(output: CompileOutput) -> dict[str, bytes]:
     return {row.payload_sha256: (folder / row.tosa_file).read_bytes() for row in output.delegates}
 
 
-def execute_delegate(call: host.DelegateCall, tosa: Mapping[str, bytes], model: TosaModel) -> list[Array]:
+def execute_delegate(
+    call: host_runtime.DelegateCall, tosa: Mapping[str, bytes], model: TosaModel
+) -> list[Array]:
     """One delegate call on the TOSA reference model.
 
     The payload, the TOSA graph and the program must agree on the size of every input and output. Raises
@@ -52,9 +54,9 @@ def execute_delegate(call: host.DelegateCall, tosa: Mapping[str, bytes], model: 
 @contextmanager
 def open_chain(
     runner: Path, pte: Path, tosa: Mapping[str, bytes], model: TosaModel
-) -> Iterator[host.HostRuntime]:
+) -> Iterator[host_runtime.HostRuntime]:
     """The chain for the `.pte`, loaded once; ``.run(inputs)`` gives the expected outputs."""
-    with host.open_pte(runner, pte, lambda call: execute_delegate(call, tosa, model)) as runtime:
+    with host_runtime.open_pte(runner, pte, lambda call: execute_delegate(call, tosa, model)) as runtime:
         yield runtime
 
 

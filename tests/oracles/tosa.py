@@ -13,7 +13,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ethosu_sdk import proc
+from ethosu_sdk.base import proc
 
 _WORKER = Path(__file__).with_name("tosa_worker.py")
 

@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from ethosu_sdk import proc
+from ethosu_sdk.base import proc
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,7 @@ import signal
 import socket
 import sys
 
-WORKER = ["-P", "-m", "ethosu_sdk.aot.pipeline.worker"]
+WORKER = ["-P", "-m", "ethosu_sdk.compile.worker"]
 
 
 def main() -> None:

@@ -45,10 +45,10 @@ def main() -> None:
     for door in doors:
         door.set_inheritable(False)
     if len(doors) == 1:
-        from ethosu_sdk.aot.pipeline import stages
+        from ethosu_sdk.compile import worker
 
-        stages.import_tools()
-        importlib.import_module("ethosu_sdk.aot.pipeline.worker")
+        worker.import_tools()
+        importlib.import_module("ethosu_sdk.compile.worker")
         _serve(doors[0], None, _compile)
     else:
         importlib.import_module("ethosu_sdk.cli.entry")
@@ -169,7 +169,7 @@ def _is_kept(name: str) -> bool:
 
 def _command(content: dict[str, Any], descriptors: list[int]) -> int:
     """What ``ethosu-sdk ARGUMENT…`` does, see ethosu_sdk/__main__.py."""
-    from ethosu_sdk import interrupts
+    from ethosu_sdk.base import interrupts
     from ethosu_sdk.cli.entry import run
 
     _take(descriptors, 0)
@@ -180,8 +180,8 @@ def _command(content: dict[str, Any], descriptors: list[int]) -> int:
 
 
 def _compile(content: dict[str, Any], descriptors: list[int]) -> int:
-    """What ``python -m ethosu_sdk.aot.pipeline.worker`` does; or any other program of Python."""
-    from ethosu_sdk.aot.pipeline import worker
+    """What ``python -m ethosu_sdk.compile.worker`` does; or any other program of Python."""
+    from ethosu_sdk.compile import worker
 
     if "request" not in content:
         _take(descriptors, 0)

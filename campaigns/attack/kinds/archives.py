@@ -12,8 +12,8 @@ from campaigns.attack import damage
 from campaigns.attack.case import Case, Context, Kind, Probe
 from campaigns.attack.kinds import arrays
 from campaigns.attack.process import Ended
-from ethosu_sdk.files import file_kinds
-from ethosu_sdk.installation.fvp import archive as fvp_install_archive
+from ethosu_sdk.base import file_kinds
+from ethosu_sdk.installation import unpacking as fvp_install_archive
 from tests.integration.fvp import archives as fvp_archives
 
 _NAMES = (

@@ -13,8 +13,8 @@ import numpy as np
 from campaigns.attack import damage
 from campaigns.attack.case import Case, Context, Kind, Probe
 from campaigns.attack.process import Ended
-from ethosu_sdk import npz
-from ethosu_sdk.errors import InputError
+from ethosu_sdk.base import npz
+from ethosu_sdk.base.errors import InputError
 from tests.npz_files import PLAIN, npy
 from tests.pte_files import golden
 

@@ -12,8 +12,9 @@ import numpy as np
 from campaigns.attack.case import Context, Kind, Probe
 from campaigns.attack.kinds import programs
 from campaigns.fuzz.mutations import mutations, sample
-from ethosu_sdk import api, npu, npz, pte
-from ethosu_sdk.errors import (
+from ethosu_sdk import api, npu
+from ethosu_sdk.base import npz
+from ethosu_sdk.base.errors import (
     BuildError,
     InputError,
     SdkError,
@@ -22,6 +23,8 @@ from ethosu_sdk.errors import (
     UsageError,
     VerdictError,
 )
+from ethosu_sdk.program import pte
+from ethosu_sdk.program.execution_plan import KernelCall, List, Tensor
 from tests.pte_files import NAMES, changed, golden
 
 SIDES = ("host", "qemu")
@@ -123,10 +126,10 @@ def damaged_plan(choice: random.Random, data: bytes) -> bytes:
     tensors = [
         (number, row)
         for number, row in enumerate(plan.values)
-        if isinstance(row, pte.Tensor) and row.allocation is not None
+        if isinstance(row, Tensor) and row.allocation is not None
     ]
-    lists = [number for number, row in enumerate(plan.values) if isinstance(row, pte.List) and row.items]
-    calls = [number for number, row in enumerate(plan.instructions) if isinstance(row, pte.KernelCall)]
+    lists = [number for number, row in enumerate(plan.values) if isinstance(row, List) and row.items]
+    calls = [number for number, row in enumerate(plan.instructions) if isinstance(row, KernelCall)]
     for _ in range(choice.choice((1, 1, 2))):
         way = choice.randrange(4)
         if way == 0 or not calls:

@@ -10,14 +10,12 @@ from typing import Any
 from campaigns.attack import damage
 from campaigns.attack.case import Case, Context, Kind, Probe
 from campaigns.attack.process import Ended
-from ethosu_sdk import schema
-from ethosu_sdk.files import json_text, writing
-from ethosu_sdk.readers.compare import compare_command, compare_tables
-from ethosu_sdk.readers.compare.options import CompareOptions
-from ethosu_sdk.readers.compare.policy import DEFAULT
-from ethosu_sdk.readers.summary.summary_command import markdown
-from ethosu_sdk.records import kinds
-from ethosu_sdk.results import bundle
+from ethosu_sdk.base import filesystem, json_text
+from ethosu_sdk.records import bundle, kinds, validation
+from ethosu_sdk.reporting.compare import compare_command
+from ethosu_sdk.reporting.compare.options import CompareOptions
+from ethosu_sdk.reporting.compare.policies import DEFAULT_POLICY
+from ethosu_sdk.reporting.summary_command import markdown
 from tests.places import ROOT
 
 _EXAMPLES = ROOT / "schemas" / "examples" / "valid"
@@ -89,7 +87,7 @@ def _changed(choice: random.Random, content: bytes) -> bytes:
 
 def _policy(choice: random.Random) -> bytes:
     if choice.random() < 0.3:
-        return damage.damaged(choice, DEFAULT.read_bytes())
+        return damage.damaged(choice, DEFAULT_POLICY.read_bytes())
     return "".join(choice.choices(_LINES, k=choice.randint(0, 4))).encode()
 
 
@@ -114,22 +112,22 @@ def _probe(context: Context, choice: random.Random) -> Probe:
 
     def call(folder: Path) -> None:
         options = CompareOptions(policy=folder / "given.policy" if policy else None, allow=allowed)
-        record = compare_command.make([folder / "given.before", folder / "given.after"], {}, options)
+        record = compare_command.compare_paths([folder / "given.before", folder / "given.after"], {}, options)
         content = json.loads(json_text.dumps(record.to_json()))
-        assert not schema.problems(content), schema.problems(content)
-        assert compare_tables.tables(record, None)
+        assert not validation.record_problems(content), validation.record_problems(content)
+        assert compare_command.compare_tables(record, None)
         assert markdown(content)
 
     return Probe("compare two records", files, call)
 
 
 def _validate(folder: Path) -> None:
-    place = writing.make_directory(folder / "given")
+    place = filesystem.make_directory(folder / "given")
     (place / bundle.MANIFEST_NAME).write_bytes((folder / "given.manifest").read_bytes())
-    manifest = bundle.read(place)
+    manifest = bundle.read_manifest(place)
     # Nothing of what it lists is there.
     assert manifest is not None
-    assert len(bundle.problems(place, manifest)) >= len(manifest.files)
+    assert len(bundle.folder_problems(place, manifest)) >= len(manifest.files)
 
 
 def _case(context: Context, choice: random.Random) -> Case:
@@ -142,7 +140,7 @@ def _case(context: Context, choice: random.Random) -> Case:
         written = (folder / "out" / kinds.COMPARE.file).is_file()
         if ended.code in (0, 7) and not written:
             return ["a comparison without its record"]
-        return schema.problems(json.loads(ended.out)) if as_json and ended.code in (0, 7) else []
+        return validation.record_problems(json.loads(ended.out)) if as_json and ended.code in (0, 7) else []
 
     return Case("compare two records", _files(choice), words, judge=judge)
 

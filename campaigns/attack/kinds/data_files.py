@@ -12,8 +12,7 @@ from campaigns.attack import damage
 from campaigns.attack.case import Case, Context, Kind, Probe
 from campaigns.attack.kinds.programs import both
 from campaigns.attack.process import Ended
-from ethosu_sdk import pte
-from ethosu_sdk.pte import data_file
+from ethosu_sdk.program import named_data, pte
 from tests.places import GOLDEN_PTD
 
 _PROGRAMS = {"split": ("weights", "biases"), "ethos_u55_128_two": ("fast", "slow")}
@@ -59,7 +58,7 @@ def _read(program: Path) -> None:
     intact = {
         key: bytes(blob.data)
         for path in GOLDEN_PTD.glob("*.ptd")
-        for key, blob in data_file.read(path).blobs.items()
+        for key, blob in named_data.read_data_file(path).blobs.items()
     }
     for delegate in content.delegates:
         assert delegate.vela is not None

@@ -11,23 +11,21 @@ from typing import Any
 from campaigns.attack import damage
 from campaigns.attack.case import Case, Context, Kind, Probe
 from campaigns.attack.process import Ended
-from ethosu_sdk.console.reporter import Reporter
-from ethosu_sdk.files import locks, writing
-from ethosu_sdk.readers.advise import advise_command
-from ethosu_sdk.readers.compare import subjects
-from ethosu_sdk.readers.convert import inputs as convert
-from ethosu_sdk.readers.report import inputs as report
-from ethosu_sdk.readers.summary import summary_command
-from ethosu_sdk.readers.validate_command import validate
-from ethosu_sdk.records import kinds
-from ethosu_sdk.results import bundle
-from ethosu_sdk.results.reading import Reading, read
-from ethosu_sdk.results.run_facts import ProgramFacts, RunFacts
-from ethosu_sdk.steps.compile.options import CompileOptions
-from ethosu_sdk.steps.profile import profile_command
-from ethosu_sdk.steps.profile.options import ProfileOptions
-from ethosu_sdk.steps.run.options import RunOptions
-from ethosu_sdk.steps.verify import verify_command
+from ethosu_sdk.analysis import profile_command, verify_command
+from ethosu_sdk.analysis.options import ProfileOptions
+from ethosu_sdk.base import filesystem
+from ethosu_sdk.base.terminal import Reporter
+from ethosu_sdk.compile.program_options import CompileOptions
+from ethosu_sdk.records import bundle, kinds
+from ethosu_sdk.records.bundle import ReadPolicy, read_raw_record
+from ethosu_sdk.records.run_facts import ProgramFacts, RunFacts
+from ethosu_sdk.reporting import summary_command
+from ethosu_sdk.reporting.advise import advise_command
+from ethosu_sdk.reporting.compare import compared_records
+from ethosu_sdk.reporting.convert import conversion_inputs as convert
+from ethosu_sdk.reporting.pages import report_inputs as report
+from ethosu_sdk.reporting.validate_command import validate
+from ethosu_sdk.run.options import RunOptions
 from tests.places import ROOT
 
 _EXAMPLES = ROOT / "schemas" / "examples" / "valid"
@@ -41,35 +39,35 @@ RECORDS = {
     "compare.json": "compare-digits_cnn",
 }
 _QUIET = Reporter(quiet=True)
-Reader = Callable[[Path, Reading], object]
+Reader = Callable[[Path, ReadPolicy], object]
 
 
 def _advise(folder: Path) -> None:
     done = profile_command.profile(
         str(folder), CompileOptions(), RunOptions(), ProfileOptions(), None, _QUIET
     )
-    found = advise_command.Inputs(done.folder, done.run_folder, done.pte, done.content, ProgramFacts())
+    found = advise_command.AdviceInputs(done.folder, done.run_folder, done.pte, done.content, ProgramFacts())
     advise_command.advise(found, _QUIET)
 
 
 # What reads the record at a path that a user named, or the folder that it is in.
 ONE: dict[str, Reader] = {
-    "results.read": read,
+    "results.read": read_raw_record,
     "validate": lambda path, reading: validate(path, reading, _QUIET),
     "summary": summary_command._read,
-    "convert": lambda path, reading: convert.read(path, tuple(_kinds()), reading),
-    "compare": lambda path, reading: subjects.read(path, loose=reading.loose),
+    "convert": lambda path, reading: convert.read_inputs(path, tuple(_kinds()), reading),
+    "compare": lambda path, reading: compared_records.read_subject(path, loose=reading.loose),
     "verify": verify_command._read,
 }
 FOLDER: dict[str, Callable[[Path], object]] = {
-    "validate": lambda folder: validate(folder, Reading(), _QUIET),
-    "convert": lambda folder: convert.read(folder, tuple(_kinds()), Reading()),
-    "compare": subjects.read,
-    "report": lambda folder: report.read([folder], [RunFacts()]),
+    "validate": lambda folder: validate(folder, ReadPolicy(), _QUIET),
+    "convert": lambda folder: convert.read_inputs(folder, tuple(_kinds()), ReadPolicy()),
+    "compare": compared_records.read_subject,
+    "report": lambda folder: report.read_runs([folder], [RunFacts()]),
 }
 # Those that read one file of the folder.
 OF_RUN: dict[str, Callable[[Path], object]] = {
-    "profile": lambda folder: profile_command.of_run(folder, timeout_s=10.0),
+    "profile": lambda folder: profile_command.profile_of_run(folder, timeout_s=10.0),
     "advise": _advise,
 }
 
@@ -86,9 +84,12 @@ def _kinds() -> list[str]:
 
 def lay(folder: Path) -> None:
     """A folder of results with records of every kind."""
-    with locks.locked(writing.make_directory(folder)), bundle.published(folder, "run") as add:
+    with (
+        filesystem.locked_folder(filesystem.make_directory(folder)),
+        bundle.writing_folder(folder, "run") as add,
+    ):
         for name, example in RECORDS.items():
-            writing.write_bytes(folder / name, (_EXAMPLES / f"{example}.json").read_bytes())
+            filesystem.write_bytes(folder / name, (_EXAMPLES / f"{example}.json").read_bytes())
             add(name)
 
 
@@ -138,7 +139,7 @@ def _probe(context: Context, choice: random.Random) -> Probe:
 
 
 def _one(path: Path, reader: str, loose: bool) -> None:
-    reading = Reading(loose)
+    reading = ReadPolicy(loose)
     found = ONE[reader](path, reading)
     said = reading.differences or getattr(getattr(found, "reading", None), "differences", {})
     assert loose, f"{reader} took {path.name}, which was edited"

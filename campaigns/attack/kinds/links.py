@@ -11,10 +11,9 @@ import numpy as np
 from campaigns.attack.case import Case, Context, Kind, Probe
 from campaigns.attack.oracle import PLANTED
 from campaigns.attack.process import Ended
-from ethosu_sdk import npz
-from ethosu_sdk.errors import SdkError
-from ethosu_sdk.files import json_text, locks, opening, writing
-from ethosu_sdk.results import bundle
+from ethosu_sdk.base import filesystem, json_text, npz
+from ethosu_sdk.base.errors import SdkError
+from ethosu_sdk.records import bundle
 from tests.pte_files import golden
 
 _NAMES = (
@@ -74,14 +73,14 @@ def _judge(ended: Ended, folder: Path) -> list[str]:
 
 
 def _published(folder: Path, name: str) -> None:
-    with locks.locked(folder), bundle.published(folder, "run") as add:
+    with filesystem.locked_folder(folder), bundle.writing_folder(folder, "run") as add:
         json_text.write_json(folder / name, {"x": 1})
         add(name)
 
 
 def _appended(folder: Path, name: str) -> None:
     try:
-        with opening.appending(folder / name) as stream:
+        with filesystem.open_appending(folder / name) as stream:
             stream.write(b"x")
     except OSError:
         return
@@ -89,7 +88,7 @@ def _appended(folder: Path, name: str) -> None:
 
 def _replaced(folder: Path, name: str) -> None:
     try:
-        with opening.replacing(folder / name) as stream:
+        with filesystem.open_replacing(folder / name) as stream:
             stream.write(b"x")
     except OSError:
         return
@@ -100,7 +99,7 @@ def _read(folder: Path, name: str) -> None:
 
 
 def _copied(folder: Path, name: str) -> None:
-    writing.copy_file(folder.parent / "outside", folder / name)
+    filesystem.copy_file(folder.parent / "outside", folder / name)
 
 
 def _arrays(folder: Path, name: str) -> None:
@@ -114,7 +113,7 @@ def _probe(context: Context, choice: random.Random) -> Probe:
     way, kind, name = choice.choice(_WAYS), choice.choice(sorted(_PLANTS)), choice.choice(_NAMES[:7])
 
     def call(folder: Path) -> None:
-        place, outside = writing.make_directory(folder / "out"), folder / "outside"
+        place, outside = filesystem.make_directory(folder / "out"), folder / "outside"
         outside.write_text(PLANTED)
         _plant(place / name, outside, kind)
         try:

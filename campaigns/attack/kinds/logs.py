@@ -11,16 +11,16 @@ from pathlib import Path
 from campaigns.attack import damage
 from campaigns.attack.case import Case, Context, Kind, Probe
 from campaigns.attack.process import Ended
-from ethosu_sdk import schema
-from ethosu_sdk.errors import SdkError
-from ethosu_sdk.evidence import evidence, steps, uart
-from ethosu_sdk.readers.logs import parse_log_command
+from ethosu_sdk.base.errors import SdkError
+from ethosu_sdk.records import validation
+from ethosu_sdk.reporting import parse_log_command
+from ethosu_sdk.run import evidence, sequences, uart
 from tests.places import GOLDEN_KIT_LOGS, GOLDEN_LOGS
-from tests.unit.report import wire
+from tests.unit.run import wire
 
 _OWN = "own"
-_RUN = evidence.Expected(
-    "5" * 64, len(wire.MODEL), "corstone-300", steps.of_bytes(((wire.INPUT,),)), outputs=1
+_RUN = evidence.ExpectedRun(
+    "5" * 64, len(wire.MODEL), "corstone-300", sequences.steps_of_bytes(((wire.INPUT,),)), outputs=1
 )
 _PREFIX = b"~ethosu "
 _NUMBERS = (
@@ -132,13 +132,13 @@ def _probe(context: Context, choice: random.Random) -> Probe:
 def _parse(log: _Log) -> None:
     if log.name == _OWN:
         try:
-            evidence.gather(uart.parse(log.content), _RUN, 0)
+            evidence.evidence_of_run(uart.parse_uart(log.content), _RUN, 0)
         except SdkError:
             pass
         else:
             assert not _changed(log), "a run passes on changed records"
-    record = parse_log_command.make(log.name, log.content)
-    schema.check(record, "the result")  # as the command does
+    record = parse_log_command.make_log_record(log.name, log.content)
+    validation.check_record(record, "the result")  # as the command does
     wrong = _wrong(log, record["status"])
     assert not wrong, wrong
 
@@ -150,7 +150,7 @@ def _case(context: Context, choice: random.Random) -> Case:
     def judge(ended: Ended, folder: Path) -> list[str]:
         if ended.code != 0:
             return []
-        problems = schema.problems(json.loads(ended.out)) if as_json else []
+        problems = validation.record_problems(json.loads(ended.out)) if as_json else []
         return [*problems, *_wrong(log, "pass")]
 
     words = ("parse-log", "given.log", *(("--json",) if as_json else ()))

@@ -15,10 +15,9 @@ from unittest import mock
 from campaigns.attack import damage
 from campaigns.attack.case import Case, Context, Kind, Probe
 from campaigns.attack.process import Ended, Limits
-from ethosu_sdk import cache, tools
-from ethosu_sdk.cpu_cycles import pricing
-from ethosu_sdk.cpu_cycles.blocks import Block
-from ethosu_sdk.files import writing
+from ethosu_sdk.base import cache, filesystem, tools
+from ethosu_sdk.simulate import cpu_cycles
+from ethosu_sdk.simulate.block_counts import Block
 from tests.pte_files import golden
 
 _TOOLS = ("llvm-mc-19", "llvm-mca-19")
@@ -77,7 +76,7 @@ def _double(choice: random.Random) -> tuple[str, str]:
 def _true(folder: Path) -> dict[str, float]:
     """The cycles of the block on each core, by the tools as they are; their prices are in `folder` then."""
     with cache.elsewhere(folder):
-        return {core: pricing.cycles_of([_BLOCK], core)[0] for core in _CORES}
+        return {core: cpu_cycles.cycles_of([_BLOCK], core)[0] for core in _CORES}
 
 
 @contextmanager
@@ -110,8 +109,8 @@ def _probe(context: Context, choice: random.Random) -> Probe:
             _lay(folder / program, text.encode())
             true = _true(context.shared / "true prices")[core]
             with cache.elsewhere(folder / "cache"), _path(folder):
-                assert pricing.cycles_of([_BLOCK], core) == [true]
-                assert pricing.cycles_of([_BLOCK], core) == [true]  # from the cache
+                assert cpu_cycles.cycles_of([_BLOCK], core) == [true]
+                assert cpu_cycles.cycles_of([_BLOCK], core) == [true]  # from the cache
 
         return Probe(f"{program} that answers otherwise", {"given.tool": text.encode()}, ask)
     seed = choice.random()
@@ -122,7 +121,7 @@ def _probe(context: Context, choice: random.Random) -> Probe:
             shutil.copytree(context.shared / "true prices", folder / "cache")
             (place,) = (folder / "cache").glob(f"cpu-cycles/{core}-*.json")
             place.write_bytes(_damaged(random.Random(seed), place.read_bytes()))
-            assert pricing.cycles_of([_BLOCK], core) == [true]
+            assert cpu_cycles.cycles_of([_BLOCK], core) == [true]
             cache.take_notes()
 
     return Probe(f"damaged prices of {core}", {"given.seed": str(seed).encode()}, read)
@@ -130,7 +129,7 @@ def _probe(context: Context, choice: random.Random) -> Probe:
 
 def _lay(path: Path, data: bytes) -> None:
     path.write_bytes(data)
-    writing.make_executable(path)
+    filesystem.make_executable(path)
 
 
 def _case(context: Context, choice: random.Random) -> Case:

@@ -11,9 +11,9 @@ from typing import Any
 from campaigns.attack.case import Case, Context, Kind, Probe
 from campaigns.attack.kinds.programs import mutated
 from campaigns.attack.process import Limits
-from ethosu_sdk import schema
-from ethosu_sdk.files import hashing, writing
-from ethosu_sdk.steps.profile import profile_command
+from ethosu_sdk.analysis import profile_command
+from ethosu_sdk.base import filesystem
+from ethosu_sdk.records import validation
 from tests.places import ROOT
 from tests.pte_files import golden
 
@@ -36,7 +36,7 @@ def _example(name: str) -> Record:
 def _of(record: Record, program: bytes) -> Record:
     """`record`, said to be of `program`."""
     changed = copy.deepcopy(record)
-    digest = hashing.sha256_bytes(program)
+    digest = filesystem.sha256_bytes(program)
     changed["model"] |= {"file": "given.pte", "sha256": digest, "bytes": len(program)}
     for row in changed["provenance"]["inputs"]:
         if row["role"] == "model":
@@ -81,7 +81,7 @@ def _files(choice: random.Random) -> dict[str, bytes]:
 
 def _lay(folder: Path, files: dict[str, bytes]) -> Path:
     """The folder of the run."""
-    run = writing.make_directory(folder / "given")
+    run = filesystem.make_directory(folder / "given")
     for name, given in (
         ("given.pte", "given.pte"),
         ("run.json", "given.run"),
@@ -95,8 +95,8 @@ def _probe(context: Context, choice: random.Random) -> Probe:
     files = _files(choice)
 
     def call(folder: Path) -> None:
-        record = profile_command.of_run(_lay(folder, files), timeout_s=_PROBE_S)
-        problems = schema.problems(record)
+        record = profile_command.profile_of_run(_lay(folder, files), timeout_s=_PROBE_S)
+        problems = validation.record_problems(record)
         assert not problems, problems
 
     return Probe("profile of a run", files, call)

@@ -14,8 +14,8 @@ import numpy as np
 from campaigns.attack import damage
 from campaigns.attack.case import Case, Context, Kind, Probe
 from campaigns.attack.process import Ended, Limits
-from ethosu_sdk import npz, pte
-from ethosu_sdk.files import writing
+from ethosu_sdk.base import filesystem, npz
+from ethosu_sdk.program import pte
 from tests.pte_files import changed, check, golden
 
 _READ = ("add_u55", "add_u85_segment", "choice", "conv_u65_int8", "counter", "lists", "softmax")
@@ -105,7 +105,7 @@ def reference(context: Context, name: str) -> Path:
     """The outputs of the intact program `name` on ExecuTorch's own runtime, made once."""
     folder = context.shared / f"{name}-reference"
     if not (folder / "outputs.npz").is_file():
-        program = writing.make_directory(folder) / "intact.pte"
+        program = filesystem.make_directory(folder) / "intact.pte"
         program.write_bytes(golden(name))
         words = ["run", program, "--simulator", "host", "--inputs", _inputs(context, name), "-o", folder]
         subprocess.run(

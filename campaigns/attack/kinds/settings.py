@@ -6,7 +6,7 @@ from pathlib import Path
 from campaigns.attack import damage
 from campaigns.attack.case import Case, Context, Kind, Probe
 from campaigns.attack.process import Limits
-from ethosu_sdk.files import toml_source
+from ethosu_sdk.base import toml_source
 from tests.places import ROOT
 from tests.pte_files import golden
 
@@ -20,7 +20,7 @@ _READERS: tuple[tuple[str | Path, ...], ...] = (
     ("run", "given.pte", "--simulator", "host", "-o", "out", "--system", "given.toml"),
     ("compare", _RECORD, _RECORD, "-o", "out", "--policy", "given.toml"),
 )
-_KIND = toml_source.Kind("an attack", most_bytes=1 << 20, most_lines=20_000)
+_KIND = toml_source.TomlKind("an attack", most_bytes=1 << 20, most_lines=20_000)
 _NAMES = (
     "a",
     "call",
@@ -86,7 +86,7 @@ def _probe(context: Context, choice: random.Random) -> Probe:
     content = _text(choice)
 
     def call(folder: Path) -> None:
-        source, tables = toml_source.read(folder / "given.toml", _KIND)
+        source, tables = toml_source.read_toml(folder / "given.toml", _KIND)
         for key, value in tables.items():
             place = (key, 0) if isinstance(value, list) and value else (key,)
             assert 1 <= int(source.locate(place).rpartition(":")[2]) <= source.text.count("\n") + 1

@@ -13,9 +13,9 @@ import numpy.typing as npt
 from campaigns.attack import damage
 from campaigns.attack.case import Case, Context, Kind, Probe
 from campaigns.attack.process import Ended, Limits
-from ethosu_sdk import pte
-from ethosu_sdk.files import hashing
-from ethosu_sdk.steps.run.sequences import kept_state
+from ethosu_sdk.base import filesystem
+from ethosu_sdk.program import pte
+from ethosu_sdk.run import kept_state
 from tests.places import GOLDEN_PTE, ROOT
 from tests.pte_files import golden
 
@@ -39,7 +39,7 @@ def _npz(arrays: Arrays) -> bytes:
 
 def _saved(steps: int = 7) -> Arrays:
     return {
-        "program_sha256": np.frombuffer(bytes.fromhex(hashing.sha256_bytes(_PROGRAM)), np.uint8),
+        "program_sha256": np.frombuffer(bytes.fromhex(filesystem.sha256_bytes(_PROGRAM)), np.uint8),
         "steps": np.array(steps, np.int64),
         "state.state0": np.array([20.0, 30.0], np.float32),
     }
@@ -68,7 +68,7 @@ def _probe(context: Context, choice: random.Random) -> Probe:
     def call(folder: Path) -> None:
         program = pte.read(GOLDEN_PTE / "counter.pte")
         plan = program.plan("forward")
-        kept = kept_state.load(program, plan, folder / "given.npz", saves=True, is_sequence=True)
+        kept = kept_state.load_state(program, plan, folder / "given.npz", saves=True, is_sequence=True)
         kept_state.check_steps(kept, _STEPS)
         assert 0 <= kept.steps <= _LAST - _STEPS, kept.steps
         assert [len(row.initial) for row in kept.tensors] == [row.nbytes for row in plan.state_tensors()]
@@ -79,7 +79,7 @@ def _probe(context: Context, choice: random.Random) -> Probe:
 def _compile_record(choice: random.Random) -> bytes:
     """A record beside the program that is of it, with a state of other names and places."""
     record = json.loads(_RECORD.read_text(encoding="utf-8"))
-    digest = hashing.sha256_bytes(_PROGRAM)
+    digest = filesystem.sha256_bytes(_PROGRAM)
     record["model"] |= {"file": "given.pte", "sha256": digest}
     for row in record["provenance"]["inputs"]:
         if row["role"] == "model":

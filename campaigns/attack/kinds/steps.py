@@ -8,9 +8,11 @@ from numpy.typing import NDArray
 
 from campaigns.attack.case import Context, Kind, Probe
 from campaigns.attack.kinds.bounds import SIDES
-from ethosu_sdk import api, npz, pte
-from ethosu_sdk.errors import InputError, VerdictError
-from ethosu_sdk.steps.run.options import ALL_STEPS, LAST_STEP
+from ethosu_sdk import api
+from ethosu_sdk.base import npz
+from ethosu_sdk.base.errors import InputError, VerdictError
+from ethosu_sdk.program import pte
+from ethosu_sdk.run.options import ALL_STEPS, LAST_STEP
 from tests.pte_files import golden
 
 _NAME = "counter"  # adds each input to its state, and gives that

@@ -11,8 +11,8 @@ from campaigns.attack.case import Case, Context, Kind, Probe, TooSlow
 from campaigns.attack.kinds import programs
 from campaigns.fuzz.campaign import Seed, run_sample, seed_of
 from campaigns.fuzz.mutations import Sample, mutations
-from ethosu_sdk import pte
-from ethosu_sdk.errors import InputError
+from ethosu_sdk.base.errors import InputError
+from ethosu_sdk.program import pte
 from tests.pte_files import golden
 
 _NAMES = ("add_u55", "conv_u65_int8", "add_u85_segment")

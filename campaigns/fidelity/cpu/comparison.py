@@ -12,9 +12,8 @@ from typing import Any
 from campaigns.fidelity.comparison import ALL, DATA, Choice, Figure, rows
 from campaigns.fidelity.cpu.kits import inference
 from campaigns.fidelity.cpu.models import PROGRAMS, Program
-from ethosu_sdk.boards import profiles
-from ethosu_sdk.cpu_cycles.pricing import cycles_of
-from ethosu_sdk.cpu_cycles.waits import LineWaits, wait_cycles
+from ethosu_sdk.base import board_profiles
+from ethosu_sdk.simulate.cpu_cycles import LineWaits, cycles_of, wait_cycles
 
 COLUMNS = {"model", "part", "core", "runtime", "cycles"}
 WITHOUT_WAITS = "cycles without waits"
@@ -68,7 +67,7 @@ def board_of(core: str, runtime: str) -> Board | None:
 
 def _of_profile(facts: Mapping[str, Any]) -> LineWaits:
     """What the board profile that users name has: the rows are judged with it."""
-    profile = profiles.find(facts["profile"])
+    profile = board_profiles.find_profile(facts["profile"])
     memories = {part: profile.memory(name) for part, name in facts["memories"].items()}
     return LineWaits(
         **{part: row.cpu_wait_cycles or 0.0 for part, row in memories.items() if row is not None}

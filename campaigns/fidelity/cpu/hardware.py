@@ -10,7 +10,7 @@ from typing import Any
 from campaigns.fidelity import networks
 from campaigns.fidelity.comparison import DATA, priced, rows
 from campaigns.fidelity.vela import compile_network
-from ethosu_sdk.npu.timing.system_config import Memory, SystemConfig
+from ethosu_sdk.npu.timing.systems import Memory, SystemConfig
 from tests.published_systems import System, system_of
 
 _BEAT_BYTES = 8  # of an AXI port of Ethos-U55

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import numpy as np
 
-from ethosu_sdk import tools
-from ethosu_sdk.cpu_cycles.blocks import Block
-from ethosu_sdk.errors import SimulationError
-from ethosu_sdk.runtimes import executable, runner_for
-from ethosu_sdk.simulators import SimulationRequest
-from ethosu_sdk.simulators.qemu.simulator import QemuSimulator
-from ethosu_sdk.targets import Target
+from ethosu_sdk.base import tools
+from ethosu_sdk.base.errors import SimulationError
+from ethosu_sdk.base.targets import Target
+from ethosu_sdk.simulate.arm_runners import runner_executable, runner_for
+from ethosu_sdk.simulate.block_counts import Block
+from ethosu_sdk.simulate.qemu.simulator import QemuSimulator
+from ethosu_sdk.simulate.simulation import SimulationRequest
 
 _MODEL_AT, _INPUTS_AT = 0x9000_0000, 0x9200_0000
 _END = b"\x04"
@@ -89,7 +89,7 @@ def inference(kit: Kit, model: bytes, inputs: bytes = b"") -> list[Block]:
 
 
 def _elf(kit: Kit) -> Path:
-    known = executable(runner_for("ethos-u55"))
+    known = runner_executable(runner_for("ethos-u55"))
     return known.parents[1] / kit.folder / known.name if kit.folder else known
 
 

@@ -12,7 +12,7 @@ from ethosu.vela.tflite.Model import Model
 from campaigns.fidelity import mlperf_tiny
 from campaigns.fidelity.cpu.kits import KITS, Kit
 from campaigns.fidelity.tflite import Graph
-from ethosu_sdk.cpu_cycles.waits import Moved
+from ethosu_sdk.simulate.cpu_cycles import MovedBytes
 
 _WHOLE = "whole"
 _QUANTIZED_SHAPE = (1, 3, 224, 224)
@@ -25,7 +25,7 @@ class Program:
 
     kit: Kit
     model: bytes
-    work: tuple[Moved, ...]
+    work: tuple[MovedBytes, ...]
     inputs: bytes = b""
 
 
@@ -68,7 +68,7 @@ def _quantize() -> Program:
     exported = torch.export.export(Quantize().eval(), (torch.from_numpy(values),))
     edge = to_edge(exported, compile_config=EdgeCompileConfig(_check_ir_validity=False))
     program: bytes = edge.to_executorch().buffer
-    return Program(KITS["executorch"], program, (Moved(arena_bytes=5 * values.size),), values.tobytes())
+    return Program(KITS["executorch"], program, (MovedBytes(arena_bytes=5 * values.size),), values.tobytes())
 
 
 _MOBILENET = "mobilenet_v2_224"
@@ -90,7 +90,7 @@ def _tflite(model: bytes) -> Program:
     return Program(KITS["tflm"], model, tuple(layers(model)))
 
 
-def layers(model: bytes) -> list[Moved]:
+def layers(model: bytes) -> list[MovedBytes]:
     """Bytes of each layer's constants, and of its inputs and outputs in the arena."""
     parsed = Model.GetRootAs(model, 0)
     graph = parsed.Subgraphs(0)
@@ -101,7 +101,7 @@ def layers(model: bytes) -> list[Moved]:
         for index in (*row.InputsAsNumpy(), *row.OutputsAsNumpy()):
             tensor = graph.Tensors(int(index))
             sizes[parsed.Buffers(tensor.Buffer()).DataLength() > 0] += _bytes(tensor)
-        found.append(Moved(constant_bytes=sizes[True], arena_bytes=sizes[False]))
+        found.append(MovedBytes(constant_bytes=sizes[True], arena_bytes=sizes[False]))
     return found
 
 

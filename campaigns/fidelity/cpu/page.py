@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from campaigns.fidelity.comparison import DATA, Figure
 from campaigns.fidelity.cpu.comparison import figures
 from campaigns.fidelity.cpu.hardware import Latency, latencies
-from ethosu_sdk.cpu_cycles.band import ERROR, TOO_LOW
+from ethosu_sdk.simulate.cpu_cycles import BAND_ERROR, BAND_TOO_LOW
 
 _CPU = """## CPU
 
 Cycles of a Cortex-M core are executions of blocks, counted on QEMU, times the price of each block
-(`ethosu_sdk/cpu_cycles`). Prices come from LLVM's scheduling models by way of an in-order scoreboard, with the
-rows of `cpu_cycles/pipeline/cores.toml` where LLVM has no figure or a wrong one. Prices were not fitted to the
+(`ethosu_sdk/simulate/cpu_cycles.py`). Prices come from LLVM's scheduling models by way of an in-order scoreboard, with the
+rows of `simulate/cpu_cores.toml` where LLVM has no figure or a wrong one. Prices were not fitted to the
 runs below.
 
 The programs are Arm's prebuilt runners with CMSIS-NN (package `mlia-ethos-u`), for one inference without
@@ -52,7 +52,7 @@ def sections() -> str:
     """Both sections, in Markdown."""
     found = list(figures(DATA / "cpu_cycles.csv"))
     cpu = "\n".join(
-        [_CPU, table(found), _worst(found), _ORIGINS.format(error=100 * ERROR, low=100 * TOO_LOW)]
+        [_CPU, table(found), _worst(found), _ORIGINS.format(error=100 * BAND_ERROR, low=100 * BAND_TOO_LOW)]
     )
     return "\n".join([cpu, _HARDWARE, hardware(list(latencies()))])
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+from ethosu_sdk.analysis.options import DebugOptions, ProfileOptions
 from ethosu_sdk.cli.app import app
 from ethosu_sdk.cli.options import Data, Invocation, Model, OutDir, Pte, VelaConfig
 from ethosu_sdk.cli.parameters import Offer
-from ethosu_sdk.program_options import Option
-from ethosu_sdk.steps.compile.options import FOR_A_TARGET, CompileOptions
-from ethosu_sdk.steps.debug.options import DebugOptions
-from ethosu_sdk.steps.profile.options import ProfileOptions
-from ethosu_sdk.steps.run.options import RunOptions
+from ethosu_sdk.compile.program_options import FOR_A_TARGET, CompileOptions, Option
+from ethosu_sdk.run.options import RunOptions
 
 
 @app.command("inspect")
@@ -27,12 +25,12 @@ def inspect_command(
     invocation: Invocation,
 ) -> None:
     """Show the contents of a MODEL.pte: operators, tensors, memory plan, delegates."""
-    from ethosu_sdk.console import terminal
-    from ethosu_sdk.steps.inspect import inspect_command
+    from ethosu_sdk.analysis import inspect_command
+    from ethosu_sdk.base import terminal
 
     options = inspect_command.InspectOptions(commands=commands, hazards=hazards, data=tuple(data or ()))
     inspect_command.inspect(
-        model, as_json=invocation.json, options=options, console=terminal.make(quiet=invocation.quiet)
+        model, as_json=invocation.json, options=options, console=terminal.make_console(quiet=invocation.quiet)
     )
 
 
@@ -77,7 +75,7 @@ def profile_command(
     beside Vela's estimate of each operation. For other options of `compile`, compile first and give the MODEL.pte.
     A model FILE.py is executed.
     """
-    from ethosu_sdk.steps.profile import profile_command
+    from ethosu_sdk.analysis import profile_command
 
     profile_command.profile(subject, compile_options, run_options, options, output, invocation.reporter())
 
@@ -119,13 +117,13 @@ def report_command(
     what `advise --try` got, the arena, accuracy by layer and the source of every figure, as far as the folder has
     records of them. The command needs the extra `report` of ethosu-sdk.
     """
-    from ethosu_sdk.readers.report import report_command
-    from ethosu_sdk.steps.run_facts import gathering
+    from ethosu_sdk.analysis import program_facts
+    from ethosu_sdk.reporting.pages import report_command
 
     reporter = invocation.reporter()
-    report_command.check(output)
+    report_command.check_output(output)
     with reporter.stage("reading the programs"):
-        facts = [gathering.of(run, vela_config) for run in runs]
+        facts = [program_facts.facts_of_run(run, vela_config) for run in runs]
     report_command.report(runs, facts, advice or (), output, reporter)
 
 
@@ -146,6 +144,6 @@ def debug_command(
     The model is compiled, and its program runs once on the host simulator. For a MODEL.pte, whose PyTorch model is
     not known, only values and ranges are shown. A model FILE.py is executed.
     """
-    from ethosu_sdk.steps.debug import debug_command
+    from ethosu_sdk.analysis import debug_command
 
     debug_command.debug(model, compile_options, options, output, invocation.reporter())

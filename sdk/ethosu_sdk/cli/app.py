@@ -33,9 +33,9 @@ app = Application(
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from ethosu_sdk import provenance
+        from ethosu_sdk.base import tools
 
-        commit = provenance.git_revision()
+        commit = tools.git_revision()
         typer.echo(f"ethosu-sdk {__version__}" + (f" ({commit})" if commit else ""))
         raise typer.Exit
 

@@ -11,9 +11,9 @@ from typing import Any
 import typer
 import typer.core
 
-from ethosu_sdk import resources
-from ethosu_sdk.program_options import Completion, Option
-from ethosu_sdk.targets import families, target_names
+from ethosu_sdk.base import resources
+from ethosu_sdk.base.targets import families, target_names
+from ethosu_sdk.compile.program_options import Completion, Option
 
 PROGRAM = "ethosu-sdk"
 _COLUMNS_FROM = 100  # of a terminal in which Rich has room for the longest option and its value
@@ -37,7 +37,7 @@ def _names(table: str) -> dict[str, Any]:
 
 
 def _zoo() -> Iterable[str]:
-    return _names("aot/zoo/zoo.toml")
+    return _names("compile/zoo/zoo.toml")
 
 
 # Read from the tables, without importing their packages: a shell waits for this at every Tab.
@@ -45,7 +45,7 @@ _OFFERS: dict[Completion, Callable[[], Iterable[str]]] = {
     "targets": target_names,
     "system_configs": lambda: [name for row in families().values() for name in row.system_configs],
     "memory_modes": _memory_modes,
-    "systems": lambda: _names("boards/profiles.toml")["boards"],
+    "systems": lambda: _names("base/board_profiles.toml")["boards"],
     "models": lambda: [f"zoo:{name}" for name in _zoo()],
 }
 

@@ -11,12 +11,11 @@ import traceback
 import typer
 from typer.main import get_command
 
-from ethosu_sdk import errors, interrupts, plain_text, streams
+from ethosu_sdk.base import errors, filesystem, interrupts, json_text, plain_text
+from ethosu_sdk.base.errors import BuildError, InputError, SdkError, SimulationError, ToolError, UsageError
 from ethosu_sdk.cli import completion
 from ethosu_sdk.cli.app import app
 from ethosu_sdk.cli.options import Invocation
-from ethosu_sdk.errors import BuildError, InputError, SdkError, SimulationError, ToolError, UsageError
-from ethosu_sdk.files import json_text, writing
 
 _DISK = (*errors.DISK_FULL, errno.EROFS, errno.EIO)
 _NEXT_HINT = "\nhint: "
@@ -40,7 +39,7 @@ def _advice(error: SdkError) -> str:
     """The error's own hint, and what the catalogue knows about the tool's or firmware's message in it."""
     if error.exit_code not in _TOLD_BY_OTHERS:
         return error.hint
-    from ethosu_sdk import error_catalogue
+    from ethosu_sdk.base import error_catalogue
 
     known = [row.advice for row in error_catalogue.in_text(error.message.splitlines()) if not row.harmless]
     new = [advice for advice in known[:1] if advice not in error.hint]
@@ -57,8 +56,7 @@ def _report(error: SdkError, invocation: Invocation) -> int:
         _say("try", command)
     hint = "\n".join(filter(None, (advice, *(f"try: {command}" for command in tries))))
     if invocation.json and not error.recorded:
-        from ethosu_sdk import provenance
-        from ethosu_sdk.records import kinds
+        from ethosu_sdk.records import kinds, provenance
 
         sys.stdout.write(
             json_text.dumps(
@@ -121,7 +119,7 @@ def _known(error: Exception) -> SdkError | None:
 
 
 def _refused(error: OSError) -> SdkError | None:
-    if isinstance(error, FileNotFoundError) and writing.working_folder_is_gone():
+    if isinstance(error, FileNotFoundError) and filesystem.working_folder_is_gone():
         return InputError("the working folder no longer exists", "change to one that does: cd FOLDER")
     if error.filename is None and error.errno not in _DISK:
         return None
@@ -133,9 +131,9 @@ def _refused(error: OSError) -> SdkError | None:
 
 def run() -> int:
     """Run the command of the command line; its exit code, which also tells of output that has not arrived."""
-    streams.guard()
+    plain_text.guard_streams()
     code = interrupts.run(_run_app)
-    lost = streams.failure(sys.stdout)
+    lost = plain_text.stream_failure(sys.stdout)
     if lost is None:
         return code
     _say("error", f"cannot write to standard output: {lost.strerror}")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from ethosu_sdk.cli.app import app
 from ethosu_sdk.cli.options import Invocation, Loose, OutDir, Pte
-from ethosu_sdk.program_options import Option
+from ethosu_sdk.compile.program_options import Option
 
 FORMATS = ("junit", "sarif", "perfetto", "parquet", "model-explorer", "etdump", "bpte")
 FIGURES = ("modelled", "estimated", "measured", "macs")
@@ -45,14 +45,14 @@ def convert_command(
 
     Facts that the format cannot hold are left out, and the output names them.
     """
-    from ethosu_sdk.readers.convert import convert_command
-    from ethosu_sdk.readers.convert.inputs import Nodes
-    from ethosu_sdk.results.reading import Reading
+    from ethosu_sdk.records.bundle import ReadPolicy
+    from ethosu_sdk.reporting.convert import convert_command
+    from ethosu_sdk.reporting.convert.conversion_inputs import Nodes
 
     nodes = None
     if figure is not None or delegate is not None:
         nodes = Nodes(figure or Nodes.figure, delegate or Nodes.delegate)
-    convert_command.convert(subject, to, output, Reading(loose), invocation.reporter(), nodes)
+    convert_command.convert(subject, to, output, ReadPolicy(loose), invocation.reporter(), nodes)
 
 
 @app.command("export")
@@ -76,7 +76,7 @@ def export_command(
     CMake definitions for ExecuTorch's arm_executor_runner, a Kconfig fragment for Zephyr, a layer for CMSIS-Toolbox.
     Only known values are defined; a bound that is not sufficient by itself is written as a comment.
     """
-    from ethosu_sdk.results.reading import Reading
-    from ethosu_sdk.steps.export import export_command
+    from ethosu_sdk.analysis import export_command
+    from ethosu_sdk.records.bundle import ReadPolicy
 
-    export_command.export(model, run, output, Reading(loose), invocation.reporter())
+    export_command.export(model, run, output, ReadPolicy(loose), invocation.reporter())

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from ethosu_sdk.program_options import DATA, VELA_CONFIG, Option, option
-from ethosu_sdk.readers.compare.options import LOOSE
+from ethosu_sdk.compile.program_options import DATA, VELA_CONFIG, Option, option
+from ethosu_sdk.reporting.compare.options import LOOSE
 
 if TYPE_CHECKING:
-    from ethosu_sdk.console.reporter import Reporter
+    from ethosu_sdk.base.terminal import Reporter
 
 
 Loose = Annotated[bool, LOOSE]
@@ -53,6 +53,6 @@ class Invocation:
 
     def reporter(self) -> "Reporter":
         """Where the command's progress and results go."""
-        from ethosu_sdk.console.reporter import Reporter
+        from ethosu_sdk.base.terminal import Reporter
 
         return Reporter(as_json=self.json, quiet=self.quiet)

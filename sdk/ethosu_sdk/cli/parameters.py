@@ -15,9 +15,9 @@ from typing import Annotated, Any, get_args, get_origin
 
 import typer
 
-from ethosu_sdk import program_options
 from ethosu_sdk.cli import completion
-from ethosu_sdk.program_options import Option
+from ethosu_sdk.compile import program_options
+from ethosu_sdk.compile.program_options import Option
 
 _OFF = "--no-"
 
@@ -35,7 +35,7 @@ class Offer:
 
     def rows(self, kind: type) -> dict[str, Field[Any]]:
         """The rows of `kind` that are offered."""
-        rows = program_options.rows(kind)
+        rows = program_options.option_fields(kind)
         assert {*self.only, *self.without} <= rows.keys(), f"{kind.__name__} lacks a row of {self}"
         return {name: rows[name] for name in self.only or rows if name not in self.without}
 
@@ -100,7 +100,7 @@ def _value(row: Field[Any], value: Any) -> Any:
 
 
 def _is_off(row: Field[Any]) -> bool:
-    return program_options.name_of(row).startswith(_OFF)
+    return program_options.option_name(row).startswith(_OFF)
 
 
 def _is_tuple(kind: Any) -> bool:
@@ -118,8 +118,8 @@ def _of_row(row: Field[Any]) -> inspect.Parameter:
         default = not default
     if _is_tuple(kind):  # which Typer knows with a fixed length alone
         kind, default = list[get_args(kind)[0]] | None, None  # type: ignore[misc]
-    name = "" if row.default is MISSING else program_options.name_of(row)
-    information = _information(program_options.row_of(row), name, default)
+    name = "" if row.default is MISSING else program_options.option_name(row)
+    information = _information(program_options.option_of(row), name, default)
     return inspect.Parameter(
         _parameter_name(row),
         inspect.Parameter.KEYWORD_ONLY,

@@ -8,17 +8,14 @@ from typing import Annotated
 from ethosu_sdk.cli.app import app
 from ethosu_sdk.cli.options import Invocation, Model, OutDir, Pte, SourceModel, VelaConfig
 from ethosu_sdk.cli.parameters import Offer
-from ethosu_sdk.program_options import Option
-from ethosu_sdk.steps.compile.options import FOR_A_TARGET, CompileOptions
-from ethosu_sdk.steps.evaluate.options import AccuracyOptions
-from ethosu_sdk.steps.generate.options import GenerateOptions
-from ethosu_sdk.steps.run.options import RunOptions
+from ethosu_sdk.compile.program_options import FOR_A_TARGET, AccuracyOptions, CompileOptions, Option
+from ethosu_sdk.run.options import GenerateOptions, RunOptions
 
 
 @app.command("zoo")
 def zoo_command(invocation: Invocation) -> None:
     """List the models that can be given as zoo:NAME."""
-    from ethosu_sdk.steps import zoo_command
+    from ethosu_sdk.compile.zoo import zoo_command
 
     zoo_command.zoo(invocation.reporter())
 
@@ -35,7 +32,7 @@ def boards_command(
     invocation: Invocation,
 ) -> None:
     """List the boards that models can be compiled for with --system."""
-    from ethosu_sdk.steps import boards_command
+    from ethosu_sdk.installation import boards_command
 
     boards_command.boards(board, invocation.reporter())
 
@@ -50,8 +47,8 @@ def compile_command(
     invocation: Invocation,
 ) -> None:
     """Compile a PyTorch model ahead of time: MODEL → MODEL.pte. A model FILE.py is executed."""
-    from ethosu_sdk.steps.compile import compile_command
-    from ethosu_sdk.steps.evaluate.evaluate_command import read_floor, read_options
+    from ethosu_sdk.compile import compile_command
+    from ethosu_sdk.compile.evaluation import read_floor, read_options
 
     thresholds = accuracy.thresholds()
     floor = None
@@ -73,7 +70,7 @@ def build_command(
     invocation: Invocation,
 ) -> None:
     """Build the bare-metal firmware that runs MODEL.pte: executor_runner.elf."""
-    from ethosu_sdk.steps import build_command
+    from ethosu_sdk.firmware_build import build_command
 
     build_command.build(
         model,
@@ -101,11 +98,11 @@ def run_command(
     compiled for. A model FILE.py is executed.
     """
     if options.script is not None:
-        from ethosu_sdk.steps.run.scripts import script_command
+        from ethosu_sdk.run import script_command
 
-        script_command.run(model, compile_options, options, output, invocation.reporter())
+        script_command.run_script(model, compile_options, options, output, invocation.reporter())
         return
-    from ethosu_sdk.steps.run import run_command
+    from ethosu_sdk.run import run_command
 
     run_command.run(model, compile_options, options, output, invocation.reporter())
 
@@ -133,6 +130,6 @@ def generate_command(
     MODEL is a decoder: one token and its position in, the logits of the next token out, caches inside. Tokens are
     shown as the board makes them. Time is modelled, for prefill and decode apart. A model FILE.py is executed.
     """
-    from ethosu_sdk.steps.generate import generate_command
+    from ethosu_sdk.run import generate_command
 
     generate_command.generate(model, compile_options, run_options, options, output, invocation.reporter())

@@ -6,14 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
+from ethosu_sdk.base.errors import UsageError
 from ethosu_sdk.cli.app import app
 from ethosu_sdk.cli.options import Invocation, Loose, OutDir
 from ethosu_sdk.cli.parameters import Offer
-from ethosu_sdk.errors import UsageError
-from ethosu_sdk.program_options import Option
-from ethosu_sdk.readers.compare.options import CompareOptions
-from ethosu_sdk.steps.compile.options import FOR_A_TARGET, CompileOptions
-from ethosu_sdk.steps.run.options import RunOptions
+from ethosu_sdk.compile.program_options import FOR_A_TARGET, CompileOptions, Option
+from ethosu_sdk.reporting.compare.options import CompareOptions
+from ethosu_sdk.run.options import RunOptions
 
 
 @app.command("compare")
@@ -48,26 +47,26 @@ def compare_command(
     allowed. The exit code is 7 if a figure is worse than the policy tolerates. The record goes to build/compare. A
     model FILE.py is executed.
     """
-    from ethosu_sdk.readers.compare import compare_command
-    from ethosu_sdk.steps.run_facts import profiles
+    from ethosu_sdk.analysis import program_facts
+    from ethosu_sdk.reporting.compare import compare_command
 
     reporter = invocation.reporter()
     if vela is None:
         if compile_options != CompileOptions():
             raise UsageError("options of `compile` need --vela: without it, nothing is compiled")
         paths = [Path(path) for path in runs]
-        compare_command.compare(paths, profiles.missing(paths), options, output, reporter)
+        compare_command.compare_runs(paths, program_facts.missing_profiles(paths), options, output, reporter)
         return
     if options.loose:
         raise UsageError("--loose cannot be used with --vela, which reads no existing records")
-    from ethosu_sdk.steps import vela_versions
+    from ethosu_sdk.analysis import vela_comparison
 
-    options = replace(options, allow=(*vela_versions.ALLOWED, *options.allow))
+    options = replace(options, allow=(*vela_comparison.ALLOWED_DIFFERENCES, *options.allow))
     compare_command.read_policy(options)  # before anything is compiled
-    folder = compare_command.folder_of(output)
-    made = vela_versions.make(runs, vela, compile_options, folder, reporter)
-    found = profiles.missing(made.folders)
-    compare_command.compare(made.folders, found, options, folder, reporter, made.failed)
+    folder = compare_command.comparison_folder(output)
+    made = vela_comparison.runs_by_version(runs, vela, compile_options, folder, reporter)
+    found = program_facts.missing_profiles(made.folders)
+    compare_command.compare_runs(made.folders, found, options, folder, reporter, made.failed)
 
 
 @app.command("advise")
@@ -109,22 +108,25 @@ def advise_command(
     and its limits. A MODEL is profiled first. From the folder of a run, the profile and the record of `debug` are
     used. A model FILE.py is executed.
     """
-    from ethosu_sdk.readers.advise import advise_command
-    from ethosu_sdk.steps.run_facts import programs
-    from ethosu_sdk.steps.trials import trying
+    from ethosu_sdk.analysis import change_trials, program_facts
+    from ethosu_sdk.reporting.advise import advise_command
 
     wanted = advise_command.kinds_of_changes(try_only)
     try_ = try_ or try_only is not None
     reporter = invocation.reporter()
-    done = trying.profiled(subject, compile_options, run_options, output, reporter.for_step(), too_large=try_)
-    facts = programs.read(done.pte, done.content, compile_options.vela_config)
-    inputs = advise_command.Inputs(done.folder, done.run_folder, done.pte, done.content, facts)
+    done = change_trials.profiled_program(
+        subject, compile_options, run_options, output, reporter.for_step(), too_large=try_
+    )
+    facts = program_facts.read_program_facts(done.pte, done.content, compile_options.vela_config)
+    inputs = advise_command.AdviceInputs(done.folder, done.run_folder, done.pte, done.content, facts)
     tries = None
     if try_:
-        from ethosu_sdk.steps.trials import subject as trial_subject
+        from ethosu_sdk.analysis import change_trials as trial_subject
 
-        about = trial_subject.of(done, subject, compile_options, run_options)
-        tries = trying.tried(about, advise_command.candidates(inputs, wanted), done.folder, reporter)
+        about = trial_subject.subject_of(done, subject, compile_options, run_options)
+        tries = change_trials.tried_changes(
+            about, advise_command.wanted_candidates(inputs, wanted), done.folder, reporter
+        )
     advise_command.advise(inputs, reporter, tries)
 
 
@@ -142,10 +144,10 @@ def validate_command(
 
     The folder must hold exactly the files that its manifest lists, unchanged and complete.
     """
-    from ethosu_sdk.readers import validate_command
-    from ethosu_sdk.results.reading import Reading
+    from ethosu_sdk.records.bundle import ReadPolicy
+    from ethosu_sdk.reporting import validate_command
 
-    validate_command.validate(record, Reading(loose), invocation.reporter())
+    validate_command.validate(record, ReadPolicy(loose), invocation.reporter())
 
 
 @app.command("summary")
@@ -163,7 +165,7 @@ def summary_command(
     invocation: Invocation,
 ) -> None:
     """Print a summary of records as Markdown, for example for the summary of a CI job."""
-    from ethosu_sdk.readers.summary import summary_command
-    from ethosu_sdk.results.reading import Reading
+    from ethosu_sdk.records.bundle import ReadPolicy
+    from ethosu_sdk.reporting import summary_command
 
-    summary_command.summary(record, form, Reading(loose), invocation.reporter())
+    summary_command.summary(record, form, ReadPolicy(loose), invocation.reporter())

@@ -7,14 +7,14 @@ from typing import Annotated
 
 from ethosu_sdk.cli.app import Application, app
 from ethosu_sdk.cli.options import Data, Invocation, Loose, VelaConfig
-from ethosu_sdk.installation.fvp.options import LAYOUT_CHOICES, InstallOptions
-from ethosu_sdk.program_options import Option
+from ethosu_sdk.compile.program_options import Option
+from ethosu_sdk.installation.options import LAYOUT_CHOICES, InstallOptions
 
 
 @app.command("doctor")
 def doctor_command(invocation: Invocation) -> None:
     """Try every tool that the SDK uses; show which are missing, too old or broken, and how to fix that."""
-    from ethosu_sdk.installation.doctor import doctor_command
+    from ethosu_sdk.installation import doctor_command
 
     doctor_command.doctor(invocation.reporter())
 
@@ -42,11 +42,11 @@ def verify_command(
 ) -> None:
     """Rebuild the firmware of a record from scratch, run it again, and compare digests, outputs, figures and
     versions."""
-    from ethosu_sdk.results.reading import Reading
-    from ethosu_sdk.steps.verify import verify_command
+    from ethosu_sdk.analysis import verify_command
+    from ethosu_sdk.records.bundle import ReadPolicy
 
     given = verify_command.Given(model, inputs, vela_config, tuple(data or ()))
-    verify_command.verify(record, given, Reading(loose), invocation.reporter())
+    verify_command.verify(record, given, ReadPolicy(loose), invocation.reporter())
 
 
 @app.command("sbom")
@@ -59,7 +59,7 @@ def sbom_command(
     invocation: Invocation,
 ) -> None:
     """List the installed Python and Debian packages as a CycloneDX 1.6 bill of materials."""
-    from ethosu_sdk.installation.sbom import sbom_command
+    from ethosu_sdk.installation import sbom_command
 
     sbom_command.sbom(output, invocation.reporter())
 
@@ -86,9 +86,9 @@ def install_launchers_command(
 
     They accept the FVPs' own parameters, so that scripts for FVPs work without Arm's licence. They are not Arm's FVP.
     """
-    from ethosu_sdk.installation.fvp import launchers
+    from ethosu_sdk.installation import launchers
 
-    launchers.install(folder, invocation.reporter(), force=force, layout=layout)
+    launchers.install_launchers(folder, invocation.reporter(), force=force, layout=layout)
 
 
 @fvp_app.command("install")
@@ -100,9 +100,9 @@ def install_command(
 
     Nothing is unpacked before you accept Arm's licence.
     """
-    from ethosu_sdk.installation.fvp import install
+    from ethosu_sdk.installation import install_fvp
 
-    install.install(options, invocation.reporter())
+    install_fvp.install_fvp(options, invocation.reporter())
 
 
 @app.command("parse-log")
@@ -114,7 +114,7 @@ def parse_log_command(
 
     The exit code is 7 if the log reports a failure, or ends before the run does.
     """
-    from ethosu_sdk.readers.logs import parse_log_command
+    from ethosu_sdk.reporting import parse_log_command
 
     parse_log_command.parse_log(log, invocation.reporter())
 
@@ -132,6 +132,6 @@ def explain_command(
     invocation: Invocation,
 ) -> None:
     """Explain an error, given its id, an ExecuTorch code such as 0x21, or a line of a log."""
-    from ethosu_sdk.readers import explain_command
+    from ethosu_sdk.reporting import explain_command
 
     explain_command.explain(" ".join(words or ()), invocation.reporter(), markdown=markdown)

@@ -9,14 +9,14 @@ from typing import Annotated, Any
 
 from typer.core import TyperGroup
 
+from ethosu_sdk.base.errors import UsageError
+from ethosu_sdk.base.targets import suggestion
 from ethosu_sdk.cli.app import Application, app
 from ethosu_sdk.cli.options import Invocation, OutDir
 from ethosu_sdk.cli.parameters import Offer
-from ethosu_sdk.errors import UsageError
-from ethosu_sdk.program_options import Option
-from ethosu_sdk.readers.compare.options import CompareOptions
+from ethosu_sdk.compile.program_options import Option
+from ethosu_sdk.reporting.compare.options import CompareOptions
 from ethosu_sdk.sweep.options import SweepOptions
-from ethosu_sdk.targets import suggestion
 
 RUN = "run"
 _HELP = ("-h", "--help")
@@ -91,12 +91,12 @@ def query_command(
 
     For example: "SELECT target, min(time_ms) FROM cells WHERE status = 'pass' GROUP BY target ORDER BY 2"
     """
-    from ethosu_sdk.errors import UsageError
-    from ethosu_sdk.sweep import query
+    from ethosu_sdk.base.errors import UsageError
+    from ethosu_sdk.sweep import cell_query
 
     if csv and invocation.json:
         raise UsageError("--csv and --json both write to stdout", "leave one of them out")
-    query.query(sql, folder, csv, invocation.reporter())
+    cell_query.query_cells(sql, folder, csv, invocation.reporter())
 
 
 @sweep_app.command("compare")
@@ -112,6 +112,6 @@ def compare_command(
 
     The exit code is also 7 if a cell that passed in A fails or is missing in B.
     """
-    from ethosu_sdk.sweep import comparison
+    from ethosu_sdk.sweep import sweep_comparison
 
-    comparison.compare(before, after, options, output, invocation.reporter())
+    sweep_comparison.compare_sweeps(before, after, options, output, invocation.reporter())

@@ -1,17 +1,97 @@
-"""Driving CMake and Ninja. All tools are found first, so that a missing one is named before anything runs."""
+"""Driving CMake and Ninja, in build trees of which every file's digest is noted."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Mapping, Sequence
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ethosu_sdk import proc, records, tools
-from ethosu_sdk.errors import BuildError, InputError, ToolError
-from ethosu_sdk.files import json_text, locks, writing
-from ethosu_sdk.firmware_build import build_tree
+from ethosu_sdk.base import cache, filesystem, json_text, proc, tools
+from ethosu_sdk.base.errors import BuildError, InputError, ToolError
+from ethosu_sdk.base.json_text import Record
+
+# ---- firmware_build.build_tree
+# Digests of every file in a build tree, so that a tree that was changed between builds is noticed.
+#
+# Ninja trusts times: it would link an object that somebody replaced, or that an interrupted build left, as its own.
+
+_NOTE = "objects.json"
+_OBJECTS = "objects"  # below the tree; sources are compared with their contents each time
+# When things were done, in what order, and under which temporary names: what they say is not part of an ELF.
+_DIARIES = (".ninja_log", ".ninja_deps", "CMakeOutput.log", "CMakeError.log")
+_SHOWN = 3
+_TAKEN_APART = ';$"\\#%|<>,\n'  # each tried with CMake 3.25, Ninja 1.11 and GNU ld
+
+
+def unfit_characters(tree: Path) -> str:
+    """The characters in the path of `tree` that keep CMake, Ninja or the linker from building there; mostly none."""
+    return " ".join(map(repr, sorted(set(_TAKEN_APART) & set(str(tree.absolute())))))
+
+
+def open_tree(tree: Path) -> None:
+    """Make sure that all in `tree` is what :func:`close_tree` left there; else discard it, and note an altered file.
+
+    Until the tree is closed again it counts as interrupted.
+    """
+    noted = _noted(tree)
+    (tree / _NOTE).unlink(missing_ok=True)
+    if noted is None:
+        discard_tree(tree)
+        return
+    found = _digests(tree)
+    altered = sorted(name for name in {*noted, *found} if noted.get(name) != found.get(name))
+    if altered:
+        more = ", …" if len(altered) > _SHOWN else ""
+        cache.note(
+            f"the build tree {tree} was changed since the last build ({', '.join(altered[:_SHOWN])}{more}): it is "
+            "created again"
+        )
+        discard_tree(tree)
+
+
+def close_tree(tree: Path) -> None:
+    """Note the digests of everything in `tree`."""
+    json_text.write_json(tree / _NOTE, _digests(tree))
+
+
+def discard_tree(tree: Path) -> None:
+    """Remove `tree`, if it is there."""
+    try:
+        if tree.is_dir():
+            shutil.rmtree(tree)
+    except OSError as error:
+        raise BuildError(f"cannot clear {tree}: {error.strerror}") from error
+
+
+def _noted(tree: Path) -> dict[str, str] | None:
+    try:
+        return dict(json_text.read_json(tree / _NOTE))
+    except InputError:  # no note, or a damaged one
+        return None
+
+
+def _digests(tree: Path) -> dict[str, str]:
+    return {path.relative_to(tree).as_posix(): _digest(path) for path in _files(tree / _OBJECTS)}
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for path in sorted(folder.rglob("*")):
+        if path.name not in _DIARIES and (path.is_symlink() or not path.is_dir()):
+            yield path
+
+
+def _digest(path: Path) -> str:
+    try:
+        return f"link to {path.readlink()}" if path.is_symlink() else filesystem.sha256_file(path)
+    except (OSError, InputError):
+        return "cannot be read"
+
+
+# ---- firmware_build.cmake
+# Driving CMake and Ninja. All tools are found first, so that a missing one is named before anything runs.
 
 _CONFIGURE_TIMEOUT_S = 120.0
 _BUILD_TIMEOUT_S = 600.0
@@ -48,14 +128,14 @@ def find_toolchain() -> Toolchain:
 
 
 @dataclass(frozen=True)
-class Configuration:
+class TreeConfiguration:
     """What a CMake build tree is configured for: another configuration needs another tree, or a new one."""
 
     sources: Mapping[str, bytes]  # the firmware tree: file name relative to it → content
     preset: str
     toolchain: Toolchain
 
-    def identity(self) -> records.Record:
+    def identity(self) -> Record:
         """Everything that makes two build trees different. Sources are not part of it: Ninja notices their
         changes."""
         return {
@@ -65,8 +145,8 @@ class Configuration:
         }
 
 
-def publish(
-    configuration: Configuration,
+def publish_products(
+    configuration: TreeConfiguration,
     files: Mapping[str, bytes],
     folder: Path,
     shared: Path | None,
@@ -79,24 +159,24 @@ def publish(
     """
     log = folder / LOG_NAME
     log.unlink(missing_ok=True)
-    with locks.locked(shared) if shared else contextlib.nullcontext():
+    with filesystem.locked_folder(shared) if shared else contextlib.nullcontext():
         # Hidden where it lies among results: no command lists what is in it.
         tree = shared / "build" if shared else folder / ".build"
         _discard_foreign(tree, configuration)
-        build_tree.open_tree(tree)
+        open_tree(tree)
         try:
-            fresh = build(configuration, files, tree, log, executable)
+            fresh = build_tree(configuration, files, tree, log, executable)
         except BuildError:  # what is compiled so far is good
             with contextlib.suppress(BuildError):  # the disk may be what is full
-                build_tree.close_tree(tree)
+                close_tree(tree)
             raise
-        build_tree.close_tree(tree)
+        close_tree(tree)
         for made, final in zip(fresh, products, strict=True):
-            writing.write_bytes(final, made.read_bytes())
+            filesystem.write_bytes(final, made.read_bytes())
 
 
-def build(
-    configuration: Configuration,
+def build_tree(
+    configuration: TreeConfiguration,
     files: Mapping[str, bytes],
     work: Path,
     log: Path,
@@ -113,8 +193,8 @@ def build(
     toolchain = configuration.toolchain
     _check_place(work)
     _discard_foreign(work, configuration)
-    mirror(source, configuration.sources)
-    mirror(generated, {**files, OPERATORS: _all_lines(files[OPERATORS], generated / OPERATORS)})
+    mirror_sources(source, configuration.sources)
+    mirror_sources(generated, {**files, OPERATORS: _all_lines(files[OPERATORS], generated / OPERATORS)})
     if not (work / _CONFIGURED_FOR).is_file():
         arguments = ["-S", str(source), "-B", str(objects), "--preset", configuration.preset]
         variables = {
@@ -154,14 +234,14 @@ def _all_lines(text: bytes, path: Path) -> bytes:
 
 def _check_place(work: Path) -> None:
     """BuildError for a path that the tools would take apart, or build in another place."""
-    if found := build_tree.unfit(work):
+    if found := unfit_characters(work):
         raise BuildError(
             f"CMake cannot build in {work}: its path contains {found}",
             "choose a folder without these characters for the cache (ETHOSU_SDK_CACHE), or for -o",
         )
 
 
-def mirror(folder: Path, files: Mapping[str, bytes]) -> None:
+def mirror_sources(folder: Path, files: Mapping[str, bytes]) -> None:
     """Give `folder` exactly these files; one that is unchanged keeps its time stamp, for Ninja's sake."""
     for path in folder.rglob("*") if folder.is_dir() else ():
         if path.is_file() and path.relative_to(folder).as_posix() not in files:
@@ -169,21 +249,21 @@ def mirror(folder: Path, files: Mapping[str, bytes]) -> None:
     for name, content in files.items():
         path = folder / name
         if not path.is_file() or path.read_bytes() != content:
-            writing.make_directory(path.parent)
-            writing.write_bytes(path, content)
+            filesystem.make_directory(path.parent)
+            filesystem.write_bytes(path, content)
 
 
-def _identity(work: Path, configuration: Configuration) -> records.Record:
+def _identity(work: Path, configuration: TreeConfiguration) -> Record:
     return {**configuration.identity(), "place": str(work.absolute())}  # CMake's trees hold absolute paths
 
 
-def _discard_foreign(work: Path, configuration: Configuration) -> None:
+def _discard_foreign(work: Path, configuration: TreeConfiguration) -> None:
     """Remove a tree that was configured otherwise, or in another place."""
     if _configured_for(work) != _identity(work, configuration):
-        build_tree.discard(work)
+        discard_tree(work)
 
 
-def _configured_for(work: Path) -> records.Record | None:
+def _configured_for(work: Path) -> Record | None:
     try:
         return json_text.read_json(work / _CONFIGURED_FOR)
     except InputError:  # no note, or a damaged one

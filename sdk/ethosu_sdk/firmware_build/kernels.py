@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ethosu_sdk import resources
-from ethosu_sdk.errors import BuildError, InputError
+from ethosu_sdk.base import resources
+from ethosu_sdk.base.errors import BuildError, InputError
 
 _OPERATOR = re.compile(r"[A-Za-z0-9_]+::[A-Za-z0-9_]+\.?[A-Za-z0-9_]*")
 _FOLDER = "operators"  # below firmware/kernels
@@ -37,12 +37,12 @@ class Kernel:
         return self.operator.partition(".")[2]
 
 
-def all_known() -> dict[str, Kernel]:
+def known_kernels() -> dict[str, Kernel]:
     """All kernels of the firmware by operator."""
-    return manifest(resources.directory("firmware") / "kernels" / "kernels.toml")
+    return kernel_manifest(resources.directory("firmware") / "kernels" / "kernels.toml")
 
 
-def manifest(path: Path) -> dict[str, Kernel]:
+def kernel_manifest(path: Path) -> dict[str, Kernel]:
     """All kernels of kernels.toml by operator. BuildError when the file is not a valid manifest."""
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -61,7 +61,7 @@ def _kernel(path: Path, source: str, operator: str, signature: object) -> Kernel
     return Kernel(operator, match[1], tuple(match[2].split(", ")), source)
 
 
-def select(operators: Iterable[str], known: Mapping[str, Kernel]) -> tuple[Kernel, ...]:
+def select_kernels(operators: Iterable[str], known: Mapping[str, Kernel]) -> tuple[Kernel, ...]:
     """The kernels for `operators`, each once, sorted. InputError names every operator without a kernel."""
     names = sorted(set(operators))
     missing = [operator for operator in names if operator not in known]

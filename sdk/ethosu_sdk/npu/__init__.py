@@ -17,8 +17,8 @@ from ethosu_sdk.npu.errors import (
     WeightStreamError,
 )
 from ethosu_sdk.npu.machine import Counters
-from ethosu_sdk.npu.observation import Observer, Written
-from ethosu_sdk.npu.timing import OperationTrace
+from ethosu_sdk.npu.memory import Observer, Written
+from ethosu_sdk.npu.timing.price import OperationTrace
 
 __all__ = [
     "BusError",

@@ -9,17 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from ethosu_sdk import vela_blocks
-from ethosu_sdk.errors import InputError
-from ethosu_sdk.npu.arrays import Array
+from ethosu_sdk.base.errors import InputError
+from ethosu_sdk.npu import vela_blocks
 from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.machine import Counters, Machine
-from ethosu_sdk.npu.memory import FixedRegions
-from ethosu_sdk.npu.observation import Observer
-from ethosu_sdk.npu.reach import Reach, reach_of
-from ethosu_sdk.npu.timing import OperationTrace
-from ethosu_sdk.npu.timing.system_config import SystemConfig
-from ethosu_sdk.npu.weights.weight_cache import WeightCache
+from ethosu_sdk.npu.memory import FixedRegions, Observer
+from ethosu_sdk.npu.operation import Array
+from ethosu_sdk.npu.program import Reach, reach_of
+from ethosu_sdk.npu.timing.price import OperationTrace
+from ethosu_sdk.npu.timing.systems import SystemConfig
+from ethosu_sdk.npu.weight_cache import WeightCache
 
 MOST_SCRATCH_BYTES = 1 << 29  # twice the DDR of the boards
 _DTYPES: dict[int, np.dtype[Any]] = {1: np.dtype("<i1"), 2: np.dtype("<i2"), 4: np.dtype("<i4")}
@@ -57,7 +56,7 @@ def load(blob: bytes | memoryview, system: SystemConfig | None = None) -> Progra
     """A delegate's payload, as ExecuTorch stores it, made ready to run.
 
     `system` is what cycles and AXI ports are modelled for, by default ExecuTorch's default for the family; see
-    :func:`ethosu_sdk.npu.timing.system_config.memory_map`.
+    :func:`ethosu_sdk.npu.timing.systems.memory_map`.
 
     Raises InputError for a damaged payload, UsageError for an NPU that the model does not cover.
     """

@@ -14,18 +14,17 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ethosu_sdk.errors import SdkError, SimulationError
-from ethosu_sdk.npu.arrays import Bytes
+from ethosu_sdk.base.errors import SdkError, SimulationError
 from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.errors import BranchError, BusError, CommandError, WeightStreamError
 from ethosu_sdk.npu.machine import Counters, Machine, Ports
+from ethosu_sdk.npu.operation import Bytes
 from ethosu_sdk.npu.pmu import Pmu, pmu_of
-from ethosu_sdk.npu.reach import Reach
-from ethosu_sdk.npu.tables.register_table import IDENTIFICATION
-from ethosu_sdk.npu.tables.rows import Register, registers
-from ethosu_sdk.npu.timing import OperationTrace
-from ethosu_sdk.npu.timing.system_config import SystemConfig
-from ethosu_sdk.npu.weights.weight_cache import WeightCache
+from ethosu_sdk.npu.program import Reach
+from ethosu_sdk.npu.tables import IDENTIFICATION, Register, registers
+from ethosu_sdk.npu.timing.price import OperationTrace
+from ethosu_sdk.npu.timing.systems import SystemConfig
+from ethosu_sdk.npu.weight_cache import WeightCache
 
 __all__ = ["BusError", "Device", "GuestMemory", "Job", "NpuConfig"]
 

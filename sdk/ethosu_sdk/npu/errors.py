@@ -1,10 +1,18 @@
-"""What can go wrong in the NPU model."""
+"""What can go wrong in the NPU model, and the time limit for an NPU job."""
 
 from __future__ import annotations
 
+import math
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from enum import IntEnum
 
-from ethosu_sdk.errors import InputError, SimulationError
+from ethosu_sdk.base.errors import InputError, SimulationError
+
+# ---- npu.errors
+# What can go wrong in the NPU model.
 
 
 class UnsupportedCommand(SimulationError):  # noqa: N818 - named for what it is about
@@ -66,3 +74,40 @@ class WeightStreamError(InputError):
 
 class WeightOrderError(InputError):
     """A weight stream that does not decode to exactly the weights that the operation needs."""
+
+
+# ---- npu.deadline
+# The time limit for an NPU job.
+#
+# A whole job is one call of the model, and a hostile stream can ask for hours of work. Loops whose length a stream,
+# weights or registers decide call :func:`check` at least once in some tenths of a second. The deadline belongs to
+# the
+# context (:mod:`contextvars`): runs in several threads each have their own.
+
+_AT: ContextVar[float] = ContextVar("deadline", default=math.inf)
+
+
+@contextmanager
+def until(at: float) -> Iterator[None]:
+    """In the block, :func:`check` fails once :func:`time.monotonic` has passed `at`."""
+    token = _AT.set(at)
+    try:
+        yield
+    finally:
+        _AT.reset(token)
+
+
+def left_s() -> float:
+    """The seconds that are left, infinite without a deadline and negative after it."""
+    return _AT.get() - time.monotonic()
+
+
+def check() -> None:
+    """Raise SimulationError when the deadline has passed."""
+    if time.monotonic() > _AT.get():
+        raise over()
+
+
+def over() -> SimulationError:
+    """The error for a job that exceeds the time limit."""
+    return SimulationError("the time limit was reached during an NPU job", "--timeout gives it more time")

@@ -1,25 +1,39 @@
-"""Carrying out operations: memory in, memory out."""
+"""The rows of an OFM in parts, and what of the IFM each part needs.
+
+What is computed has eight bytes for each element and exists several times over; what is stored has one to four.
+So an
+operation is computed in stripes of rows, which are stored together when the last one is done.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from ethosu_sdk.npu import bounds, deadline, dma
-from ethosu_sdk.npu.arrays import Array, Int64
-from ethosu_sdk.npu.config import NpuConfig
+from ethosu_sdk.npu import errors, ops
+from ethosu_sdk.npu.config import (
+    NpuConfig,
+    ceil_div,
+    check_exact,
+    check_pool,
+    check_product,
+    check_sums,
+    check_width,
+    check_work,
+    largest_input,
+)
 from ethosu_sdk.npu.errors import Channel, UnsupportedCommand
-from ethosu_sdk.npu.geometry import ceil_div
-from ethosu_sdk.npu.memory import Memory
-from ethosu_sdk.npu.observation import Observer, Written
+from ethosu_sdk.npu.memory import Memory, Observer, Written, copy
 from ethosu_sdk.npu.operation import (
+    Array,
     BlockOp,
     DmaOp,
     ElementwiseMode,
     FeatureMap,
+    Int64,
     Kind,
     Operand,
     Operation,
@@ -29,13 +43,82 @@ from ethosu_sdk.npu.operation import (
     ScaleStreams,
     Shape,
 )
-from ethosu_sdk.npu.ops import convolution, elementwise, pooling
-from ethosu_sdk.npu.ops.resize import resize
-from ethosu_sdk.npu.ops.window import padded, upscaled
-from ethosu_sdk.npu.output import arranged, finish, rescale
-from ethosu_sdk.npu.stripes import Rows, stripes, widened, window
-from ethosu_sdk.npu.weights.scales import Scales, scale_bytes, unpack_scales
-from ethosu_sdk.npu.weights.weight_cache import WeightCache
+from ethosu_sdk.npu.ops import arranged, finish, padded, rescale, resize, upscaled
+from ethosu_sdk.npu.weight_cache import Scales, WeightCache, scale_bytes, unpack_scales
+
+# ---- npu.stripes
+# The rows of an OFM in parts, and what of the IFM each part needs.
+#
+# What is computed has eight bytes for each element and exists several times over; what is stored has one to four.
+# So an
+# operation is computed in stripes of rows, which are stored together when the last one is done.
+
+_STRIPE_ELEMENTS = 1 << 21  # some tens of milliseconds
+_MOST_ROW_ELEMENTS = 1 << 24  # of one OFM row, or of the IFM rows under the kernel: 128 MiB for each copy
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows `start` to `stop` of an OFM, the last one not included."""
+
+    start: int
+    stop: int
+
+    @property
+    def part(self) -> slice:
+        """The same, to index an array with."""
+        return slice(self.start, self.stop)
+
+
+def stripes(op: BlockOp) -> Iterator[Rows]:
+    """The rows of `op`'s OFM in parts. UnsupportedCommand when a single row is more than a host should hold."""
+    height, width, depth = op.shape
+    _, columns, channels = op.ifm_shape
+    under_kernel = (
+        columns * channels * (1 if _by_rows(op) else min(op.kernel.dilated_height, op.ifm_shape[0]))
+    )
+    largest = max(width * depth, under_kernel)
+    if largest > _MOST_ROW_ELEMENTS:
+        raise UnsupportedCommand(
+            "SET_OFM_WIDTH_M1", op.offset, width - 1, f"a row that takes {largest:,} elements at once"
+        )
+    step = max(1, _STRIPE_ELEMENTS // max(1, width * depth, columns * channels * op.kernel.stride_y))
+    for start in range(0, height, step):
+        yield Rows(start, min(start + step, height))
+
+
+def _by_rows(op: BlockOp) -> bool:
+    return op.kind in (Kind.ELEMENTWISE, Kind.RESIZE, Kind.MATMUL)
+
+
+def window(op: BlockOp, stored: Array, rows: Rows) -> tuple[Array, Padding]:
+    """What of the IFM is under the kernel at `rows`: its elements, upscaled, zero point subtracted, and the padding.
+
+    `stored` is the IFM as it is in memory.
+    """
+    height, width, _ = op.ifm_shape
+    top = rows.start * op.kernel.stride_y - op.padding.top
+    bottom = (rows.stop - 1) * op.kernel.stride_y + op.kernel.dilated_height - op.padding.top
+    first, last = (min(max(row, 0), height) for row in (top, bottom))
+    above = min(max(0, -top), bottom - top)
+    padding = Padding(above, op.padding.left, bottom - top - above - (last - first), op.padding.right)
+    factor = 2 if op.upscale else 1
+    start = first // factor
+    wide = widened(op, stored[start : ceil_div(last, factor)])
+    wide = upscaled(wide, op.upscale, factor * wide.shape[0], width)
+    skipped = first - start * factor
+    return wide[skipped : skipped + last - first], padding
+
+
+def widened(op: BlockOp, stored: Array) -> Array:
+    """Elements of the IFM without their zero point, in a type that holds them."""
+    wide: Array = stored.astype(np.int32 if op.ifm.dtype.itemsize < 4 else np.int64)
+    wide -= op.ifm.zero_point
+    return wide
+
+
+# ---- npu.execute
+# Carrying out operations: memory in, memory out.
 
 Accumulate = Callable[
     [Rows], Int64
@@ -66,11 +149,11 @@ class Executor:
         SimulationError when the deadline passes meanwhile; memory then holds nothing of the operation, or of a DMA
         a part.
         """
-        deadline.check()
+        errors.check()
         if isinstance(op, DmaOp):
-            dma.copy(op, self._memory)
+            copy(op, self._memory)
             return
-        bounds.check_work(op)
+        check_work(op)
         accumulate = self._prepare(op)
         if op.ofm.chain is None and not op.is_partial:
             self._memory.check_map(op.ofm, op.stored_shape, Channel.OFM)
@@ -85,9 +168,9 @@ class Executor:
             scale, shift, bias = per_channel.scale, per_channel.shift, per_channel.bias
         result = np.empty(op.shape, op.ofm.dtype)
         for rows in stripes(op):
-            deadline.check()
+            errors.check()
             sums = accumulate(rows) + bias if op.scales is not None else accumulate(rows)
-            bounds.check_width(op, sums, scale, shift)
+            check_width(op, sums, scale, shift)
             result[rows.part] = finish(
                 sums, op.output, scale, shift, op.ofm.zero_point, op.ofm.dtype, self._memory.own
             )
@@ -99,12 +182,12 @@ class Executor:
 
         Vela gives every part of a convolution with a stride above 3 the whole bias, and writes only the last part.
         """
-        bounds.check_sums(op)
+        check_sums(op)
         sums = np.empty(op.shape, np.int64)
         for rows in stripes(op):
-            deadline.check()
+            errors.check()
             sums[rows.part] = accumulate(rows)
-            bounds.check_width(op, sums[rows.part], 1, 0)
+            check_width(op, sums[rows.part], 1, 0)
         self._sums = sums
         self.result_flag = None
 
@@ -168,18 +251,18 @@ class Executor:
             return self._matmul(op)
         stored = self._input(op)
         if op.kind is Kind.POOL:
-            bounds.check_pool(op)
+            check_pool(op)
             return lambda rows: _pool(op, *window(op, stored, rows))
-        largest = bounds.largest_input(op.ifm)
+        largest = largest_input(op.ifm)
         kernels = self._cache.get(op, self._memory, self._config)
         if kernels.matrix is not None:
-            bounds.check_exact(op, kernels.matrix.largest_sum * largest)
+            check_exact(op, kernels.matrix.largest_sum * largest)
 
         def convolved(rows: Rows) -> Int64:
             values = padded(*window(op, stored, rows), 0)
             if kernels.matrix is not None:
-                return convolution.convolve(values, kernels.matrix, op.kernel, largest)
-            return convolution.convolve_depthwise(values, kernels.weights, op.kernel, largest)
+                return ops.convolve(values, kernels.matrix, op.kernel, largest)
+            return ops.convolve_depthwise(values, kernels.weights, op.kernel, largest)
 
         return convolved
 
@@ -202,15 +285,15 @@ class Executor:
         if (rows, columns) != op.shape[:2]:
             raise UnsupportedCommand("NPU_OP_CONV", op.offset, 1, "a window over the rows of a matrix")
         matrices = self._load(op, ifm2, (rows, op.shape[2], depth))
-        largest = bounds.largest_input(op.ifm) * bounds.largest_input(ifm2)
-        bounds.check_exact(op, depth * largest)
+        largest = largest_input(op.ifm) * largest_input(ifm2)
+        check_exact(op, depth * largest)
 
         def multiplied(rows: Rows) -> Int64:
             pairs = (
                 (values[row], matrices[row].astype(np.int64) - ifm2.zero_point)
                 for row in range(rows.start, rows.stop)
             )
-            return convolution.multiply_batches(pairs, largest)
+            return ops.multiply_batches(pairs, largest)
 
         return multiplied
 
@@ -242,10 +325,10 @@ class Executor:
     def _operand(self, op: BlockOp, operand: Operand) -> Array:
         """An operand as it is in memory."""
         if operand.scaling is not None:
-            bounds.check_product(
+            check_product(
                 op,
                 "SET_IFM_SCALE",
-                bounds.largest_input(operand.feature_map),
+                largest_input(operand.feature_map),
                 operand.scaling.scale,
                 operand.scaling.shift,
             )
@@ -261,17 +344,17 @@ def _elementwise(op: BlockOp, stored: list[Array]) -> Int64:
     assert isinstance(op.mode, ElementwiseMode)
     values = [_scaled(operand, part) for operand, part in zip(op.operands, stored, strict=True)]
     if op.mode is ElementwiseMode.SHR:
-        return elementwise.shift_right(values[0], values[1], op.output.rounding)
+        return ops.shift_right(values[0], values[1], op.output.rounding)
     if op.mode is ElementwiseMode.LSR:
         bits = 8 * op.operands[0].feature_map.dtype.itemsize
-        return elementwise.shift_right_logical(values[0], values[1], bits)
+        return ops.shift_right_logical(values[0], values[1], bits)
     if op.mode is ElementwiseMode.DIV and not values[1].all():
         raise UnsupportedCommand("NPU_OP_ELEMENTWISE", op.offset, op.mode.value, "division by 0")
-    if op.mode in elementwise.BINARY:
-        return elementwise.BINARY[op.mode](values[0], values[1])
-    if op.mode not in elementwise.UNARY:
+    if op.mode in ops.BINARY:
+        return ops.BINARY[op.mode](values[0], values[1])
+    if op.mode not in ops.UNARY:
         raise UnsupportedCommand("NPU_OP_ELEMENTWISE", op.offset, op.mode.value, op.mode.name)
-    return elementwise.UNARY[op.mode](values[0])
+    return ops.UNARY[op.mode](values[0])
 
 
 def _scaled(operand: Operand, stored: Array) -> Int64:
@@ -292,13 +375,13 @@ def _pool(op: BlockOp, ifm: Array, padding: Padding) -> Int64:
         across = op.kernel.height if op.mode is PoolMode.ARGMAX_X else op.kernel.width
         if across != 1:
             raise UnsupportedCommand("NPU_OP_POOL", op.offset, op.mode.value, "two-dimensional ARGMAX")
-        return pooling.argmax(values, op.kernel, padding)
+        return ops.argmax(values, op.kernel, padding)
     if op.divides:
         # Any other scale is not emitted.
         if (op.output.scale, op.output.shift) != (1, 0):
             raise UnsupportedCommand("SET_OFM_SCALE", op.offset, op.output.scale or 0, "scaled average")
-        return pooling.average_of_valid(values, op.kernel, padding)
-    reduce = {PoolMode.MAX: pooling.maximum, PoolMode.MIN: pooling.minimum}.get(op.mode, pooling.total)
+        return ops.average_of_valid(values, op.kernel, padding)
+    reduce = {PoolMode.MAX: ops.maximum, PoolMode.MIN: ops.minimum}.get(op.mode, ops.total)
     return reduce(values, op.kernel, padding)
 
 
@@ -308,4 +391,4 @@ def _reduce_sum(op: BlockOp, values: Int64, padding: Padding) -> Int64:
         raise UnsupportedCommand(
             "NPU_OP_POOL", op.offset, PoolMode.REDUCE_SUM.value, "a sum over more than depth"
         )
-    return pooling.reduce_depth(padded(values, padding, 0))
+    return ops.reduce_depth(padded(values, padding, 0))

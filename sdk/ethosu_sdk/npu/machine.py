@@ -6,16 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ethosu_sdk.npu import timing
-from ethosu_sdk.npu.config import NpuConfig
+from ethosu_sdk.npu.config import NpuConfig, ceil_div
 from ethosu_sdk.npu.errors import BranchError, UnsupportedCommand
 from ethosu_sdk.npu.execute import Executor
-from ethosu_sdk.npu.geometry import ceil_div
-from ethosu_sdk.npu.memory import Memory, Regions, Traffic
-from ethosu_sdk.npu.observation import Observer
+from ethosu_sdk.npu.memory import Memory, Observer, Regions, Traffic
 from ethosu_sdk.npu.program import Branch, Segment, segment
-from ethosu_sdk.npu.timing import OperationTrace
-from ethosu_sdk.npu.timing.system_config import SystemConfig, default_for
-from ethosu_sdk.npu.weights.weight_cache import WeightCache
+from ethosu_sdk.npu.timing.price import OperationTrace
+from ethosu_sdk.npu.timing.systems import SystemConfig, default_for
+from ethosu_sdk.npu.weight_cache import WeightCache
 
 _MOST_STEPS = 16384  # operations and branches of a job that branches: a loop that never ends must
 

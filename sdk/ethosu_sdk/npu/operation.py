@@ -1,7 +1,4 @@
-"""Frozen descriptions of what one NPU operation does, with every register already interpreted.
-
-Shapes are (height, width, depth). Addresses and strides are in bytes, relative to the region's base.
-"""
+"""Names of the arrays that the model computes with."""
 
 from __future__ import annotations
 
@@ -10,6 +7,24 @@ from enum import Enum
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+
+# ---- npu.arrays
+# Names of the arrays that the model computes with.
+
+Array = npt.NDArray[Any]
+Bool = npt.NDArray[np.bool_]
+Bytes = npt.NDArray[np.uint8]
+Int32 = npt.NDArray[np.int32]
+Int64 = npt.NDArray[np.int64]
+Places = npt.NDArray[np.intp]
+Weights = npt.NDArray[np.int16]
+
+
+# ---- npu.operation
+# Frozen descriptions of what one NPU operation does, with every register already interpreted.
+#
+# Shapes are (height, width, depth). Addresses and strides are in bytes, relative to the region's base.
 
 Shape = tuple[int, int, int]
 

@@ -1,18 +1,30 @@
-"""A command stream as lists of operations. What does not depend on data is worked out once and kept."""
+"""A command stream as lists of operations, how far into its regions it writes, and what it may reach."""
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from ethosu_sdk.npu.config import NpuConfig
-from ethosu_sdk.npu.errors import CommandError, UnsupportedCommand
-from ethosu_sdk.npu.operation import Operation, Wait
-from ethosu_sdk.npu.stream.decode import Command, commands
+import numpy as np
+
+from ethosu_sdk.base.errors import SdkError
+from ethosu_sdk.npu.config import BRICK, NpuConfig
+from ethosu_sdk.npu.errors import BusError, CommandError, UnsupportedCommand
+from ethosu_sdk.npu.operation import Bytes, DmaOp, FeatureMap, Operation, Shape, Wait
 from ethosu_sdk.npu.stream.descriptor import describe
-from ethosu_sdk.npu.stream.register_file import RegisterFile, Values
+from ethosu_sdk.npu.stream.registers import Command, RegisterFile, Values, commands
+from ethosu_sdk.npu.vela_blocks import (
+    REGION_FAST_SCRATCH,
+    REGION_SCRATCH,
+    REGION_WEIGHTS,
+    TensorSlot,
+    VelaBlocks,
+)
+
+# ---- npu.program
+# A command stream as lists of operations. What does not depend on data is worked out once and kept.
 
 # Operations are carried out one after the other, so waits matter to the estimate of cycles alone. PMU_MASK hides
 # operations from counters that ask for it (PMCR.mask_en), which the PMU of this model refuses to be asked.
@@ -185,3 +197,134 @@ def _branch(command: Command) -> Branch | None:
     if command.type.name != "OP_BRANCH":
         return None
     return Branch(command.offset, command.field("branch_target"), bool(command.field("branch_cond")))
+
+
+# ---- npu.extent
+# How far into its regions a command stream writes, because a payload does not state the size of its fast scratch
+# memory.
+
+
+def written_bytes(stream: bytes, config: NpuConfig) -> dict[int, int]:
+    """Region → bytes from its base to behind the last one that `stream` writes. Branches count, taken or not.
+
+    An indexed DMA that scatters writes where data says, which nobody knows beforehand: all rows that its largest
+    index allows count. Raises CommandError and UnsupportedCommand as :func:`ethosu_sdk.npu.program.steps` does.
+    """
+    ends: dict[int, int] = {}
+    for _, op in steps(stream, config):
+        for region, end in _writes(op):
+            ends[region] = max(ends.get(region, 0), end)
+    return ends
+
+
+def _writes(op: Operation | None) -> Iterator[tuple[int, int]]:
+    if op is None:
+        return
+    if not isinstance(op, DmaOp):
+        if op.ofm.chain is None:
+            yield op.ofm.region, _end(op.ofm, op.stored_shape)
+    elif op.target_region is not None:
+        planes, rows = op.counts
+        if op.index is not None and op.index.scatters:
+            rows = op.index.maximum + 1
+        steps_taken = zip((planes - 1, rows - 1), op.target_strides, strict=True)
+        yield op.target_region, op.target + sum(max(0, n * stride) for n, stride in steps_taken) + op.length
+
+
+def _end(feature_map: FeatureMap, shape: Shape) -> int:
+    """The address behind the last byte of a feature map, in all of its tiles."""
+    height, width, depth = shape
+    size = feature_map.dtype.itemsize
+    left = min(feature_map.width0, width)
+    ends = []
+    for column, columns in enumerate((left, width - left)):
+        upper = min((feature_map.height1 if column else feature_map.height0), height)
+        for row, rows in enumerate((upper, height - upper)):
+            if rows > 0 and columns > 0:
+                base = feature_map.bases[2 * row + column]
+                ends.append(base + _reach(feature_map, rows, columns, depth) + size)
+    return max(ends)
+
+
+def _reach(feature_map: FeatureMap, rows: int, columns: int, depth: int) -> int:
+    """From the first element of a tile to the one at the highest address, in bytes."""
+    size = feature_map.dtype.itemsize
+    if not feature_map.bricks:
+        channels, along = (depth - 1) * size, feature_map.stride_x
+    else:
+        whole, rest = divmod(depth - 1, BRICK)
+        last = whole * feature_map.stride_c + rest * size
+        full = (whole - 1) * feature_map.stride_c + (BRICK - 1) * size if whole else 0
+        channels, along = max(last, full), BRICK * size
+    return max(0, (rows - 1) * feature_map.stride_y) + max(0, (columns - 1) * along) + channels
+
+
+# ---- npu.reach
+# What a delegate's command stream may reach: one rule, wherever it runs.
+#
+# Hardware has no bounds for regions: it sees the memory of its system from each region's base on. Where the model
+# knows
+# the delegate, a region ends where the payload says so, and what nobody wrote before the job is zero.
+
+_MOST_FAST_SCRATCH_BYTES = 1 << 26  # more than any SRAM has
+
+
+@dataclass(frozen=True)
+class Reach:
+    """Region → its bytes, and the `inputs` that stand in the scratch memory before the job.
+
+    Vela's memory modes use no other regions. `begins` is False for a piece of a stream, which goes on with what the
+    piece before it left.
+    """
+
+    sizes: Mapping[int, int]
+    inputs: tuple[TensorSlot, ...]
+    begins: bool = True
+
+    def regions(self, window: Callable[[int], Bytes]) -> dict[int, Bytes]:
+        """The regions of a job, of which `window` gives the memory from the base on: weights are read-only."""
+        found = {number: self._region(number, window) for number in self.sizes}
+        if self.begins:
+            _clear(found, self.inputs)
+        return found
+
+    def _region(self, number: int, window: Callable[[int], Bytes]) -> Bytes:
+        size = self.sizes[number]
+        if not size:
+            return np.zeros(0, np.uint8)
+        memory = window(number)
+        if memory.size < size:
+            raise BusError(
+                f"region {number} needs {size:#x} bytes, but its memory ends after {memory.size:#x}", number
+            )
+        region = memory[:size]
+        if number == REGION_WEIGHTS:
+            region.flags.writeable = False  # of this view alone
+        return region
+
+
+def _clear(regions: Mapping[int, Bytes], inputs: tuple[TensorSlot, ...]) -> None:
+    """Zeros wherever the stream may write, but for the inputs."""
+    regions[REGION_FAST_SCRATCH][:] = 0
+    scratch, end = regions[REGION_SCRATCH], 0
+    for slot in sorted(inputs, key=lambda slot: slot.offset):
+        scratch[end : max(end, slot.offset)] = 0
+        end = max(end, slot.offset + slot.nbytes)
+    scratch[end:] = 0
+
+
+def reach_of(blocks: VelaBlocks) -> Reach:
+    """What the delegate may reach. Fast scratch memory is as large as the commands write, for no payload says it:
+    none for a stream that cannot be decoded, which whoever runs it refuses."""
+    try:
+        config = NpuConfig.from_word(blocks.config_word)
+        written = written_bytes(bytes(blocks.command_stream), config)
+    except SdkError:
+        written = {}
+    fast = min(written.get(REGION_FAST_SCRATCH, 0), _MOST_FAST_SCRATCH_BYTES)
+    sizes = {
+        REGION_WEIGHTS: len(blocks.weights),
+        REGION_SCRATCH: blocks.scratch_bytes,
+        REGION_FAST_SCRATCH: fast,
+    }
+    return Reach(sizes, blocks.inputs)

@@ -13,14 +13,17 @@ from ethosu_sdk.records.common import (
     Host,
     Model,
     Number,
+    Part,
     PositiveCount,
+    RecordKind,
     Some,
     Source,
     Target,
     Text,
     UnavailableMembers,
+    about,
+    require,
 )
-from ethosu_sdk.records.kind import Part, RecordKind, about, require
 
 MetricName = Literal[
     "total cycles",

@@ -15,7 +15,9 @@ from ethosu_sdk.records.common import (
     Host,
     Model,
     Number,
+    Part,
     PositiveCount,
+    RecordKind,
     Sha256,
     Some,
     Source,
@@ -23,8 +25,10 @@ from ethosu_sdk.records.common import (
     Target,
     Text,
     UnavailableMembers,
+    about,
+    require,
+    require_distinct,
 )
-from ethosu_sdk.records.kind import Part, RecordKind, about, require, require_distinct
 
 KindName = Literal["run", "profile", "build", "compile"]
 DimensionStatus = Literal["same", "allowed", "blocks"]

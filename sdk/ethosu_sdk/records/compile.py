@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from msgspec import Meta
 
 from ethosu_sdk.records import rules
+from ethosu_sdk.records.accuracy import Accuracy
 from ethosu_sdk.records.common import (
     Amount,
     Count,
@@ -17,7 +18,9 @@ from ethosu_sdk.records.common import (
     Host,
     Model,
     Number,
+    Part,
     PositiveCount,
+    RecordKind,
     Sha256,
     Some,
     SourceLine,
@@ -28,9 +31,9 @@ from ethosu_sdk.records.common import (
     TosaOperation,
     UnavailableMembers,
     VelaOperation,
+    about,
+    require,
 )
-from ethosu_sdk.records.kind import Part, RecordKind, about, require
-from ethosu_sdk.records.parts.accuracy import Accuracy
 
 Status = Annotated[
     Literal["pass", "fail"],

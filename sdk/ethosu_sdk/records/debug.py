@@ -15,8 +15,10 @@ from ethosu_sdk.records.common import (
     Host,
     Model,
     Number,
+    Part,
     PositiveAmount,
     PositiveCount,
+    RecordKind,
     Sha256,
     Share,
     Some,
@@ -26,8 +28,8 @@ from ethosu_sdk.records.common import (
     TosaOperation,
     UnavailableMembers,
     VelaOperation,
+    about,
 )
-from ethosu_sdk.records.kind import Part, RecordKind, about
 
 StoredDtype = Literal["int8", "uint8", "int16", "uint16", "int32"]
 Against = Literal["quantised", "float"]

@@ -1,55 +1,88 @@
-"""The table of all kinds of record: their schemas, file names, roles and media types stand here alone.
-
-A new kind is a module with its class and its row, and a line here.
+"""The manifest's class, and the table of all kinds of record: their schemas, file names, roles and media types
+stand here alone.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import collections
+from typing import Annotated, Any, Literal
 
+from msgspec import Meta
+
+from ethosu_sdk.base.json_text import Record
 from ethosu_sdk.records import (
-    Record,
     advice,
     build,
-    bundle,
     compare,
     compile,
     debug,
-    export,
+    inspection,
+    installation,
+    parsed_log,
+    printed,
     profile,
+    rules,
     run,
+    sequences,
     sweep,
 )
-from ethosu_sdk.records.kind import Part, RecordKind
-from ethosu_sdk.records.printed import (
-    boards,
-    conversion,
-    doctor,
-    error,
-    explanation,
-    fvp_install,
-    inspect,
-    launchers,
-    log,
-    sweep_answer,
-    sweep_plan,
-    verify,
-    zoo,
-)
-from ethosu_sdk.records.sequences import generate, script
-from ethosu_sdk.records.sweep import cell, comparison
+from ethosu_sdk.records.common import Count, Document, Part, RecordKind, Sha256, Text, about
 
-RUN, PROFILE, BUILD, DEBUG = run.KIND, profile.KIND, build.KIND, debug.KIND
-COMPILE, EXPORT, ADVICE, COMPARE = compile.KIND, export.KIND, advice.KIND, compare.KIND
-GENERATE = generate.KIND
-SWEEP, SWEEP_CELL, SWEEP_COMPARE = sweep.KIND, cell.KIND, comparison.KIND
-MANIFEST = bundle.KIND
-SCRIPT = script.KIND
+# ---- records.bundle
+# ``bundle/1``, from which schemas/bundle.v1.schema.json is made.
+
+ManifestStatus = Annotated[
+    Literal["complete", "incomplete"],
+    about("incomplete: a command writes in the folder, or ended without having written all"),
+]
+
+
+class File(Part):
+    path: Annotated[Text, about("from the folder, with / between its parts")]
+    role: Annotated[Text, about("what it is for")]
+    media_type: Annotated[str, Meta(pattern="^[a-z]+/[a-z0-9.+-]+$")]
+    bytes: Count
+    sha256: Sha256
+    schema: Annotated[Annotated[str, Meta(pattern="^[a-z-]+/[0-9]+$")] | None, about("of a record")] = None
+    writer: Annotated[Text, about("the command that wrote it")]
+
+
+class Manifest(Document[ManifestStatus], tag_field="schema", tag="bundle/1"):
+    """The files of a folder of results."""
+
+    writer: Annotated[Text, about("the command that wrote last")]
+    files: tuple[File, ...]
+
+
+def paths_are_listed_once(record: Manifest) -> list[str]:
+    """A manifest has one row for a file."""
+    counts = collections.Counter(row.path for row in record.files)
+    return [f"{path[:80]!r} is listed twice" for path, count in counts.items() if count > 1]
+
+
+MANIFEST = RecordKind(Manifest, (rules.files_stay_in_the_folder, paths_are_listed_once), file="manifest.json")
+
+
+# ---- records.kinds
+# The table of all kinds of record: their schemas, file names, roles and media types stand here alone.
+#
+# A new kind is a module with its class and its row, and a line here.
+
+RUN, PROFILE, BUILD, DEBUG = run.KIND, profile.KIND, build.BUILD, debug.KIND
+COMPILE, EXPORT, ADVICE, COMPARE = compile.KIND, build.EXPORT, advice.KIND, compare.KIND
+GENERATE = sequences.GENERATE
+SWEEP, SWEEP_CELL, SWEEP_COMPARE = sweep.SWEEP, sweep.SWEEP_CELL, sweep.SWEEP_COMPARE
+SCRIPT = sequences.SCRIPT
 # Printed only.
-INSPECT, VERIFY, LOG, CONVERSION = inspect.KIND, verify.KIND, log.KIND, conversion.KIND
-SWEEP_PLAN, SWEEP_ANSWER = sweep_plan.KIND, sweep_answer.KIND
-DOCTOR, FVP_INSTALL, LAUNCHERS, ZOO = doctor.KIND, fvp_install.KIND, launchers.KIND, zoo.KIND
-EXPLANATION, ERROR, BOARDS = explanation.KIND, error.KIND, boards.KIND
+INSPECT, VERIFY, LOG, CONVERSION = inspection.KIND, printed.VERIFY, parsed_log.KIND, printed.CONVERSION
+SWEEP_PLAN, SWEEP_ANSWER = sweep.SWEEP_PLAN, sweep.SWEEP_ANSWER
+DOCTOR, FVP_INSTALL, LAUNCHERS, ZOO = (
+    installation.DOCTOR,
+    installation.FVP_INSTALL,
+    installation.LAUNCHERS,
+    printed.ZOO,
+)
+EXPLANATION, ERROR, BOARDS = printed.EXPLANATION, printed.ERROR, printed.BOARDS
 
 # Those that lie in folders of results; first those that say what a folder is about.
 IN_FOLDERS: tuple[RecordKind[Any], ...] = (

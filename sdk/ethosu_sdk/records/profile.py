@@ -22,8 +22,10 @@ from ethosu_sdk.records.common import (
     Metric,
     Model,
     Number,
+    Part,
     PositiveCount,
     Priced,
+    RecordKind,
     Sha256,
     Share,
     Simulator,
@@ -35,9 +37,9 @@ from ethosu_sdk.records.common import (
     TosaOperation,
     UnavailableMembers,
     VelaOperation,
+    about,
 )
-from ethosu_sdk.records.kind import Part, RecordKind, about
-from ethosu_sdk.records.parts.time_line import Clock, TimeLine, time_adds_up
+from ethosu_sdk.records.time_line import Clock, TimeLine, time_adds_up
 
 TrafficKind = Literal[
     "commands", "ifm", "ifm_stream", "weights", "fast_weights", "scales", "ofm", "copy", "copy_write"

@@ -8,16 +8,15 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from itertools import product
 
-from ethosu_sdk.aot.vela import versions
-from ethosu_sdk.aot.vela.vela_config import VelaConfig, target_in
-from ethosu_sdk.boards import BOARDS
-from ethosu_sdk.errors import InputError, SdkError
-from ethosu_sdk.firmware_build import choose_board
-from ethosu_sdk.npu.timing import vela_ini
-from ethosu_sdk.program_options import QUANTIZE_CHOICES
-from ethosu_sdk.sweep.configuration import HOST, NONE, QEMU, SIMULATORS, Configuration
-from ethosu_sdk.sweep.configuration.systems import DEFAULT, System
-from ethosu_sdk.targets import AnyTarget, Core, Target, cores, parse_name, parse_target, target_names
+from ethosu_sdk.base.boards import BOARD_NAMES
+from ethosu_sdk.base.errors import InputError, SdkError
+from ethosu_sdk.base.targets import AnyTarget, Core, Target, cores, parse_name, parse_target, target_names
+from ethosu_sdk.compile import vela_versions
+from ethosu_sdk.compile.program_options import QUANTIZE_CHOICES
+from ethosu_sdk.compile.vela_config import VelaConfig, target_in
+from ethosu_sdk.npu.timing.systems import MODE, SYSTEM
+from ethosu_sdk.simulate.board_choice import choose_board
+from ethosu_sdk.sweep.sweep_configuration import DEFAULT, HOST, NONE, QEMU, SIMULATORS, Configuration, System
 
 _CORES = "cortex-m"  # how the names of processors begin
 MOST_CELLS = 20_000  # more do not fit into a record that can be read
@@ -130,12 +129,14 @@ def _product(
     ]
     ways = {row.name: list(_ways(values, row)) for row in targets}
     quantizations = _matching(values["quantize"], QUANTIZE_CHOICES)
-    compilers = [versions.own() if word == DEFAULT else word for word in values["vela"]]
+    compilers = [vela_versions.own_version() if word == DEFAULT else word for word in values["vela"]]
     for model, row, quantize, vela in product(values["model"], targets, quantizations, compilers):
         for way in ways[row.name]:
             why, compiler = row.reason or way.reason, vela
             if isinstance(row.target, Core):
-                compiler = versions.own()  # Vela does not see the program: one cell, whatever its version
+                compiler = (
+                    vela_versions.own_version()
+                )  # Vela does not see the program: one cell, whatever its version
                 why = f"there is no int16 for {row.name}" if quantize == "int16" else why
             if row.target is None or why:
                 dropped[why] += 1
@@ -196,13 +197,13 @@ def _expanded(words: Sequence[str], known: Sequence[str]) -> list[str]:
 
 def _systems(name: str, config: VelaConfig | None) -> Sequence[str]:
     """The system configurations that go with a target; a user's file does not say with which."""
-    return tuple(parse_name(name)[0].system_configs) if config is None else config.ini.names(vela_ini.SYSTEM)
+    return tuple(parse_name(name)[0].system_configs) if config is None else config.ini.names(SYSTEM)
 
 
 def _modes(name: str, system: str, config: VelaConfig | None) -> Sequence[str]:
     """The memory modes that go with a target in a system configuration; in a user's file all of them."""
     if config is not None:
-        return config.ini.names(vela_ini.MODE)
+        return config.ini.names(MODE)
     family, _ = parse_name(name)
     own = family.default_system_config if system == DEFAULT else system
     return family.system_configs.get(own, ())
@@ -235,7 +236,7 @@ def _ways(values: Mapping[str, Sequence[str]], asked: _Asked) -> Iterator[_Way]:
                 yield _Way(HOST, None, inputs)
             else:
                 yield from (
-                    _on_board(npu, own, board, inputs) for board in _matching(values["board"], BOARDS)
+                    _on_board(npu, own, board, inputs) for board in _matching(values["board"], BOARD_NAMES)
                 )
 
 

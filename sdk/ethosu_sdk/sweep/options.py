@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from ethosu_sdk.program_options import TRUST, Option, option
+from ethosu_sdk.compile.program_options import TRUST, Option, option
 
 _MOST_JOBS = 1024
 

@@ -1,52 +1,120 @@
-"""The steps of a cell, each in a process of its own (:mod:`ethosu_sdk.proc.forks`): lower, compile, run.
-
-A step fills an existing folder and returns its outcome; its output goes to the log.
-"""
+"""The files that a model reads while it is loaded: what it imports, and weights or data beside it."""
 
 from __future__ import annotations
 
 import os
+import re
 import sys
+import sysconfig
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ethosu_sdk import aot, cache, errors, plain_text, provenance, schema
-from ethosu_sdk.aot.pipeline import stages
-from ethosu_sdk.aot.sharing import compiling, lowered_program
-from ethosu_sdk.console.reporter import Reporter
-from ethosu_sdk.errors import BuildError, SdkError
-from ethosu_sdk.files import opening, writing
-from ethosu_sdk.proc.forks import Task
-from ethosu_sdk.records import Record, kinds
-from ethosu_sdk.results import bundle, locations
-from ethosu_sdk.steps.compile import check_record, compile_record
-from ethosu_sdk.steps.compile.check import Check
-from ethosu_sdk.steps.compile.compile_command import compile_key, files
-from ethosu_sdk.steps.compile.options import CompileOptions
-from ethosu_sdk.steps.evaluate.evaluate_command import EvaluateOptions, Evaluation
-from ethosu_sdk.steps.run import run_command
-from ethosu_sdk.steps.run.options import RunOptions
-from ethosu_sdk.sweep import rows
-from ethosu_sdk.sweep.configuration.systems import DEFAULT
-from ethosu_sdk.sweep.reads import Reads
-from ethosu_sdk.targets import AnyTarget, Core, Target
+from ethosu_sdk.base import cache, errors, filesystem, plain_text, resources, tools
+from ethosu_sdk.base.errors import BuildError, SdkError
+from ethosu_sdk.base.forks import Task
+from ethosu_sdk.base.json_text import Record
+from ethosu_sdk.base.targets import AnyTarget, Core, Target
+from ethosu_sdk.base.terminal import Reporter
+from ethosu_sdk.compile import (
+    check_record,
+    compile_facts,
+    compile_record,
+    shared_compiling,
+    shared_lowering,
+    worker,
+)
+from ethosu_sdk.compile.compile_command import compile_key, compiled_files
+from ethosu_sdk.compile.evaluation import EvaluateOptions, Evaluation
+from ethosu_sdk.compile.program_check import ProgramCheck
+from ethosu_sdk.compile.program_options import CompileOptions
+from ethosu_sdk.records import bundle, kinds, result_files, validation
+from ethosu_sdk.run import run_command
+from ethosu_sdk.run.options import RunOptions
+from ethosu_sdk.sweep import cell_rows
+from ethosu_sdk.sweep.sweep_configuration import DEFAULT
+
+# ---- sweep.reads
+# The files that a model reads while it is loaded: what it imports, and weights or data beside it.
+
+_SYSTEM = ("/proc/", "/sys/", "/dev/", "/etc/", "/usr/include/", "/usr/lib/", "/usr/share/")
+_UNKNOWN = "0" * 64  # the digest of no file
+_LIBRARIES = ("stdlib", "platstdlib", "purelib", "platlib")
+_COMPILED = re.compile(rf"(.+)\.{re.escape(sys.implementation.cache_tag)}(?:\.opt-\w+)?\.pyc")
+_READ_MODES = ("r", "rb", "rt", None)
+
+
+class Reads:
+    """Keeps the names of files that this process opens to read, from now on."""
+
+    def __init__(self, own: Sequence[Path]) -> None:
+        self._start = time.time()
+        self._names: dict[str, None] = {}
+        self._made: set[str] = set()
+        environment = (sys.prefix,) if sys.prefix != sys.base_prefix else ()
+        installed = (*environment, *(sysconfig.get_path(name) for name in _LIBRARIES))
+        data = (resources.directory(name) for name in ("firmware", "schemas"))  # the SDK's own
+        folders = [*map(Path, installed), resources.PACKAGE_ROOT, *data, *own]
+        found = {str(folder.resolve()) for folder in folders}
+        self._left_out = tuple(f"{path}/" for path in found if path != "/")
+        sys.addaudithook(self._hear)
+
+    def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if event == "open" and isinstance(arguments[0], str | bytes):
+            path, mode, flags = arguments
+            writes = isinstance(flags, int) and flags & os.O_ACCMODE != os.O_RDONLY
+            name = os.path.abspath(os.fsdecode(path))  # now: a model may change the folder
+            if mode in _READ_MODES and not writes:
+                self._names[name] = None
+            else:
+                self._made.add(name)
+
+    def digests(self, folder: Path) -> dict[str, str]:
+        """Digests of the files by their paths from `folder`, but for those of installed packages and those that the
+        process made itself. A file that changed meanwhile has none: nobody knows what of it was read."""
+        found, now = {}, time.time()
+        for name in self._names.keys() - self._made:
+            path = _source(Path(name)).resolve()
+            text = str(path)
+            if (
+                text.startswith((*_SYSTEM, *self._left_out))
+                or "/site-packages/" in text
+                or not path.is_file()
+            ):
+                continue
+            changed = self._start <= path.stat().st_mtime <= now
+            found[os.path.relpath(path, folder)] = _UNKNOWN if changed else filesystem.sha256_file(path)
+        return dict(sorted(found.items()))
+
+
+def _source(path: Path) -> Path:
+    """The Python file of a compiled one. Its own name may have dots, which importlib does not expect."""
+    found = _COMPILED.fullmatch(path.name)
+    if found is not None and path.parent.name == "__pycache__":
+        return path.parent.parent / f"{found[1]}.py"
+    return path
+
+
+# ---- sweep.steps
+# The steps of a cell, each in a process of its own (:mod:`ethosu_sdk.base.forks`): lower, compile, run.
+#
+# A step fills an existing folder and returns its outcome; its output goes to the log.
 
 Outcome = dict[str, Any]
 
 
-def prepare() -> None:
+def prepare_steps() -> None:
     """Import and look up what all steps need."""
-    stages.import_tools()
-    provenance.git_revision()
+    worker.import_tools()
+    tools.git_revision()
     for kind in (kinds.COMPILE, kinds.RUN, kinds.MANIFEST):
-        schema.refusal({"schema": kind.schema})
+        validation.first_refusal({"schema": kind.schema})
 
 
-def perform(task: Task) -> Outcome:
+def perform_step(task: Task) -> Outcome:
     """Do the step of `task` in this process; its outcome, or the error as JSON values."""
     _to_log(Path(task["log"]))
     os.chdir(task["cwd"])
@@ -72,12 +140,12 @@ def _written_with(reads: Reads, task: Task, outcome: Outcome) -> Outcome:
     """The digests of what a lowering read; they are part of its facts."""
     digests = reads.digests(Path(task["cwd"]))
     if "error" not in outcome:
-        lowered_program.write_facts(Path(task["out"]), outcome.pop("output"), digests)
+        shared_lowering.write_facts(Path(task["out"]), outcome.pop("output"), digests)
     return {"reads": digests}
 
 
 def _to_log(log: Path) -> None:
-    with opening.appending(log) as stream:
+    with filesystem.open_appending(log) as stream:
         for number in (1, 2):
             os.dup2(stream.fileno(), number)
 
@@ -85,7 +153,7 @@ def _to_log(log: Path) -> None:
 def _error(error: BaseException) -> Outcome:
     if errors.is_out_of_memory(error):
         known: SdkError = errors.out_of_memory("a task of the sweep", error)
-        return {**known.to_json(), "status": rows.OUT_OF_MEMORY}
+        return {**known.to_json(), "status": cell_rows.OUT_OF_MEMORY}
     if isinstance(error, SdkError):
         return error.to_json()
     return unexpected(plain_text.error(error))
@@ -113,69 +181,71 @@ def _options(task: Task) -> CompileOptions:
     )
 
 
-def _request(task: Task, options: CompileOptions, out: Path) -> aot.CompileRequest:
+def _request(task: Task, options: CompileOptions, out: Path) -> compile_facts.CompileRequest:
     target = _target(task)
-    return aot.CompileRequest(
+    return compile_facts.CompileRequest(
         task["model"],
         target if isinstance(target, Target) else None,
         out,
         core=target.name if isinstance(target, Core) else None,
         options=options,
-        check_folder=out / lowered_program.CHECK_FOLDER,
+        check_folder=out / shared_lowering.CHECK_FOLDER,
         evaluation=_evaluation(task, out),
     )
 
 
-def _evaluation(task: Task, lowered: Path) -> aot.EvaluationRequest | None:
+def _evaluation(task: Task, lowered: Path) -> compile_facts.EvaluationRequest | None:
     """What is asked about accuracy, with the outputs in the folder `lowered`."""
     if task["samples"] is None:
         return None
-    return aot.EvaluationRequest(Path(task["samples"]).resolve(), lowered / lowered_program.EVALUATION_FOLDER)
+    return compile_facts.EvaluationRequest(
+        Path(task["samples"]).resolve(), lowered / shared_lowering.EVALUATION_FOLDER
+    )
 
 
 def _lower(task: Task) -> Outcome:
     out = Path(task["out"])
     request = _request(task, _options(task), out)
-    for name in (lowered_program.CHECK_FOLDER, lowered_program.EVALUATION_FOLDER):
-        writing.make_directory(out / name)
-    return {"output": stages.run(replace(request, without_vela=True), print)}
+    for name in (shared_lowering.CHECK_FOLDER, shared_lowering.EVALUATION_FOLDER):
+        filesystem.make_directory(out / name)
+    return {"output": worker.run_stages(replace(request, without_vela=True), print)}
 
 
 def _compile(task: Task) -> Outcome:
     """The program, with a record as of `compile`. A check that fails is an error, and everything is there."""
     start = time.monotonic()
-    out, lowering = Path(task["out"]), lowered_program.read(Path(task["lowered"]))
+    out, lowering = Path(task["out"]), shared_lowering.read_lowered(Path(task["lowered"]))
     options = _options(task)
     if task["vela_config"] is not None:
         options = replace(options, vela_config=Path(task["vela_config"]))
     options = replace(options, system=task["system"])
     request = _request(task, options, out)
     with (
-        bundle.published(out, "compile") as add,
+        bundle.writing_folder(out, "compile") as add,
         tempfile.TemporaryDirectory(prefix=".check-", dir=out) as spool,
     ):
-        output = compiling.compile_lowered(lowering, request, task["vela"])
+        output = shared_compiling.compile_lowered(lowering, request, task["vela"])
         for path in lowering.check_folder.iterdir():
             os.symlink(path.resolve(), Path(spool) / path.name)
         key = compile_key(task["model"], options, request.goal)
-        record = compile_record.make(request, output, key, time.monotonic() - start)
-        check = Check(Path(spool), Reporter(quiet=True), locate=False)
+        record = compile_record.compile_record(request, output, key, time.monotonic() - start)
+        check = ProgramCheck(Path(spool), Reporter(quiet=True), locate=False)
         record = _evaluated(task, check.extend(record, request, output), output)
         record["wall_time_s"] = round(time.monotonic() - start, 3)
-        compile_record.write(locations.compile_record(output.pte), record)
-        add(*files(output.pte, record))
+        compile_record.write_compile_record(result_files.compile_record_path(output.pte), record)
+        add(*compiled_files(output.pte, record))
     check_record.raise_if_failed(record, recorded=True)
     return {}
 
 
-def _evaluated(task: Task, record: Record, output: aot.CompileOutput) -> Record:
+def _evaluated(task: Task, record: Record, output: compile_facts.CompileOutput) -> Record:
     """`record` with its accuracy, where that is asked for."""
     request = _evaluation(task, Path(task["lowered"]))
     if request is None:
         return record
-    from ethosu_sdk.simulators import host
+    from ethosu_sdk.simulate import host_runtime
 
-    runner = host.build_runner(cache.directory(host.CACHE_PART))
+    runner = host_runtime.build_runner(cache.directory(host_runtime.CACHE_PART))
     options = EvaluateOptions(request.data)
     return Evaluation(options, request, runner, Reporter(quiet=True)).extend(record, output)
 
@@ -204,7 +274,7 @@ def link_files(source: Path, folder: Path) -> None:
             try:
                 os.link(path, folder / path.name)
             except OSError:
-                writing.copy_file(path, folder / path.name)
+                filesystem.copy_file(path, folder / path.name)
 
 
 _STEPS: dict[str, Callable[[Task], Outcome]] = {"lower": _lower, "compile": _compile, "run": _run}

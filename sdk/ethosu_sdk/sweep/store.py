@@ -1,4 +1,4 @@
-"""The folder of a sweep: its record, ``sweep/1``, and the table of its cells."""
+"""The folder of a sweep: its record, ``sweep/1``, the table of its cells, and its page."""
 
 from __future__ import annotations
 
@@ -11,18 +11,46 @@ from typing import Any
 
 from msgspec import convert
 
-from ethosu_sdk import extras, provenance, schema
-from ethosu_sdk.errors import InputError
-from ethosu_sdk.files import hashing, json_text, writing
-from ethosu_sdk.records import kinds, sweep
+from ethosu_sdk.base import filesystem, json_text, tools
+from ethosu_sdk.base.errors import InputError
+from ethosu_sdk.compile import child_process
+from ethosu_sdk.records import bundle, kinds, provenance, sweep, validation
 from ethosu_sdk.records.common import Limits
-from ethosu_sdk.records.sweep import CellCounts, Dimensions, Status, Sweep, Verdict
-from ethosu_sdk.results import bundle, host_facts
-from ethosu_sdk.steps.shared import compilers
-from ethosu_sdk.sweep import goals, page, rows
-from ethosu_sdk.sweep.configuration import DIMENSIONS
-from ethosu_sdk.sweep.plan import Plan
-from ethosu_sdk.sweep.rows import Row
+from ethosu_sdk.records.sweep import CellCounts, Dimensions, Sweep, SweepStatus, Verdict
+from ethosu_sdk.reporting.pages import drawing
+from ethosu_sdk.sweep import cell_rows, sweep_verdict
+from ethosu_sdk.sweep.cell_rows import Row
+from ethosu_sdk.sweep.sweep_configuration import DIMENSIONS
+from ethosu_sdk.sweep.sweep_plan import Plan
+
+# ---- sweep.page
+# The page of a sweep: one HTML file with the verdict, every cell, and what draws and sorts them.
+
+PAGE_NAME = "index.html"
+_TOO_LARGE = "a number in the results of the sweep is too large to be drawn"
+
+
+def require_page() -> None:
+    """ToolError when the libraries that draw pages are not installed."""
+    drawing.require_drawing()
+
+
+def write_page(folder: Path, record: Sweep, rows: Sequence[Mapping[str, object]]) -> Path:
+    """The page about `rows`, written into `folder`; `record` has name, verdict and provenance of the sweep."""
+    require_page()
+    from ethosu_sdk.sweep import page_content
+
+    try:
+        text = page_content.render_sweep(folder, record, rows)
+    except OverflowError as error:
+        raise InputError(_TOO_LARGE) from error
+    path = folder / PAGE_NAME
+    filesystem.write_bytes(path, text.encode())
+    return path
+
+
+# ---- sweep.store
+# The folder of a sweep: its record, ``sweep/1``, and the table of its cells.
 
 TABLE_NAME = "cells.parquet"
 _MARKER = ".sweep"
@@ -42,28 +70,32 @@ def claim(store: Path) -> None:
     is_ours = any((store / name).is_file() for name in (_MARKER, kinds.SWEEP.file))
     if not is_ours and store.is_dir() and any(not path.name.startswith(".") for path in store.iterdir()):
         raise InputError(f"{store} holds something other than a sweep", "choose another folder with -o")
-    writing.make_directory(store)
-    writing.write_bytes(store / _MARKER, b"")
+    filesystem.make_directory(store)
+    filesystem.write_bytes(store / _MARKER, b"")
 
 
-def columns() -> Any:
+def table_schema() -> Any:
     """The schema of the table: each column with its type."""
-    arrow = extras.load("pyarrow", extras.SWEEP)
-    types = {rows.TEXT: arrow.string(), rows.WHOLE: arrow.int64(), rows.NUMBER: arrow.float64()}
-    return arrow.schema([(name, types[kind]) for name, kind in rows.COLUMNS.items()])
+    arrow = tools.load_extra("pyarrow", tools.SWEEP)
+    types = {
+        cell_rows.TEXT: arrow.string(),
+        cell_rows.WHOLE: arrow.int64(),
+        cell_rows.NUMBER: arrow.float64(),
+    }
+    return arrow.schema([(name, types[kind]) for name, kind in cell_rows.COLUMNS.items()])
 
 
-def table(found: Sequence[Row]) -> Any:
+def arrow_table(found: Sequence[Row]) -> Any:
     """The rows as a table of Arrow."""
-    arrow = extras.load("pyarrow", extras.SWEEP)
-    return arrow.Table.from_pylist(list(found), schema=columns())
+    arrow = tools.load_extra("pyarrow", tools.SWEEP)
+    return arrow.Table.from_pylist(list(found), schema=table_schema())
 
 
 def write_table(store: Path, found: Sequence[Row]) -> None:
     """Write the rows of all cells, as a whole."""
-    extras.load("pyarrow", extras.SWEEP)
-    parquet = extras.load("pyarrow.parquet", extras.SWEEP)
-    writing.write_atomic(store / TABLE_NAME, lambda path: parquet.write_table(table(found), path))
+    tools.load_extra("pyarrow", tools.SWEEP)
+    parquet = tools.load_extra("pyarrow.parquet", tools.SWEEP)
+    filesystem.write_atomic(store / TABLE_NAME, lambda path: parquet.write_table(arrow_table(found), path))
 
 
 def write_meanwhile(store: Path, found: Sequence[Row]) -> None:
@@ -72,28 +104,28 @@ def write_meanwhile(store: Path, found: Sequence[Row]) -> None:
     bundle.list_meanwhile(store, "sweep", TABLE_NAME)
 
 
-def write(plan: Plan, found: Sequence[Row], session: Session) -> Sweep:
+def write_sweep(plan: Plan, found: Sequence[Row], session: Session) -> Sweep:
     """Write table, record and page of a sweep; the record."""
-    with bundle.published(plan.store, "sweep") as add:
+    with bundle.writing_folder(plan.store, "sweep") as add:
         write_table(plan.store, found)
-        record = make(plan, found, session)
+        record = make_sweep_record(plan, found, session)
         json_text.write_json(plan.store / kinds.SWEEP.file, record.to_json())
         add(kinds.SWEEP.file, TABLE_NAME)
-        add(page.write(plan.store, record, found).name)
+        add(write_page(plan.store, record, found).name)
     with contextlib.suppress(OSError):
         (plan.store / _MARKER).unlink(missing_ok=True)
     return record
 
 
-def make(plan: Plan, found: Sequence[Row], session: Session) -> Sweep:
+def make_sweep_record(plan: Plan, found: Sequence[Row], session: Session) -> Sweep:
     """The record of a sweep with these rows."""
     configuration = plan.configuration
     counted = Counter[str](row["status"] for row in found)
-    verdict = goals.judge(found, configuration.goals).to_record()
+    verdict = sweep_verdict.judge_sweep(found, configuration.goals).to_record()
     inputs = [provenance.file_entry("sweep", configuration.source.path, configuration.sha256)]
     versions = [
         provenance.tool_entry(name, version)
-        for name, version in sorted(compilers.identity()["packages"].items())
+        for name, version in sorted(child_process.compiler_identity()["packages"].items())
         if version is not None
     ]
     record = Sweep(
@@ -103,10 +135,10 @@ def make(plan: Plan, found: Sequence[Row], session: Session) -> Sweep:
         dimensions=Dimensions(**{name: _values(found, name) for name in DIMENSIONS}),
         limits=Limits(**vars(configuration.limits)),
         plan=plan.record(),
-        cells=convert({name: counted[name] for name in rows.STATUSES}, CellCounts),
+        cells=convert({name: counted[name] for name in cell_rows.STATUSES}, CellCounts),
         verdict=verdict,
         table=sweep.Table(
-            path=TABLE_NAME, rows=len(found), sha256=hashing.sha256_file(plan.store / TABLE_NAME)
+            path=TABLE_NAME, rows=len(found), sha256=filesystem.sha256_file(plan.store / TABLE_NAME)
         ),
         session=sweep.Session(
             cells_before=len(plan.done),
@@ -116,9 +148,9 @@ def make(plan: Plan, found: Sequence[Row], session: Session) -> Sweep:
             finish_steps=session.steps.get("finish", 0),
         ),
         wall_time_s=round(session.seconds, 3),
-        host=host_facts.this_host(),
+        host=provenance.this_host(),
     )
-    schema.check(record.to_json(), "the sweep")
+    validation.check_record(record.to_json(), "the sweep")
     return record
 
 
@@ -126,10 +158,10 @@ def _values(found: Sequence[Row], name: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(row[name] for row in found if row[name] is not None))
 
 
-def _status(counted: Mapping[str, int], verdict: Verdict) -> Status:
-    if counted.get(rows.NOT_RUN):
+def _status(counted: Mapping[str, int], verdict: Verdict) -> SweepStatus:
+    if counted.get(cell_rows.NOT_RUN):
         return "incomplete"
-    bad = (rows.FAIL, *rows.UNFINISHED)
-    if any(counted.get(name) for name in bad) or not counted.get(rows.PASS):
+    bad = (cell_rows.FAIL, *cell_rows.UNFINISHED)
+    if any(counted.get(name) for name in bad) or not counted.get(cell_rows.PASS):
         return "fail"
     return verdict.status if verdict.constraints else "pass"

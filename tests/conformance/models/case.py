@@ -32,7 +32,7 @@ class Case:
     """A model.
 
     `make(torch)` builds it. `inputs` are the shapes of its float inputs, or Integers. `quantize` is as in
-    ethosu_sdk.aot.lowering.quantizing: "none" for integer models, and BRANCHES for models with torch.cond or loops.
+    ethosu_sdk.compile.quantizing: "none" for integer models, and BRANCHES for models with torch.cond or loops.
     `profiles` are those whose NPUs have its operators. `int32_range` limits the int32 inputs of its delegates.
     `flags` are added to Vela's.
     """

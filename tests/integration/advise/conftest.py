@@ -4,15 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from ethosu_sdk.files import locks, writing
+from ethosu_sdk.base import filesystem
 from tests.integration.advise.programs import Advised, advised, model
 
 
 @pytest.fixture(scope="session")
 def place(shared_folder: Path) -> Path:
     """Where the networks of these tests lie, and their runs."""
-    folder = writing.make_directory(shared_folder / "advise")
-    with locks.locked(folder):
+    folder = filesystem.make_directory(shared_folder / "advise")
+    with filesystem.locked_folder(folder):
         if not (folder / "net.py").is_file():
             (folder / "net.py").write_text(model(), encoding="utf-8")
     return folder

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ethosu_sdk import schema
-from ethosu_sdk.files import locks
+from ethosu_sdk.base import filesystem
+from ethosu_sdk.records import validation
 from tests.integration.cli import sdk_ok
 
 Record = dict[str, Any]
@@ -85,7 +85,7 @@ def compiled(folder: Path, command: str, out: str) -> Path:
 def advised(subject: str | Path, folder: Path, out: str, *options: str) -> Advised:
     """Compile and run `subject` on the host, and ask for advice; all of it lies in `folder`/`out`."""
     place = folder / out
-    with locks.locked(folder):
+    with filesystem.locked_folder(folder):
         if not (place / "advice.json").is_file():
             sdk_ok("run", subject, "--simulator", "host", *options, "-o", out, "-q", cwd=folder)
             sdk_ok("advise", out, "-q", cwd=folder)
@@ -95,7 +95,7 @@ def advised(subject: str | Path, folder: Path, out: str, *options: str) -> Advis
 def read(place: Path) -> Advised:
     """What lies in a folder that was advised on."""
     advice = json.loads((place / "advice.json").read_text(encoding="utf-8"))
-    assert schema.problems(advice) == []
+    assert validation.record_problems(advice) == []
     return Advised(place, advice, json.loads((place / "profile.json").read_text(encoding="utf-8")))
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ethosu_sdk import schema
+from ethosu_sdk.records import validation
 from tests.integration.advise.programs import Advised, Record
 from tests.integration.cli import assert_clear, sdk, sdk_ok
 from tests.places import GOLDEN_PTE
@@ -19,7 +19,7 @@ from tests.records import printed, read
 def test_a_program_is_run_first(tmp_path: Path) -> None:
     record = printed(sdk("advise", GOLDEN_PTE / "add_u55.pte", "-o", "out", "--json", cwd=tmp_path))
     assert record == read(tmp_path / "out" / "advice.json")
-    assert schema.problems(record) == []
+    assert validation.record_problems(record) == []
     unknown = {row["rule"] for row in record["silent"] if row["state"] == "unknown"}
     assert {"memory-mode", "quantised-io", "sixteen-bits"} <= unknown
     assert "/compile" in [row["path"] for row in record["unavailable"]]

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ethosu_sdk import npz
+from ethosu_sdk.base import npz
 from tests.integration.advise.programs import MIXED, REPLACED, Advised, advised, compiled
 
 pytestmark = [pytest.mark.torch]

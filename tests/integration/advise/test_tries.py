@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ethosu_sdk.files import locks, writing
+from ethosu_sdk.base import filesystem
 from tests import kept
 from tests.integration.advise.networks import NETWORKS
 from tests.integration.cli import COMMAND, assert_clear, sdk, sdk_ok
@@ -49,8 +49,8 @@ def figure(trial: Record, metric: str) -> tuple[float, float]:
 @pytest.fixture(scope="session")
 def networks(shared_folder: Path) -> Path:
     """The folder with the networks' file."""
-    folder = writing.make_directory(shared_folder / "tries")
-    with locks.locked(folder):
+    folder = filesystem.make_directory(shared_folder / "tries")
+    with filesystem.locked_folder(folder):
         (folder / "nets.py").write_text(NETWORKS, encoding="utf-8")
     return folder
 
@@ -186,7 +186,7 @@ def test_every_operator_on_the_cpu_has_a_line(tried: Callable[..., Tried]) -> No
 
 
 _DS_CNN = """import torch
-from ethosu_sdk.aot.zoo.ds_cnn import build
+from ethosu_sdk.compile.zoo.random_weights import build
 made = build()
 model, example_inputs, calibration = made.module, made.example_inputs, made.calibration"""
 _MEAN = (

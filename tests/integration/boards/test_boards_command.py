@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ethosu_sdk.boards import profiles
+from ethosu_sdk.base import board_profiles
 from tests.integration.cli import assert_clear, sdk, sdk_ok
 from tests.records import printed, read
 
@@ -25,9 +25,9 @@ OffChipFlash_clock_scale = 0.25
 
 def test_the_list_and_its_record(tmp_path: Path) -> None:
     shown = sdk_ok("boards", cwd=tmp_path)
-    assert [line.split()[0] for line in shown.out.splitlines()[1:]] == list(profiles.names())
+    assert [line.split()[0] for line in shown.out.splitlines()[1:]] == list(board_profiles.profile_names())
     found = printed(sdk("boards", "--json", cwd=tmp_path))
-    assert [row["name"] for row in found["boards"]] == list(profiles.names())
+    assert [row["name"] for row in found["boards"]] == list(board_profiles.profile_names())
     assert list(tmp_path.iterdir()) == []
 
 
@@ -84,7 +84,7 @@ def estimated_clock(found: dict[str, Any]) -> float:
 def test_a_program_for_a_board(tmp_path: Path) -> None:
     """The board gives target and settings. The program is the one that the same text makes as a file."""
     compiled = printed(sdk("compile", "zoo:add", "--system", "alif-e8-hp", "--json", cwd=tmp_path))
-    profile = profiles.find("alif-e8-hp")
+    profile = board_profiles.find_profile("alif-e8-hp")
     assert compiled["board_profile"] == {"name": "alif-e8-hp", "sha256": profile.sha256}
     assert compiled["target"] == {
         "npu": "ethos-u55",

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from ethosu_sdk.boards import profiles
-from ethosu_sdk.boards.profile import BoardProfile
+from ethosu_sdk.base import board_profiles
+from ethosu_sdk.base.board_profiles import BoardProfile
 from tests import warm
 from tests.conftest import ZooPte
 
@@ -47,13 +47,13 @@ def written(profile: BoardProfile, folder: Path) -> Path:
 
 def test_vela_takes_every_combination(zoo_pte: ZooPte, tmp_path: Path) -> None:
     wanted, runs = [], []
-    for profile in map(profiles.find, profiles.names()):
+    for profile in map(board_profiles.find_profile, board_profiles.profile_names()):
         ini = written(profile, tmp_path)
         for system in profile.systems:
             for mode in system.memory_modes:
                 wanted.append((profile.name, system, mode))
                 runs.append(flags(profile.npus[0], system.name, mode, ini))
-    assert {name for name, *_ in wanted} == set(profiles.names())
+    assert {name for name, *_ in wanted} == set(board_profiles.profile_names())
     for (name, system, mode), made in zip(wanted, vela(zoo_pte, tmp_path, runs), strict=True):
         assert "refused" not in made, (name, system.name, mode, made)
         row = made["summary"]
@@ -64,7 +64,9 @@ def test_vela_takes_every_combination(zoo_pte: ZooPte, tmp_path: Path) -> None:
 
 def test_arms_boards_compile_to_what_vela_makes_by_itself(zoo_pte: ZooPte, tmp_path: Path) -> None:
     runs = []
-    for profile in map(profiles.find, ("corstone-300-fvp", "corstone-300-fvp-u65", "corstone-320-fvp")):
+    for profile in map(
+        board_profiles.find_profile, ("corstone-300-fvp", "corstone-300-fvp-u65", "corstone-320-fvp")
+    ):
         ini = written(profile, tmp_path)
         for system in profile.systems:
             for config in (ini, "Arm/vela.ini"):
@@ -76,7 +78,7 @@ def test_arms_boards_compile_to_what_vela_makes_by_itself(zoo_pte: ZooPte, tmp_p
 
 def test_vela_refuses_what_a_profile_may_not_have(zoo_pte: ZooPte, tmp_path: Path) -> None:
     """The negative control: a scratch on a flash, which profile files are refused for."""
-    profile = profiles.find("alif-e8-hp-u85")
+    profile = board_profiles.find_profile("alif-e8-hp-u85")
     ini = tmp_path / "wrong.ini"
     ini.write_text(profile.vela_ini(), encoding="utf-8")
     (made,) = vela(

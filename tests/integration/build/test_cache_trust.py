@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from ethosu_sdk import cache
-from ethosu_sdk.firmware_build import elf
+from ethosu_sdk.base import cache
+from ethosu_sdk.firmware_build import executable
 from tests.integration.cli import Outcome, sdk_ok
 from tests.places import GOLDEN_PTE
 from tests.records import read
@@ -22,7 +22,7 @@ def build(name: str, folder: Path, cache_folder: Path) -> tuple[Outcome, dict[st
     command = ("build", GOLDEN_PTE / f"{name}.pte", "-o", folder, "--json")
     outcome = sdk_ok(*command, cwd=folder.parent, env={cache.CACHE_VARIABLE: str(cache_folder)})
     assert (
-        elf.section_bytes(folder / "executor_runner.elf", ".model")
+        executable.section_bytes(folder / "executor_runner.elf", ".model")
         == (GOLDEN_PTE / f"{name}.pte").read_bytes()
     )
     return outcome, json.loads(outcome.out)["elf"]

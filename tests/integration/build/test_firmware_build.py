@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from elftools.elf.elffile import ELFFile
 
-from ethosu_sdk import firmware_build, proc, tools
-from ethosu_sdk.errors import BuildError, InputError, ToolError
-from ethosu_sdk.evidence import evidence, input_image, steps, uart
-from ethosu_sdk.files import hashing
-from ethosu_sdk.firmware_build import FirmwareBuild, cmake
+from ethosu_sdk.base import filesystem, proc, tools
+from ethosu_sdk.base.errors import BuildError, InputError, ToolError
+from ethosu_sdk.firmware_build import cmake, program_firmware
+from ethosu_sdk.firmware_build.program_firmware import FirmwareBuild
+from ethosu_sdk.run import evidence, input_image, sequences, uart
 from tests.conftest import ZooPte
 from tests.kernels.interpreter.runner import FIRMWARE, host_tree
 
@@ -28,12 +28,12 @@ def softmax_pte(zoo_pte: ZooPte) -> Path:
 
 @pytest.fixture(scope="session")
 def softmax(softmax_pte: Path, tmp_path_factory: pytest.TempPathFactory) -> FirmwareBuild:
-    return firmware_build.build(softmax_pte, tmp_path_factory.mktemp("with a space"))
+    return program_firmware.build_firmware(softmax_pte, tmp_path_factory.mktemp("with a space"))
 
 
 @pytest.fixture(scope="session")
 def add(zoo_pte: ZooPte, tmp_path_factory: pytest.TempPathFactory) -> FirmwareBuild:
-    return firmware_build.build(zoo_pte("add").pte, tmp_path_factory.mktemp("add"))
+    return program_firmware.build_firmware(zoo_pte("add").pte, tmp_path_factory.mktemp("add"))
 
 
 def run_on_qemu(firmware: FirmwareBuild, image: bytes, folder: Path) -> proc.ProcResult:
@@ -105,15 +105,15 @@ def test_regions_count_what_the_sections_take(softmax: FirmwareBuild) -> None:
 
 
 def test_nothing_is_compiled_twice(softmax: FirmwareBuild, softmax_pte: Path) -> None:
-    again = firmware_build.build(softmax_pte, softmax.elf.parent)
+    again = program_firmware.build_firmware(softmax_pte, softmax.elf.parent)
     assert again.cached
     assert again.elf_sha256 == softmax.elf_sha256
 
 
 def test_a_damaged_elf_is_built_again(softmax_pte: Path, tmp_path: Path) -> None:
-    first = firmware_build.build(softmax_pte, tmp_path)
+    first = program_firmware.build_firmware(softmax_pte, tmp_path)
     first.elf.write_bytes(b"damaged")
-    again = firmware_build.build(softmax_pte, tmp_path)
+    again = program_firmware.build_firmware(softmax_pte, tmp_path)
     assert not again.cached
     assert again.elf_sha256 == first.elf_sha256
 
@@ -121,10 +121,10 @@ def test_a_damaged_elf_is_built_again(softmax_pte: Path, tmp_path: Path) -> None
 def test_a_missing_kernel_is_named_before_cmake_runs(
     softmax_pte: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ethosu_sdk.firmware_build.kernels.manifest", lambda _path: {})
-    monkeypatch.setattr(cmake, "build", lambda *_: pytest.fail("CMake was started"))
+    monkeypatch.setattr("ethosu_sdk.firmware_build.kernels.kernel_manifest", lambda _path: {})
+    monkeypatch.setattr(cmake, "build_tree", lambda *_: pytest.fail("CMake was started"))
     with pytest.raises(InputError, match=r"no kernel for aten::_softmax\.out"):
-        firmware_build.build(softmax_pte, tmp_path)
+        program_firmware.build_firmware(softmax_pte, tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -135,7 +135,7 @@ def test_a_missing_compiler_is_a_tool_error(
     tools.probe.cache_clear()
     try:
         with pytest.raises(ToolError, match="arm-none-eabi") as caught:
-            firmware_build.build(softmax_pte, tmp_path / "out")
+            program_firmware.build_firmware(softmax_pte, tmp_path / "out")
         assert "gcc-arm-none-eabi" in caught.value.hint
         assert caught.value.exit_code == 4
     finally:
@@ -147,9 +147,9 @@ def test_a_failed_compilation_leaves_no_elf(
     softmax_pte: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = "#error broken on purpose\n"
-    monkeypatch.setattr("ethosu_sdk.firmware_build.generate.selected_kernels", lambda *_: text)
+    monkeypatch.setattr("ethosu_sdk.firmware_build.generated_files.selected_kernels", lambda *_: text)
     with pytest.raises(BuildError, match="broken on purpose"):
-        firmware_build.build(softmax_pte, tmp_path)
+        program_firmware.build_firmware(softmax_pte, tmp_path)
     assert not (tmp_path / "executor_runner.elf").exists()
     assert (tmp_path / "firmware" / "build.log").is_file()
 
@@ -158,7 +158,7 @@ def test_a_truncated_program_is_an_input_error(softmax_pte: Path, tmp_path: Path
     broken = tmp_path / "broken.pte"
     broken.write_bytes(softmax_pte.read_bytes()[:300])
     with pytest.raises(InputError):
-        firmware_build.build(broken, tmp_path / "out")
+        program_firmware.build_firmware(broken, tmp_path / "out")
 
 
 def test_driver_and_application_pass_their_own_tests_on_this_machine() -> None:
@@ -180,21 +180,21 @@ def test_driver_and_application_pass_their_own_tests_on_this_machine() -> None:
 
 @pytest.mark.qemu
 def test_softmax_runs_on_the_plain_machine(softmax: FirmwareBuild, softmax_pte: Path, tmp_path: Path) -> None:
-    from ethosu_sdk import pte
+    from ethosu_sdk.program import pte
 
     plan = pte.read(softmax_pte).plan("forward")
     shape = plan.input_tensors()[0].sizes
     arrays = np.random.default_rng(7).normal(0, 4, (3, *shape)).astype(np.float32)
     inferences = tuple((array.tobytes(),) for array in arrays)
-    result = run_on_qemu(softmax, input_image.encode(inferences), tmp_path)
-    expected = evidence.Expected(
-        model_sha256=hashing.sha256_file(softmax_pte),
+    result = run_on_qemu(softmax, input_image.encode_image(inferences), tmp_path)
+    expected = evidence.ExpectedRun(
+        model_sha256=filesystem.sha256_file(softmax_pte),
         model_bytes=softmax_pte.stat().st_size,
         board="corstone-300",
-        steps=steps.of_bytes(inferences),
+        steps=sequences.steps_of_bytes(inferences),
         outputs=1,
     )
-    found = evidence.gather(uart.parse(result.output.encode()), expected, result.returncode)
+    found = evidence.evidence_of_run(uart.parse_uart(result.output.encode()), expected, result.returncode)
     exact = np.exp(arrays.astype(np.float64) - arrays.max(axis=-1, keepdims=True))
     exact /= exact.sum(axis=-1, keepdims=True)
     for (array,), reference in zip(found.outputs, exact, strict=True):
@@ -209,18 +209,18 @@ def test_softmax_runs_on_the_plain_machine(softmax: FirmwareBuild, softmax_pte: 
 def test_a_wrong_input_image_is_refused(
     softmax: FirmwareBuild, softmax_pte: Path, tmp_path: Path, damage: str
 ) -> None:
-    from ethosu_sdk import pte
+    from ethosu_sdk.program import pte
 
     nbytes = pte.read(softmax_pte).plan("forward").input_tensors()[0].nbytes
-    image = bytearray(input_image.encode([[bytes(nbytes)]]))
+    image = bytearray(input_image.encode_image([[bytes(nbytes)]]))
     if damage == "nothing laid":
         image = bytearray(16)
     elif damage == "one bit":
         image[-1] ^= 1
     else:
-        image = bytearray(input_image.encode([[bytes(nbytes + 4)]]))
+        image = bytearray(input_image.encode_image([[bytes(nbytes + 4)]]))
     result = run_on_qemu(softmax, bytes(image), tmp_path)
-    log = uart.parse(result.output.encode())
+    log = uart.parse_uart(result.output.encode())
     codes = {"nothing laid": "no_image", "one bit": "wrong_crc", "another size": "wrong_size"}
     assert result.returncode == 1
     assert log.of_type("error")[0]["code"] == codes[damage]
@@ -230,8 +230,8 @@ def test_a_wrong_input_image_is_refused(
 
 @pytest.mark.qemu
 def test_a_delegated_program_says_that_there_is_no_npu(add: FirmwareBuild, tmp_path: Path) -> None:
-    result = run_on_qemu(add, input_image.encode([[bytes(4)]]), tmp_path)
-    log = uart.parse(result.output.encode())
+    result = run_on_qemu(add, input_image.encode_image([[bytes(4)]]), tmp_path)
+    log = uart.parse_uart(result.output.encode())
     assert result.returncode == 1
     assert [row["code"] for row in log.of_type("error")] == ["npu_absent"]
     assert log.of_type("inference") == []

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from elftools.elf.elffile import ELFFile
 
-from ethosu_sdk import firmware_build, proc, resources
-from ethosu_sdk.files import hashing, writing
-from ethosu_sdk.firmware_build import FirmwareBuild
+from ethosu_sdk.base import filesystem, proc, resources
+from ethosu_sdk.firmware_build import program_firmware
+from ethosu_sdk.firmware_build.program_firmware import FirmwareBuild
 from tests.integration.cli import COMMAND
 from tests.places import ROOT
 
@@ -26,7 +26,7 @@ SHF_ALLOC = 2
 
 @pytest.fixture(scope="module")
 def delegated(tmp_path_factory: pytest.TempPathFactory) -> FirmwareBuild:
-    return firmware_build.build(GOLDEN, tmp_path_factory.mktemp("delegated"))
+    return program_firmware.build_firmware(GOLDEN, tmp_path_factory.mktemp("delegated"))
 
 
 def stored_bytes(elf: ELFFile) -> dict[str, int]:
@@ -76,8 +76,8 @@ def build_as_somebody_else(pte: Path, out: Path, place: Path) -> str:
     """SHA-256 of the ELF that another user gets: other folders, with spaces, home, umask, time zone and language."""
     env = {
         **os.environ,
-        "HOME": str(writing.make_directory(place / "their home")),
-        "TMPDIR": str(writing.make_directory(place / "their tmp")),
+        "HOME": str(filesystem.make_directory(place / "their home")),
+        "TMPDIR": str(filesystem.make_directory(place / "their tmp")),
         "ETHOSU_SDK_FIRMWARE": str(place / "their firmware"),
         "ETHOSU_SDK_CACHE": str(place / "their cache"),
         "TZ": "Asia/Kathmandu",
@@ -90,13 +90,13 @@ def build_as_somebody_else(pte: Path, out: Path, place: Path) -> str:
         ["/bin/sh", "-c", 'umask 077; exec "$@"', "sh", *argv], cwd=place, env=env, timeout_s=600, check=False
     )
     assert done.returncode == 0, done.output
-    return hashing.sha256_file(out / "executor_runner.elf")
+    return filesystem.sha256_file(out / "executor_runner.elf")
 
 
 def test_anyone_gets_the_same_bytes_and_another_model_gives_others(
     delegated: FirmwareBuild, tmp_path: Path
 ) -> None:
-    place = writing.make_directory(tmp_path / "a place with spaces")
+    place = filesystem.make_directory(tmp_path / "a place with spaces")
     shutil.copytree(resources.directory("firmware"), place / "their firmware")
     copy = place / "other name.pte"
     shutil.copyfile(GOLDEN, copy)

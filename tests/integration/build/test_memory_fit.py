@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from elftools.elf.elffile import ELFFile
 
-from ethosu_sdk import npz
+from ethosu_sdk.base import npz
 from tests import own_qemu
 from tests.integration.cli import Outcome, sdk, sdk_ok
 from tests.places import GOLDEN_PTE

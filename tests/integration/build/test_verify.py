@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from elftools.elf.elffile import ELFFile
 
-from ethosu_sdk import schema, tools
-from ethosu_sdk.errors import SimulationError
-from ethosu_sdk.files import hashing, json_text
-from ethosu_sdk.simulators.qemu import loaded, machine
-from ethosu_sdk.simulators.qemu.command_line import MachineOptions
+from ethosu_sdk.base import filesystem, json_text, tools
+from ethosu_sdk.base.errors import SimulationError
+from ethosu_sdk.records import validation
+from ethosu_sdk.simulate.qemu import firmware_image, machine
+from ethosu_sdk.simulate.qemu.machine import MachineOptions
 from tests.integration.cli import assert_clear, sdk, sdk_ok
 from tests.integration.conftest import FinishedRun
 from tests.places import GOLDEN_PTE, ROOT
@@ -32,7 +32,7 @@ def made(finished_run: FinishedRun, tmp_path_factory: pytest.TempPathFactory) ->
 
 
 def checks(record: dict[str, Any]) -> dict[str, str]:
-    assert schema.problems(record) == []
+    assert validation.record_problems(record) == []
     return {row["name"]: row["status"] for row in record["checks"]}
 
 
@@ -64,7 +64,7 @@ def test_the_segments_that_the_guest_held_are_those_of_the_elf(made: Path) -> No
         segments = [row for row in ELFFile(stream).iter_segments("PT_LOAD") if row["p_filesz"]]
         wanted = [(row["p_paddr"], hashlib.sha256(row.data()).hexdigest()) for row in segments]
     assert [(row["address"], row["sha256"]) for row in runtime["loaded"]["segments"]] == wanted
-    assert runtime["elf_sha256"] == hashing.sha256_file(made / "executor_runner.elf")
+    assert runtime["elf_sha256"] == filesystem.sha256_file(made / "executor_runner.elf")
 
 
 def test_another_elf_than_the_guest_holds_is_refused(made: Path, tmp_path: Path) -> None:
@@ -78,12 +78,12 @@ def test_another_elf_than_the_guest_holds_is_refused(made: Path, tmp_path: Path)
     program = str(tools.require("qemu-system-arm").path)
     with (
         (tmp_path / "uart.log").open("wb") as uart,
-        machine.start(program, elf, (uart,), MachineOptions()) as started,
+        machine.start_machine(program, elf, (uart,), MachineOptions()) as started,
     ):
         started.gdb.handshake()
-        assert loaded.compare(elf, started).sha256 == hashing.sha256_file(elf)
+        assert firmware_image.compare_loaded(elf, started).sha256 == filesystem.sha256_file(elf)
         with pytest.raises(SimulationError, match="did not load"):
-            loaded.compare(tmp_path / "other.elf", started)
+            firmware_image.compare_loaded(tmp_path / "other.elf", started)
 
 
 def test_what_differs_is_named_with_the_cause(made: Path, tmp_path: Path) -> None:

@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ethosu_sdk import npz
-from ethosu_sdk.aot.equivalents import attention_masks
-from ethosu_sdk.aot.facts.compilation import CompileOutput, CompileRequest
-from ethosu_sdk.aot.pipeline import stages
-from ethosu_sdk.targets import Target
+from ethosu_sdk.base import npz
+from ethosu_sdk.base.targets import Target
+from ethosu_sdk.compile import worker
+from ethosu_sdk.compile.compile_facts import CompileOutput, CompileRequest
+from ethosu_sdk.compile.rewrite import attention_masks
 from tests.integration.cli import sdk_ok
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
@@ -80,7 +80,7 @@ def compiled(
     (folder / "check").mkdir(exist_ok=True)
     target = how.get("target", U55)
     assert isinstance(target, Target)
-    return stages.run(
+    return worker.run_stages(
         CompileRequest(str(file), target, folder, check_folder=folder / "check"), lambda stage: None
     )
 
@@ -116,14 +116,14 @@ def test_on_ethos_u85_too(unmasked: float, tmp_path: Path) -> None:
 def test_where_it_is_left_a_mask_costs_more(
     name: str, unmasked: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(attention_masks, "place", lambda program, samples: program)
+    monkeypatch.setattr(attention_masks, "place_masks", lambda program, samples: program)
     assert decibels(compiled(tmp_path, *MASKS[name])) < unmasked - 10.0
 
 
 def test_rows_without_a_value_and_small_offsets_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A row that is masked throughout has the softmax of its scores in float; an offset of -8 is no mask."""
     seen: list[int] = []
-    original = attention_masks.place
+    original = attention_masks.place_masks
 
     @functools.wraps(original)
     def counted(program: object, samples: object) -> object:
@@ -131,7 +131,7 @@ def test_rows_without_a_value_and_small_offsets_stay(tmp_path: Path, monkeypatch
         seen.append(sum("softmax" in str(node.target) for node in placed.graph.nodes))
         return placed
 
-    monkeypatch.setattr(attention_masks, "place", counted)
+    monkeypatch.setattr(attention_masks, "place_masks", counted)
     rows = "s.masked_fill((torch.arange(T) < 2).view(1, 1, T, 1), -1e4)"
     compiled(tmp_path, SUM.format(rows))
     compiled(tmp_path, SUM.format("s + self.m"), "-8.0")

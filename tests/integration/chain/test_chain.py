@@ -10,13 +10,11 @@ from typing import Any
 
 import pytest
 
-from ethosu_sdk.aot.facts.compilation import CompileOutput, CompileRequest
-from ethosu_sdk.aot.lowering import quantizing, to_pte
-from ethosu_sdk.aot.model import functional
-from ethosu_sdk.aot.pipeline import quantised_program, stages
-from ethosu_sdk.aot.repairs import failing_addmm
-from ethosu_sdk.errors import InputError, VerdictError
-from ethosu_sdk.targets import Target
+from ethosu_sdk.base.errors import InputError, VerdictError
+from ethosu_sdk.base.targets import Target
+from ethosu_sdk.compile import functionalization, lowering, pipeline, quantizing, worker
+from ethosu_sdk.compile.compile_facts import CompileOutput, CompileRequest
+from ethosu_sdk.compile.rewrite import before_quantisation
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 
@@ -86,7 +84,7 @@ def compiled(folder: Path, forward: str, init: str = "pass") -> CompileOutput:
     file.write_text(FILE.format(init=init, forward=lines))
     (folder / "check").mkdir(exist_ok=True)
     request = CompileRequest(str(file), TARGET, folder, check_folder=folder / "check")
-    return stages.run(request, lambda stage: None)
+    return worker.run_stages(request, lambda stage: None)
 
 
 def line_of(folder: Path, text: str) -> str:
@@ -114,7 +112,7 @@ def test_what_is_written_in_place_is_kept(name: str, tmp_path: Path) -> None:
 def test_without_functionalisation_the_second_link_fails(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(functional, "without_writes", lambda program: program)
+    monkeypatch.setattr(functionalization, "without_writes", lambda program: program)
     with pytest.raises(VerdictError) as failed:
         compiled(tmp_path, WRITES[name])
     assert PREPARED in failed.value.message
@@ -132,7 +130,7 @@ def test_state_is_kept_from_sample_to_sample(name: str, tmp_path: Path) -> None:
 
 
 def test_a_buffer_that_lowering_loses_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    original = to_pte.lower
+    original = lowering.lower_program
 
     def planted(*args: Any, **named: Any) -> Any:
         edge = original(*args, **named)
@@ -143,7 +141,7 @@ def test_a_buffer_that_lowering_loses_is_named(tmp_path: Path, monkeypatch: pyte
         program.graph_module.recompile()
         return edge
 
-    monkeypatch.setattr(to_pte, "lower", planted)
+    monkeypatch.setattr(lowering, "lower_program", planted)
     init, forward = STATE["slice"]
     with pytest.raises(VerdictError, match="loses the state 's'"):
         compiled(tmp_path, forward, init)
@@ -207,7 +205,7 @@ def test_a_fault_of_the_exported_graph_fails_in_the_first_link(
         program.graph_module.recompile()
         return program
 
-    monkeypatch.setattr(failing_addmm, "repair", planted)
+    monkeypatch.setattr(before_quantisation, "split_addmm", planted)
     with pytest.raises(VerdictError, match=EXPORTED):
         compiled(tmp_path, PLAIN)
 
@@ -231,8 +229,8 @@ def test_a_fault_fails_in_the_link_where_it_was_planted(
 
 
 def test_a_wrong_scale_fails_in_the_third_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    original = quantizing.convert
-    monkeypatch.setattr(quantised_program.quantizing, "convert", lambda prepared: scaled(original(prepared)))
+    original = quantizing.convert_module
+    monkeypatch.setattr(pipeline.quantizing, "convert", lambda prepared: scaled(original(prepared)))
     with pytest.raises(VerdictError, match=QUANTISED) as failed:
         compiled(tmp_path, PLAIN)
     assert "aten::tanh" in failed.value.message
@@ -242,9 +240,9 @@ def test_a_wrong_scale_fails_in_the_third_link(tmp_path: Path, monkeypatch: pyte
 def test_ordinary_networks_are_exported_as_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What writes only to fresh results needs no functionalisation, which takes time."""
     seen: list[bool] = []
-    original = functional.without_writes
+    original = functionalization.without_writes
     monkeypatch.setattr(
-        functional,
+        functionalization,
         "without_writes",
         lambda program: seen.append(operator.is_(original(program), program)) or program,
     )

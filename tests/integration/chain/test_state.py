@@ -11,12 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ethosu_sdk.aot.facts.compilation import CompileRequest
-from ethosu_sdk.aot.graph import program_state
-from ethosu_sdk.aot.pipeline import stages
-from ethosu_sdk.aot.repairs import lost_write_backs
-from ethosu_sdk.errors import InputError, VerdictError
-from ethosu_sdk.targets import Target
+from ethosu_sdk.base.errors import InputError, VerdictError
+from ethosu_sdk.base.targets import Target
+from ethosu_sdk.compile import finished_program, worker
+from ethosu_sdk.compile.compile_facts import CompileRequest
+from ethosu_sdk.compile.rewrite import after_lowering
 from tests import warm
 from tests.integration.cli import sdk, sdk_ok
 from tests.records import printed
@@ -164,7 +163,7 @@ def compiled(folder: Path, *forms: str, check: bool = True) -> None:
     file = write(folder, [form for form in FORMS + REFUSED if form["name"] in forms])
     (folder / "check").mkdir(exist_ok=True)
     request = CompileRequest(str(file), TARGET, folder, check_folder=folder / "check" if check else None)
-    stages.run(request, lambda stage: None)
+    worker.run_stages(request, lambda stage: None)
 
 
 LOSING = ("swap_by_copies", "reset_to_constant")
@@ -175,7 +174,7 @@ def test_a_state_that_is_not_in_the_program_fails(
     check: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With --no-check too: it is read from the finished file."""
-    monkeypatch.setattr(lost_write_backs, "repair", lambda program: None)
+    monkeypatch.setattr(after_lowering, "keep_write_backs", lambda program: None)
     with pytest.raises(VerdictError, match=r"loses the state 'forms\.0\.[as]'"):
         compiled(tmp_path, *LOSING, check=check)
     assert not (tmp_path / "net.pte").exists()
@@ -183,8 +182,8 @@ def test_a_state_that_is_not_in_the_program_fails(
 
 def test_without_the_check_the_loss_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     reference(tmp_path, [form for form in FORMS if form["name"] in LOSING])
-    monkeypatch.setattr(lost_write_backs, "repair", lambda program: None)
-    monkeypatch.setattr(program_state, "find", lambda *arguments: ())
+    monkeypatch.setattr(after_lowering, "keep_write_backs", lambda program: None)
+    monkeypatch.setattr(finished_program, "find_state", lambda *arguments: ())
     compiled(tmp_path, *LOSING, check=False)
     sdk_ok("run", "net.pte", "--simulator", "host", "--inputs", "in.npz", "-o", "out", cwd=tmp_path)
     pairs = zip(arrays(tmp_path / "want.npz"), arrays(tmp_path / "out" / "outputs.npz"), strict=True)

@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ethosu_sdk.proc import supervisor
+from ethosu_sdk.base import proc
 
 MARK = "ETHOSU_SDK_KILL_TEST"
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL)
@@ -85,7 +85,7 @@ def kill(command: Command, number: signal.Signals, after_s: float, patience_s: f
         try:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(after_s)
-            seen = {pid: born(pid) for pid in supervisor.descendants(process.pid)}
+            seen = {pid: born(pid) for pid in proc.descendants(process.pid)}
             process.send_signal(number)
             code = process.wait(patience_s)
             alive = survivors(mark, SURVIVAL_S, seen)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ethosu_sdk.proc import forks
+from ethosu_sdk.base import forks
 from tests.integration.children.tasks import MANY_BYTES
 from tests.places import ROOT
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ethosu_sdk.files import locks
+from ethosu_sdk.base import filesystem
 from tests.integration.children import kills
 from tests.integration.cli import COMMAND, sdk
 from tests.places import GOLDEN_PTE
@@ -49,16 +49,14 @@ def test_a_failed_build_leaves_no_compiler(tmp_path: Path) -> None:
 def test_a_lock_outlives_the_sdk_as_long_as_a_compiler_does(tmp_path: Path) -> None:
     """Who works in the folder next must not meet the last writes of a compiler that is being killed."""
     code = (
-        "import os, signal, pathlib\nfrom ethosu_sdk import proc\nfrom ethosu_sdk.files import locks\n"
-        "with locks.locked(pathlib.Path('out')), proc.spawn(['sleep', '60']) as child:\n"
+        "import os, signal, pathlib\nfrom ethosu_sdk.base import filesystem, proc\n"
+        "with filesystem.locked_folder(pathlib.Path('out')), proc.spawn(['sleep', '60']) as child:\n"
         "    print(child.pid, flush=True)\n"
         "    os.kill(child.pid, signal.SIGSTOP)\n    os.kill(os.getpid(), signal.SIGKILL)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, check=False)
     supervisor = int(done.stdout)
-    waiting = (
-        "import pathlib\nfrom ethosu_sdk.files import locks\nwith locks.locked(pathlib.Path('out')): pass"
-    )
+    waiting = "import pathlib\nfrom ethosu_sdk.base import filesystem\nwith filesystem.locked_folder(pathlib.Path('out')): pass"
     with subprocess.Popen([sys.executable, "-c", waiting], cwd=tmp_path) as other:
         with pytest.raises(subprocess.TimeoutExpired):
             other.wait(1.5)
@@ -81,7 +79,7 @@ def test_a_signal_during_the_imports_leaves_no_traceback(number: signal.Signals,
         "ethosu_sdk.cli",
         "typer",
         "rich.console",
-        "ethosu_sdk.steps.inspect.inspect_command",
+        "ethosu_sdk.analysis.inspect_command",
         "msgspec",
     ):
         env = {"PYTHONPATH": str(tmp_path), "AT": module}
@@ -99,8 +97,8 @@ def test_what_nohup_ignores_stays_ignored(tmp_path: Path) -> None:
 def test_folders_that_a_killed_command_left_are_removed(tmp_path: Path) -> None:
     (tmp_path / ".work-dead").mkdir()
     (tmp_path / ".work-dead" / "file").write_text("x")
-    with locks.temporary_directory(".work-", tmp_path) as first:
-        with locks.temporary_directory(".work-", tmp_path) as second:
+    with filesystem.temporary_directory(".work-", tmp_path) as first:
+        with filesystem.temporary_directory(".work-", tmp_path) as second:
             assert {first, second} == set(tmp_path.iterdir())  # one in use is not taken for abandoned
         assert [first] == list(tmp_path.iterdir())
     assert list(tmp_path.iterdir()) == []

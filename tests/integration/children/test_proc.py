@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ethosu_sdk import proc
-from ethosu_sdk.errors import BuildError, SimulationError, ToolError
+from ethosu_sdk.base import proc
+from ethosu_sdk.base.errors import BuildError, SimulationError, ToolError
 
 _PATIENCE_S = 10.0
 

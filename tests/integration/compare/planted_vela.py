@@ -5,10 +5,9 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from ethosu_sdk import cache, provenance
-from ethosu_sdk.files import locks
+from ethosu_sdk.base import cache, filesystem, tools
 
-OWN = provenance.package_version("ethos-u-vela") or ""
+OWN = tools.package_version("ethos-u-vela") or ""
 
 
 def plant(changes: Mapping[str, str]) -> Path:
@@ -18,7 +17,7 @@ def plant(changes: Mapping[str, str]) -> Path:
     assert spec.submodule_search_locations
     installed = Path(next(iter(spec.submodule_search_locations)))
     place = cache.directory("vela")
-    with locks.locked(place):
+    with filesystem.locked_folder(place):
         for version, change in changes.items():
             folder, file = place / version / "ethosu", Path("vela") / "vela.py"
             wanted = f"{(installed / file).read_text(encoding='utf-8')}\n# A copy of {OWN}\n{change}"

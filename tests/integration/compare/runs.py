@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ethosu_sdk import pte
-from ethosu_sdk.files import hashing
+from ethosu_sdk.base import filesystem
 from ethosu_sdk.npu import program
 from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.operation import BlockOp
+from ethosu_sdk.program import pte
 from tests.integration.cli import Outcome, sdk, sdk_ok
 from tests.records import read
 
@@ -63,7 +63,7 @@ def with_another_scale(source: Path, folder: Path, layer: int) -> Path:
     for name in (f"{MODEL}.pte", f"{MODEL}.io.npz", f"{MODEL}.compile.json"):
         shutil.copy(source / name, folder / name)
     path = folder / f"{MODEL}.pte"
-    digest = hashing.sha256_file(path)
+    digest = filesystem.sha256_file(path)
     data = bytearray(path.read_bytes())
     (delegate,) = pte.parse(bytes(data)).delegates
     vela = delegate.vela
@@ -80,6 +80,6 @@ def with_another_scale(source: Path, folder: Path, layer: int) -> Path:
     path.write_bytes(data)
     text = (folder / f"{MODEL}.compile.json").read_text(encoding="utf-8")
     (folder / f"{MODEL}.compile.json").write_text(
-        text.replace(digest, hashing.sha256_file(path)), encoding="utf-8"
+        text.replace(digest, filesystem.sha256_file(path)), encoding="utf-8"
     )
     return folder

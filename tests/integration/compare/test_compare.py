@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from ethosu_sdk import schema
-from ethosu_sdk.readers.compare import compare_command
-from ethosu_sdk.readers.compare.options import CompareOptions
+from ethosu_sdk.records import validation
+from ethosu_sdk.reporting.compare import compare_command
+from ethosu_sdk.reporting.compare.options import CompareOptions
 from tests.integration.cli import assert_clear, sdk, sdk_ok
 from tests.integration.compare.runs import Record, changed, compare, run_on_host, with_another_scale
 from tests.integration.conftest import FinishedRun
@@ -35,7 +35,7 @@ def test_the_same_run_twice_is_silent(made: Path, tmp_path: Path) -> None:
     assert found.only["compared"] > 50
     assert (found.only["metrics"], found.only["operators"]) == ([], [])
     assert found.only["kinds"] == ["run", "profile", "compile"]
-    assert schema.problems(found.record) == []
+    assert validation.record_problems(found.record) == []
 
 
 @pytest.mark.toolchain
@@ -71,7 +71,7 @@ def test_a_stream_that_is_slower_is_found_with_its_operator(made: Path, tmp_path
     operator = found.only["operators"][row["operator"]]
     assert (operator["name"], operator["source"]["module"]) == ("CONV2D", "3")
     assert f"npu.cycles: {cycles[0]:,} → {cycles[1]:,} cycles (modelled)" in found.done.err
-    assert "most of it at CONV2D (module 3, ethosu_sdk/aot/zoo/digits.py:62" in found.done.err
+    assert "most of it at CONV2D (module 3, ethosu_sdk/compile/zoo/digits.py:62" in found.done.err
     growth: Counter[str] = Counter()
     for row in found.only["operators"]:
         growth[row["source"]["module"]] += _change(row, "cycles.modelled")
@@ -108,7 +108,7 @@ def test_a_planted_percent_is_found_at_its_operator(made: Path, tmp_path: Path) 
     found = compare(source, changed(source, tmp_path / "slower.json", slower), cwd=tmp_path)
     assert found.done.code == 7
     assert "profile.cycles.modelled" in found.done.err
-    assert "most of it at CONV2D (module 7, ethosu_sdk/aot/zoo/digits.py:66" in found.done.err
+    assert "most of it at CONV2D (module 7, ethosu_sdk/compile/zoo/digits.py:66" in found.done.err
     assert [row["name"] for row in found.only["metrics"]] == ["profile.cycles.modelled"]
     assert len(found.only["operators"]) == 1
     assert 0.9 < found.metric("profile.cycles.modelled")["percent"] <= 1.0
@@ -148,7 +148,7 @@ def test_a_bad_scale_in_one_layer_is_found_by_the_outputs(made: Path, tmp_path: 
     assert (operator["constants"], operator["figures"]) == ("differ", [])
     assert (operator["name"], operator["source"]["module"]) == ("CONV2D", "3")
     assert (
-        "other weights or scales at CONV2D (module 3, ethosu_sdk/aot/zoo/digits.py:62 in _network)"
+        "other weights or scales at CONV2D (module 3, ethosu_sdk/compile/zoo/digits.py:62 in _network)"
         in found.done.err
     )
 
@@ -195,7 +195,7 @@ def test_every_difference_is_named_and_can_be_allowed(name: str, tmp_path: Path)
     assert f"A → B, {name}: " in found.done.err
     (tmp_path / "policy.toml").write_text(f'allow = ["{name}"]\n', encoding="utf-8")
     options = CompareOptions(policy=tmp_path / "policy.toml")
-    assert compare_command.make([source, tmp_path / "other.json"], {}, options).status == "pass"
+    assert compare_command.compare_paths([source, tmp_path / "other.json"], {}, options).status == "pass"
 
 
 def test_three_runs_and_the_record_on_stdout(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.torch]
 MODEL = """
 import contextlib
 import torch
-from ethosu_sdk.aot.lowering import to_pte
+from ethosu_sdk.compile import lowering
 from executorch.backends.arm import arm_vela
 
 {fault}
@@ -37,8 +37,8 @@ def refuse(words):
     raise SystemExit("Error: not today")
 arm_vela.vela.main = refuse
 """
-# The ReLU is lost (repairs/dropped_relu.py): the check of the compilation fails.
-COMPUTES_OTHERWISE = "to_pte.repaired = contextlib.nullcontext"
+# The ReLU is lost (compile/rewrite): the check of the compilation fails.
+COMPUTES_OTHERWISE = "lowering.rewrites_installed = contextlib.nullcontext"
 
 
 @pytest.mark.parametrize(

@@ -12,16 +12,13 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from ethosu_sdk.aot import CompileRequest
-from ethosu_sdk.aot.facts import crossing
-from ethosu_sdk.aot.lowering import to_pte
-from ethosu_sdk.aot.pipeline import stages
-from ethosu_sdk.aot.repairs import lost_lookup_tables
-from ethosu_sdk.aot.vela import delegate_tables
-from ethosu_sdk.errors import SdkError
-from ethosu_sdk.files import writing
-from ethosu_sdk.program_options import ProgramOptions
-from ethosu_sdk.targets import parse_target
+from ethosu_sdk.base import filesystem
+from ethosu_sdk.base.errors import SdkError
+from ethosu_sdk.base.targets import parse_target
+from ethosu_sdk.compile import compile_facts, lowering, vela_checks, worker
+from ethosu_sdk.compile.compile_facts import CompileRequest
+from ethosu_sdk.compile.program_options import ProgramOptions
+from ethosu_sdk.compile.rewrite import tosa_transposes
 
 MODELS = Path(__file__).with_name("repaired_models.py")
 
@@ -54,10 +51,10 @@ def _halve(graph: Any, table: Any) -> None:
 
 
 PLANTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
-    "-unmoved": (lost_lookup_tables, "repair_transposed", lambda graph: False),
-    "-unseparated": (lost_lookup_tables, "repair_reused", lambda graph: False),
-    "-halved": (lost_lookup_tables, "_separate", _halve),
-    "-unseen": (delegate_tables, "check", lambda delegate, payload: None),  # as others compile
+    "-unmoved": (tosa_transposes, "repair_transposed", lambda graph: False),
+    "-unseparated": (tosa_transposes, "repair_reused", lambda graph: False),
+    "-halved": (tosa_transposes, "_separate", _halve),
+    "-unseen": (vela_checks, "check", lambda delegate, payload: None),  # as others compile
 }
 
 
@@ -94,11 +91,11 @@ UNTOUCHED = (
 
 def main() -> None:
     """Compile everything below the folder of the command line."""
-    repaired = to_pte.repaired
+    repaired = lowering.repaired
     tables = (*TABLES, TABLES_INT16, *LOST, HALVED, UNSEEN, *LARGER)
     for case in (*REPAIRED, *BATCHED, *INT16, *tables, CRASHING, *UNTOUCHED):
-        folder = writing.make_directory(Path(sys.argv[1]) / case.name)
-        to_pte.repaired = contextlib.nullcontext if case.untouched else repaired
+        folder = filesystem.make_directory(Path(sys.argv[1]) / case.name)
+        lowering.repaired = contextlib.nullcontext if case.untouched else repaired
         request = CompileRequest(
             f"{MODELS}:{case.model}",
             parse_target(case.target),
@@ -108,10 +105,10 @@ def main() -> None:
         plant = mock.patch.object(*PLANTS[case.plant]) if case.plant else contextlib.nullcontext()
         try:
             with plant:
-                facts: Any = stages.run(request, lambda stage: None)
+                facts: Any = worker.run_stages(request, lambda stage: None)
         except SdkError as error:
             facts = error.to_json()
-        (folder / "facts.json").write_text(crossing.to_text(facts), encoding="utf-8")
+        (folder / "facts.json").write_text(compile_facts.to_json(facts), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ethosu_sdk.aot.lowering import acceleration, lazy_code, operator_lookup, range_search, replay
+from ethosu_sdk.compile import acceleration
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]  # what executorch warns of
 
@@ -27,7 +27,7 @@ def module() -> Iterator[Any]:
     """A graph module whose code is not yet written: x + 1, made from x + 2."""
     import torch
 
-    with lazy_code.written_on_demand():
+    with acceleration.code_on_demand():
         traced = torch.fx.symbolic_trace(plus_two)
         (node,) = traced.graph.find_nodes(op="call_function", target=operator.add)
         node.args = (node.args[0], 1)
@@ -57,7 +57,7 @@ def test_code_signature_copies_and_pickles_are_up_to_date(module: Any) -> None:
 def test_after_the_block_code_is_written_at_once() -> None:
     import torch
 
-    with lazy_code.written_on_demand():
+    with acceleration.code_on_demand():
         inside = torch.fx.symbolic_trace(plus_two)
     assert "x + 2" in vars(torch.fx.symbolic_trace(plus_two))["_code"]
     assert "_code" not in vars(inside)
@@ -98,7 +98,7 @@ def test_operators_are_looked_up_when_their_list_has_changed(monkeypatch: pytest
     calls: list[None] = []
     monkeypatch.setattr(export_utils, "_materialize_cpp_cia_ops", lambda: calls.append(None))
     library = torch.library.Library("sdk_looked_up", "DEF")
-    with operator_lookup.looked_up_once():
+    with acceleration.operators_looked_up_once():
         export_utils._materialize_cpp_cia_ops()
         export_utils._materialize_cpp_cia_ops()
         assert len(calls) == 1
@@ -141,7 +141,7 @@ def _lowered(first: int, second: int) -> list[tuple[str, tuple[Any, ...], tuple[
 @pytest.mark.parametrize(("first", "second"), [(4, 4), (3, 8), (4, 2)])
 def test_passes_make_the_same_graphs(first: int, second: int) -> None:
     plain = _lowered(first, second)
-    with replay.short_cuts(), replay.remembered():
+    with acceleration.short_cuts(), acceleration.values_remembered():
         assert _lowered(first, second) == plain
     assert plain[-1][2] == (second, 24 // second)
 
@@ -153,7 +153,7 @@ def test_a_value_is_known_for_the_same_call_alone() -> None:
     with FakeTensorMode() as mode:
         x, y, result = torch.ones(2, 3), torch.ones(2, 3), torch.ones(2, 3)
     add, random = torch.ops.aten.add.Tensor, torch.ops.aten.rand_like.default
-    computed = replay._Computed()
+    computed = acceleration._Computed()
     call = computed.call(add, (x, 1), {"alpha": 2}, mode)
     assert call is not None
     computed.add(result, result, *call)
@@ -200,7 +200,7 @@ def test_ranges_are_those_of_torchao(kind: str, seed: int) -> None:
     for part in np.array_split(_samples(kind, seed), 3):
         observer(torch.from_numpy(part))
     plain = observer._non_linear_param_search()
-    with range_search.by_bisection():
+    with acceleration.ranges_by_bisection():
         quick = observer._non_linear_param_search()
     assert [limit.item() for limit in quick] == [limit.item() for limit in plain]
     assert [limit.dtype for limit in quick] == [limit.dtype for limit in plain]
@@ -214,5 +214,5 @@ def test_counts_that_are_no_numbers_are_left_to_torchao() -> None:
     observer(torch.arange(10.0))
     observer.histogram[3] = float("nan")
     plain = observer._non_linear_param_search()
-    with range_search.by_bisection():
+    with acceleration.ranges_by_bisection():
         assert observer._non_linear_param_search() == plain

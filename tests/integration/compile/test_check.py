@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ethosu_sdk import npz, schema
-from ethosu_sdk.aot.comparison.check import rounding
+from ethosu_sdk.base import npz
+from ethosu_sdk.compile import check_references
+from ethosu_sdk.records import validation
 from tests.integration.cli import Outcome, sdk
 from tests.integration.compile.wrong_programs import (
     MODEL,
@@ -34,7 +35,7 @@ def compiled(folder: Path, fault: str, *options: str, model: str = MODEL) -> tup
     (folder / "net.py").write_text(model.format(fault=fault))
     outcome = sdk("compile", "net.py", "-o", "out", "--json", *options, cwd=folder, timeout_s=900)
     record = json.loads(outcome.out)
-    assert schema.problems(record) == []
+    assert validation.record_problems(record) == []
     assert (folder / "out" / "net.pte").is_file()
     return outcome, record
 
@@ -84,7 +85,7 @@ def ran(whole: Path, folder: Path, *options: str) -> tuple[Outcome, dict[str, An
         shutil.copytree(whole / "out", folder / "out")
     outcome = sdk("run", "out/net.pte", "--json", *options, cwd=folder)
     record = json.loads(outcome.out)
-    assert schema.problems(record) == []
+    assert validation.record_problems(record) == []
     return outcome, record
 
 
@@ -98,7 +99,7 @@ def test_functions_of_int16_values_are_lines_between_the_entries_of_a_table() ->
     import torch
 
     codes = torch.tensor([1280, 1281, 1344, 1407, 1408])
-    found = rounding.interpolated(torch.reciprocal, codes * 0.001, 0.001, 0, (-1.0, 0.75))
+    found = check_references.interpolated(torch.reciprocal, codes * 0.001, 0.001, 0, (-1.0, 0.75))
     left, right = min(1 / 1.280, 0.75), 1 / 1.408  # the table holds what the output's quantisation can
     expected = [left + (right - left) * part / 128 for part in (0, 1, 64, 127, 128)]
     assert found.tolist() == pytest.approx(expected, abs=1e-5)

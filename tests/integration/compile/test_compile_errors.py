@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ethosu_sdk.aot import CompileRequest, compile_model
-from ethosu_sdk.aot.pipeline import stages
-from ethosu_sdk.errors import BuildError, InputError, SdkError
-from ethosu_sdk.program_options import ProgramOptions
-from ethosu_sdk.targets import Target, parse_target
+from ethosu_sdk.base.errors import BuildError, InputError, SdkError
+from ethosu_sdk.base.targets import Target, parse_target
+from ethosu_sdk.compile import worker
+from ethosu_sdk.compile.child_process import compile_model
+from ethosu_sdk.compile.compile_facts import CompileRequest
+from ethosu_sdk.compile.program_options import ProgramOptions
 from tests import processes
 from tests.integration.compile.refusal import refusal
 
@@ -133,7 +134,7 @@ def test_dynamic_shapes_of_an_exported_program(tmp_path: Path) -> None:
     out = tmp_path / "out"
     out.mkdir()
     with pytest.raises(InputError, match=r"dynamic shapes: that of 'input' is \[s\d+, 3\]") as caught:
-        stages.run(CompileRequest(str(tmp_path / "dynamic.pt2"), U55, out), lambda stage: None)
+        worker.run_stages(CompileRequest(str(tmp_path / "dynamic.pt2"), U55, out), lambda stage: None)
     assert "dynamic_shapes" in caught.value.hint
 
 
@@ -171,9 +172,9 @@ def test_vela_refuses_a_configuration(failure: Compile, tmp_path: Path) -> None:
 
 
 def test_vela_ends_the_process(failure: Compile, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ethosu_sdk.aot.vela import capture
+    from ethosu_sdk.compile import vela_capture
 
-    monkeypatch.setattr(capture, "REPORT_FLAGS", ("--no-such-flag",))
+    monkeypatch.setattr(vela_capture, "REPORT_FLAGS", ("--no-such-flag",))
     caught = failure("")
     assert type(caught) is BuildError
     assert caught.message == "Vela refused: vela: error: unrecognized arguments: --no-such-flag"
@@ -183,8 +184,8 @@ FILE_LIMIT = """
 import resource, sys
 from pathlib import Path
 from ethosu_sdk import aot
-from ethosu_sdk.errors import SdkError
-from ethosu_sdk.targets import parse_target
+from ethosu_sdk.base.errors import SdkError
+from ethosu_sdk.base.targets import parse_target
 limit = int(sys.argv[2])
 resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 try:
@@ -206,7 +207,7 @@ def test_a_disk_that_takes_no_more(tmp_path: Path) -> None:
 def test_a_result_that_cannot_be_written_leaves_the_old_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from ethosu_sdk import npz
+    from ethosu_sdk.base import npz
 
     def full(path: Path, arrays: Any) -> None:
         raise BuildError(f"cannot write {path}: No space left on device")
@@ -215,7 +216,7 @@ def test_a_result_that_cannot_be_written_leaves_the_old_one(
     (tmp_path / "delegate7.tosa").write_bytes(b"old")
     monkeypatch.setattr(npz, "write_npz", full)
     with pytest.raises(BuildError, match="No space left"):
-        stages.run(CompileRequest("zoo:add", U55, tmp_path), lambda stage: None)
+        worker.run_stages(CompileRequest("zoo:add", U55, tmp_path), lambda stage: None)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {
         "delegate0.tosa": b"old",
         "delegate7.tosa": b"old",

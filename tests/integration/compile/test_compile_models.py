@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ethosu_sdk import npz
-from ethosu_sdk.aot import CompileOutput, CompileRequest
-from ethosu_sdk.aot.pipeline import stages
-from ethosu_sdk.errors import InputError
-from ethosu_sdk.program_options import ProgramOptions
-from ethosu_sdk.simulators import host
-from ethosu_sdk.simulators.host.npu_model import NpuModel
-from ethosu_sdk.targets import parse_target
+from ethosu_sdk.base import npz
+from ethosu_sdk.base.errors import InputError
+from ethosu_sdk.base.targets import parse_target
+from ethosu_sdk.compile import worker
+from ethosu_sdk.compile.compile_facts import CompileOutput, CompileRequest
+from ethosu_sdk.compile.program_options import ProgramOptions
+from ethosu_sdk.simulate import host_runtime
+from ethosu_sdk.simulate.host_runtime import NpuModel
 from tests.conftest import ExpectedOutputs, ZooPte
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
@@ -72,14 +72,14 @@ def compile_text(tmp_path: Path) -> Compile:
         request = CompileRequest(
             f"{path}:{name}", parse_target(target), folder, options=ProgramOptions(**options)
         )
-        return stages.run(request, lambda stage: None)
+        return worker.run_stages(request, lambda stage: None)
 
     return run
 
 
 def on_npu_model(runner: Path, output: CompileOutput, inputs: NDArray[Any]) -> NDArray[Any]:
     """The first output of the program, its delegates on the NPU model."""
-    return host.run_pte(runner, output.pte, [inputs], NpuModel())[0]
+    return host_runtime.run_pte(runner, output.pte, [inputs], NpuModel())[0]
 
 
 @pytest.mark.parametrize(

@@ -13,17 +13,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ethosu_sdk import pte, schema
-from ethosu_sdk.aot import CompileOutput, CompileRequest, SourceLine
-from ethosu_sdk.aot.facts import crossing
-from ethosu_sdk.aot.graph import tosa_operators
-from ethosu_sdk.aot.pipeline import stages
-from ethosu_sdk.console.reporter import Reporter
-from ethosu_sdk.errors import UsageError, VerdictError
-from ethosu_sdk.program_options import ProgramOptions
-from ethosu_sdk.steps.compile import check_record, compile_command, compile_record
-from ethosu_sdk.steps.compile.options import CompileOptions
-from ethosu_sdk.targets import Target, parse_target
+from ethosu_sdk.base.errors import UsageError, VerdictError
+from ethosu_sdk.base.targets import Target, parse_target
+from ethosu_sdk.base.terminal import Reporter
+from ethosu_sdk.compile import check_record, compile_command, compile_facts, compile_record, worker
+from ethosu_sdk.compile.compile_facts import CompileOutput, CompileRequest, SourceLine
+from ethosu_sdk.compile.graphs import tosa_graph
+from ethosu_sdk.compile.program_options import CompileOptions, ProgramOptions
+from ethosu_sdk.program import pte
+from ethosu_sdk.records import validation
 from tests import warm
 from tests.conftest import ZooPte
 from tests.records import read
@@ -97,10 +95,10 @@ def run(tmp_path: Path) -> Run:
         path = folder / "net.py"
         path.write_text(textwrap.dedent(source))
         request = CompileRequest(f"{path}:{entry}", target, folder, options=ProgramOptions(**options))
-        output = stages.run(request, lambda stage: None)
-        output = crossing.from_json(CompileOutput, json.loads(crossing.to_text(output)))
-        record = check_record.left_out(compile_record.make(request, output, "0" * 64, 1.0))
-        assert schema.problems(record) == []
+        output = worker.run_stages(request, lambda stage: None)
+        output = compile_facts.from_json(CompileOutput, json.loads(compile_facts.to_json(output)))
+        record = check_record.check_left_out(compile_record.compile_record(request, output, "0" * 64, 1.0))
+        assert validation.record_problems(record) == []
         return Compiled(request, output, record)
 
     return compile_source
@@ -161,7 +159,7 @@ def test_offsets_are_those_of_npu_operations(zoo_pte: ZooPte, name: str, target:
     for row, delegate in zip(output.delegates, pte.read(output.pte).plan("forward").delegates, strict=True):
         assert delegate.vela is not None
         stream = bytes(delegate.vela.command_stream)
-        graph = tosa_operators.read(output.pte.with_name(row.tosa_file).read_bytes())
+        graph = tosa_graph.read_operators(output.pte.with_name(row.tosa_file).read_bytes())
         offsets = [offset for operation in row.operations for offset in operation.offsets]
         assert len(set(offsets)) == len(offsets) > 0
         for offset in offsets:
@@ -236,23 +234,23 @@ def test_a_flag_for_vela(run: Run) -> None:
 def test_a_program_that_was_quantised_before_is_taken_as_it_is(run: Run, tmp_path: Path) -> None:
     import torch
 
-    from ethosu_sdk.aot.lowering import quantizing, to_pte
+    from ethosu_sdk.compile import lowering, quantizing
 
     inputs = (torch.linspace(-1, 1, 12).view(1, 3, 2, 2),)
     program = torch.export.export(torch.nn.Conv2d(3, 4, 1).eval(), inputs)
-    prepared = quantizing.prepare(program, to_pte.compile_spec(U55), "int8")
+    prepared = quantizing.prepare_module(program, lowering.compile_spec(U55), "int8")
     prepared(*inputs)
-    quantised = torch.export.export(quantizing.convert(prepared), inputs)
+    quantised = torch.export.export(quantizing.convert_module(prepared), inputs)
     torch.export.save(quantised, tmp_path / "quantised.pt2")
     (tmp_path / "out").mkdir()
     options = ProgramOptions(io="int8")
     request = CompileRequest(str(tmp_path / "quantised.pt2"), U55, tmp_path / "out", options=options)
-    output = stages.run(request, lambda stage: None)
+    output = worker.run_stages(request, lambda stage: None)
     assert (output.prequantized, output.quantize, output.calibration_source) == (True, "none", "none")
     assert (len(output.delegates), output.cpu_operators, output.warnings) == (1, (), ())
     assert output.inputs[0].dtype == "int8"
     with pytest.raises(UsageError, match="is quantised already"):
-        stages.run(replace(request, options=replace(options, quantize="int8")), lambda stage: None)
+        worker.run_stages(replace(request, options=replace(options, quantize="int8")), lambda stage: None)
 
 
 def test_full_delegation_is_required(

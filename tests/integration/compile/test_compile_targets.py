@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ethosu_sdk.targets import accelerator, families
+from ethosu_sdk.base.targets import accelerator, families
 from tests import warm
 from tests.conftest import ZooPte
 from tests.records import read
@@ -16,10 +16,9 @@ pytestmark = pytest.mark.torch
 COMPILE_ALL = """
 import json, sys
 from pathlib import Path
-from ethosu_sdk import vela_blocks
-from ethosu_sdk.aot.lowering import to_pte
-from ethosu_sdk.aot.vela import capture
-from ethosu_sdk.targets import families, parse_target
+from ethosu_sdk.compile import lowering, vela_capture
+from ethosu_sdk.base.targets import families, parse_target
+from ethosu_sdk.npu import vela_blocks
 from executorch.backends.arm.ethosu.backend import EthosUBackend
 tosa, found = Path(sys.argv[1]).read_bytes(), []
 sys.stdout = sys.stderr
@@ -28,8 +27,8 @@ for family in families().values():
         for mode in modes:
             for macs in family.macs:
                 target = parse_target(f"{family.name}-{macs}", system, mode)
-                with capture.captured() as captures:
-                    result = EthosUBackend._compile_tosa_flatbuffer(tosa, to_pte.compile_spec(target))
+                with vela_capture.runs_captured() as captures:
+                    result = EthosUBackend._compile_tosa_flatbuffer(tosa, lowering.compile_spec(target))
                 blocks = vela_blocks.parse(bytes(result.processed_bytes))
                 (seen,) = captures
                 found.append([target.name, system, mode, blocks.config_word, seen.estimates["cycles_total"]])

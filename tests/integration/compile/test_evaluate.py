@@ -14,14 +14,21 @@ import pytest
 from scipy.spatial import distance
 from sklearn import metrics
 
-from ethosu_sdk import npz, pte, schema, vela_blocks
-from ethosu_sdk.aot import CompileRequest, EvaluatedOutput, EvaluationFacts, EvaluationRequest, zoo
-from ethosu_sdk.aot.facts import crossing
-from ethosu_sdk.aot.facts.evaluation import Quantisation
-from ethosu_sdk.files import json_text, writing
-from ethosu_sdk.steps.evaluate import evaluate_command
-from ethosu_sdk.steps.evaluate.thresholds import PairResult
-from ethosu_sdk.targets import parse_target
+from ethosu_sdk.base import filesystem, json_text, npz
+from ethosu_sdk.base.targets import parse_target
+from ethosu_sdk.compile import compile_facts, zoo
+from ethosu_sdk.compile.compile_facts import (
+    CompileRequest,
+    EvaluatedOutput,
+    EvaluationFacts,
+    EvaluationRequest,
+    Quantisation,
+)
+from ethosu_sdk.compile.evaluation import measure
+from ethosu_sdk.compile.thresholds import PairResult
+from ethosu_sdk.npu import vela_blocks
+from ethosu_sdk.program import pte
+from ethosu_sdk.records import validation
 from tests.conftest import ZooPte
 from tests.integration.cli import Outcome, sdk, sdk_ok
 from tests.integration.compile.sources import TWO_INPUTS
@@ -44,7 +51,7 @@ def compiled(folder: Path, model: str | Path, *options: str | Path) -> tuple[Out
     """How `compile --json` ended, and its record."""
     outcome = sdk("compile", model, "-o", folder, "--json", *options, cwd=folder.parent)
     record = json.loads(outcome.out)
-    assert schema.problems(record) == []
+    assert validation.record_problems(record) == []
     return outcome, record
 
 
@@ -173,7 +180,7 @@ def test_a_damaged_program_shows_between_quantised_and_executed(
     quantised module's."""
     images, labels = (array[:60] for array in digits())
     program = zoo_pte("digits_cnn").pte
-    spool = writing.make_directory(tmp_path / "spool")
+    spool = filesystem.make_directory(tmp_path / "spool")
     for name, array in (
         ("input0", images[:, None]),
         ("float0", float_outputs("digits_cnn", images[:, None], tmp_path)[0]),
@@ -183,7 +190,7 @@ def test_a_damaged_program_shows_between_quantised_and_executed(
         np.save(spool / f"{name}.npy", array)
     (tmp_path / "damaged.pte").write_bytes(damaged(program))
     sound, bad = (
-        figures(evaluate_command.measure(facts(len(images)), spool, path, host_runner))
+        figures(measure(facts(len(images)), spool, path, host_runner))
         for path in (program, tmp_path / "damaged.pte")
     )
     assert sound["quantised executed sqnr_db"] == np.inf
@@ -226,26 +233,27 @@ def test_int8_inputs_and_several_outputs(tmp_path: Path) -> None:
 def test_a_program_that_came_quantised_has_no_float_model(host_runner: Path, tmp_path: Path) -> None:
     import torch
 
-    from ethosu_sdk.aot.lowering import quantizing, to_pte
-    from ethosu_sdk.aot.pipeline import stages
+    from ethosu_sdk.compile import lowering, quantizing, worker
 
     target = parse_target("ethos-u55-128")
     inputs = (torch.linspace(-1, 1, 12).view(1, 3, 2, 2),)
     program = torch.export.export(torch.nn.Conv2d(3, 4, 1).eval(), inputs)
-    prepared = quantizing.prepare(program, to_pte.compile_spec(target), "int8")
+    prepared = quantizing.prepare_module(program, lowering.compile_spec(target), "int8")
     prepared(*inputs)
-    torch.export.save(torch.export.export(quantizing.convert(prepared), inputs), tmp_path / "quantised.pt2")
+    torch.export.save(
+        torch.export.export(quantizing.convert_module(prepared), inputs), tmp_path / "quantised.pt2"
+    )
     np.savez(tmp_path / "data.npz", input0=np.linspace(-1, 1, 60, dtype=np.float32).reshape(5, 3, 2, 2))
-    folders = [writing.make_directory(tmp_path / name) for name in ("out", "spool")]
+    folders = [filesystem.make_directory(tmp_path / name) for name in ("out", "spool")]
     evaluation = EvaluationRequest(tmp_path / "data.npz", folders[1])
     request = CompileRequest(str(tmp_path / "quantised.pt2"), target, folders[0], evaluation=evaluation)
-    output = stages.run(request, lambda stage: None)
+    output = worker.run_stages(request, lambda stage: None)
     found = output.evaluation
     assert found is not None
-    assert crossing.from_json(EvaluationFacts, json.loads(crossing.to_text(found))) == found
+    assert compile_facts.from_json(EvaluationFacts, json.loads(compile_facts.to_json(found))) == found
     assert "came quantised" in found.missing["float"]
     assert found.calibration_overlap is None
-    rows = evaluate_command.measure(found, folders[1], output.pte, host_runner)
+    rows = measure(found, folders[1], output.pte, host_runner)
     assert [row.pair for row in rows] == [("quantised", "executed")]
     assert figures(rows)["quantised executed sqnr_db"] > 30
 

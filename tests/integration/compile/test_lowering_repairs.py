@@ -11,13 +11,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ethosu_sdk import cache, npu, npz, pte
-from ethosu_sdk.aot import CompileOutput
-from ethosu_sdk.aot.facts import crossing
-from ethosu_sdk.aot.graph import tosa_operators
+from ethosu_sdk import npu
+from ethosu_sdk.base import cache, npz
+from ethosu_sdk.compile import compile_facts
+from ethosu_sdk.compile.compile_facts import CompileOutput
+from ethosu_sdk.compile.graphs import tosa_graph
 from ethosu_sdk.npu.config import NpuConfig
-from ethosu_sdk.npu.hazards.checker import HazardKind, check
-from ethosu_sdk.simulators import host
+from ethosu_sdk.npu.hazards import HazardKind, check
+from ethosu_sdk.program import pte
+from ethosu_sdk.simulate import host_runtime
 from tests import warm
 from tests.conftest import ExpectedOutputs, KeptFolder
 from tests.integration.cli import sdk, sdk_ok
@@ -78,10 +80,10 @@ def distance_db(reference: Array, candidate: Array) -> float:
 def test_values(
     folder: Path, case: Compilation, host_runner: Path, expected_outputs: ExpectedOutputs
 ) -> None:
-    output = crossing.from_json(CompileOutput, facts(folder, case))
+    output = compile_facts.from_json(CompileOutput, facts(folder, case))
     inputs = stored(output, "input")
     expected = expected_outputs(output, inputs)
-    with host.open_pte(
+    with host_runtime.open_pte(
         host_runner, output.pte, lambda call: npu.run(call.payload, call.inputs).outputs
     ) as runtime:
         results = runtime.run(inputs)
@@ -98,7 +100,7 @@ def test_values(
 def test_each_activation_is_in_the_graph(
     folder: Path, case: Compilation, expected_outputs: ExpectedOutputs
 ) -> None:
-    output = crossing.from_json(CompileOutput, facts(folder, case))
+    output = compile_facts.from_json(CompileOutput, facts(folder, case))
     assert sum(clamps(output)) == ACTIVATIONS_OF_SHARING
     results = expected_outputs(output, stored(output, "input"))
     for result, eager in zip(results, stored(output, "output"), strict=True):
@@ -106,7 +108,7 @@ def test_each_activation_is_in_the_graph(
 
 
 def test_without_the_repair_activations_are_gone(folder: Path, expected_outputs: ExpectedOutputs) -> None:
-    output = crossing.from_json(CompileOutput, facts(folder, UNTOUCHED[0]))
+    output = compile_facts.from_json(CompileOutput, facts(folder, UNTOUCHED[0]))
     assert sum(clamps(output)) == 0
     results = expected_outputs(output, stored(output, "input"))
     for result, eager in zip(results, stored(output, "output"), strict=True):
@@ -124,18 +126,18 @@ def test_without_the_repair_a_returned_input_is_refused(folder: Path) -> None:
 def test_negations_of_every_integer(
     folder: Path, case: Compilation, host_runner: Path, expected_outputs: ExpectedOutputs
 ) -> None:
-    output = crossing.from_json(CompileOutput, facts(folder, case))
+    output = compile_facts.from_json(CompileOutput, facts(folder, case))
     (given,) = stored(output, "input")
     # The first negation reads the model's input as it is stored, with the range of three times its values.
     beyond = 4 * np.abs(given).max()
     grid = np.linspace(-beyond, beyond, given.size, dtype=given.dtype).reshape(given.shape)
     seen: list[Array] = []
 
-    def execute(call: host.DelegateCall) -> list[Array]:
+    def execute(call: host_runtime.DelegateCall) -> list[Array]:
         seen.extend(call.inputs)
         return npu.run(call.payload, call.inputs).outputs
 
-    with host.open_pte(host_runner, output.pte, execute) as runtime:
+    with host_runtime.open_pte(host_runner, output.pte, execute) as runtime:
         results = runtime.run([grid])
     assert set(np.unique(np.concatenate([array.ravel() for array in seen]))) == set(range(-128, 128))
     for result, oracle in zip(results, expected_outputs(output, [grid]), strict=True):
@@ -150,7 +152,7 @@ def test_negations_of_every_integer(
 def test_without_the_repair_results_have_the_wrong_scale(
     folder: Path, case: Compilation, expected_outputs: ExpectedOutputs
 ) -> None:
-    output = crossing.from_json(CompileOutput, facts(folder, case))
+    output = compile_facts.from_json(CompileOutput, facts(folder, case))
     results = expected_outputs(output, stored(output, "input"))
     pairs = zip(results, stored(output, "output"), strict=True)
     assert min(distance_db(eager, result) for result, eager in pairs) < NEAR_DB / 2
@@ -170,7 +172,7 @@ def hazards(output: CompileOutput) -> list[HazardKind]:
 
 @pytest.mark.parametrize("case", [*TABLES, TABLES_INT16, *LARGER], ids=lambda case: case.name)
 def test_every_table_is_loaded_when_it_is_used(folder: Path, case: Compilation) -> None:
-    assert not hazards(crossing.from_json(CompileOutput, facts(folder, case)))
+    assert not hazards(compile_facts.from_json(CompileOutput, facts(folder, case)))
 
 
 @pytest.mark.parametrize("case", LOST, ids=lambda case: case.name)
@@ -184,7 +186,7 @@ def test_a_lost_table_is_refused_by_name(folder: Path, case: Compilation) -> Non
 
 
 def test_a_repair_that_changes_values_shows(folder: Path) -> None:
-    output = crossing.from_json(CompileOutput, facts(folder, HALVED))
+    output = compile_facts.from_json(CompileOutput, facts(folder, HALVED))
     results = run_on_the_model(output)
     near = [
         distance_db(eager, result) > NEAR_DB
@@ -194,8 +196,8 @@ def test_a_repair_that_changes_values_shows(folder: Path) -> None:
 
 
 def run_on_the_model(output: CompileOutput) -> list[Array]:
-    runner = host.build_runner(cache.directory(host.CACHE_PART))
-    with host.open_pte(
+    runner = host_runtime.build_runner(cache.directory(host_runtime.CACHE_PART))
+    with host_runtime.open_pte(
         runner, output.pte, lambda call: npu.run(call.payload, call.inputs).outputs
     ) as runtime:
         return runtime.run(stored(output, "input"))
@@ -205,7 +207,7 @@ def run_on_the_model(output: CompileOutput) -> list[Array]:
 def test_a_program_that_others_compiled_is_refused_by_name(
     words: list[str], folder: Path, tmp_path: Path
 ) -> None:
-    output = crossing.from_json(CompileOutput, facts(folder, UNSEEN))
+    output = compile_facts.from_json(CompileOutput, facts(folder, UNSEEN))
     assert {HazardKind.LUT_BEYOND_MEMORY, HazardKind.LUT_NOT_LOADED} <= set(hazards(output))
     program = tmp_path / "theirs.pte"
     program.write_bytes(output.pte.read_bytes())
@@ -229,7 +231,7 @@ def test_firmware_gives_every_output(
     tmp_path: Path,
     expected_outputs: ExpectedOutputs,
 ) -> None:
-    output = crossing.from_json(CompileOutput, facts(folder, case))
+    output = compile_facts.from_json(CompileOutput, facts(folder, case))
     done = sdk_ok("run", output.pte, "-o", tmp_path / "run", *options, cwd=tmp_path)
     assert "hazard" not in done.err
     results = npz.read_npz(tmp_path / "run" / "outputs.npz")
@@ -240,6 +242,7 @@ def test_firmware_gives_every_output(
 def clamps(output: CompileOutput) -> list[int]:
     """How many CLAMP operators each delegate's TOSA graph has."""
     graphs = [
-        tosa_operators.read((output.pte.parent / row.tosa_file).read_bytes()) for row in output.delegates
+        tosa_graph.read_operators((output.pte.parent / row.tosa_file).read_bytes())
+        for row in output.delegates
     ]
     return [sum(operator.name == "CLAMP" for operator in graph) for graph in graphs]

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from ethosu_sdk.aot import parse_model_spec
-from ethosu_sdk.aot.graph.execution import run_eager
-from ethosu_sdk.aot.model import loading
-from ethosu_sdk.aot.model.loading import LoadedModel
-from ethosu_sdk.errors import InputError
+from ethosu_sdk.base.errors import InputError
+from ethosu_sdk.compile import loading
+from ethosu_sdk.compile.graphs.execution import run_eager
+from ethosu_sdk.compile.loading import LoadedModel
+from ethosu_sdk.compile.model_spec import parse_model_spec
 
 pytestmark = pytest.mark.torch
 
@@ -32,7 +32,7 @@ def load(tmp_path: Path) -> Load:
     def write_and_load(body: str, entry: str = "") -> LoadedModel:
         path = tmp_path / "net.py"
         path.write_text(HEAD + body)
-        return loading.load(parse_model_spec(f"{path}:{entry}" if entry else str(path)))
+        return loading.load_model(parse_model_spec(f"{path}:{entry}" if entry else str(path)))
 
     return write_and_load
 
@@ -66,14 +66,14 @@ def test_every_way_to_give_a_model(load: Load, body: str, entry: str) -> None:
 def test_the_only_model_of_a_file_needs_no_name(tmp_path: Path) -> None:
     path = tmp_path / "one.py"
     path.write_text("from torch.nn import Linear, Module, ReLU\nclass Mine(ReLU): pass\n")
-    assert type(loading.load(parse_model_spec(str(path))).module).__name__ == "Mine"
+    assert type(loading.load_model(parse_model_spec(str(path))).module).__name__ == "Mine"
 
 
 def test_a_file_finds_its_neighbours(tmp_path: Path) -> None:
     (tmp_path / "neighbour_of_net.py").write_text("WIDTH = 3\n")
     path = tmp_path / "net.py"
     path.write_text("import torch\nfrom neighbour_of_net import WIDTH\nmodel = torch.nn.Linear(WIDTH, 1)\n")
-    assert loading.load(parse_model_spec(str(path))).module.in_features == 3
+    assert loading.load_model(parse_model_spec(str(path))).module.in_features == 3
 
 
 def test_where_modules_were_constructed(tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_where_modules_were_constructed(tmp_path: Path) -> None:
         "from torch import nn\nfrom parts import block\n"
         "model = nn.Sequential(\n    nn.Linear(2, 2),\n    block(),\n)\n"
     )
-    lines = loading.load(parse_model_spec(str(tmp_path / "net.py"))).lines
+    lines = loading.load_model(parse_model_spec(str(tmp_path / "net.py"))).lines
     assert lines == {
         "": ("net.py", 3, None),
         "0": ("net.py", 4, None),
@@ -151,4 +151,4 @@ def test_a_file_that_is_no_exported_program(tmp_path: Path) -> None:
     path = tmp_path / "net.pt2"
     path.write_bytes(b"PK\x03\x04 nothing of use")
     with pytest.raises(InputError, match=r"not a program saved by torch\.export"):
-        loading.load(parse_model_spec(str(path)))
+        loading.load_model(parse_model_spec(str(path)))

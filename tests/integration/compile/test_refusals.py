@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from ethosu_sdk.aot import CompileRequest
-from ethosu_sdk.aot.model import unrolling
-from ethosu_sdk.errors import InputError, SdkError
-from ethosu_sdk.program_options import ProgramOptions
-from ethosu_sdk.targets import parse_target
+from ethosu_sdk.base.errors import InputError, SdkError
+from ethosu_sdk.base.targets import parse_target
+from ethosu_sdk.compile import model_checks
+from ethosu_sdk.compile.compile_facts import CompileRequest
+from ethosu_sdk.compile.program_options import ProgramOptions
 from tests.integration.cli import sdk
 from tests.integration.compile.refusal import refusal
 
@@ -282,14 +282,14 @@ def test_what_a_model_is_given(refuse: Refuse, statement: str, words: str, remed
 def test_a_sequence_that_is_too_long(
     refuse: Refuse, monkeypatch: pytest.MonkeyPatch, body: str, words: str
 ) -> None:
-    monkeypatch.setattr(unrolling, "WORTH_A_WARNING", 100)
-    monkeypatch.setenv(unrolling.LIMIT_VARIABLE, "300")
+    monkeypatch.setattr(model_checks, "WORTH_A_WARNING", 100)
+    monkeypatch.setenv(model_checks.LIMIT_VARIABLE, "300")
     error = refuse(body, "Rnn")
     assert error.exit_code == 3
     assert error.message.startswith("the model's recurrent layers (at net.py, line 20, in Rnn.forward")
     assert error.message.endswith(f"unroll: {words}, but the limit is 300")
     assert FEWER in error.hint
-    assert unrolling.LIMIT_VARIABLE in error.hint
+    assert model_checks.LIMIT_VARIABLE in error.hint
 
 
 @pytest.mark.parametrize(
@@ -353,7 +353,7 @@ def test_a_branch_through_the_command(tmp_path: Path) -> None:
 def test_a_mask_of_infinities_is_no_fault() -> None:
     import torch
 
-    from ethosu_sdk.aot.model import model_checks
+    from ethosu_sdk.compile import model_checks
 
     class Masked(torch.nn.Module):
         def __init__(self) -> None:
@@ -371,7 +371,7 @@ def test_torchs_own_files_are_recognised_for_what_they_are(tmp_path: Path) -> No
     """The files that torch itself writes, next to the made-up ones of the unit tests."""
     import torch
 
-    from ethosu_sdk.files import file_kinds
+    from ethosu_sdk.base import file_kinds
 
     net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2)).eval()
     inputs = (torch.ones(1, 2),)

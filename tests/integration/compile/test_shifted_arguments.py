@@ -33,8 +33,8 @@ example_inputs = (samples[0],)
 calibration = [(sample,) for sample in samples[1:]]
 """
 AS_IT_WAS = """
-from ethosu_sdk.aot.repairs import shifted_arguments
-shifted_arguments.repair = lambda program: program
+from ethosu_sdk.compile.rewrite import before_quantisation
+before_quantisation.fill_from_shapes = lambda program: program
 """
 
 

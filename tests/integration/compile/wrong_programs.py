@@ -114,6 +114,6 @@ example_inputs = (samples[0],)
 calibration = [(sample,) for sample in samples[1:]]
 """
 WITHOUT_REPAIRS = """
-from ethosu_sdk.aot.lowering import to_pte
-to_pte.repaired = contextlib.nullcontext
+from ethosu_sdk.compile import lowering
+lowering.rewrites_installed = contextlib.nullcontext
 """

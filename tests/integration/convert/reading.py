@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ethosu_sdk.files import hashing
+from ethosu_sdk.base import filesystem
 from tests.integration.cli import sdk
 from tests.places import ROOT
 from tests.records import printed
@@ -21,7 +21,7 @@ def convert(source: Path | Record, to: str, folder: Path) -> bytes:
         source.write_text(json.dumps(record), encoding="utf-8")
     told = printed(sdk("convert", source, "--to", to, "-o", folder / "converted", "--json", cwd=folder))
     content = (folder / "converted").read_bytes()
-    assert told["file"]["sha256"] == hashing.sha256_bytes(content)
+    assert told["file"]["sha256"] == filesystem.sha256_bytes(content)
     assert told["format"] == to
     return content
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ethosu_sdk import schema
+from ethosu_sdk.records import validation
 from tests import warm
 from tests.integration.cli import sdk_ok
 from tests.integration.convert.reading import convert
@@ -82,7 +82,7 @@ def test_the_inspector_finds_module_and_line_of_every_operation(tmp_path: Path) 
     assert not (tmp_path / "run" / "net.etrecord").exists()
     record = read(tmp_path / "run" / "net.compile.json")
     assert "etrecord" not in record["files"]
-    assert schema.problems(record) == []
+    assert validation.record_problems(record) == []
 
 
 def _check_totals(profile: Record, found: Record) -> None:

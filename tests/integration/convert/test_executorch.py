@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ethosu_sdk import npz
-from ethosu_sdk.files import hashing
+from ethosu_sdk.base import filesystem, npz
 from tests import warm
 from tests.integration.convert.reading import convert, refused
 from tests.places import GOLDEN_PTE
@@ -22,7 +21,7 @@ Record = dict[str, Any]
 def _compiled(folder: Path) -> Path:
     """A folder as `compile` leaves one of the softmax program, with outputs that NumPy computed."""
     record = example("compile-digits_cnn-evaluated")
-    digest = hashing.sha256_file(SOFTMAX)
+    digest = filesystem.sha256_file(SOFTMAX)
     record["model"] |= {"file": "softmax.pte", "sha256": digest, "bytes": SOFTMAX.stat().st_size}
     record["files"] |= {"pte": "softmax.pte", "io": "softmax.io.npz"}
     folder.mkdir()

@@ -9,16 +9,16 @@ from typing import Any
 import torch
 from torch import nn
 
-from ethosu_sdk.aot.zoo import ds_cnn, mlperf_tiny, mobilenet_v2
-from ethosu_sdk.aot.zoo.model import ZooModel
+from ethosu_sdk.compile.zoo import random_weights
+from ethosu_sdk.compile.zoo.packages import ZooModel
 
 # The layer behind which the operator comes, and height and width of the image that a vector is taken for.
 ZOO: dict[str, tuple[Callable[[], ZooModel], str, tuple[int, int]]] = {
-    "ds_cnn": (ds_cnn.build, "8", (0, 0)),
-    "resnet8": (mlperf_tiny.resnet8, "stages.1", (0, 0)),
-    "mobilenet_v1_025": (mlperf_tiny.mobilenet_v1_025, "features.5", (0, 0)),
-    "deep_autoencoder": (mlperf_tiny.deep_autoencoder, "encoder_decoder.11", (8, 16)),
-    "mobilenet_v2": (mobilenet_v2.build, "8", (0, 0)),
+    "ds_cnn": (random_weights.ds_cnn, "8", (0, 0)),
+    "resnet8": (random_weights.resnet8, "stages.1", (0, 0)),
+    "mobilenet_v1_025": (random_weights.mobilenet_v1_025, "features.5", (0, 0)),
+    "deep_autoencoder": (random_weights.deep_autoencoder, "encoder_decoder.11", (8, 16)),
+    "mobilenet_v2": (random_weights.mobilenet_v2, "8", (0, 0)),
 }
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from ethosu_sdk import cache, tools
-from ethosu_sdk.cpu_cycles import pipeline, pricing
-from ethosu_sdk.cpu_cycles.blocks import Block
-from ethosu_sdk.errors import ToolError, UsageError
+from ethosu_sdk.base import cache, tools
+from ethosu_sdk.base.errors import ToolError, UsageError
+from ethosu_sdk.simulate import cpu_cycles, cpu_pipeline
+from ethosu_sdk.simulate.block_counts import Block
 from tests.integration.cpu_cycles.assembler import assemble
 from tests.integration.cpu_cycles.stand_ins import stand_in
 from tests.tables import each
@@ -39,7 +39,7 @@ def turn(text: str, core: str, end: str = "le") -> float:
     """Cycles of one turn of the low-overhead loop with the body `text`."""
     size = len(assemble(text))
     body = block(f"{text}; {end} lr, #-{size + 4}")
-    return pricing.cycles_of([body], core)[0]
+    return cpu_cycles.cycles_of([body], core)[0]
 
 
 # Cycles of one turn of a loop whose instructions wait for each other: the sum of their latencies. These are those of
@@ -104,7 +104,7 @@ def test_int8_products_of_four_rows_take_ten_cycles_a_turn(core: str) -> None:
 @pytest.mark.parametrize("core", BOTH)
 def test_registers_of_a_list_count(core: str) -> None:
     two, eight = (
-        pricing.cycles_of([block(f"push {registers}; nop")], core)[0]
+        cpu_cycles.cycles_of([block(f"push {registers}; nop")], core)[0]
         for registers in ("{r4, r5}", "{r4, r5, r6, r7, r8, r9, r10, r11}")
     )
     assert eight - two == 3  # two registers a cycle
@@ -121,8 +121,8 @@ def test_ends_of_low_overhead_loops_cost_nothing_and_branches_do() -> None:
     size = len(assemble(body))
     loop, branch = block(f"{body}; le lr, #-{size + 4}"), block(f"{body}; bne #-{size + 4}")
     last = replace(block("nop", start=branch.end), executions=1)
-    assert pricing.cycles_of([loop], M55)[0] == 2
-    taken = pricing.cycles_of([branch, last], M55)[0]
+    assert cpu_cycles.cycles_of([loop], M55)[0] == 2
+    taken = cpu_cycles.cycles_of([branch, last], M55)[0]
     assert 4.9 < taken <= 5  # the branch, and the refill 99 times in a hundred
 
 
@@ -130,21 +130,22 @@ def test_a_branch_that_is_never_taken_costs_no_refill() -> None:
     start = block("cmp r0, #0; beq #64")
     after = block("nop", start=start.end, executions=100)
     seldom = replace(after, executions=0)
-    assert pricing.cycles_of([start, after], M55)[0] == 2
-    assert pricing.cycles_of([start, seldom], M55)[0] == 4
-    predicted = pricing.cycles_of([start, after], M85)[0]
-    half = pricing.cycles_of([start, replace(after, executions=50)], M85)[0]
+    assert cpu_cycles.cycles_of([start, after], M55)[0] == 2
+    assert cpu_cycles.cycles_of([start, seldom], M55)[0] == 4
+    predicted = cpu_cycles.cycles_of([start, after], M85)[0]
+    half = cpu_cycles.cycles_of([start, replace(after, executions=50)], M85)[0]
     assert half - predicted == pytest.approx(3.5)  # wrong at most half of the time, 7 cycles each
 
 
 def test_predicated_instructions_are_priced_like_others() -> None:
     """An instruction's price does not depend on the IT or VPT block that it stands in."""
-    plain = pipeline.figures_of(
-        list(pipeline.split(assemble("add r0, r1; vadd.i32 q0, q1, q2"))), pipeline.core_of(M85)
+    plain = cpu_pipeline.figures_of(
+        list(cpu_pipeline.split_instructions(assemble("add r0, r1; vadd.i32 q0, q1, q2"))),
+        cpu_pipeline.core_of(M85),
     )
-    inside = pipeline.figures_of(
-        list(pipeline.split(assemble("it eq; addeq r0, r1; vpst; vaddt.i32 q0, q1, q2"))),
-        pipeline.core_of(M85),
+    inside = cpu_pipeline.figures_of(
+        list(cpu_pipeline.split_instructions(assemble("it eq; addeq r0, r1; vpst; vaddt.i32 q0, q1, q2"))),
+        cpu_pipeline.core_of(M85),
     )
     assert all(inside[encoding] == row for encoding, row in plain.items())
     assert {row.text for row in inside.values()} > {"it eq", "vpst"}
@@ -155,7 +156,7 @@ def test_predicated_instructions_are_priced_like_others() -> None:
 def test_code_that_llvm_does_not_know_counts_a_cycle_an_instruction(core: str) -> None:
     unknown = bytes.fromhex("ffffffff")
     code = unknown + assemble("add.w r0, r1, r2")
-    (cycles,) = pricing.cycles_of([Block(0, len(code), 2, code, 1)], core)
+    (cycles,) = cpu_cycles.cycles_of([Block(0, len(code), 2, code, 1)], core)
     assert cycles == 2
 
 
@@ -164,47 +165,47 @@ def test_warnings_of_llvm_leave_every_known_instruction_its_figures() -> None:
     known = [struct.pack("<HH", 0xF240 | number >> 12, number & 0xFF) for number in range(256)]  # movw r0
     unknown = [struct.pack("<HH", 0xFFFF, 0xFF00 | number) for number in range(256)]
     mixed = [encoding for pair in zip(known, unknown, strict=True) for encoding in pair]
-    found = pipeline.figures_of(mixed, pipeline.core_of(M55))
+    found = cpu_pipeline.figures_of(mixed, cpu_pipeline.core_of(M55))
     assert [found[encoding].text for encoding in known] == [f"movw r0, #{number}" for number in range(256)]
     assert not any(found[encoding].text for encoding in unknown)
 
 
 @pytest.mark.parametrize("code", [b"", b"\x00", b"\x00\xf0\x01"])
 def test_cut_code_is_no_error(code: bytes) -> None:
-    assert pricing.cycles_of([Block(0, len(code), 1, code, 1)], M55) in ([0.0], [1.0])
+    assert cpu_cycles.cycles_of([Block(0, len(code), 1, code, 1)], M55) in ([0.0], [1.0])
 
 
 def test_other_cores_are_refused() -> None:
     with pytest.raises(UsageError, match="cortex-m33"):
-        pricing.cycles_of([block("nop")], "cortex-m33")
+        cpu_cycles.cycles_of([block("nop")], "cortex-m33")
 
 
 def test_a_loop_end_alone_is_no_error(tmp_path: Path) -> None:
     with cache.elsewhere(tmp_path):  # nothing else is asked for, and llvm-mca has no figures for it
-        assert pricing.cycles_of([block("letp lr, #-44")], M55) == [0.0]
+        assert cpu_cycles.cycles_of([block("letp lr, #-44")], M55) == [0.0]
 
 
 def test_prices_are_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     some = block("vmla.i32 q0, q1, r5; vhadd.s8 q0, q1, q2")
     with cache.elsewhere(tmp_path):
-        first = pricing.cycles_of([some], M85)
+        first = cpu_cycles.cycles_of([some], M85)
 
         def refuse(*_: object) -> None:
             raise AssertionError("LLVM was asked again")
 
-        monkeypatch.setattr(pricing.pipeline, "figures_of", refuse)
-        assert pricing.cycles_of([some], M85) == first
+        monkeypatch.setattr(cpu_cycles.pipeline, "figures_of", refuse)
+        assert cpu_cycles.cycles_of([some], M85) == first
         with pytest.raises(AssertionError, match="asked again"):
-            pricing.cycles_of([block("vhsub.s8 q0, q1, q2")], M85)
+            cpu_cycles.cycles_of([block("vhsub.s8 q0, q1, q2")], M85)
 
 
 def test_a_damaged_cache_is_made_again(tmp_path: Path) -> None:
     some = block("vhadd.s8 q0, q1, q2")
     with cache.elsewhere(tmp_path):
-        first = pricing.cycles_of([some], M85)
+        first = cpu_cycles.cycles_of([some], M85)
         for path in tmp_path.rglob("*.json"):
             path.write_text("{")
-        assert pricing.cycles_of([some], M85) == first
+        assert cpu_cycles.cycles_of([some], M85) == first
 
 
 _ANSWERS = [
@@ -241,7 +242,7 @@ def test_answers_that_are_no_figures_are_refused(
     tools.probe.cache_clear()
     try:
         with cache.elsewhere(tmp_path / "cache"), pytest.raises(ToolError, match=words):
-            pricing.cycles_of([some], M85)
+            cpu_cycles.cycles_of([some], M85)
         assert not list((tmp_path / "cache").rglob("*.json"))
     finally:
         tools.probe.cache_clear()
@@ -252,7 +253,7 @@ def test_without_llvm_the_error_names_the_package(monkeypatch: pytest.MonkeyPatc
     tools.probe.cache_clear()
     try:
         with pytest.raises(ToolError) as found:
-            pricing.cycles_of([block_without_assembler()], M55)
+            cpu_cycles.cycles_of([block_without_assembler()], M55)
         assert "llvm-19" in found.value.hint
     finally:
         tools.probe.cache_clear()

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ethosu_sdk import npz
+from ethosu_sdk.base import npz
 from tests.conftest import KeptFolder
 from tests.integration.cli import sdk_ok
 from tests.records import valid

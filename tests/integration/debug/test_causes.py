@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ethosu_sdk import npz
+from ethosu_sdk.base import npz
 from tests.conftest import KeptFolder
 from tests.integration.cli import sdk_ok
 from tests.integration.debug.networks import Seen, kept_seen

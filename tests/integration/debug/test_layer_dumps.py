@@ -13,12 +13,11 @@ import pytest
 from numpy.typing import NDArray
 from tosa.TosaGraph import TosaGraph
 
-from ethosu_sdk import npz, pte
-from ethosu_sdk.aot import CompileRequest
-from ethosu_sdk.aot.comparison.check import tosa_values
-from ethosu_sdk.files import json_text
-from ethosu_sdk.simulators import host
-from ethosu_sdk.steps.compile import check_record, compile_record
+from ethosu_sdk.base import json_text, npz
+from ethosu_sdk.compile import check_record, compile_record, fault_finding
+from ethosu_sdk.compile.compile_facts import CompileRequest
+from ethosu_sdk.program import pte
+from ethosu_sdk.simulate import host_runtime
 from tests.conftest import ZooPte
 from tests.integration.debug.networks import MODEL, Seen, debug
 from tests.oracles.tosa import TosaModel
@@ -34,19 +33,19 @@ def reference_tensors(
     """The tensors `names` of each delegate of `program` for its example inputs, by delegate and name."""
     found: dict[tuple[int, str], Array] = {}
 
-    def execute(call: host.DelegateCall) -> Sequence[Array]:
+    def execute(call: host_runtime.DelegateCall) -> Sequence[Array]:
         graph = (program.parent / f"delegate{call.index}.tosa").read_bytes()
         block = TosaGraph.GetRootAs(graph, 0).Regions(0).Blocks(0)
         outputs = [block.Outputs(index).decode() for index in range(block.OutputsLength())]
         wanted = [name for name in names.get(call.index, []) if name not in outputs]
-        values = model.run(tosa_values.with_outputs(graph, block, [*outputs, *wanted]), call.inputs)
+        values = model.run(fault_finding.with_outputs(graph, block, [*outputs, *wanted]), call.inputs)
         for name, value in zip([*outputs, *wanted], values, strict=True):
             found[call.index, name] = value.view(np.int8) if value.dtype == np.bool_ else value
         return values[: len(outputs)]
 
     content = npz.read_npz(program.with_name(f"{program.stem}.io.npz"))
     count = len(pte.read(program).plan("forward").input_tensors())
-    host.run_pte(runner, program, [content[f"input{index}"] for index in range(count)], execute)
+    host_runtime.run_pte(runner, program, [content[f"input{index}"] for index in range(count)], execute)
     return found
 
 
@@ -89,7 +88,7 @@ def test_networks_of_the_zoo(
 ) -> None:
     compiled = zoo_pte(name, target)
     asked = CompileRequest(f"zoo:{name}", compiled.target, compiled.pte.parent)
-    record = check_record.left_out(compile_record.make(asked, compiled, "0" * 64, 0.0))
+    record = check_record.check_left_out(compile_record.compile_record(asked, compiled, "0" * 64, 0.0))
     json_text.write_json(compiled.pte.with_name(f"{name}.compile.json"), record)
     seen = debug(compiled.pte, tmp_path)
     equal, count = compare(seen, compiled.pte, host_runner, tosa)

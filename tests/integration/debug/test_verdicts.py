@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ethosu_sdk import npz
-from ethosu_sdk.aot.graph import tosa_operators
-from ethosu_sdk.simulators import host
-from ethosu_sdk.simulators.host.npu_model import NpuModel
+from ethosu_sdk.base import npz
+from ethosu_sdk.compile.graphs import tosa_graph
+from ethosu_sdk.simulate import host_runtime
+from ethosu_sdk.simulate.host_runtime import NpuModel
 from tests.conftest import KeptFolder
 from tests.integration.debug.models.planted_faults import OUTPUTS
 from tests.integration.debug.models.ten_networks import NETWORKS
@@ -49,11 +49,11 @@ def numbered(content: dict[str, Array], kind: str) -> list[Array]:
     return [content[f"{kind}{index}"] for index in range(sum(name.startswith(kind) for name in content))]
 
 
-def off(seen: Seen, name: str, runner: Path, execute: host.Delegate) -> list[bool]:
+def off(seen: Seen, name: str, runner: Path, execute: host_runtime.Delegate) -> list[bool]:
     """Of each output of a program, with its delegates computed by `execute`, whether it is more than a step from the
     quantised model's."""
     content = npz.read_npz(seen.folder / f"{name}.io.npz")
-    found = host.run_pte(runner, seen.folder / f"{name}.pte", numbered(content, "input"), execute)
+    found = host_runtime.run_pte(runner, seen.folder / f"{name}.pte", numbered(content, "input"), execute)
     rows = []
     for ours, theirs in zip(found, numbered(content, "output"), strict=True):
         steps = np.diff(
@@ -63,7 +63,7 @@ def off(seen: Seen, name: str, runner: Path, execute: host.Delegate) -> list[boo
     return rows
 
 
-def of_the_reference_model(seen: Seen, tosa: TosaModel) -> host.Delegate:
+def of_the_reference_model(seen: Seen, tosa: TosaModel) -> host_runtime.Delegate:
     """Delegates as their TOSA graphs say."""
     return lambda call: tosa.run((seen.folder / f"delegate{call.index}.tosa").read_bytes(), call.inputs)
 
@@ -121,7 +121,7 @@ def test_each_fault_is_named_at_its_operator(faulty: Seen, host_runner: Path, to
 
 def operator_of(graph: Path, tensor: str) -> str:
     """The operator that computes a tensor of a TOSA graph, ahead of what only scales or turns the result."""
-    makers = {name: row for row in tosa_operators.read(graph.read_bytes()) for name in row.outputs}
+    makers = {name: row for row in tosa_graph.read_operators(graph.read_bytes()) for name in row.outputs}
     row = makers[tensor]
     while row.name in ("RESCALE", "TRANSPOSE") and row.inputs[0] in makers:
         row = makers[row.inputs[0]]

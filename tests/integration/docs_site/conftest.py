@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from ethosu_sdk.files import locks, writing
+from ethosu_sdk.base import filesystem
 from tests.places import ROOT
 
 
 @pytest.fixture(scope="session")
 def site(shared_folder: Path) -> Path:
     """Its folder."""
-    folder = writing.make_directory(shared_folder / "docs") / "site"
-    with locks.locked(folder.parent):
+    folder = filesystem.make_directory(shared_folder / "docs") / "site"
+    with filesystem.locked_folder(folder.parent):
         if not folder.is_dir():
             subprocess.run(
                 [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)],

@@ -13,11 +13,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ethosu_sdk import npz, pte, schema
-from ethosu_sdk.errors import InputError
-from ethosu_sdk.evidence import evidence, uart
-from ethosu_sdk.feeds.stepping import Steps
-from ethosu_sdk.files import hashing
+from ethosu_sdk.base import filesystem, npz
+from ethosu_sdk.base.errors import InputError
+from ethosu_sdk.program import pte
+from ethosu_sdk.program.feeds import Steps
+from ethosu_sdk.records import validation
+from ethosu_sdk.run import evidence, uart
 from tests import warm
 from tests.conftest import KeptFolder
 from tests.integration import guide
@@ -104,7 +105,7 @@ def test_outputs_are_those_of_the_program_with_its_data_inside(
 def test_records_name_every_data_file(programs: Path, ran: Callable[..., Path], tmp_path: Path) -> None:
     folder, out = programs / "u55_both", ran("u55_both")
     expected = [
-        {"role": "data", "file": row.name, "bytes": row.stat().st_size, "sha256": hashing.sha256_file(row)}
+        {"role": "data", "file": row.name, "bytes": row.stat().st_size, "sha256": filesystem.sha256_file(row)}
         for row in data_of(folder)
     ]
     for name in ("build.json", "run.json"):
@@ -115,7 +116,7 @@ def test_records_name_every_data_file(programs: Path, ran: Callable[..., Path], 
     assert sdk("validate", out, cwd=tmp_path).code == 0
     shown = sdk("inspect", folder / "u55_both.pte", *given(data_of(folder)), "--json", cwd=tmp_path)
     described = json.loads(shown.out)
-    assert schema.problems(described) == []
+    assert validation.record_problems(described) == []
     assert [row["name"] for row in described["data_files"]] == [row["file"] for row in expected]
 
 
@@ -258,12 +259,12 @@ def test_what_takes_no_data_files_says_so(programs: Path, tmp_path: Path) -> Non
 
 def test_evidence_of_other_data_files_does_not_pass(programs: Path, ran: Callable[..., Path]) -> None:
     folder, out = programs / "split", ran("split")
-    log = uart.parse((out / "uart.log").read_bytes())
+    log = uart.parse_uart((out / "uart.log").read_bytes())
     program = pte.read(folder / "split.pte", data_of(folder))
     files = tuple((row.size, row.sha256) for row in program.data_files)
 
     def check(*data_files: tuple[int, str]) -> None:
-        expected = evidence.Expected(
+        expected = evidence.ExpectedRun(
             model_sha256=program.sha256,
             model_bytes=program.size,
             board="corstone-300",

@@ -11,8 +11,8 @@ import sys
 import tarfile
 from pathlib import Path
 
-from ethosu_sdk.installation.fvp.options import InstallOptions
-from ethosu_sdk.toolchain_lock import FvpArchive
+from ethosu_sdk.base.resources import FvpArchive
+from ethosu_sdk.installation.options import InstallOptions
 
 BOARD, VERSION = "corstone-300", "11.27_42"
 INSTALLER = """#!/bin/sh

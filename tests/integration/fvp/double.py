@@ -42,7 +42,7 @@ def say(text: str | bytes) -> None:
 
 def firmware_output(program: str, words: list[str]) -> bytes:
     """What the firmware prints: the SDK's launcher runs it."""
-    command = [sys.executable, "-P", "-m", "ethosu_sdk.fvp_launcher", program, *words]
+    command = [sys.executable, "-P", "-m", "ethosu_sdk.simulate.fvp_launcher", program, *words]
     return subprocess.run(command, check=True, capture_output=True).stdout
 
 

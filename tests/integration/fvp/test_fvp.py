@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ethosu_sdk import npz, schema
-from ethosu_sdk.aot import CompileOutput
-from ethosu_sdk.errors import SimulationError
-from ethosu_sdk.simulators.base import SimulationRequest
-from ethosu_sdk.simulators.fvp.simulator import FvpSimulator
-from ethosu_sdk.targets import parse_target
+from ethosu_sdk.base import npz
+from ethosu_sdk.base.errors import SimulationError
+from ethosu_sdk.base.targets import parse_target
+from ethosu_sdk.compile.compile_facts import CompileOutput
+from ethosu_sdk.records import validation
+from ethosu_sdk.simulate.fvp_simulator import FvpSimulator
+from ethosu_sdk.simulate.simulation import SimulationRequest
 from tests.conftest import ExpectedOutputs, ZooPte
 from tests.integration.cli import Outcome, sdk
 from tests.integration.fvp import double as fvp_double
@@ -57,7 +58,7 @@ def test_a_run_that_goes_well_is_green_and_measured(
     npz.write_npz(tmp_path / "want.npz", {f"output{i}": array for i, array in enumerate(want)})
     outcome, record = run_on_double("success", "--expect", tmp_path / "want.npz")
     assert outcome.code == 0, outcome.err
-    assert schema.problems(record) == []
+    assert validation.record_problems(record) == []
     assert record["simulator"]["name"] == "fvp"
     assert record["simulator"]["version"] == f"{fvp_double.VERSION} ({PROGRAM})"
     assert record["npu"]["cycles"]["source"] == "measured"

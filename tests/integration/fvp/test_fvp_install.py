@@ -19,12 +19,12 @@ from pathlib import Path
 
 import pytest
 
-from ethosu_sdk import toolchain_lock
-from ethosu_sdk.console.reporter import Reporter
-from ethosu_sdk.errors import InputError, ToolError, UsageError
-from ethosu_sdk.installation.fvp import archive as fvp_install_archive, install as fvp_install
-from ethosu_sdk.simulators.fvp import discovery, models
-from ethosu_sdk.toolchain_lock import FvpArchive
+from ethosu_sdk.base import resources
+from ethosu_sdk.base.errors import InputError, ToolError, UsageError
+from ethosu_sdk.base.resources import FvpArchive
+from ethosu_sdk.base.terminal import Reporter
+from ethosu_sdk.installation import install_fvp as fvp_install, unpacking as fvp_install_archive
+from ethosu_sdk.simulate import fvp_models, fvp_simulator
 from tests import processes
 from tests.integration.cli import assert_clear, sdk
 from tests.integration.fvp.archives import (
@@ -44,7 +44,7 @@ from tests.records import read, valid
 
 
 def install(path: Path, prefix: Path, **changes: object) -> None:
-    fvp_install.install(options(path, prefix, **changes), Reporter(quiet=True))
+    fvp_install.install_fvp(options(path, prefix, **changes), Reporter(quiet=True))
 
 
 def installed(path: Path) -> Path:
@@ -58,7 +58,7 @@ def test_an_installation_is_found_and_its_record_says_who_accepted_what(
     path = good(tmp_path / "a.tgz")
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.setenv("LOGNAME", "mustermann")
-    fvp_install.install(options(path, None), Reporter(quiet=True))
+    fvp_install.install_fvp(options(path, None), Reporter(quiet=True))
     folder = tmp_path / "data" / "ethosu-sdk" / "fvp" / BOARD / VERSION
     record = valid(folder / "install.json")
     assert record["eula"]["accepted_by"] == "mustermann"
@@ -67,7 +67,7 @@ def test_an_installation_is_found_and_its_record_says_who_accepted_what(
     assert texts["eula/license.txt"] == hashlib.sha256(b"terms").hexdigest()
     assert "license_terms/eula.txt" in texts
     assert [entry.name for entry in folder.parent.iterdir()] == [VERSION]  # no temporary folder beside it
-    found = discovery.installed(models.models()["FVP_Corstone_SSE-300_Ethos-U65"])
+    found = fvp_simulator.installed_fvp(fvp_models.models_by_program()["FVP_Corstone_SSE-300_Ethos-U65"])
     assert (found.version, folder in found.program.parents) == ("11.27.42", True)
 
 
@@ -102,11 +102,11 @@ def test_a_mirror_is_searched_for_the_archives_of_this_machine(tmp_path: Path) -
     mirror.mkdir()
     path = good(mirror / "FVP.tgz")
     chosen = options(path, tmp_path / "fvp", archive=None, mirror=mirror)
-    fvp_install.install(chosen, Reporter(quiet=True))
+    fvp_install.install_fvp(chosen, Reporter(quiet=True))
     assert (tmp_path / "fvp" / BOARD / VERSION / "install.json").is_file()
     path.unlink()
     with pytest.raises(InputError, match=r"has none of FVP\.tgz") as raised:
-        fvp_install.install(chosen, Reporter(quiet=True))
+        fvp_install.install_fvp(chosen, Reporter(quiet=True))
     assert "https://developer.arm.com/" in raised.value.hint
 
 
@@ -285,7 +285,7 @@ def test_the_command_line_says_what_to_do(tmp_path: Path) -> None:
 
 
 def test_the_lock_lists_archives_for_both_boards() -> None:
-    rows = toolchain_lock.fvp_archives()
+    rows = resources.fvp_archives()
     assert {row.name for row in rows} == {"corstone-300", "corstone-320"}
     for row in rows:
         assert row.url.endswith(row.file)

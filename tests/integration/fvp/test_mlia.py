@@ -12,7 +12,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from referencing import Registry, Resource
 
-from ethosu_sdk.files import locks
+from ethosu_sdk.base import filesystem
 from tests import processes
 from tests.conftest import ZooPte
 from tests.integration.cli import sdk_ok
@@ -69,7 +69,7 @@ BACKENDS = (
 def installed() -> Path:
     """An environment of its own with MLIA, made once for a checkout: its requirements exclude the SDK's."""
     folder = CACHE / "-".join(REQUIREMENTS)
-    with locks.locked(CACHE):
+    with filesystem.locked_folder(CACHE):
         if not (folder / ".complete").is_file():
             venv.create(folder, clear=True, with_pip=True)
             argv = [folder / "bin" / "python", "-m", "pip", "install", "--quiet", *REQUIREMENTS]

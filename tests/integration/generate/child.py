@@ -11,28 +11,26 @@ from pathlib import Path
 
 import torch
 
-from ethosu_sdk.aot.facts.compilation import CompileRequest
-from ethosu_sdk.aot.graph import execution
-from ethosu_sdk.aot.graph.source_lines import SourceFinder
-from ethosu_sdk.aot.lowering import to_pte
-from ethosu_sdk.aot.model import loading
-from ethosu_sdk.aot.model.spec import parse_model_spec
-from ethosu_sdk.aot.pipeline import float_program, plans, quantised_program, stages
-from ethosu_sdk.aot.pipeline.stage_clock import StageClock
-from ethosu_sdk.targets import parse_target
+from ethosu_sdk.base.targets import parse_target
+from ethosu_sdk.compile import loading, lowering, pipeline, worker
+from ethosu_sdk.compile.compile_facts import CompileRequest
+from ethosu_sdk.compile.graphs import execution
+from ethosu_sdk.compile.graphs.source_lines import SourceFinder
+from ethosu_sdk.compile.model_spec import parse_model_spec
+from ethosu_sdk.compile.pipeline import StageClock
 
 
 def main(name: str, prompt: str, count: str) -> None:
     """Quantise the model and let it go on with the prompt."""
-    stages.import_tools()
+    worker.import_tools()
     target = parse_target("ethos-u85-256", memory_mode="Dedicated_Sram_512KB")
     request = CompileRequest(name, target, Path())
-    plan = plans.make(request, loading.load(parse_model_spec(name), trust=True))
+    plan = pipeline.plan_of(request, loading.load_model(parse_model_spec(name), trust=True))
     with torch.no_grad():
-        traced = float_program.traced(plan, target, SourceFinder(None, plan.lines))
-    spec, clock = to_pte.compile_spec(target, to_pte.VELA_CONFIG, ()), StageClock(lambda *_: None)
-    subject = quantised_program.Subject(traced.program, plan.quantising(request), None, traced.state)
-    (quantised,) = quantised_program.quantised([subject], spec, clock)
+        traced = pipeline.float_program_of(plan, target, SourceFinder(None, plan.lines))
+    spec, clock = lowering.compile_spec(target, lowering.VELA_CONFIG, ()), StageClock(lambda *_: None)
+    subject = pipeline.QuantisedSubject(traced.program, plan.quantising(request), None, traced.state)
+    (quantised,) = pipeline.quantised_modules([subject], spec, clock)
     tokens, margins = [int(word) for word in prompt.split(",")], []
     with torch.no_grad(), traced.state.restored(quantised):
         for place in range(len(tokens) + int(count) - 1):

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ethosu_sdk.results import bundle
+from ethosu_sdk.records import bundle
 from tests import own_qemu as corstone_qemu, warm
 from tests.conftest import KeptFolder
 from tests.integration import guide
@@ -69,7 +69,7 @@ def test_the_board_and_the_host_choose_the_tokens_of_the_quantised_model(
         record = printed(generate(program, folder, *words, env=env))
         assert record["tokens"] == in_pytorch["tokens"]
         assert (record["stopped"], record["context"], record["steps"]) == ("length", 64, 3 + COUNT - 1)
-        assert bundle.problems(folder / "out", bundle.read(folder / "out")) == []  # type: ignore[arg-type]
+        assert bundle.folder_problems(folder / "out", bundle.read_manifest(folder / "out")) == []  # type: ignore[arg-type]
         steps = read(folder / "out" / "run.json")["sequence"]["steps"]
         states[simulator] = [row["state_crc32"] for row in steps]
         if simulator == "qemu":

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ethosu_sdk import pte
+from ethosu_sdk.program import pte
 from tests.integration.cli import sdk, sdk_ok
 from tests.records import printed, read
 

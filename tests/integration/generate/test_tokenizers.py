@@ -154,7 +154,7 @@ def test_tokens_are_those_of_the_package(kind: str, tmp_path: Path) -> None:
     import pytorch_tokenizers
     import sentencepiece
 
-    from ethosu_sdk.steps.generate import tokenizing
+    from ethosu_sdk.run import tokenizing
 
     path = tmp_path / f"given.{kind}"
     if kind == "sentencepiece":
@@ -173,7 +173,7 @@ def test_tokens_are_those_of_the_package(kind: str, tmp_path: Path) -> None:
         patch.setenv("TIKTOKEN_CACHE_DIR", "")
         theirs = pytorch_tokenizers.get_tokenizer(str(path))
     text = "hello w1 w2 \N{SNOWMAN} " * 30
-    with tokenizing.opened(path) as ours:
+    with tokenizing.opened_tokenizer(path) as ours:
         assert ours is not None
         tokens = list(ours.encode(text))
         assert tokens[ours.bos is not None :] == theirs.encode(text, bos=False, eos=False)

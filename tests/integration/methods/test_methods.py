@@ -12,7 +12,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from ethosu_sdk import npz, pte, schema
+from ethosu_sdk.base import npz
+from ethosu_sdk.program import pte
+from ethosu_sdk.program.execution_plan import shares_state
+from ethosu_sdk.records import validation
 from tests.conftest import KeptFolder
 from tests.integration import guide
 from tests.integration.cli import assert_clear, sdk, sdk_ok
@@ -110,7 +113,7 @@ def test_the_record_of_the_compilation_has_each_method(decoder: Path) -> None:
     assert decode["chain"]["links"][0]["link"] == "graph"
     assert (decoder.parent / decode["io"]).is_file()
     program = pte.read(decoder)
-    assert pte.shares_state([program.plan(name) for name in program.methods])
+    assert shares_state([program.plan(name) for name in program.methods])
 
 
 def test_one_method_runs_by_its_name(decoder: Path, tmp_path: Path) -> None:
@@ -126,7 +129,7 @@ def test_one_method_is_profiled_by_its_name(decoder: Path, tmp_path: Path) -> No
     for name in ("prefill", "decode"):
         done = sdk_ok("profile", decoder, "--method", name, "--json", "-o", tmp_path / name, cwd=tmp_path)
         found[name] = json.loads(done.out)
-        assert schema.problems(found[name]) == []
+        assert validation.record_problems(found[name]) == []
         run_record = read(tmp_path / name / "run.json")
         assert found[name]["model"] == run_record["model"]
         assert run_record["model"]["entry"] == name

@@ -7,15 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ethosu_sdk import cache, npz
-from ethosu_sdk.aot import CompileRequest
-from ethosu_sdk.aot.pipeline import stages
-from ethosu_sdk.aot.quantization import ranges
-from ethosu_sdk.errors import VerdictError
-from ethosu_sdk.program_options import ProgramOptions
-from ethosu_sdk.simulators import host
-from ethosu_sdk.simulators.host.npu_model import NpuModel
-from ethosu_sdk.targets import parse_target
+from ethosu_sdk.base import cache, npz
+from ethosu_sdk.base.errors import VerdictError
+from ethosu_sdk.base.targets import parse_target
+from ethosu_sdk.compile import quantizing, worker
+from ethosu_sdk.compile.compile_facts import CompileRequest
+from ethosu_sdk.compile.program_options import ProgramOptions
+from ethosu_sdk.simulate import host_runtime
+from ethosu_sdk.simulate.host_runtime import NpuModel
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 
@@ -74,15 +73,15 @@ def sqnr_db(source: str, target: str, quantize: str, folder: Path) -> float:
     folder.mkdir()
     (folder / "net.py").write_text(source)
     options = ProgramOptions(quantize=quantize)
-    output = stages.run(
+    output = worker.run_stages(
         CompileRequest(str(folder / "net.py"), parse_target(target), folder, options=options),
         lambda stage: None,
     )
     namespace: dict[str, Any] = {}
     exec(source, namespace)
-    runner = host.build_runner(cache.directory(host.CACHE_PART))
+    runner = host_runtime.build_runner(cache.directory(host_runtime.CACHE_PART))
     noise = signal = 0.0
-    with host.open_pte(runner, output.pte, NpuModel()) as runtime, torch.no_grad():
+    with host_runtime.open_pte(runner, output.pte, NpuModel()) as runtime, torch.no_grad():
         for sample in namespace["samples"][:6]:
             want = namespace["model"](sample).numpy().astype(float)
             noise += float(((runtime.run([sample.numpy()])[0] - want) ** 2).sum())
@@ -122,13 +121,13 @@ def test_the_range_that_arm_fixes_fails_in_the_third_link(
     def fixed(quantize: str, *, per_channel: bool, fine: bool = True) -> Any:
         return arm.get_symmetric_quantization_config(is_per_channel=per_channel)
 
-    monkeypatch.setattr(ranges, "configuration", fixed)
+    monkeypatch.setattr(quantizing, "range_configuration", fixed)
     (tmp_path / "net.py").write_text(WARPED)
     (tmp_path / "check").mkdir()
     target = parse_target("ethos-u55-128")
     request = CompileRequest(str(tmp_path / "net.py"), target, tmp_path, check_folder=tmp_path / "check")
     with pytest.raises(VerdictError, match="the quantised model") as failed:
-        stages.run(request, lambda stage: None)
+        worker.run_stages(request, lambda stage: None)
     assert "grid_sampler" in failed.value.message
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from ethosu_sdk import npz
+from ethosu_sdk.base import npz
 from tests import warm
 from tests.conftest import KeptFolder
 from tests.integration.cli import sdk, sdk_ok

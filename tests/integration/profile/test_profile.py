@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from ethosu_sdk.aot import CompileRequest
-from ethosu_sdk.console.reporter import Reporter
-from ethosu_sdk.errors import VerdictError
-from ethosu_sdk.files import json_text
+from ethosu_sdk.base import json_text
+from ethosu_sdk.base.errors import VerdictError
+from ethosu_sdk.base.targets import parse_target
+from ethosu_sdk.base.terminal import Reporter
+from ethosu_sdk.compile import check_record, compile_record
+from ethosu_sdk.compile.compile_facts import CompileRequest
+from ethosu_sdk.compile.program_options import CompileOptions
 from ethosu_sdk.npu.stream.pieces import cut
-from ethosu_sdk.steps.compile import check_record, compile_record
-from ethosu_sdk.steps.compile.options import CompileOptions
-from ethosu_sdk.steps.run import pieces as run_pieces, run_command
-from ethosu_sdk.steps.run.options import RunOptions
-from ethosu_sdk.targets import parse_target
+from ethosu_sdk.run import firmware as run_pieces, run_command
+from ethosu_sdk.run.options import RunOptions
 from tests.conftest import ZooPte
 from tests.integration.cli import assert_clear, sdk, sdk_ok
 from tests.integration.conftest import FinishedRun
@@ -48,7 +48,7 @@ def program(request: pytest.FixtureRequest, zoo_pte: ZooPte, tmp_path: Path) -> 
         return next(tmp_path.glob("*.pte"))
     compiled = zoo_pte(name, target)
     asked = CompileRequest(f"zoo:{name}", parse_target(target), compiled.pte.parent)
-    record = check_record.left_out(compile_record.make(asked, compiled, "0" * 64, 0.0))
+    record = check_record.check_left_out(compile_record.compile_record(asked, compiled, "0" * 64, 0.0))
     json_text.write_json(compiled.pte.with_name(f"{name}.compile.json"), record)
     return compiled.pte
 

@@ -119,5 +119,5 @@ def test_the_zoos_lines_are_those_of_the_zoo(tmp_path: Path) -> None:
     record = read(tmp_path / "out" / "digits_cnn.compile.json")
     places = _places(record)
     assert {(file, package) for _, file, _, _, package in places} == {
-        ("ethosu_sdk/aot/zoo/digits.py", "ethosu_sdk")
+        ("ethosu_sdk/compile/zoo/digits.py", "ethosu_sdk")
     }

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ethosu_sdk.simulators.base import SimulationRequest, SimulationResult
-from ethosu_sdk.simulators.qemu.simulator import DeviceFactory, QemuSimulator
-from ethosu_sdk.targets import Target, parse_target
+from ethosu_sdk.base.targets import Target, parse_target
+from ethosu_sdk.simulate.qemu.simulator import DeviceFactory, QemuSimulator
+from ethosu_sdk.simulate.simulation import SimulationRequest, SimulationResult
 from tests.integration.qemu.firmware.build import Scenario, compile_program, parameters
 from tests.integration.qemu.firmware.doubles import IncrementDevice
 

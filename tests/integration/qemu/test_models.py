@@ -18,14 +18,19 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ethosu_sdk import firmware_build, npu, proc, pte, simulators, vela_blocks
-from ethosu_sdk.evidence import evidence, input_image, steps, uart
-from ethosu_sdk.files import locks, writing
-from ethosu_sdk.npu.extent import written_bytes
+from ethosu_sdk import npu
+from ethosu_sdk.base import filesystem, proc
+from ethosu_sdk.firmware_build import program_firmware
+from ethosu_sdk.npu import vela_blocks
 from ethosu_sdk.npu.machine import Counters, Machine, Ports
 from ethosu_sdk.npu.memory import FixedRegions
-from ethosu_sdk.npu.weights.weight_cache import WeightCache
-from ethosu_sdk.simulators import SimulationRequest
+from ethosu_sdk.npu.program import written_bytes
+from ethosu_sdk.npu.weight_cache import WeightCache
+from ethosu_sdk.program import pte
+from ethosu_sdk.program.execution_plan import DelegateCall
+from ethosu_sdk.run import evidence, input_image, sequences, uart
+from ethosu_sdk.simulate import simulators
+from ethosu_sdk.simulate.simulation import SimulationRequest
 from tests import kept
 from tests.conformance.conftest import SOURCES
 from tests.conformance.models.case import Integers
@@ -67,7 +72,7 @@ class Lowered:
 
 def lower(folder: Path, profile: str, pairs: Iterable[Pair]) -> None:
     """Compile the pairs of a profile into `folder`, as far as that is not done."""
-    with locks.locked(writing.make_directory(folder / profile)):
+    with filesystem.locked_folder(filesystem.make_directory(folder / profile)):
         names = [pair.name for pair in pairs if pair.profile == profile]
         if missing := [name for name in names if not (folder / f"{name}.json").is_file()]:
             argv = [sys.executable, "-m", "tests.integration.qemu.models.lower", str(folder), *missing]
@@ -122,7 +127,7 @@ class Delegate:
 def delegate_of(program: pte.Pte) -> Delegate:
     plan = program.plan("forward")
     (delegate,) = plan.delegates
-    (call,) = (row for row in plan.chains[0].instructions if isinstance(row, pte.DelegateCall))
+    (call,) = (row for row in plan.chains[0].instructions if isinstance(row, DelegateCall))
     assert delegate.vela is not None
     count = len(delegate.vela.inputs)
     return Delegate(
@@ -179,10 +184,10 @@ def simulate(
 ) -> evidence.Evidence:
     """The firmware's evidence of a run; `npu` are members of its target that differ from those of the pair."""
     program = pte.read(compiled.pte)
-    built = firmware_build.build(
+    built = program_firmware.build_firmware(
         compiled.pte,
-        writing.make_directory(folder / "build"),
-        firmware_build.BuildOptions(
+        filesystem.make_directory(folder / "build"),
+        program_firmware.BuildOptions(
             simulator="qemu", inferences=len(inferences), fast_scratch_bytes=compiled.fast_scratch_bytes
         ),
     )
@@ -190,22 +195,22 @@ def simulate(
     symbol = built.symbols["input_image"]
     request = SimulationRequest(
         elf=built.elf,
-        images=((symbol.address, input_image.encode(raw, [EVENTS[pair.target.npu]])),),
+        images=((symbol.address, input_image.encode_image(raw, [EVENTS[pair.target.npu]])),),
         # System configuration and memory mode of the family's default, as the machine has them.
         target=replace(pair.target, system_config="", memory_mode="", **npu),
         timeout_s=RUN_LIMIT_S,
         idle_timeout_s=RUN_LIMIT_S,
         uart_log=folder / "uart.log",
     )
-    result = simulators.create("qemu").run(request)
-    expected = evidence.Expected(
+    result = simulators.create_simulator("qemu").run(request)
+    expected = evidence.ExpectedRun(
         model_sha256=program.sha256,
         model_bytes=program.size,
         board=built.board,
-        steps=steps.of_bytes(raw),
+        steps=sequences.steps_of_bytes(raw),
         outputs=len(program.plan("forward").outputs),
     )
-    return evidence.gather(uart.parse(result.uart), expected, result.exit_code)
+    return evidence.evidence_of_run(uart.parse_uart(result.uart), expected, result.exit_code)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ethosu_sdk.simulators.qemu.thumb import Access, DecodeError, decode
+from ethosu_sdk.simulate.qemu.thumb import Access, DecodeError, decode
 from tests import processes
 
 pytestmark = pytest.mark.toolchain

@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 
-from ethosu_sdk import schema
-from ethosu_sdk.files import hashing
-from ethosu_sdk.results import bundle
+from ethosu_sdk.base import filesystem
+from ethosu_sdk.records import bundle, validation
 from tests.integration.cli import COMMAND, assert_clear, sdk, sdk_ok
 from tests.places import GOLDEN_PTE
 from tests.records import read
@@ -32,13 +31,13 @@ def _manifest(folder: Path) -> Manifest:
 
 def test_a_finished_folder_is_complete(folder: Path) -> None:
     manifest = _manifest(folder)
-    assert schema.problems(manifest) == []
+    assert validation.record_problems(manifest) == []
     listed = {row["path"]: row for row in manifest["files"]}
     there = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
     assert {name for name in there if not Path(name).name.startswith(".")} == {*listed, bundle.MANIFEST_NAME}
     for name, row in listed.items():
         content = (folder / name).read_bytes()
-        assert (row["bytes"], row["sha256"]) == (len(content), hashing.sha256_bytes(content))
+        assert (row["bytes"], row["sha256"]) == (len(content), filesystem.sha256_bytes(content))
     assert {name: row["schema"] for name, row in listed.items() if "schema" in row} == {
         "build.json": "build-result/1",
         "run.json": "run-result/1",
@@ -62,7 +61,7 @@ def _relisted(folder: Path, name: str, **members: str) -> None:
     manifest, path = _manifest(folder), folder / name
     for row in manifest["files"]:
         if row["path"] == name:
-            row |= {"bytes": path.stat().st_size, "sha256": hashing.sha256_file(path), **members}
+            row |= {"bytes": path.stat().st_size, "sha256": filesystem.sha256_file(path), **members}
     (folder / bundle.MANIFEST_NAME).write_text(json.dumps(manifest), encoding="utf-8")
 
 

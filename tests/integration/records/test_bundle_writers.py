@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ethosu_sdk.results import bundle
+from ethosu_sdk.records import bundle
 from tests.integration.cli import assert_clear, sdk, sdk_ok
 from tests.places import GOLDEN_PTE
 from tests.records import read

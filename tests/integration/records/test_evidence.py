@@ -9,10 +9,10 @@ import pytest
 from campaigns.attack.campaign import KINDS, Campaign, Tally
 from campaigns.attack.case import Context
 from campaigns.attack.kinds import edited
-from ethosu_sdk.errors import InputError
-from ethosu_sdk.files import locks
-from ethosu_sdk.results import bundle
-from ethosu_sdk.results.reading import Reading, read
+from ethosu_sdk.base import filesystem
+from ethosu_sdk.base.errors import InputError
+from ethosu_sdk.records import bundle
+from ethosu_sdk.records.bundle import ReadPolicy, read_raw_record
 from tests.integration.cli import assert_clear, sdk
 
 EDITS = 24  # scripts/attack --only bundles makes thousands
@@ -71,13 +71,13 @@ def test_random_edits_are_refused_or_loose(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", sorted(edited.RECORDS))
 def test_what_is_as_listed_is_read(name: str, tmp_path: Path) -> None:
     edited.lay(tmp_path / "out")
-    assert read(tmp_path / "out" / name)["schema"]
+    assert read_raw_record(tmp_path / "out" / name)["schema"]
 
 
 def test_a_link_to_an_edited_record_is_no_way_around(folder: Path) -> None:
     (folder.parent / "link.json").symlink_to(folder / "run.json")
     with pytest.raises(InputError, match="SHA-256 differs"):
-        read(folder.parent / "link.json")
+        read_raw_record(folder.parent / "link.json")
 
 
 @pytest.mark.parametrize(
@@ -88,19 +88,19 @@ def test_a_manifest_that_is_damaged_tells_nothing_away(content: str, refused: bo
     (folder / bundle.MANIFEST_NAME).write_text(content)
     if refused:
         with pytest.raises(InputError, match="cannot be checked"):
-            read(folder / "run.json")
-        reading = Reading(loose=True)
-        read(folder / "run.json", reading)
+            read_raw_record(folder / "run.json")
+        reading = ReadPolicy(loose=True)
+        read_raw_record(folder / "run.json", reading)
         assert reading.differences
     else:
-        read(folder / "run.json")
+        read_raw_record(folder / "run.json")
 
 
 def test_an_edited_record_does_not_become_evidence(folder: Path) -> None:
     """A command that writes again, and leaves what it wrote before as it is, lists only what is as it was."""
-    with locks.locked(folder), bundle.published(folder, "run") as add:
+    with filesystem.locked_folder(folder), bundle.writing_folder(folder, "run") as add:
         add("run.json", "build.json")
-    manifest = bundle.read(folder)
+    manifest = bundle.read_manifest(folder)
     assert manifest is not None
     assert [row.path for row in manifest.files] == ["build.json"]
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ethosu_sdk import pte
 from ethosu_sdk.npu.config import NpuConfig
-from ethosu_sdk.npu.stream import decode
+from ethosu_sdk.npu.stream import registers
+from ethosu_sdk.program import pte
 from tests.conftest import ZooPte
 from tests.integration.cli import sdk, sdk_ok
 from tests.records import read
@@ -24,7 +24,7 @@ def _without_waits(program: Path, target: Path) -> int:
         assert delegate.vela is not None
         stream = bytes(delegate.vela.command_stream)
         start = data.index(stream)
-        for command in decode.commands(stream, NpuConfig.from_word(delegate.vela.config_word).generation):
+        for command in registers.commands(stream, NpuConfig.from_word(delegate.vela.config_word).generation):
             if command.type.name == "OP_DMA_WAIT":
                 (word,) = struct.unpack_from("<I", stream, command.offset)
                 struct.pack_into(

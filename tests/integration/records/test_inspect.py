@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from ethosu_sdk import pte, schema, vela_blocks
-from ethosu_sdk.steps.inspect.description import NOTHING_MORE, describe, methods, npu_share
-from ethosu_sdk.steps.inspect.inspect_command import inspect
+from ethosu_sdk.analysis.inspect_command import NOTHING_MORE, describe, described_methods, inspect, npu_share
+from ethosu_sdk.npu import vela_blocks
+from ethosu_sdk.program import pte
+from ethosu_sdk.records import validation
 from tests.conftest import ZooPte
 from tests.integration.cli import assert_clear, sdk, sdk_ok
 from tests.places import GOLDEN_PTE
@@ -43,7 +44,7 @@ def test_json_is_the_description(name: str, tmp_path: Path) -> None:
     assert (outcome.code, outcome.err) == (0, "")
     found: dict[str, Any] = json.loads(outcome.out)
     assert found["file"]["name"] == path.name
-    assert schema.problems(found) == []
+    assert validation.record_problems(found) == []
     assert found == {**describe(path, pte.read(path)).to_json(), "created": found["created"]}
 
 
@@ -110,14 +111,14 @@ def test_a_damaged_file_is_bad_input(tmp_path: Path) -> None:
 
 
 def test_shares_of_the_npu() -> None:
-    assert npu_share(methods(pte.parse(golden("choice")))[0]) == (0, 4)
-    assert npu_share(methods(pte.parse(golden("add_u55")))[0]) == (1, 1)
+    assert npu_share(described_methods(pte.parse(golden("choice")))[0]) == (0, 4)
+    assert npu_share(described_methods(pte.parse(golden("add_u55")))[0]) == (1, 1)
 
 
 @pytest.mark.torch
 def test_a_program_with_two_delegates(zoo_pte: ZooPte) -> None:
     compiled = zoo_pte("ds_cnn")
-    method = methods(pte.read(compiled.pte))[0]
+    method = described_methods(pte.read(compiled.pte))[0]
     assert npu_share(method) == (2, 7)
     assert {row.name: row.calls for row in method.operators} == {
         row.name: row.calls for row in compiled.cpu_operators

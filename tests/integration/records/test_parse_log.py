@@ -8,19 +8,19 @@ from typing import Any
 
 import pytest
 
-from ethosu_sdk import schema
-from ethosu_sdk.console.reporter import Reporter
-from ethosu_sdk.errors import InputError, VerdictError
-from ethosu_sdk.readers.logs import parse_log_command
+from ethosu_sdk.base.errors import InputError, VerdictError
+from ethosu_sdk.base.terminal import Reporter
+from ethosu_sdk.records import validation
+from ethosu_sdk.reporting import parse_log_command
 from tests.integration.cli import sdk
 from tests.places import GOLDEN_KIT_LOGS, GOLDEN_LOGS
 from tests.records import printed
-from tests.unit.report import wire
+from tests.unit.run import wire
 
 
 def record_of(name: str, content: bytes) -> dict[str, Any]:
-    record = parse_log_command.make(name, content)
-    assert schema.problems(record) == []
+    record = parse_log_command.make_log_record(name, content)
+    assert validation.record_problems(record) == []
     return record
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
-from ethosu_sdk.files import hashing, json_text
+from ethosu_sdk.base import filesystem, json_text
 from ethosu_sdk.npu import timing
 from tests.integration.browsing import BREAKING, HOSTILE, WINDOWS, Scheme, opened
 from tests.integration.cli import sdk_ok
@@ -252,7 +252,7 @@ def _hostile(source: Path, folder: Path) -> Path:
         for part in row.get("traffic", ()):
             part["memory"] = HOSTILE[0]
     entry = next(row for row in profile["provenance"]["inputs"] if row["role"] == "run")
-    entry["sha256"] = hashing.sha256_file(folder / "run.json")
+    entry["sha256"] = filesystem.sha256_file(folder / "run.json")
     json_text.write_json(folder / "profile.json", profile)
     return folder
 

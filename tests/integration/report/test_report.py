@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
-from ethosu_sdk.files import hashing, json_text, writing
+from ethosu_sdk.base import filesystem, json_text
 from tests.conftest import ZooPte
 from tests.integration.browsing import HOSTILE, opened
 from tests.integration.cli import assert_clear, sdk, sdk_ok
@@ -32,7 +32,7 @@ def test_beside_the_records_it_is_one_of_the_folders_files(run_folder: Path, tmp
     shutil.copytree(run_folder, folder)
     sdk_ok("report", folder, cwd=tmp_path)
     rows = {row["path"]: row for row in read(folder / "manifest.json")["files"]}
-    assert rows["report.html"]["sha256"] == hashing.sha256_file(folder / "report.html")
+    assert rows["report.html"]["sha256"] == filesystem.sha256_file(folder / "report.html")
     assert "report.html" not in sdk("validate", folder, cwd=tmp_path).err
     (folder / "report.html").write_text("changed", encoding="utf-8")
     assert "report.html has changed" in sdk("validate", folder, cwd=tmp_path).err
@@ -151,7 +151,7 @@ def test_what_is_missing_is_named(run_folder: Path, tmp_path: Path) -> None:
     ],
 )
 def test_no_run(content: str | None, words: str, tmp_path: Path) -> None:
-    folder = writing.make_directory(tmp_path / "run")
+    folder = filesystem.make_directory(tmp_path / "run")
     if content is not None:
         (folder / "run.json").write_text(content, encoding="utf-8")
     assert_clear(sdk("report", folder, "-o", "page.html", cwd=tmp_path), 3, words)

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 from elftools.elf.elffile import ELFFile
 
-from ethosu_sdk import firmware_build, proc, tools
-from ethosu_sdk.firmware_build import BuildOptions, FirmwareBuild
+from ethosu_sdk.base import proc, tools
+from ethosu_sdk.firmware_build import program_firmware
+from ethosu_sdk.firmware_build.program_firmware import BuildOptions, FirmwareBuild
 from tests.places import GOLDEN_PTE
 
 pytestmark = pytest.mark.toolchain
@@ -58,12 +59,14 @@ SHF_ALLOC = 2
 
 @pytest.fixture(scope="module", params=["corstone-320", "corstone-300"])
 def both(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> FirmwareBuild:
-    return firmware_build.build(GOLDEN, tmp_path_factory.mktemp("elf"), BuildOptions(board=request.param))
+    return program_firmware.build_firmware(
+        GOLDEN, tmp_path_factory.mktemp("elf"), BuildOptions(board=request.param)
+    )
 
 
 @pytest.fixture(scope="module")
 def corstone_320(tmp_path_factory: pytest.TempPathFactory) -> FirmwareBuild:
-    return firmware_build.build(GOLDEN, tmp_path_factory.mktemp("corstone 320"))
+    return program_firmware.build_firmware(GOLDEN, tmp_path_factory.mktemp("corstone 320"))
 
 
 def home_of(address: int, size_bytes: int) -> str:

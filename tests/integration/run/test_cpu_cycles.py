@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ethosu_sdk import resources
+from ethosu_sdk.base import resources
 from tests.integration.cli import assert_clear, sdk, sdk_ok
 from tests.integration.conftest import FinishedRun
 from tests.integration.cpu_cycles.stand_ins import stand_in

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ethosu_sdk import schema
+from ethosu_sdk.records import validation
 from tests.integration.cli import sdk, sdk_ok
 from tests.records import printed
 
@@ -43,7 +43,7 @@ def test_run_and_build_agree_on_a_board_that_runs_it(folder: Path) -> None:
     assert built["elf"]["sha256"] == next(
         row["sha256"] for row in ran["provenance"]["inputs"] if row["role"] == "firmware"
     )
-    assert schema.problems(built) == schema.problems(ran) == []
+    assert validation.record_problems(built) == validation.record_problems(ran) == []
 
 
 def test_the_mode_of_executorch_is_refused_with_command_lines_that_work(folder: Path) -> None:

@@ -15,9 +15,11 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from ethosu_sdk import npu, npz, pte, records, schema
-from ethosu_sdk.aot import zoo
-from ethosu_sdk.files import writing
+from ethosu_sdk import npu
+from ethosu_sdk.base import filesystem, npz
+from ethosu_sdk.compile import zoo
+from ethosu_sdk.program import pte
+from ethosu_sdk.records import provenance, validation
 from tests import own_qemu
 from tests.conftest import DEFAULT_TARGET, ExpectedOutputs, ZooPte
 from tests.integration.cli import Outcome, assert_clear, sdk
@@ -67,7 +69,7 @@ def run(
 ) -> tuple[Outcome, dict[str, Any]]:
     outcome = sdk("run", compiled_pte, "-o", folder / "out", "--json", *options, cwd=folder, env=env or {})
     record = json.loads(outcome.out) if outcome.out else {}
-    assert not record or schema.problems(record) == []
+    assert not record or validation.record_problems(record) == []
     return outcome, record
 
 
@@ -144,11 +146,11 @@ def test_digits_predictions_equal_the_tosa_models(
 def test_two_runs_differ_in_time_and_host_only(board: Board, zoo_pte: ZooPte, tmp_path: Path) -> None:
     pair = []
     for name in ("a", "b"):
-        folder = writing.make_directory(tmp_path / name)
+        folder = filesystem.make_directory(tmp_path / name)
         outcome, record = board.run(zoo_pte("digits_cnn", board.target).pte, folder)
         assert outcome.code == 0, outcome.err
         assert record["board"] == board.name
-        pair.append(records.comparable(record))
+        pair.append(provenance.comparable(record))
     assert pair[0] == pair[1]
 
 

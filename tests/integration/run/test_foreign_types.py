@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ethosu_sdk import pte
-from ethosu_sdk.pte import schema
+from ethosu_sdk.program import pte, pte_schema
 from tests import pte_files
 from tests.integration.cli import assert_clear, sdk
 
@@ -21,7 +20,7 @@ def test_a_program(what: str, name: str, tmp_path: Path) -> None:
     path.write_bytes(pte_files.golden("softmax"))
     plan = pte.read(path).plan("forward")
     index = (plan.inputs if what == "input" else plan.outputs)[0]
-    change = (f"execution_plan[0].values[{index}].val.scalar_type", schema.ENUMS["ScalarType"][name])
+    change = (f"execution_plan[0].values[{index}].val.scalar_type", pte_schema.ENUMS["ScalarType"][name])
     path.write_bytes(pte_files.changed(pte_files.golden("softmax"), change))
     outcome = sdk("run", path, "--simulator", "host", cwd=tmp_path)
     assert outcome.code == 3, outcome.err

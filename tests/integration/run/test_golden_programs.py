@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from ethosu_sdk import npz
-from ethosu_sdk.simulators import host
-from ethosu_sdk.simulators.host.npu_model import NpuModel
+from ethosu_sdk.base import npz
+from ethosu_sdk.simulate import host_runtime
+from ethosu_sdk.simulate.host_runtime import NpuModel
 from tests.integration.cli import sdk
 from tests.places import GOLDEN_PTE
 from tests.records import printed
@@ -31,7 +31,7 @@ CASES: dict[str, tuple[str, tuple[npt.NDArray[Any], ...], set[str]]] = {
 def test_control_flow_runs_on_the_board(case: str, host_runner: Path, tmp_path: Path) -> None:
     name, inputs, kinds = CASES[case]
     program = GOLDEN_PTE / f"{name}.pte"
-    with host.open_pte(host_runner, program, NpuModel()) as runtime:
+    with host_runtime.open_pte(host_runner, program, NpuModel()) as runtime:
         expected = runtime.run(inputs)
     npz.write_npz(tmp_path / "in.npz", {f"input{i}": value for i, value in enumerate(inputs)})
     npz.write_npz(tmp_path / "want.npz", {f"output{i}": value for i, value in enumerate(expected)})

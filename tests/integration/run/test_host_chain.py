@@ -12,10 +12,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ethosu_sdk.aot import CompileOutput, CompileRequest, compile_model, zoo
-from ethosu_sdk.errors import InputError, SimulationError
-from ethosu_sdk.simulators import host
-from ethosu_sdk.targets import parse_target
+from ethosu_sdk.base.errors import InputError, SimulationError
+from ethosu_sdk.base.targets import parse_target
+from ethosu_sdk.compile import zoo
+from ethosu_sdk.compile.child_process import compile_model
+from ethosu_sdk.compile.compile_facts import CompileOutput, CompileRequest
+from ethosu_sdk.simulate import host_runtime
 from tests.conftest import ExpectedOutputs, ZooPte
 from tests.oracles import chain
 from tests.oracles.tosa import OracleError, TosaModel, tosa_model
@@ -147,14 +149,14 @@ def test_delegates_are_not_mixed_up(zoo_pte: ZooPte, host_runner: Path, tosa: To
 
 def test_what_the_delegate_returns_is_what_the_program_gets(zoo_pte: ZooPte, host_runner: Path) -> None:
     output = zoo_pte("add")
-    calls: list[host.DelegateCall] = []
+    calls: list[host_runtime.DelegateCall] = []
 
-    def delegate(call: host.DelegateCall) -> Sequence[Array]:
+    def delegate(call: host_runtime.DelegateCall) -> Sequence[Array]:
         calls.append(call)
         return [np.arange(5, dtype=np.int32) - 70000]
 
     given = np.array([1, -2, 3, -4, 2**31 - 1], np.int32)
-    (result,) = host.run_pte(host_runner, output.pte, [given], delegate)
+    (result,) = host_runtime.run_pte(host_runner, output.pte, [given], delegate)
     np.testing.assert_array_equal(result, np.arange(5, dtype=np.int32) - 70000, strict=True)
     (call,) = calls
     np.testing.assert_array_equal(call.inputs[0], given)
@@ -166,12 +168,14 @@ def test_delegate_that_returns_too_little(zoo_pte: ZooPte, host_runner: Path) ->
     with pytest.raises(
         SimulationError, match=r"returned outputs of \[16\] bytes, but the program has \[20\]"
     ):
-        host.run_pte(host_runner, output.pte, [np.zeros(5, np.int32)], lambda call: [np.zeros(4, np.int32)])
+        host_runtime.run_pte(
+            host_runner, output.pte, [np.zeros(5, np.int32)], lambda call: [np.zeros(4, np.int32)]
+        )
 
 
 def test_program_with_a_delegate_and_nothing_to_execute_it(zoo_pte: ZooPte, host_runner: Path) -> None:
     with pytest.raises(SimulationError, match="nothing was given to execute it"):
-        host.run_pte(host_runner, zoo_pte("add").pte, [np.zeros(5, np.int32)])
+        host_runtime.run_pte(host_runner, zoo_pte("add").pte, [np.zeros(5, np.int32)])
 
 
 @pytest.mark.parametrize(
@@ -181,7 +185,7 @@ def test_program_with_a_delegate_and_nothing_to_execute_it(zoo_pte: ZooPte, host
 )
 def test_wrong_inputs(zoo_pte: ZooPte, host_runner: Path, inputs: list[Array]) -> None:
     with pytest.raises(InputError):
-        host.run_pte(host_runner, zoo_pte("softmax").pte, inputs)
+        host_runtime.run_pte(host_runner, zoo_pte("softmax").pte, inputs)
 
 
 def test_damaged_programs(zoo_pte: ZooPte, host_runner: Path, tmp_path: Path) -> None:
@@ -190,9 +194,9 @@ def test_damaged_programs(zoo_pte: ZooPte, host_runner: Path, tmp_path: Path) ->
         path = tmp_path / f"{name}.pte"
         path.write_bytes(content)
         with pytest.raises(SimulationError, match="host runtime"):
-            host.run_pte(host_runner, path, [np.zeros((4, 10), np.float32)])
+            host_runtime.run_pte(host_runner, path, [np.zeros((4, 10), np.float32)])
     with pytest.raises(InputError, match="there is no file"):
-        host.run_pte(host_runner, tmp_path / "absent.pte", [])
+        host_runtime.run_pte(host_runner, tmp_path / "absent.pte", [])
 
 
 def test_silent_runtime(zoo_pte: ZooPte, tmp_path: Path) -> None:
@@ -201,7 +205,7 @@ def test_silent_runtime(zoo_pte: ZooPte, tmp_path: Path) -> None:
     runner.chmod(0o755)
     with (
         pytest.raises(SimulationError, match=r"silent for 0\.5 s"),
-        host.open_pte(runner, zoo_pte("softmax").pte, timeout_s=0.5),
+        host_runtime.open_pte(runner, zoo_pte("softmax").pte, timeout_s=0.5),
     ):
         pass
 
@@ -212,7 +216,7 @@ def test_runtime_that_dies(zoo_pte: ZooPte, tmp_path: Path) -> None:
     runner.chmod(0o755)
     with (
         pytest.raises(SimulationError, match="ended during loading") as caught,
-        host.open_pte(runner, zoo_pte("softmax").pte),
+        host_runtime.open_pte(runner, zoo_pte("softmax").pte),
     ):
         pass
     assert "last words" in caught.value.hint

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ethosu_sdk.evidence.verdict import Tolerance, compare
+from ethosu_sdk.program.output_comparison import Tolerance, compare
 from tests import installed
 from tests.integration.cli import Outcome, sdk
 from tests.places import GOLDEN_PTE
 from tests.tables import each
-from tests.unit.report import wire
+from tests.unit.run import wire
 
 ADD = GOLDEN_PTE / "add_u55.pte"
 VELA_INI = installed.folder("ethosu") / "config_files" / "Arm" / "vela.ini"

@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ethosu_sdk import npz
-from ethosu_sdk.files import writing
+from ethosu_sdk.base import filesystem, npz
 from tests.integration.cli import sdk
 from tests.places import GOLDEN_PTE
 
@@ -40,7 +39,7 @@ def test_runs_four_at_a_time_do_not_meet(tmp_path: Path) -> None:
     """Each has inputs of its own; what must come out is one NumPy expression: x + x."""
 
     def one(number: int) -> tuple[int, str]:
-        folder = writing.make_directory(tmp_path / str(number))
+        folder = filesystem.make_directory(tmp_path / str(number))
         data = np.random.default_rng(number).integers(-(1 << 29), 1 << 29, (3, 5), dtype=np.int32)
         npz.write_npz(folder / "in.npz", {"input0": data})
         npz.write_npz(folder / "want.npz", {"output0": data + data})

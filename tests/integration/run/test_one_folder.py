@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ethosu_sdk import npz, pte
-from ethosu_sdk.files import json_text
+from ethosu_sdk.base import json_text, npz
+from ethosu_sdk.program import pte
 from tests.integration.cli import assert_clear, sdk, sdk_ok
 from tests.places import GOLDEN_PTE
 

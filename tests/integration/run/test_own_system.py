@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from ethosu_sdk import pte
-from ethosu_sdk.evidence import input_image, uart
-from ethosu_sdk.firmware_build.elf import read_elf
-from ethosu_sdk.protocol import INPUT_IMAGE_NONCE_BYTES, INPUT_IMAGE_SYMBOL
+from ethosu_sdk.firmware_build.executable import read_elf
+from ethosu_sdk.program import pte
+from ethosu_sdk.program.protocol import INPUT_IMAGE_NONCE_BYTES, INPUT_IMAGE_SYMBOL
+from ethosu_sdk.run import input_image, uart
 from tests import processes
 from tests.integration.cli import assert_clear, sdk, sdk_ok
 from tests.records import read
@@ -156,18 +156,28 @@ def test_a_launcher_prices_the_file_that_it_is_given(folder: Path) -> None:
     elf = folder / "out" / "executor_runner.elf"
     tensors = pte.read(folder / "out" / "digits_cnn.pte").plan().input_tensors()
     nonce = bytes(INPUT_IMAGE_NONCE_BYTES)
-    image = input_image.encode([tuple(bytes(row.nbytes) for row in tensors)], (), 1, nonce)
+    image = input_image.encode_image([tuple(bytes(row.nbytes) for row in tensors)], (), 1, nonce)
     (folder / "image.bin").write_bytes(image)
     place = f"image.bin@{read_elf(elf).symbols[INPUT_IMAGE_SYMBOL].address:#x}"
 
     def cycles(*options: str) -> int:
         words = ("FVP_Corstone_SSE-300_Ethos-U55", "-C", "mps3_board.uart0.out_file=uart.txt", *options)
         done = processes.run(
-            [sys.executable, "-P", "-m", "ethosu_sdk.fvp_launcher", *words, "--data", place, "-a", str(elf)],
+            [
+                sys.executable,
+                "-P",
+                "-m",
+                "ethosu_sdk.simulate.fvp_launcher",
+                *words,
+                "--data",
+                place,
+                "-a",
+                str(elf),
+            ],
             cwd=folder,
         )
         assert done.returncode == 0, done.stderr
-        rows = uart.parse((folder / "uart.txt").read_bytes()).records
+        rows = uart.parse_uart((folder / "uart.txt").read_bytes()).records
         return sum(row.payload["cycles"] for row in rows if row.type == "pmu")
 
     assert cycles("--vela-config", "own.ini") == (read(folder / "out" / "run.json")["npu"]["cycles"]["value"])

@@ -9,15 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ethosu_sdk import pte, schema, simulators
-from ethosu_sdk.console.reporter import Reporter
-from ethosu_sdk.errors import VerdictError
+from ethosu_sdk.base.errors import VerdictError
+from ethosu_sdk.base.terminal import Reporter
+from ethosu_sdk.compile.program_options import CompileOptions
 from ethosu_sdk.npu.device import Device, NpuConfig
-from ethosu_sdk.simulators.qemu.memory import NpuMemory
-from ethosu_sdk.simulators.qemu.simulator import QemuSimulator
-from ethosu_sdk.steps.compile.options import CompileOptions
-from ethosu_sdk.steps.run import run_command
-from ethosu_sdk.steps.run.options import RunOptions
+from ethosu_sdk.program import pte
+from ethosu_sdk.records import validation
+from ethosu_sdk.run import run_command
+from ethosu_sdk.run.options import RunOptions
+from ethosu_sdk.simulate import simulators
+from ethosu_sdk.simulate.qemu.memories import NpuMemory
+from ethosu_sdk.simulate.qemu.simulator import QemuSimulator
 from tests.integration.cli import sdk, sdk_ok
 from tests.places import GOLDEN_PTE
 from tests.records import printed, read
@@ -34,7 +36,7 @@ INTERRUPT_BYTES = (
 def run(path: Path, folder: Path, *options: str) -> dict[str, Any]:
     record = printed(sdk("run", path, "-o", folder, "--json", *options, cwd=folder.parent))
     assert isinstance(record, dict)
-    assert schema.problems(record) == []
+    assert validation.record_problems(record) == []
     return record
 
 
@@ -89,7 +91,7 @@ def run_faulty(
     monkeypatch: pytest.MonkeyPatch, folder: Path, repeat: int, first: int, jobs: int
 ) -> dict[str, Any]:
     simulator = QemuSimulator(lambda _target, memory: FaultyDevice(memory, first, jobs))
-    monkeypatch.setattr(simulators, "create", lambda *_args, **_options: simulator)
+    monkeypatch.setattr(simulators, "create_simulator", lambda *_args, **_options: simulator)
     options = RunOptions(repeat=repeat, resident=True)
     with pytest.raises(VerdictError):
         run_command.run(str(ADD), CompileOptions("ethos-u55-128"), options, folder, Reporter(quiet=True))
@@ -131,8 +133,8 @@ def test_more_events_than_counters_are_read_in_groups(name: str, counters: int, 
     path = GOLDEN_PTE / f"{name}.pte"
     target = pte.read(path).target()
     assert target is not None
-    modelled = [row for row in simulators.events(target.npu).values() if row.modelled]
-    others = [row for row in simulators.events(target.npu).values() if not row.modelled]
+    modelled = [row for row in simulators.pmu_events(target.npu).values() if row.modelled]
+    others = [row for row in simulators.pmu_events(target.npu).values() if not row.modelled]
     # Every other one is modelled, so that they spread over the groups.
     mixed = [row for pair in zip(modelled, others, strict=False) for row in pair]
     rows = [*mixed, *(row for row in others if row not in mixed)]
@@ -158,7 +160,7 @@ def test_more_events_than_counters_are_read_in_groups(name: str, counters: int, 
 
 
 def test_groups_that_do_not_agree_are_marked() -> None:
-    from ethosu_sdk.steps.run.repeats import grouped
+    from ethosu_sdk.run.repeats import grouped
 
     metric = {"value": 10, "unit": "cycles", "source": "measured"}
     npu = {"counters": [{"id": 1}, {"id": 2}], "cycles": metric}

@@ -16,14 +16,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ethosu_sdk import npz, pte
-from ethosu_sdk.errors import SimulationError
-from ethosu_sdk.evidence import input_image, uart
-from ethosu_sdk.files import writing
-from ethosu_sdk.firmware_build import resident
+from ethosu_sdk.base import filesystem, npz
+from ethosu_sdk.base.errors import SimulationError
+from ethosu_sdk.firmware_build import resident_firmware
 from ethosu_sdk.firmware_build.executable import Executable
-from ethosu_sdk.simulators import SimulationRequest, SimulationResult
-from ethosu_sdk.simulators.qemu.simulator import QemuSimulator
+from ethosu_sdk.program import pte
+from ethosu_sdk.program.execution_plan import Tensor
+from ethosu_sdk.run import input_image, uart
+from ethosu_sdk.simulate.qemu.simulator import QemuSimulator
+from ethosu_sdk.simulate.simulation import SimulationRequest, SimulationResult
 from tests.conftest import ExpectedOutputs, ZooPte
 from tests.integration.cli import sdk, sdk_ok
 from tests.places import GOLDEN_PTE
@@ -38,16 +39,16 @@ Array = NDArray[Any]
 
 @pytest.fixture(scope="module")
 def firmware(shared_folder: Path) -> Executable:
-    return resident.build(writing.make_directory(shared_folder / "resident"))
+    return resident_firmware.build_resident(filesystem.make_directory(shared_folder / "resident"))
 
 
 def test_it_may_be_the_first_in_a_build_tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As where the image is built: no model's firmware left its generated files there."""
     monkeypatch.setenv("ETHOSU_SDK_CACHE", str(tmp_path / "cache"))
-    assert resident.build(writing.make_directory(tmp_path / "resident")).elf.is_file()
+    assert resident_firmware.build_resident(filesystem.make_directory(tmp_path / "resident")).elf.is_file()
 
 
-def physical(array: Array, tensor: pte.Tensor) -> bytes:
+def physical(array: Array, tensor: Tensor) -> bytes:
     return np.ascontiguousarray(array.transpose(tensor.dim_order)).tobytes()
 
 
@@ -104,11 +105,11 @@ class Bench:
 
 @pytest.fixture
 def bench(firmware: Executable, tmp_path: Path) -> Bench:
-    return Bench(firmware, writing.make_directory(tmp_path / "files of the host"))
+    return Bench(firmware, filesystem.make_directory(tmp_path / "files of the host"))
 
 
 def error_of(result: SimulationResult) -> dict[str, Any]:
-    log = uart.parse(result.uart)
+    log = uart.parse_uart(result.uart)
     assert result.exit_code == 1
     assert not log.problems
     assert log.of_type("end")[0]["status"] == "error"

@@ -18,8 +18,9 @@ import numpy as np
 import pytest
 from elftools.elf.elffile import ELFFile
 
-from ethosu_sdk import npz, runtimes, schema
-from ethosu_sdk.files import hashing, writing
+from ethosu_sdk.base import filesystem, npz
+from ethosu_sdk.records import validation
+from ethosu_sdk.simulate import arm_runners
 from tests import processes
 from tests.conftest import ZooPte
 from tests.integration.cli import Outcome, assert_clear, sdk
@@ -49,7 +50,7 @@ def _package() -> None:
 def run(program: Path, folder: Path, *options: str | Path, **more: Any) -> tuple[Outcome, dict[str, Any]]:
     outcome = sdk("run", program, "-o", folder / "out", "--json", *options, cwd=folder, **more)
     record = json.loads(outcome.out) if outcome.out else {}
-    assert not record or schema.problems(record) == []
+    assert not record or validation.record_problems(record) == []
     return outcome, record
 
 
@@ -76,16 +77,16 @@ def test_arms_runner_and_our_firmware_agree(name: str, zoo_pte: ZooPte, tmp_path
 def test_the_record_says_what_ran_the_program(zoo_pte: ZooPte, tmp_path: Path) -> None:
     outcome, record = run(zoo_pte("digits_cnn").pte, tmp_path, "--runtime", "executorch")
     assert outcome.code == 0, outcome.err
-    runner = runtimes.runner_for("ethos-u55")
+    runner = arm_runners.runner_for("ethos-u55")
     loaded = record["runtime"].pop("loaded")
     assert record["runtime"] == {
         "name": "executorch",
         "version": "evaluation kit 25.12.0",
         "elf_sha256": runner.sha256,
     }
-    with runtimes.executable(runner).open("rb") as stream:
+    with arm_runners.runner_executable(runner).open("rb") as stream:
         parts = [row.data() for row in ELFFile(stream).iter_segments("PT_LOAD") if row["p_filesz"]]
-    assert [row["sha256"] for row in loaded["segments"]] == [hashing.sha256_bytes(part) for part in parts]
+    assert [row["sha256"] for row in loaded["segments"]] == [filesystem.sha256_bytes(part) for part in parts]
     roles = {row["role"]: row["sha256"] for row in record["provenance"]["inputs"]}
     assert roles == {"model": record["model"]["sha256"], "runner": runner.sha256}
     assert {row["name"] for row in record["provenance"]["tools"]} == {PACKAGE, "qemu"}
@@ -198,12 +199,12 @@ def test_memory_that_the_runner_lacks_is_named(size_bytes: int, code: int, said:
 
 def elsewhere(folder: Path, version: str, *, content: bytes | None) -> Path:
     """A package of the runner's name: its metadata, and a runner with `content` if that is given."""
-    metadata = writing.make_directory(folder / f"mlia_ethos_u-{version}.dist-info")
+    metadata = filesystem.make_directory(folder / f"mlia_ethos_u-{version}.dist-info")
     (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {PACKAGE}\nVersion: {version}\n")
     if content is not None:
-        runner = runtimes.runner_for(None)
+        runner = arm_runners.runner_for(None)
         place = folder / "mlia" / "resources" / "backends" / "applications" / runner.folder
-        writing.write_bytes(writing.make_directory(place) / "mlek_inference_runner.axf", content)
+        filesystem.write_bytes(filesystem.make_directory(place) / "mlek_inference_runner.axf", content)
     return folder
 
 
@@ -226,7 +227,7 @@ def test_another_runner_than_arms_is_not_run(
 
 def test_without_the_package_the_fix_is_named(tmp_path: Path) -> None:
     """An interpreter that sees what this one sees, but for the package."""
-    folder = writing.make_directory(tmp_path / "packages")
+    folder = filesystem.make_directory(tmp_path / "packages")
     others = []
     for place in map(Path, sys.path):
         if place.name != "site-packages":

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from campaigns.attack.kinds import bounds
-from ethosu_sdk import pte
+from ethosu_sdk.program import pte
 from tests.integration.cli import Outcome, assert_clear, sdk
 from tests.integration.hostile import delegating
 from tests.pte_files import changed, golden

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ethosu_sdk.aot import CompileRequest
-from ethosu_sdk.aot.pipeline import stages
-from ethosu_sdk.errors import InputError, UsageError
-from ethosu_sdk.program_options import ProgramOptions
-from ethosu_sdk.targets import parse_target
+from ethosu_sdk.base.errors import InputError, UsageError
+from ethosu_sdk.base.targets import parse_target
+from ethosu_sdk.compile import worker
+from ethosu_sdk.compile.compile_facts import CompileRequest
+from ethosu_sdk.compile.program_options import ProgramOptions
 from tests import warm
 from tests.conftest import ExpectedOutputs
 from tests.integration.cli import Outcome, sdk, sdk_ok
@@ -76,7 +76,7 @@ def test_a_program_of_xnnpacks_quantiser_runs_on_the_npu(
     prepared(*inputs)
     program = torch.export.export(convert_pt2e(prepared), inputs)
     torch.export.save(program, tmp_path / "net.pt2")
-    output = stages.run(CompileRequest(str(tmp_path / "net.pt2"), U55, tmp_path), lambda stage: None)
+    output = worker.run_stages(CompileRequest(str(tmp_path / "net.pt2"), U55, tmp_path), lambda stage: None)
     assert all(row.boundary for row in output.cpu_operators)
     with np.load(output.io) as arrays:
         given, wanted = arrays["input0"], arrays["output0"]
@@ -97,7 +97,7 @@ def test_an_operator_in_training_mode_is_refused_with_its_line(tmp_path: Path) -
     with pytest.raises(
         InputError, match=r"training mode: aten::dropout at net\.py, line 4, in Net\.forward"
     ) as caught:
-        stages.run(CompileRequest(str(tmp_path / "net.py"), U55, tmp_path), lambda stage: None)
+        worker.run_stages(CompileRequest(str(tmp_path / "net.py"), U55, tmp_path), lambda stage: None)
     assert "self.training" in caught.value.hint
 
 
@@ -109,14 +109,14 @@ def test_a_model_that_is_prepared_but_not_converted_is_refused(tmp_path: Path) -
         "example_inputs = (torch.ones(1, 3),)\n"
     )
     with pytest.raises(InputError, match="'1' is a FakeQuantize") as caught:
-        stages.run(CompileRequest(str(tmp_path / "net.py"), U55, tmp_path), lambda stage: None)
+        worker.run_stages(CompileRequest(str(tmp_path / "net.py"), U55, tmp_path), lambda stage: None)
     assert "convert_pt2e" in caught.value.hint
 
 
 # Made with no quantiser at all: a permutation between other scales, which carries the mark that sends it to the NPU.
 CONVERTED = """
 import torch
-from ethosu_sdk.aot.quantization import prequantized_passes
+from ethosu_sdk.compile.rewrite import prequantized
 import torchao.quantization.pt2e.quantize_pt2e  # the operators
 {fault}
 
@@ -136,7 +136,7 @@ class Net(torch.nn.Module):
 example_inputs = (torch.linspace(-3, 3, 96).view(1, 2, 6, 8),)
 model = torch.export.export(Net(), example_inputs).module(check_guards=False)
 """
-WITHOUT_THE_STEP = "prequantized_passes._differs = lambda node: False"
+WITHOUT_THE_STEP = "prequantized._differs = lambda node: False"
 
 
 def converted(folder: Path, fault: str) -> tuple[Outcome, dict[str, Any]]:
@@ -185,7 +185,7 @@ def test_keyword_inputs_are_refused(tmp_path: Path) -> None:
 
     path = saved(tmp_path, {"bias": torch.ones(1, 3)})
     with pytest.raises(InputError, match="takes keyword inputs") as caught:
-        stages.run(CompileRequest(str(path), U55, tmp_path), lambda stage: None)
+        worker.run_stages(CompileRequest(str(path), U55, tmp_path), lambda stage: None)
     assert "positional" in caught.value.hint
 
 
@@ -201,7 +201,7 @@ def test_a_program_of_another_torch_is_called_that(tmp_path: Path) -> None:
     with pytest.raises(
         InputError, match=r"was saved by torch 2\.99\.1, but the installed torch 2\.\d+\.\d+ cannot load it"
     ) as caught:
-        stages.run(CompileRequest(str(other), U55, tmp_path), lambda stage: None)
+        worker.run_stages(CompileRequest(str(other), U55, tmp_path), lambda stage: None)
     assert "export and save" in caught.value.hint
 
 
@@ -211,7 +211,7 @@ def test_an_operator_that_is_not_there_is_not_called_a_wrong_file(tmp_path: Path
 
     other = altered(saved(tmp_path), misspelt)
     with pytest.raises(InputError, match=r"torch 2\.\d+\.\d+ cannot load the program") as caught:
-        stages.run(CompileRequest(str(other), U55, tmp_path), lambda stage: None)
+        worker.run_stages(CompileRequest(str(other), U55, tmp_path), lambda stage: None)
     assert "FILE.py" in caught.value.hint
 
 
@@ -222,7 +222,7 @@ def test_an_operator_that_is_not_there_is_not_called_a_wrong_file(tmp_path: Path
 def test_options_that_quantise_are_refused(options: dict[str, Any], named: str, tmp_path: Path) -> None:
     (tmp_path / "net.py").write_text(CONVERTED.format(fault=""))
     with pytest.raises(UsageError, match=f"quantised already: {named} would have no effect"):
-        stages.run(
+        worker.run_stages(
             CompileRequest(str(tmp_path / "net.py"), U55, tmp_path, options=ProgramOptions(**options)),
             lambda stage: None,
         )

@@ -4,11 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from ethosu_sdk.aot import CompileRequest
-from ethosu_sdk.aot.model import saved_program
-from ethosu_sdk.aot.pipeline import stages
-from ethosu_sdk.errors import InputError
-from ethosu_sdk.targets import parse_target
+from ethosu_sdk.base.errors import InputError
+from ethosu_sdk.base.targets import parse_target
+from ethosu_sdk.compile import saved_program, worker
+from ethosu_sdk.compile.compile_facts import CompileRequest
 from tests.integration.cli import assert_clear, sdk
 from tests.integration.saved_programs import programs as saved_programs
 from tests.integration.saved_programs.programs import MARK, REFUSED, RUNNING, Tamper
@@ -58,7 +57,7 @@ def test_run_refuses_it_too(program: Path, tmp_path: Path) -> None:
 def test_what_else_torch_would_interpret(tamper: Tamper, words: str, program: Path, tmp_path: Path) -> None:
     saved_programs.tampered(program, tmp_path / "net.pt2", tamper)
     with pytest.raises(InputError) as caught:
-        saved_program.read(tmp_path / "net.pt2", trust=False)
+        saved_program.read_saved_program(tmp_path / "net.pt2", trust=False)
     assert words in caught.value.message
 
 
@@ -76,7 +75,7 @@ def test_the_process_that_loads_it_checks_what_it_read(
     saved_programs.tampered(program, tmp_path / "net.pt2", saved_programs.expression)
     request = CompileRequest("net.pt2", parse_target("ethos-u55-128"), tmp_path)
     with pytest.raises(InputError, match="could run code"):
-        stages.run(request, lambda stage: None)
+        worker.run_stages(request, lambda stage: None)
     assert not (tmp_path / MARK).exists()
 
 
@@ -88,7 +87,7 @@ def test_torch_unpickles_tensors_alone_even_if_the_check_lets_more_through(
     saved_programs.tampered(program, tmp_path / "net.pt2", saved_programs.sample_inputs)
     request = CompileRequest("net.pt2", parse_target("ethos-u55-128"), tmp_path)
     with pytest.raises(InputError, match="cannot load the program"):
-        stages.run(request, lambda stage: None)
+        worker.run_stages(request, lambda stage: None)
     assert not (tmp_path / MARK).exists()
 
 
@@ -126,4 +125,4 @@ def test_what_torch_saves_of_a_network_passes(tmp_path: Path) -> None:
     )
     for program in programs:
         torch.export.save(program, tmp_path / "net.pt2", extra_files={"note.txt": "__import__('os')"})
-        saved_program.read(tmp_path / "net.pt2", trust=False)
+        saved_program.read_saved_program(tmp_path / "net.pt2", trust=False)

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ethosu_sdk import pte
-from ethosu_sdk.files import hashing
-from ethosu_sdk.steps.run.sequences import kept_state
+from ethosu_sdk.base import filesystem
+from ethosu_sdk.program import pte
+from ethosu_sdk.run import kept_state
 from tests import processes
 from tests.integration.cli import Outcome, assert_clear, sdk, sdk_ok
 from tests.places import GOLDEN_PTE, ROOT
@@ -102,7 +102,7 @@ def test_names_are_those_of_the_program(name: str, tmp_path: Path) -> None:
     np.savez(tmp_path / "inputs.npz", input0=np.ones((STEPS, 2), np.float32))
     example = ROOT / "schemas" / "examples" / "valid" / "compile-ds_cnn.json"
     forged = json.loads(example.read_text(encoding="utf-8"))
-    digest = hashing.sha256_file(tmp_path / "counter.pte")
+    digest = filesystem.sha256_file(tmp_path / "counter.pte")
     forged["model"] |= {"file": "counter.pte", "sha256": digest}
     for row in forged["provenance"]["inputs"]:
         if row["role"] == "model":
@@ -135,7 +135,7 @@ def test_names_in_a_program_tell_its_tensors_apart(names: tuple[str, str], expec
     assert tensor.allocation is not None
     second = replace(tensor, allocation=replace(tensor.allocation, offset=0), name=names[1])
     changed = replace(plan, values=(replace(tensor, name=names[0]), second))
-    kept = kept_state.load(program, changed, None, saves=True, is_sequence=False)
+    kept = kept_state.load_state(program, changed, None, saves=True, is_sequence=False)
     assert [row.name for row in kept.tensors] == expected
 
 

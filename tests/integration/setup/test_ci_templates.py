@@ -13,7 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ethosu_sdk import npz, schema
+from ethosu_sdk.base import npz
+from ethosu_sdk.records import validation
 from tests.integration.setup.ci_runner import (
     ACTION,
     GITLAB,
@@ -54,7 +55,7 @@ def test_the_action_publishes_a_validated_record_and_a_summary(workspace: Path) 
     folder = Path(outputs["folder"])
     assert folder.is_relative_to(workspace.parent / "runner temp")
     assert outputs["record"] == str(folder / "record.json")
-    assert schema.problems(read(folder / "record.json")) == []
+    assert validation.record_problems(read(folder / "record.json")) == []
     assert "### ✅ run: net.pte" in said
     assert {"run.json", "build.json", "outputs.npz", "uart.log"} <= {path.name for path in folder.iterdir()}
     assert parsed(ACTION)["runs"]["steps"][1]["with"]["path"] == "${{ steps.run.outputs.folder }}"
@@ -95,7 +96,7 @@ def test_the_gitlab_job_follows_no_link_of_a_merge_request(planted: str, workspa
     done = gitlab(workspace, "net.pte", "--inputs\nin.npz\n")
     assert (done.returncode, untouched(outside)) == (0, True), done.stdout + done.stderr
     assert not (workspace / "ethosu-sdk-results").is_symlink()
-    assert schema.problems(read(workspace / "ethosu-sdk-results" / "record.json")) == []
+    assert validation.record_problems(read(workspace / "ethosu-sdk-results" / "record.json")) == []
 
 
 @pytest.mark.parametrize(
@@ -146,7 +147,7 @@ def test_the_gitlab_job_does_the_same(
     (folder,) = job["artifacts"]["paths"]
     assert (workspace / folder).is_dir()
     if status != 2:
-        assert schema.problems(read(workspace / folder / "record.json")) == []
+        assert validation.record_problems(read(workspace / folder / "record.json")) == []
         assert words in (workspace / folder / "summary.md").read_text()
 
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from ethosu_sdk import schema, tools
-from ethosu_sdk.files import writing
-from ethosu_sdk.installation.doctor import exercises, rows as doctor_rows
+from ethosu_sdk.base import filesystem, tools
+from ethosu_sdk.installation import doctor_command as doctor_rows, doctor_exercises
+from ethosu_sdk.records import validation
 from tests import processes
 from tests.integration.cli import Outcome, sdk
 from tests.places import ROOT
@@ -29,7 +29,7 @@ def stand_in(folder: Path, name: str, script: str) -> None:
 
 def rows(outcome: Outcome) -> dict[str, dict[str, Any]]:
     record = json.loads(outcome.out)
-    assert schema.problems(record) == []
+    assert validation.record_problems(record) == []
     return {row["name"]: row for row in record["checks"]}
 
 
@@ -66,7 +66,7 @@ def test_every_tool_is_made_to_work(tmp_path: Path) -> None:
 
 
 def test_broken_tools_are_said_to_be_broken(tmp_path: Path) -> None:
-    programs = writing.make_directory(tmp_path / "programs")
+    programs = filesystem.make_directory(tmp_path / "programs")
     version = 'case "$*" in -dumpfullversion|--version) echo 12.2.1; exit;; esac'
     stand_in(programs, "arm-none-eabi-g++", f"{version}\necho 'ld: cannot find -lstdc++' >&2; exit 1")
     stand_in(programs, "cmake", "sleep 300")
@@ -102,14 +102,14 @@ def test_missing_tools_are_named_with_the_fix(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "exercise", "script", "reason"),
     [
-        ("arm-none-eabi-g++", exercises.compile_firmware, "exit 0", "wrote no file"),
-        ("qemu-system-arm", exercises.boot_firmware, "exit 0", "the booted firmware failed"),
-        ("qemu-system-arm", exercises.boot_firmware, "exit 42", "the booted firmware failed"),
-        ("qemu-system-arm", exercises.boot_firmware, "kill -9 $$", "exit status -9"),
-        ("ninja", exercises.build, "exit 0", "built nothing"),
-        ("flatc", exercises.compile_schema, "exit 0", "wrote no header"),
-        ("llvm-mc-19", exercises.disassemble, "exit 0", "does not read the code"),
-        ("llvm-mca-19", exercises.price, "echo '{}'", "did not answer with figures"),
+        ("arm-none-eabi-g++", doctor_exercises.compile_firmware, "exit 0", "wrote no file"),
+        ("qemu-system-arm", doctor_exercises.boot_firmware, "exit 0", "the booted firmware failed"),
+        ("qemu-system-arm", doctor_exercises.boot_firmware, "exit 42", "the booted firmware failed"),
+        ("qemu-system-arm", doctor_exercises.boot_firmware, "kill -9 $$", "exit status -9"),
+        ("ninja", doctor_exercises.build, "exit 0", "built nothing"),
+        ("flatc", doctor_exercises.compile_schema, "exit 0", "wrote no header"),
+        ("llvm-mc-19", doctor_exercises.disassemble, "exit 0", "does not read the code"),
+        ("llvm-mca-19", doctor_exercises.price, "echo '{}'", "did not answer with figures"),
     ],
 )
 def test_a_tool_that_only_pretends_is_broken(
@@ -117,12 +117,12 @@ def test_a_tool_that_only_pretends_is_broken(
 ) -> None:
     """It answers --version as the real one does, ends well, and has done nothing."""
     version = tools.probe(name).version
-    folder = writing.make_directory(tmp_path / "work")
+    folder = filesystem.make_directory(tmp_path / "work")
     (folder / "probe.elf").write_bytes(b"\x7fELF")
-    (writing.make_directory(folder / "made") / "build.ninja").write_text("")
+    (filesystem.make_directory(folder / "made") / "build.ninja").write_text("")
     if name == "arm-none-eabi-g++":
         (folder / "probe.elf").unlink()
-    programs = writing.make_directory(tmp_path / "bin")
+    programs = filesystem.make_directory(tmp_path / "bin")
     stand_in(
         programs, name, f'case "$*" in -dumpfullversion|--version) echo {version}; exit;; esac\n{script}'
     )
@@ -138,7 +138,7 @@ def test_a_tool_that_only_pretends_is_broken(
 
 def test_the_environments_flatc_is_not_the_builds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """ExecuTorch's wheel puts one beside Python, of another version than the system's headers."""
-    programs = writing.make_directory(tmp_path / "bin")
+    programs = filesystem.make_directory(tmp_path / "bin")
     real = tools.probe("flatc").version
     stand_in(programs, "flatc", "echo flatc version 24.3.25")
     monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
@@ -152,11 +152,11 @@ def test_the_environments_flatc_is_not_the_builds(tmp_path: Path, monkeypatch: p
 
 def test_a_wrong_npu_model_is_noticed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """One bit of the expected output changed: the comparison really compares."""
-    data = writing.make_directory(tmp_path / "data")
-    text = (exercises.DATA / "sample.toml").read_text()
+    data = filesystem.make_directory(tmp_path / "data")
+    text = (doctor_exercises.DATA / "sample.toml").read_text()
     key, value = text.rsplit('output = "', 1)
     (data / "sample.toml").write_text(f'{key}output = "{"A" if value[0] != "A" else "B"}{value[1:]}')
-    monkeypatch.setattr(exercises, "DATA", data)
+    monkeypatch.setattr(doctor_exercises, "DATA", data)
     row = doctor_rows._npu_model()
     assert (row["status"], "TOSA" in row["detail"]) == ("broken", True)
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ethosu_sdk import __version__, proc
+from ethosu_sdk import __version__
+from ethosu_sdk.base import proc
 from tests.places import ROOT
 
 AUTHOR = ("-c", "user.name=test", "-c", "user.email=test@localhost")

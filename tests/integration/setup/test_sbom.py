@@ -12,9 +12,9 @@ import pytest
 from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 
-from ethosu_sdk.installation.sbom import installed_packages, sbom_command
-from ethosu_sdk.installation.sbom.installed_packages import DebianPackage, PythonDistribution
-from ethosu_sdk.readers.summary import summary_command
+from ethosu_sdk.installation import sbom_command
+from ethosu_sdk.installation.sbom_command import DebianPackage, PythonDistribution
+from ethosu_sdk.reporting import summary_command
 from tests.integration.cli import assert_clear, sdk, sdk_ok
 from tests.own_qemu import VARIABLE
 from tests.places import ROOT
@@ -100,11 +100,11 @@ def test_dependencies_are_components(document: dict[str, Any]) -> None:
 
 
 def test_the_same_packages_give_the_same_bytes() -> None:
-    first = sbom_command.make([PYTHON], [DEBIAN])
-    assert json.dumps(sbom_command.make([PYTHON], [DEBIAN])) == json.dumps(first)
+    first = sbom_command.make_sbom([PYTHON], [DEBIAN])
+    assert json.dumps(sbom_command.make_sbom([PYTHON], [DEBIAN])) == json.dumps(first)
     assert "timestamp" not in first["metadata"]
-    assert first["serialNumber"] != sbom_command.make([PYTHON], [])["serialNumber"]
-    assert sbom_command.make([PYTHON], [DEBIAN], "2026-01-01T00:00:00+00:00")["metadata"][
+    assert first["serialNumber"] != sbom_command.make_sbom([PYTHON], [])["serialNumber"]
+    assert sbom_command.make_sbom([PYTHON], [DEBIAN], "2026-01-01T00:00:00+00:00")["metadata"][
         "timestamp"
     ].startswith("2026")
     library = next(row for row in first["components"] if row["name"] == "some-lib")
@@ -126,10 +126,10 @@ def test_licences_of_a_copyright_file(tmp_path: Path) -> None:
         "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\n\n"
         "Files: *\nLicense: GPL-2+\n text\n\nFiles: x\nLicense: Expat\n"
     )
-    assert installed_packages.debian_licences(path) == ("Expat", "GPL-2+")
+    assert sbom_command.debian_licences(path) == ("Expat", "GPL-2+")
     path.write_text("This is free software.\nLicense: who knows\n")
-    assert installed_packages.debian_licences(path) == ()
-    assert installed_packages.debian_licences(tmp_path / "missing") == ()
+    assert sbom_command.debian_licences(path) == ()
+    assert sbom_command.debian_licences(tmp_path / "missing") == ()
 
 
 def test_licence_texts_are_collected(tmp_path: Path) -> None:

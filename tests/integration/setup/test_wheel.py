@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ethosu_sdk import npz
+from ethosu_sdk.base import npz
 from tests.integration.setup import process
 from tests.places import GOLDEN_PTE, ROOT
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from pyarrow import parquet
 
-from ethosu_sdk.proc import supervisor
+from ethosu_sdk.base import proc
 from tests.integration.cli import COMMAND, Outcome, sdk
 from tests.records import read
 
@@ -113,12 +113,12 @@ def _state(pid: int) -> str:
 
 
 def family(process: subprocess.Popen[str]) -> list[int]:
-    return supervisor.descendants(process.pid)
+    return proc.descendants(process.pid)
 
 
 def warm(process: subprocess.Popen[str]) -> list[int]:
     """The processes in which models are lowered, compiled and run; those that end others come first."""
-    return [pid for pid in family(process) if b"ethosu_sdk.proc.forks" in _words(pid)]
+    return [pid for pid in family(process) if b"ethosu_sdk.base.forks" in _words(pid)]
 
 
 def _words(pid: int) -> bytes:

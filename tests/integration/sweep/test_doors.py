@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ethosu_sdk import cache
+from ethosu_sdk.base import cache
 from tests import processes
 from tests.integration.sweep.sweeps import family, listening, start, wait_for, warm, write
 from tests.places import ROOT

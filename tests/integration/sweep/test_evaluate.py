@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ethosu_sdk.aot import zoo
+from ethosu_sdk.compile import zoo
 from tests.integration.cli import sdk_ok
 from tests.integration.sweep.sweeps import record, rows, sweep, write
 from tests.records import read

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ethosu_sdk import records
+from ethosu_sdk.records import provenance
 from tests.integration.cli import assert_clear, sdk, sdk_ok
 from tests.integration.sweep.sweeps import SCALE, by_cell, finished, record, rows, sweep, write
 from tests.records import read
@@ -87,7 +87,7 @@ def test_a_cell_is_what_compile_makes(matrix: Path, tmp_path: Path, target: str,
     ):
         assert (folder / name).read_bytes() == (tmp_path / name).read_bytes(), name
     ours, theirs = (read(path / "net.compile.json") for path in (folder, tmp_path))
-    assert records.comparable(ours) == records.comparable(theirs)
+    assert provenance.comparable(ours) == provenance.comparable(theirs)
 
 
 def test_the_graphs_of_the_two_specifications_differ(matrix: Path) -> None:

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from ethosu_sdk.files import hashing
+from ethosu_sdk.base import filesystem
 from tests.integration.sweep.sweeps import NET, SCALE, rows, sweep, write
 from tests.records import read
 
 READER = """
 import json, os, sys
 from pathlib import Path
-from ethosu_sdk.sweep.reads import Reads
+from ethosu_sdk.sweep.steps import Reads
 
 reads = Reads([])
 open("before").read()
@@ -42,7 +42,8 @@ def test_files_are_found_where_they_were_read(tmp_path: Path) -> None:
     done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60)
     found = json.loads(done.stdout)
     known = {
-        name: hashing.sha256_file(tmp_path / name) for name in ("before", "inside/relative", "inside/later")
+        name: filesystem.sha256_file(tmp_path / name)
+        for name in ("before", "inside/relative", "inside/later")
     }
     assert found == {**known, "changed": "0" * 64}
 

@@ -8,16 +8,16 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from ethosu_sdk.files import writing
+from ethosu_sdk.base import filesystem
+from ethosu_sdk.base.targets import target_names
 from ethosu_sdk.records import kinds
 from ethosu_sdk.records.sweep import Verdict
-from ethosu_sdk.sweep import page
-from ethosu_sdk.sweep.goals import judge
-from ethosu_sdk.targets import target_names
+from ethosu_sdk.sweep import store
+from ethosu_sdk.sweep.sweep_verdict import judge_sweep
 from tests.places import ROOT
 from tests.records import read
-from tests.unit.commands.sweep.rows import Row, row, without_result
-from tests.unit.commands.sweep.test_goals import of_tables
+from tests.unit.sweep.rows import Row, row, without_result
+from tests.unit.sweep.test_goals import of_tables
 
 EXAMPLES = ROOT / "schemas" / "examples" / "valid"
 RUNS = ("run-ds_cnn", "run-add-timed")
@@ -131,9 +131,9 @@ def made(found: list[Row], folder: Path, goals: str = GOALS, name: str = "keywor
     """The page of `found` in `folder`, where every third cell has a report and every other third a record."""
     for number, entry in enumerate(found):
         if number % 3 and len(found) < 1000:
-            place = writing.make_directory(folder / entry["folder"])
+            place = filesystem.make_directory(folder / entry["folder"])
             (place / ("report.html" if number % 3 == 1 else "run.json")).write_text("{}", encoding="utf-8")
-    verdict = judge(found, of_tables(tomllib.loads(goals))).to_record()
+    verdict = judge_sweep(found, of_tables(tomllib.loads(goals))).to_record()
     example = kinds.SWEEP.convert(read(EXAMPLES / "sweep.json"))
-    path = page.write(folder, replace(example, name=name, verdict=verdict), found)
+    path = store.write_page(folder, replace(example, name=name, verdict=verdict), found)
     return Sweep(path, found, verdict)

@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page
 from tests.integration.browsing import HOSTILE, WINDOWS, Scheme, Shown, opened
 from tests.integration.sweep_page import sweeps
 from tests.integration.sweep_page.sweeps import Sweep
-from tests.unit.commands.sweep.rows import Row, row, without_result
+from tests.unit.sweep.rows import Row, row, without_result
 
 PAGE_ROWS = 200  # of the list that are shown at once
 MOST_BYTES = 5_000_000

@@ -16,10 +16,10 @@ FULL, GONE, CLOSED, NO_STDERR, ALL_CLOSED = "full", "reader gone", "closed", "st
 PRELOADED = (
     "jsonschema",
     "numpy",
-    "ethosu_sdk.steps.run.run_command",
-    "ethosu_sdk.steps.verify.verify_command",
-    "ethosu_sdk.readers.logs.parse_log_command",
-    "ethosu_sdk.steps.inspect.inspect_command",
+    "ethosu_sdk.run.run_command",
+    "ethosu_sdk.analysis.verify_command",
+    "ethosu_sdk.reporting.parse_log_command",
+    "ethosu_sdk.analysis.inspect_command",
 )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import ethosu_sdk
-from ethosu_sdk.errors import InputError
+from ethosu_sdk.base.errors import InputError
 from tests.places import GOLDEN_PTE
 from tests.records import read
 

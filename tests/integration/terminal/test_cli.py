@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ethosu_sdk import schema
+from ethosu_sdk.records import validation
 from tests import processes
 from tests.integration.cli import assert_clear, sdk
 from tests.places import GOLDEN_PTE
@@ -61,7 +61,7 @@ def test_a_file_that_is_no_program_is_bad_input(command: str, tmp_path: Path) ->
 def test_an_error_is_a_record_with_json(tmp_path: Path) -> None:
     outcome = sdk("inspect", "missing.pte", "--json", cwd=tmp_path)
     record = json.loads(outcome.out)
-    assert schema.problems(record) == []
+    assert validation.record_problems(record) == []
     assert (record["schema"], record["error"]["exit_code"]) == ("error/1", 3)
 
 

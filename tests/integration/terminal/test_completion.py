@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from ethosu_sdk.aot import zoo
-from ethosu_sdk.boards import BOARDS, profiles
-from ethosu_sdk.installation.fvp.options import LAYOUT_CHOICES
-from ethosu_sdk.program_options import IO_CHOICES, QUANTIZE_CHOICES, QUANTIZE_PER_CHOICES
-from ethosu_sdk.steps.run.options import SIMULATORS
-from ethosu_sdk.targets import families, target_names
+from ethosu_sdk.base import board_profiles
+from ethosu_sdk.base.boards import BOARD_NAMES
+from ethosu_sdk.base.targets import families, target_names
+from ethosu_sdk.compile import zoo
+from ethosu_sdk.compile.program_options import IO_CHOICES, QUANTIZE_CHOICES, QUANTIZE_PER_CHOICES
+from ethosu_sdk.installation.options import LAYOUT_CHOICES
+from ethosu_sdk.run.options import SIMULATORS
 from tests import processes
 from tests.integration.cli import COMMAND, sdk, sdk_ok
 
@@ -56,10 +57,10 @@ ALL = list(families().values())
             [f"Dedicated_Sram{size}" for size in ("", "_256KB", "_384KB", "_512KB")],
         ),
         (["compile", "net.py", "--system", "alif-e3"], ["alif-e3-hp", "alif-e3-he"]),
-        (["run", "net.py", "--system", ""], list(profiles.names())),
+        (["run", "net.py", "--system", ""], list(board_profiles.profile_names())),
         (["boards", "imx"], ["imx93"]),
         (["run", "net.pte", "--simulator", ""], list(SIMULATORS)),
-        (["run", "net.pte", "--board", ""], list(BOARDS)),
+        (["run", "net.pte", "--board", ""], list(BOARD_NAMES)),
         (["compile", "net.py", "--quantize", ""], list(QUANTIZE_CHOICES)),
         (["compile", "net.py", "--quantize-per", ""], list(QUANTIZE_PER_CHOICES)),
         (["compile", "net.py", "--io", ""], list(IO_CHOICES)),

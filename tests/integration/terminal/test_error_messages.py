@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ethosu_sdk import error_catalogue
+from ethosu_sdk.base import error_catalogue
 
 pytestmark = pytest.mark.toolchain
 _SCRIPT = "MEMORY {{ SRAM : ORIGIN = 0x31000000, LENGTH = {} }} SECTIONS {{ .bss : {{ *(.bss*) *(.text*) }} > SRAM }}"

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from ethosu_sdk import cache
-from ethosu_sdk.errors import BuildError, InputError
-from ethosu_sdk.files import writing
-from ethosu_sdk.firmware_build import build_tree, cmake
-from ethosu_sdk.firmware_build.cache import work_directory
+from ethosu_sdk.base import cache, filesystem
+from ethosu_sdk.base.errors import BuildError, InputError
+from ethosu_sdk.firmware_build import cmake
+from ethosu_sdk.firmware_build.executable import work_directory
 from tests.integration.cli import COMMAND, assert_clear, sdk
 from tests.places import GOLDEN_PTE
 
@@ -67,7 +66,7 @@ def test_cmake_is_not_asked_to_build_where_it_cannot(
 
 
 def test_other_characters_are_fit() -> None:
-    assert build_tree.unfit(Path("/tmp/c (a)'b:*?[x]{y}!~^=@+\u00e9&`z")) == ""
+    assert cmake.unfit_characters(Path("/tmp/c (a)'b:*?[x]{y}!~^=@+\u00e9&`z")) == ""
 
 
 def test_a_name_that_no_record_can_hold_is_refused_before_the_build(tmp_path: Path) -> None:
@@ -85,7 +84,7 @@ def test_a_cache_that_cannot_be_written_is_replaced_for_the_time(
     with pytest.raises(BuildError, match="cannot create"):
         cache.directory("host-runner")
     own = cache.directory_or_own("host-runner")
-    writing.write_bytes(own / "x", b"x")
+    filesystem.write_bytes(own / "x", b"x")
     assert cache.directory_or_own("host-runner") == own
     assert any("are not cached" in note for note in cache.take_notes())
 
@@ -144,7 +143,7 @@ def test_no_command_waits_for_a_pipe_or_reads_a_device(number: int, tmp_path: Pa
 
 def test_manifests_are_no_pipes_either(tmp_path: Path) -> None:
     subprocess.run(["mkfifo", tmp_path / "manifest.json"], check=True)
-    from ethosu_sdk.results import bundle
+    from ethosu_sdk.records import bundle
 
     with pytest.raises(InputError, match="a named pipe"):
-        bundle.read(tmp_path)
+        bundle.read_manifest(tmp_path)

@@ -13,24 +13,21 @@ from msgspec import structs
 from rich.console import RenderableType
 from rich.table import Table
 
-from ethosu_sdk import program_options
-from ethosu_sdk.boards import profiles
-from ethosu_sdk.console.terminal import Ranked, RowByRow, Terminal
-from ethosu_sdk.readers.advise import advise_tables
-from ethosu_sdk.readers.compare import compare_tables
-from ethosu_sdk.records import kinds
+from ethosu_sdk.analysis import debug_command, verify_command
+from ethosu_sdk.base import board_profiles
+from ethosu_sdk.base.terminal import Ranked, RowByRow, Terminal
+from ethosu_sdk.compile import compile_command, program_options
+from ethosu_sdk.compile.program_options import CompileOptions
+from ethosu_sdk.firmware_build import build_command
+from ethosu_sdk.records import kinds, profile_words
 from ethosu_sdk.records.common import Metric
-from ethosu_sdk.records.printed.verify import Check, Verification
+from ethosu_sdk.records.printed import Check, Verification
 from ethosu_sdk.records.profile import Profile
-from ethosu_sdk.steps import build_command
-from ethosu_sdk.steps.compile import compile_tables
-from ethosu_sdk.steps.compile.options import CompileOptions
-from ethosu_sdk.steps.debug import debug_tables
-from ethosu_sdk.steps.run import run_record
-from ethosu_sdk.steps.run.options import RunOptions
-from ethosu_sdk.steps.verify import verify_command
-from ethosu_sdk.sweep import comparison, query, shown
-from ethosu_sdk.tables import profile_tables
+from ethosu_sdk.reporting.advise import advise_command
+from ethosu_sdk.reporting.compare import compare_command
+from ethosu_sdk.run import run_record
+from ethosu_sdk.run.options import RunOptions
+from ethosu_sdk.sweep import cell_query, sweep_command, sweep_comparison
 from tests.integration.cli import sdk
 from tests.integration.sweep_page import sweeps
 from tests.integration.terminal.widths import WIDTHS, of_command, printed, wrong
@@ -60,15 +57,15 @@ def _built(record: Record) -> Parts:
 
 # What a command shows of its record, by the record's schema.
 SHOWN: dict[str, Callable[[Record], Parts]] = {
-    "profile": lambda record: profile_tables.tables(kinds.content(record), FOLDER, None),
-    "debug": lambda record: debug_tables.tables(kinds.content(record), FOLDER, None),
-    "compile-result": lambda record: compile_tables.tables(record, FOLDER),
+    "profile": lambda record: profile_words.profile_tables(kinds.content(record), FOLDER, None),
+    "debug": lambda record: debug_command.debug_tables(kinds.content(record), FOLDER, None),
+    "compile-result": lambda record: compile_command.compile_tables(record, FOLDER),
     "build-result": _built,
-    "run-result": lambda record: [run_record.summary(record, FOLDER)],
-    "compare": lambda record: compare_tables.tables(kinds.content(record), None),
-    "advice": lambda record: advise_tables.tables(kinds.content(record), FOLDER),
-    "sweep-compare": lambda record: list(comparison.tables(kinds.content(record))),
-    "verify-result": lambda record: [verify_command.table(kinds.content(record))],
+    "run-result": lambda record: [run_record.run_summary(record, FOLDER)],
+    "compare": lambda record: compare_command.compare_tables(kinds.content(record), None),
+    "advice": lambda record: advise_command.advice_tables(kinds.content(record), FOLDER),
+    "sweep-compare": lambda record: list(sweep_comparison.comparison_tables(kinds.content(record))),
+    "verify-result": lambda record: [verify_command.verify_table(kinds.content(record))],
 }
 
 
@@ -96,7 +93,7 @@ def test_figures_of_a_record_are_whole(show: Callable[[Record], Parts], record: 
         ("export", GOLDEN_PTE / "add_u55.pte", "-o", "settings"),
         ("zoo",),
         ("boards",),
-        *(("boards", name) for name in profiles.names()),
+        *(("boards", name) for name in board_profiles.profile_names()),
         ("explain",),
         ("explain", "0x21"),
         ("doctor",),
@@ -131,7 +128,10 @@ def test_figures_of_a_sweep_are_whole(tmp_path: Path) -> None:
     sweep = sweeps.made(sweeps.rows(models=2)[::4], tmp_path)
     names = list(sweep.rows[0])
     values = [list(row.values()) for row in sweep.rows]
-    assert wrong([*shown._verdict(sweep.verdict, sweep.rows), *query._table(names, values)]) == []
+    assert (
+        wrong([*sweep_command._verdict_tables(sweep.verdict, sweep.rows), *cell_query._table(names, values)])
+        == []
+    )
 
 
 def test_verify_shows_figures_whole_and_digests_short() -> None:
@@ -140,7 +140,7 @@ def test_verify_shows_figures_whole_and_digests_short() -> None:
     assert isinstance(content, Verification)
     long = "12345678901234567.25"
     checks = [Check(name="/npu/cycles", status="differs", recorded="1234567", found=long), *content.checks]
-    text = printed(80, verify_command.table(structs.replace(content, checks=tuple(checks))))
+    text = printed(80, verify_command.verify_table(structs.replace(content, checks=tuple(checks))))
     assert "1,234,567" in text
     assert long in text
     assert "0123456789abcdef " in text
@@ -161,7 +161,9 @@ def test_columns_give_way_in_their_order() -> None:
 
 def test_rich_alone_cuts_figures() -> None:
     """What the tests find where nothing fits the tables: Rich's own dots, and a figure in two lines."""
-    example = profile_tables.tables(kinds.content(read(EXAMPLES / "profile-digits_cnn.json")), FOLDER, None)
+    example = profile_words.profile_tables(
+        kinds.content(read(EXAMPLES / "profile-digits_cnn.json")), FOLDER, None
+    )
     table = example[0]
     assert isinstance(table, Table)
     with pytest.MonkeyPatch.context() as patch:
@@ -196,9 +198,11 @@ def test_help_breaks_no_name(width: int, tmp_path: Path) -> None:
     """Each option of `run`, which has the longest ones, is in its help as it is written, and so are its choices."""
     done = sdk("run", "--help", cwd=tmp_path, env={"COLUMNS": str(width), "TERM": "dumb"})
     words = set(re.split(r"[\s│,]+", done.out))
-    rows = [row for name, row in program_options.rows(CompileOptions).items() if name not in NOT_OF_RUN]
-    rows += program_options.rows(RunOptions).values()
-    options = {program_options.name_of(row) for row in rows}
+    rows = [
+        row for name, row in program_options.option_fields(CompileOptions).items() if name not in NOT_OF_RUN
+    ]
+    rows += program_options.option_fields(RunOptions).values()
+    options = {program_options.option_name(row) for row in rows}
     assert {"--require-full-delegation", "--memory-timing"} <= options
     assert options - words == set()
     if width >= 80:
@@ -206,9 +210,13 @@ def test_help_breaks_no_name(width: int, tmp_path: Path) -> None:
 
 
 def test_a_row_of_operations_has_a_cell_for_each_heading() -> None:
-    rows = profile_tables.merged(kinds.content(read(EXAMPLES / "profile-digits_cnn.json")).operations)
+    rows = profile_words.merged_operations(
+        kinds.content(read(EXAMPLES / "profile-digits_cnn.json")).operations
+    )
     assert {row.operation.runs_on for row in rows} == {"CPU", "NPU"}
-    assert {len(tuple(profile_tables.cells(row))) for row in rows} == {len(profile_tables.HEADINGS)}
+    assert {len(tuple(profile_words.operation_cells(row))) for row in rows} == {
+        len(profile_words.OPERATION_HEADINGS)
+    }
 
 
 def test_operations_have_one_order_of_cost() -> None:
@@ -234,5 +242,5 @@ def test_operations_have_one_order_of_cost() -> None:
 
 
 def _dearest(record: Profile) -> tuple[str, str]:
-    rows, order = profile_tables.slowest(record, 1)
+    rows, order = profile_words.slowest_operations(record, 1)
     return rows[0].operation.runs_on, order

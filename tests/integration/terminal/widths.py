@@ -14,9 +14,9 @@ from rich.table import Table
 from rich.text import Text
 from typer.main import get_command
 
+from ethosu_sdk.base import terminal
+from ethosu_sdk.base.errors import VerdictError
 from ethosu_sdk.cli.app import app
-from ethosu_sdk.console import terminal
-from ethosu_sdk.errors import VerdictError
 
 WIDTHS = (80, 100, 200)
 LEFT_OUT = re.compile(r"left out in \d+ columns: (.+)", re.DOTALL)
@@ -46,14 +46,14 @@ class Unwrapped(str):
 def printed(width: int, *parts: RenderableType) -> str:
     """What a terminal shows of `parts`."""
     text = io.StringIO()
-    terminal.show(terminal.Terminal(file=text, width=width), *parts)
+    terminal.show_parts(terminal.Terminal(file=text, width=width), *parts)
     return text.getvalue()
 
 
 def of_command(monkeypatch: Any, *words: object) -> list[RenderableType]:
     """What a command prints, which ends well or with a verdict."""
     kept = Recorder()
-    monkeypatch.setattr(terminal, "make", lambda **_: kept)
+    monkeypatch.setattr(terminal, "make_console", lambda **_: kept)
     with contextlib.suppress(VerdictError):
         get_command(app).main([str(word) for word in words], standalone_mode=False)
     assert kept.parts

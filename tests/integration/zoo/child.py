@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from ethosu_sdk import npz
-from ethosu_sdk.aot import zoo
+from ethosu_sdk.base import npz
+from ethosu_sdk.compile import zoo
 
 
 def float_outputs(name: str, inputs: str, outputs: str) -> None:

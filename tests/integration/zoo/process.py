@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ethosu_sdk import npz
+from ethosu_sdk.base import npz
 from tests import processes, warm
 from tests.places import ROOT
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ethosu_sdk import npz
+from ethosu_sdk.base import npz
 from tests.integration.cli import sdk_ok
 from tests.integration.zoo import process as zoo_process
 from tests.records import read

@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ethosu_sdk import npz, schema
-from ethosu_sdk.aot import zoo
+from ethosu_sdk.base import npz
+from ethosu_sdk.compile import zoo
+from ethosu_sdk.records import validation
 from tests import processes
 from tests.conftest import ExpectedOutputs, ZooPte
 from tests.integration.cli import sdk
@@ -92,7 +93,7 @@ def test_the_command_lists_every_model(tmp_path: Path) -> None:
     assert add.split()[-4:] == ["int32", "5", "none", "0"]
     assert pnet.split()[-3:] == ["1x3x64x64", "pretrained", "6,632"]
     record = json.loads(sdk("zoo", "--json", cwd=tmp_path).out)
-    assert schema.problems(record) == []
+    assert validation.record_problems(record) == []
     assert [row["model"] for row in record["models"]] == [f"zoo:{name}" for name in zoo.names()]
     assert all(row["missing"] == [] for row in record["models"])
 
@@ -121,7 +122,7 @@ def test_a_missing_package_is_a_missing_tool(tmp_path: Path) -> None:
 
 def test_listing_the_zoo_imports_no_package_that_carries_weights() -> None:
     script = (
-        "import sys; from ethosu_sdk.steps import zoo_command; from ethosu_sdk.console.reporter import Reporter\n"
+        "import sys; from ethosu_sdk.compile.zoo import zoo_command; from ethosu_sdk.base.terminal import Reporter\n"
         "zoo_command.zoo(Reporter(quiet=True))\n"
         "print({'torch', 'facenet_pytorch', 'torchcrepe', 'skimage', 'PIL', 'librosa'} & set(sys.modules))"
     )

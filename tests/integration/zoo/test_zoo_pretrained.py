@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ethosu_sdk import npz
-from ethosu_sdk.aot.zoo import crepe
+from ethosu_sdk.base import npz
+from ethosu_sdk.compile.zoo import pretrained
 from tests.conftest import ZooPte
 from tests.integration import faces
 from tests.integration.zoo import process as zoo_process
@@ -111,11 +111,11 @@ def test_later_stages_judge_as_in_float(
 def test_crepe_hears_pitches_it_was_not_calibrated_with(
     zoo_pte: ZooPte, host_runner: Path, tosa: TosaModel, tmp_path: Path
 ) -> None:
-    inputs = np.stack([crepe.tone(float(hz), seed=1000 + n) for n, hz in enumerate(TONES_HZ)])
+    inputs = np.stack([pretrained.tone(float(hz), seed=1000 + n) for n, hz in enumerate(TONES_HZ)])
     (wanted,) = zoo_process.float_outputs("crepe_tiny", inputs, tmp_path)
     (found,) = compiled(zoo_pte, host_runner, tosa, "crepe_tiny", inputs)
     bins, float_bins = found[:, 0].argmax(axis=1), wanted[:, 0].argmax(axis=1)
     assert np.abs(bins - float_bins).max() <= 1
     assert np.abs(found - wanted).max() < 0.1
-    pitches = np.array([crepe.pitch_hz(row) for row in found])
+    pitches = np.array([pretrained.pitch_hz(row) for row in found])
     assert np.abs(1200 * np.log2(pitches / TONES_HZ)).max() < 50

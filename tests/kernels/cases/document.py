@@ -6,9 +6,10 @@
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from ethosu_sdk import pte
-from ethosu_sdk.files import writing
-from ethosu_sdk.firmware_build.kernels import manifest
+from ethosu_sdk.base import filesystem
+from ethosu_sdk.firmware_build.kernels import kernel_manifest
+from ethosu_sdk.program import pte
+from ethosu_sdk.program.execution_plan import ExecutionPlan, KernelCall, Tensor
 from tests.kernels.cases import bounds
 from tests.kernels.cases.programs import groups, lowered_group
 from tests.kernels.interpreter.runner import MANIFEST
@@ -55,12 +56,12 @@ These are equal within a bound: units in the last place, or absolute + relative.
 """
 
 
-def text(operators: Iterable[str], plans: Sequence[pte.ExecutionPlan]) -> str:
+def text(operators: Iterable[str], plans: Sequence[ExecutionPlan]) -> str:
     """The document's text for a manifest's operators and the tested programs."""
     dtypes: dict[str, set[str]] = defaultdict(set)
     for plan in plans:
         for call in plan.instructions:
-            if isinstance(call, pte.KernelCall):
+            if isinstance(call, KernelCall):
                 dtypes[plan.operators[call.op_index].full_name] |= _input_dtypes(plan, call.args)
     table = bounds.bounds()
     exact: dict[str, list[str]] = defaultdict(list)
@@ -82,10 +83,10 @@ def text(operators: Iterable[str], plans: Sequence[pte.ExecutionPlan]) -> str:
     return f"{HEAD}{''.join(rows)}{WITHIN}{''.join(within)}\nWhy these are not exact:\n\n{why}"
 
 
-def _input_dtypes(plan: pte.ExecutionPlan, arguments: Sequence[int]) -> set[str]:
+def _input_dtypes(plan: ExecutionPlan, arguments: Sequence[int]) -> set[str]:
     # The outputs come last: once among the parameters, and once as what the operator returns.
     tensors = [
-        value for value in (plan.values[index] for index in arguments[:-2]) if isinstance(value, pte.Tensor)
+        value for value in (plan.values[index] for index in arguments[:-2]) if isinstance(value, Tensor)
     ]
     return {tensor.dtype for tensor in tensors}
 
@@ -99,7 +100,7 @@ def _names(operator: str) -> tuple[str, ...]:
 def main() -> None:
     """Write the document."""
     plans = [pte.parse(lowered_group(name).program).plan() for name in groups()]
-    writing.write_bytes(PATH, text(manifest(MANIFEST), plans).encode())
+    filesystem.write_bytes(PATH, text(kernel_manifest(MANIFEST), plans).encode())
 
 
 if __name__ == "__main__":

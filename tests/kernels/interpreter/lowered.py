@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ethosu_sdk import pte
+from ethosu_sdk.program import pte
 from tests import kept
 from tests.kernels.interpreter.models import Array, Case, HostRuntime, lower, run_eagerly, stored_inputs
 from tests.kernels.interpreter.runner import Interpreter

@@ -15,7 +15,7 @@ from unittest import mock
 import numpy
 from numpy.typing import NDArray
 
-from ethosu_sdk.aot.lowering import acceleration
+from ethosu_sdk.compile import acceleration
 from tests.places import ROOT
 
 Array = NDArray[Any]

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy
 
-from ethosu_sdk import pte
+from ethosu_sdk.program import pte
 from tests.conftest import ZooPte
 from tests.kernels.interpreter.backend import ACCEPTED_ID, OWN_ID, lower_with_delegates
 from tests.kernels.interpreter.cases import floats, special_floats

@@ -9,9 +9,9 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
-from ethosu_sdk import proc, pte, tools
-from ethosu_sdk.files import locks
-from ethosu_sdk.firmware_build import cmake, generate
+from ethosu_sdk.base import filesystem, proc, tools
+from ethosu_sdk.firmware_build import cmake, generated_files
+from ethosu_sdk.program import pte
 from tests import kept
 from tests.places import ROOT
 
@@ -34,7 +34,7 @@ NO_TENSOR = ("none", "integer", "boolean", "real", "string")  # outputs of other
 def configure_and_build(folder: Path, targets: Sequence[str], *options: str) -> None:
     """CMake over firmware/ into `folder`, then some targets of it."""
     shared = folder.parent / f"{folder.name}-shared"
-    cmake.mirror(shared, generate.shared_sources())
+    cmake.mirror_sources(shared, generated_files.shared_sources())
     own = (f"-DETHOSU_SHARED_SOURCES_DIR={shared}", f"-DETHOSU_FLATC={tools.require('flatc').path}")
     configure = ["cmake", "-S", str(FIRMWARE), "-B", str(folder), "-G", "Ninja", *own, *options]
     proc.run(configure, timeout_s=600)
@@ -45,7 +45,7 @@ def kept_tree(name: str, targets: Sequence[str], *options: str) -> Path:
     """A build tree that is kept from run to run, with `targets` up to date: Ninja knows what has changed since."""
     compiler = proc.run(["c++", "--version"], timeout_s=60).output
     folder = kept.shared(name, [], str(ROOT), compiler, *options)
-    with locks.locked(folder):
+    with filesystem.locked_folder(folder):
         configure_and_build(folder, targets, *options)
     return folder
 

@@ -8,17 +8,23 @@ from typing import Annotated, Any
 import pytest
 from typer.testing import CliRunner
 
+from ethosu_sdk.analysis.options import DebugOptions, ProfileOptions
 from ethosu_sdk.cli.app import Application
 from ethosu_sdk.cli.options import Invocation
 from ethosu_sdk.cli.parameters import Offer, expanded
-from ethosu_sdk.installation.fvp.options import InstallOptions
-from ethosu_sdk.program_options import Option, ProgramOptions, argument, option, row_of, rows
-from ethosu_sdk.readers.compare.options import CompareOptions
-from ethosu_sdk.steps.compile.options import CompileOptions
-from ethosu_sdk.steps.debug.options import DebugOptions
-from ethosu_sdk.steps.evaluate.options import AccuracyOptions
-from ethosu_sdk.steps.profile.options import ProfileOptions
-from ethosu_sdk.steps.run.options import RunOptions
+from ethosu_sdk.compile.program_options import (
+    AccuracyOptions,
+    CompileOptions,
+    Option,
+    ProgramOptions,
+    argument,
+    option,
+    option_fields,
+    option_of,
+)
+from ethosu_sdk.installation.options import InstallOptions
+from ethosu_sdk.reporting.compare.options import CompareOptions
+from ethosu_sdk.run.options import RunOptions
 from ethosu_sdk.sweep.options import SweepOptions
 from tests.tables import each
 
@@ -122,9 +128,9 @@ def test_a_field_without_a_default_is_an_argument() -> None:
 @each("options", ALL)
 def test_every_row_can_be_offered(options: type) -> None:
     """Its type is there at run time, its default is among its choices, and its text is a sentence."""
-    assert rows(options)
-    for name, found in rows(options).items():
-        row = row_of(found)
+    assert option_fields(options)
+    for name, found in option_fields(options).items():
+        row = option_of(found)
         assert not isinstance(found.type, str), name
         assert row.help[0].isupper() or row.help.startswith(("input0", "output0")), name
         assert row.help.endswith((".", ")", "…")), name

@@ -6,14 +6,15 @@ from typing import Any
 
 import pytest
 
-from ethosu_sdk import boards
-from ethosu_sdk.errors import BuildError, UsageError
-from ethosu_sdk.evidence import input_image
-from ethosu_sdk.firmware_build import choose_board, fit, layout
-from ethosu_sdk.firmware_build.layout import DoesNotFitError, Layout, Requirements
+from ethosu_sdk.base import boards
+from ethosu_sdk.base.errors import BuildError, UsageError
+from ethosu_sdk.firmware_build import memory_fit
+from ethosu_sdk.firmware_build.memory_fit import DoesNotFitError, Layout, Requirements
+from ethosu_sdk.run import input_image
+from ethosu_sdk.simulate.board_choice import choose_board
 from tests.tables import each
 
-BOARD = boards.board("corstone-300")
+BOARD = boards.board_named("corstone-300")
 MIB = 1 << 20
 SMALL = Requirements(
     model_bytes=9000,
@@ -30,7 +31,7 @@ def memory_of(result: Layout, name: str) -> str:
 
 
 def test_shared_sram_keeps_the_scratch_beside_the_npu_or_is_refused() -> None:
-    result = layout.plan(SMALL, BOARD)
+    result = memory_fit.planned_layout(SMALL, BOARD)
     assert memory_of(result, "SCRATCH") == "SRAM"
     assert memory_of(result, "MODEL") == "DDR"
     assert memory_of(result, "PLANNED") == "DDR"
@@ -43,44 +44,51 @@ def test_shared_sram_keeps_the_scratch_beside_the_npu_or_is_refused() -> None:
     with pytest.raises(
         DoesNotFitError, match=r"the scratch .* 2,097,168 bytes, but it has 2,097,152 \(16 too many"
     ):
-        layout.plan(needs, BOARD)
-    assert memory_of(layout.plan(needs, BOARD, allow_spill=True), "SCRATCH") == "DDR"
-    assert memory_of(layout.plan(replace(SMALL, method_pool_bytes=300_000), BOARD), "METHOD_POOL") == "DDR"
+        memory_fit.planned_layout(needs, BOARD)
+    assert memory_of(memory_fit.planned_layout(needs, BOARD, allow_spill=True), "SCRATCH") == "DDR"
+    assert (
+        memory_of(memory_fit.planned_layout(replace(SMALL, method_pool_bytes=300_000), BOARD), "METHOD_POOL")
+        == "DDR"
+    )
 
 
 FULL_SRAM = replace(SMALL, memory_mode="Sram_Only", scratch_bytes=MIB, model_bytes=MIB)
 
 
 def test_sram_only_is_kept_or_spilled_no_more_than_it_must() -> None:
-    result = layout.plan(FULL_SRAM, BOARD)
+    result = memory_fit.planned_layout(FULL_SRAM, BOARD)
     assert memory_of(result, "MODEL") == memory_of(result, "SCRATCH") == "SRAM"
     assert result.end_in(BOARD.fast) == 2 * MIB
     assert result.notes == ()
     with pytest.raises(DoesNotFitError) as caught:
-        layout.plan(replace(FULL_SRAM, model_bytes=MIB + 1), BOARD)
+        memory_fit.planned_layout(replace(FULL_SRAM, model_bytes=MIB + 1), BOARD)
     assert caught.value.message == (
         "the model does not fit SRAM of corstone-300 in memory mode Sram_Only: model 1,048,577 + scratch 1,048,576 "
         "+ alignment 15 = 2,097,168 bytes, but it has 2,097,152 (16 too many)"
     )
     # The model gives way first: it is read alone, the scratch is written as well.
-    assert layout.plan(FULL_SRAM, BOARD, allow_spill=True) == layout.plan(FULL_SRAM, BOARD)
-    one_moves = layout.plan(replace(FULL_SRAM, model_bytes=MIB + 1), BOARD, allow_spill=True)
+    assert memory_fit.planned_layout(FULL_SRAM, BOARD, allow_spill=True) == memory_fit.planned_layout(
+        FULL_SRAM, BOARD
+    )
+    one_moves = memory_fit.planned_layout(replace(FULL_SRAM, model_bytes=MIB + 1), BOARD, allow_spill=True)
     assert (memory_of(one_moves, "MODEL"), memory_of(one_moves, "SCRATCH")) == ("DDR", "SRAM")
     assert len(one_moves.notes) == 1
     assert "the model of 1,048,577 bytes in SRAM" in one_moves.notes[0]
     assert "not those of Sram_Only" in one_moves.notes[0]
-    both_move = layout.plan(replace(FULL_SRAM, scratch_bytes=2 * MIB + 1), BOARD, allow_spill=True)
+    both_move = memory_fit.planned_layout(
+        replace(FULL_SRAM, scratch_bytes=2 * MIB + 1), BOARD, allow_spill=True
+    )
     assert (memory_of(both_move, "MODEL"), memory_of(both_move, "SCRATCH")) == ("DDR", "DDR")
     assert len(both_move.notes) == 2
 
 
 def test_what_cannot_be_placed_is_refused() -> None:
     with pytest.raises(BuildError, match="memory mode 'Shared_Sram_2'") as caught:
-        layout.plan(replace(SMALL, memory_mode="Shared_Sram_2"), BOARD)
+        memory_fit.planned_layout(replace(SMALL, memory_mode="Shared_Sram_2"), BOARD)
     assert "did you mean 'Shared_Sram'?" in caught.value.hint
     needs = replace(SMALL, memory_mode="Dedicated_Sram", fast_scratch_bytes=2 * MIB + 1)
     with pytest.raises(DoesNotFitError, match="fast_scratch 2,097,168"):
-        layout.plan(needs, BOARD, allow_spill=True)
+        memory_fit.planned_layout(needs, BOARD, allow_spill=True)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +101,7 @@ def test_what_cannot_be_placed_is_refused() -> None:
     ],
 )
 def test_dedicated_sram_has_its_fast_scratch_there(mode: str, fast_bytes: int) -> None:
-    result = layout.plan(replace(SMALL, memory_mode=mode), BOARD)
+    result = memory_fit.planned_layout(replace(SMALL, memory_mode=mode), BOARD)
     assert memory_of(result, "SCRATCH") == "DDR"
     assert memory_of(result, "FAST_SCRATCH") == "SRAM"
     assert result.size_of("FAST_SCRATCH") == fast_bytes
@@ -102,7 +110,7 @@ def test_dedicated_sram_has_its_fast_scratch_there(mode: str, fast_bytes: int) -
 @pytest.mark.parametrize(("known", "pool"), [(0, 0), (1, 16), (11_360, 11_360), (2 * MIB, 2 * MIB)])
 def test_a_fast_scratch_of_known_size_gets_no_more(known: int, pool: int) -> None:
     needs = replace(SMALL, memory_mode="Dedicated_Sram_384KB", fast_scratch_bytes=known)
-    result = layout.plan(needs, BOARD)
+    result = memory_fit.planned_layout(needs, BOARD)
     assert result.size_of("FAST_SCRATCH") == pool
     (row,) = (row for row in result.placements if row.name == "FAST_SCRATCH")
     assert (row.used_bytes, row.memory.name) == (known, "SRAM")
@@ -113,27 +121,29 @@ def test_a_fast_scratch_of_known_size_gets_no_more(known: int, pool: int) -> Non
 def test_the_input_image_is_as_large_as_the_encoder_makes_it(
     inputs: tuple[int, ...], inferences: int
 ) -> None:
-    image = input_image.encode([[bytes(size) for size in inputs]] * inferences, [[130, 135]])
-    assert layout.input_image_bytes(inputs, inferences) == len(image)
+    image = input_image.encode_image([[bytes(size) for size in inputs]] * inferences, [[130, 135]])
+    assert memory_fit.input_image_bytes(inputs, inferences) == len(image)
 
 
 def test_the_input_image_holds_64_inferences_or_what_is_left() -> None:
-    assert layout.plan(SMALL, BOARD).size_of("INPUT_IMAGE") == MIB
+    assert memory_fit.planned_layout(SMALL, BOARD).size_of("INPUT_IMAGE") == MIB
     image = replace(SMALL, input_bytes=(602_112,))
-    assert layout.plan(image, BOARD).size_of("INPUT_IMAGE") == 1216 + 64 * 8 + 64 * 602_112
-    assert layout.plan(image, BOARD, 100).size_of("INPUT_IMAGE") == layout.input_image_bytes((602_112,), 100)
+    assert memory_fit.planned_layout(image, BOARD).size_of("INPUT_IMAGE") == 1216 + 64 * 8 + 64 * 602_112
+    assert memory_fit.planned_layout(image, BOARD, 100).size_of(
+        "INPUT_IMAGE"
+    ) == memory_fit.input_image_bytes((602_112,), 100)
     crowded = replace(SMALL, planned_bytes=(255 * MIB,), input_bytes=(100_000,))
-    size = layout.plan(crowded, BOARD).size_of("INPUT_IMAGE")
-    assert layout.input_image_bytes((100_000,), 1) <= size < MIB
-    assert 256 * MIB - 15 <= layout.aligned(9000) + 255 * MIB + size <= 256 * MIB
+    size = memory_fit.planned_layout(crowded, BOARD).size_of("INPUT_IMAGE")
+    assert memory_fit.input_image_bytes((100_000,), 1) <= size < MIB
+    assert 256 * MIB - 15 <= memory_fit.aligned(9000) + 255 * MIB + size <= 256 * MIB
     with pytest.raises(BuildError, match="input_image"):
-        layout.plan(replace(SMALL, input_bytes=(MIB,)), BOARD, 257)
+        memory_fit.planned_layout(replace(SMALL, input_bytes=(MIB,)), BOARD, 257)
 
 
 def test_what_does_not_fit_is_refused_with_its_arithmetic() -> None:
     huge = replace(SMALL, planned_bytes=(300 * MIB,))
     with pytest.raises(BuildError, match=r"the planned does not fit DDR of .*planned 314,572,800") as caught:
-        layout.plan(huge, BOARD)
+        memory_fit.planned_layout(huge, BOARD)
     terms = caught.value.message.split(": ")[1].split(" = ")
     parts = [int(word.replace(",", "")) for word in terms[0].split() if word[0].isdigit()]
     assert int(terms[1].split()[0].replace(",", "")) == sum(parts)
@@ -155,7 +165,7 @@ NEEDS = Requirements(
 
 def advice(needs: Requirements, modes: tuple[str, ...], inferences: int = 1) -> str:
     with pytest.raises(BuildError) as caught:
-        fit.plan(needs, BOARD, inferences, modes, allow_spill=False)
+        memory_fit.fitting_layout(needs, BOARD, inferences, modes, allow_spill=False)
     assert caught.value.exit_code == 5
     check_arithmetic(caught.value.message)
     return caught.value.hint
@@ -188,14 +198,14 @@ def test_the_mode_that_is_offered_fits(
 ) -> None:
     text = advice(needs, modes)
     assert f"--memory-mode {offered}, which takes {fast_bytes:,} of the 2,097,152 bytes of SRAM" in text
-    layout.plan(replace(needs, memory_mode=offered, fast_scratch_bytes=None), BOARD)
+    memory_fit.planned_layout(replace(needs, memory_mode=offered, fast_scratch_bytes=None), BOARD)
 
 
 def test_what_would_not_help_is_not_offered() -> None:
     text = advice(replace(NEEDS, scratch_bytes=3 * MIB), NO_DRAM)
     assert "--memory-mode" not in text
     assert "--allow-spill" in text
-    layout.plan(replace(NEEDS, scratch_bytes=3 * MIB), BOARD, allow_spill=True)
+    memory_fit.planned_layout(replace(NEEDS, scratch_bytes=3 * MIB), BOARD, allow_spill=True)
     text = advice(
         replace(NEEDS, memory_mode="Dedicated_Sram", fast_scratch_bytes=5 * MIB), ("Dedicated_Sram",)
     )
@@ -206,9 +216,9 @@ def test_the_number_of_inferences_that_fit_is_exact() -> None:
     needs = replace(NEEDS, memory_mode="Shared_Sram", input_bytes=(MIB,))
     text = advice(needs, NO_DRAM, 1000)
     (most,) = (int(number.replace(",", "")) for number in re.findall(r"^([\d,]+) inferences fit", text))
-    layout.plan(needs, BOARD, most)
-    with pytest.raises(layout.DoesNotFitError):
-        layout.plan(needs, BOARD, most + 1)
+    memory_fit.planned_layout(needs, BOARD, most)
+    with pytest.raises(memory_fit.DoesNotFitError):
+        memory_fit.planned_layout(needs, BOARD, most + 1)
 
 
 @pytest.mark.parametrize(
@@ -230,17 +240,17 @@ DATA = replace(NEEDS, memory_mode="Shared_Sram", data_bytes=(2 * MIB, 77), data_
 
 def test_data_files_lie_where_they_are_asked_for_or_say_so() -> None:
     assert "--data-memory ddr" in advice(DATA, NO_DRAM)
-    assert layout.plan(replace(DATA, data_memory="DDR"), BOARD).notes == ()
+    assert memory_fit.planned_layout(replace(DATA, data_memory="DDR"), BOARD).notes == ()
     too_large = replace(DATA, data_memory="", data_bytes=(256 * MIB, 5))
     assert advice(too_large, NO_DRAM) == "use data files with fewer or narrower weights"
-    moved = layout.plan(DATA, BOARD, allow_spill=True)
+    moved = memory_fit.planned_layout(DATA, BOARD, allow_spill=True)
     assert {row.name: row.memory.name for row in moved.placements}["MODEL_DATA"] == "DDR"
     (note,) = moved.notes
     assert note.startswith("--data-memory asks for the model_data of 2,097,229 bytes in SRAM")
-    (note,) = layout.plan(replace(DATA, data_bytes=(77,)), BOARD).notes
+    (note,) = memory_fit.planned_layout(replace(DATA, data_bytes=(77,)), BOARD).notes
     assert note.startswith("the data files lie in SRAM, as --data-memory asks")
     without_npu = replace(DATA, memory_mode=None, scratch_bytes=0)
-    (note,) = layout.plan(without_npu, BOARD, allow_spill=True).notes
+    (note,) = memory_fit.planned_layout(without_npu, BOARD, allow_spill=True).notes
     assert "None" not in note
 
 
@@ -248,16 +258,16 @@ def test_boards_and_scratches_are_offered_where_they_help() -> None:
     """Corstone-320 has 4 MiB of SRAM, and Ethos-U85 alone."""
     found = {}
     for npu in ("ethos-u55", "ethos-u85", None):
-        with pytest.raises(fit.MemoryFitError) as caught:
-            fit.plan(NEEDS, BOARD, 1, (), allow_spill=False, npu=npu)
+        with pytest.raises(memory_fit.MemoryFitError) as caught:
+            memory_fit.fitting_layout(NEEDS, BOARD, 1, (), allow_spill=False, npu=npu)
         found[npu] = "--board corstone-320, whose SRAM has 4,194,304 bytes" in caught.value.hint
     assert found == {"ethos-u55": False, "ethos-u85": True, None: True}
-    with pytest.raises(fit.MemoryFitError) as caught:
-        fit.plan(replace(NEEDS, scratch_bytes=2 * MIB), BOARD, 1, (), allow_spill=False)
+    with pytest.raises(memory_fit.MemoryFitError) as caught:
+        memory_fit.fitting_layout(replace(NEEDS, scratch_bytes=2 * MIB), BOARD, 1, (), allow_spill=False)
     assert "--board" not in caught.value.hint, "5 MiB fit neither"
     for scratch, model, helps in ((3 * MIB, MIB, True), (64, 3 * MIB, False)):
-        with pytest.raises(fit.MemoryFitError) as caught:
-            fit.plan(
+        with pytest.raises(memory_fit.MemoryFitError) as caught:
+            memory_fit.fitting_layout(
                 replace(NEEDS, scratch_bytes=scratch, model_bytes=model), BOARD, 1, (), allow_spill=False
             )
         assert caught.value.less_scratch == helps

@@ -5,11 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from ethosu_sdk import boards, protocol, pte, resources
-from ethosu_sdk.errors import BuildError
-from ethosu_sdk.firmware_build import resident
-from ethosu_sdk.firmware_build.memory_modes import MemoryMode, memory_mode, memory_modes
-from ethosu_sdk.targets import MemoryAreas, Target, families
+from ethosu_sdk.base import boards, resources
+from ethosu_sdk.base.errors import BuildError
+from ethosu_sdk.base.targets import MemoryAreas, Target, families
+from ethosu_sdk.firmware_build import resident_firmware
+from ethosu_sdk.firmware_build.memory_fit import MemoryMode, memory_mode, memory_modes
+from ethosu_sdk.program import protocol, pte
 from tests.installed import vela_ini
 from tests.places import GOLDEN_PTE
 from tests.tables import each
@@ -61,13 +62,13 @@ def test_a_mode_of_any_name_is_told_by_where_it_has_things(mode: MemoryMode) -> 
 def test_where_a_mode_has_things_counts_and_not_its_name() -> None:
     areas = MemoryAreas(constants=0, arena=0, cache=0)
     assert memory_mode("Shared_Sram", areas).settings == "sram_only"
-    assert resident.mode_number(target("Shared_Sram"), areas) == protocol.PROGRAM_MODE_SRAM_ONLY
-    assert resident.mode_number(None, None) == protocol.PROGRAM_MODE_BY_NAME
+    assert resident_firmware.mode_number(target("Shared_Sram"), areas) == protocol.PROGRAM_MODE_SRAM_ONLY
+    assert resident_firmware.mode_number(None, None) == protocol.PROGRAM_MODE_BY_NAME
     mine = MemoryAreas(constants=1, arena=1, cache=0, cache_bytes=0x1000)
-    assert resident.mode_number(target("Mine"), mine) == protocol.PROGRAM_MODE_DEDICATED_SRAM
-    assert resident.mode_number(target("Shared_Sram"), None) == protocol.PROGRAM_MODE_SHARED_SRAM
+    assert resident_firmware.mode_number(target("Mine"), mine) == protocol.PROGRAM_MODE_DEDICATED_SRAM
+    assert resident_firmware.mode_number(target("Shared_Sram"), None) == protocol.PROGRAM_MODE_SHARED_SRAM
     with pytest.raises(BuildError, match="does not know where memory mode 'Mine'"):
-        resident.mode_number(target("Mine"), None)
+        resident_firmware.mode_number(target("Mine"), None)
 
 
 def target(memory_mode: str) -> Target:
@@ -84,7 +85,7 @@ def test_areas_without_settings_are_refused(areas: tuple[int, int, int]) -> None
 # --- What the resident firmware has room for, and what it must refuse before a run.
 
 SCRATCH = 64  # of add_u55.pte, in Shared_Sram
-BOARD = boards.board("corstone-300")
+BOARD = boards.board_named("corstone-300")
 
 
 def check(
@@ -95,24 +96,24 @@ def check(
     memories = tuple(replace(row, size_bytes=sizes.get(row.name, row.size_bytes)) for row in BOARD.memories)
     named = {row.name: row for row in memories}
     other = replace(BOARD, memories=memories, fast=named[BOARD.fast.name], bulk=named[BOARD.bulk.name])
-    monkeypatch.setattr(boards, "board", lambda _name: other)
+    monkeypatch.setattr(boards, "board_named", lambda _name: other)
     program = pte.read(GOLDEN_PTE / "add_u55.pte")
-    return resident.check_fit(program, "forward", BOARD.name, allow_spill=allow_spill)
+    return resident_firmware.check_fit(program, "forward", BOARD.name, allow_spill=allow_spill)
 
 
 def test_the_resident_firmware_shares_out_its_memory_and_notes_what_moved() -> None:
-    pools = resident._pool_bytes(BOARD)
+    pools = resident_firmware._pool_bytes(BOARD)
     assert pools["program"] == 64 << 20
     assert sum(pools.values()) < BOARD.bulk.size_bytes
     program = pte.read(GOLDEN_PTE / "add_u85_segment.pte")
-    (note,) = resident.check_fit(program, "forward", BOARD.name, allow_spill=False)
+    (note,) = resident_firmware.check_fit(program, "forward", BOARD.name, allow_spill=False)
     assert "Sram_Only has the model in SRAM" in note
 
 
 @pytest.mark.parametrize("name", ["add_u55", "conv_u65_int8", "softmax"])
 def test_small_programs_fit(name: str) -> None:
     program = pte.read(GOLDEN_PTE / f"{name}.pte")
-    assert resident.check_fit(program, "forward", BOARD.name, allow_spill=False) == ()
+    assert resident_firmware.check_fit(program, "forward", BOARD.name, allow_spill=False) == ()
 
 
 def test_scratch_leaves_the_fast_memory_only_with_leave(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,11 +127,11 @@ def test_scratch_leaves_the_fast_memory_only_with_leave(monkeypatch: pytest.Monk
 
 def test_a_program_larger_than_its_room_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     size = (GOLDEN_PTE / "add_u55.pte").stat().st_size
-    monkeypatch.setattr(resident, "_SHARES", dict.fromkeys(resident._SHARES, 1))
+    monkeypatch.setattr(resident_firmware, "_SHARES", dict.fromkeys(resident_firmware._SHARES, 1))
     room = -(-size // 16) * 16
-    monkeypatch.setattr(resident, "_PARTS", BOARD.bulk.size_bytes // room)
+    monkeypatch.setattr(resident_firmware, "_PARTS", BOARD.bulk.size_bytes // room)
     assert check(monkeypatch, 1 << 21, BOARD.bulk.size_bytes) == ()
-    monkeypatch.setattr(resident, "_PARTS", BOARD.bulk.size_bytes // (size - 1) + 1)
+    monkeypatch.setattr(resident_firmware, "_PARTS", BOARD.bulk.size_bytes // (size - 1) + 1)
     with pytest.raises(BuildError, match=f"program of {size:,} bytes does not fit") as caught:
         check(monkeypatch, 1 << 21, BOARD.bulk.size_bytes)
     assert "without --resident" in caught.value.hint

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.machine import Machine
 from ethosu_sdk.npu.memory import FixedRegions
-from ethosu_sdk.npu.weights.weight_cache import WeightCache
+from ethosu_sdk.npu.weight_cache import WeightCache
 
 U55_128 = NpuConfig.for_target("ethos-u55", 128)
 U65_256 = NpuConfig.for_target("ethos-u65", 256)

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from tests.unit.npu.streams import POOL, Setting, copying_pool, stream
-from tests.unit.vela_payloads import Payload, slots
+from tests.unit.npu.vela_payloads import Payload, slots
 
 # What Vela writes for each NPU into the first words of a payload: CONFIG and the architecture word.
 WORDS = {

@@ -11,8 +11,8 @@ import pytest
 from numpy.typing import NDArray
 
 from ethosu_sdk import npu
-from ethosu_sdk.errors import InputError, UsageError
-from ethosu_sdk.steps.debug.gathering import Recorder
+from ethosu_sdk.analysis.debug_layers import Recorder
+from ethosu_sdk.base.errors import InputError, UsageError
 from tests.tables import each
 from tests.unit.npu.payloads import COUNT, IFM, OFM, OUTPUT, SHAPE, U55, U85, VALUES, WORDS, copy, payload
 from tests.unit.npu.streams import DMA_START, GLOBAL_SCALE, STOP, branch, one, precision, stream, transfer
@@ -207,7 +207,7 @@ def test_observers_may_raise_and_keep_what_is_not_too_much(monkeypatch: pytest.M
         npu.run(payload(U55, copy(U55)), [VALUES], refuse)
     seen: list[npu.Written] = []
     npu.run(payload(U55, copy(U55)), [VALUES], seen.append)
-    monkeypatch.setattr("ethosu_sdk.steps.debug.gathering.MOST_BYTES", VALUES.nbytes)
+    monkeypatch.setattr("ethosu_sdk.analysis.debug_layers.MOST_BYTES", VALUES.nbytes)
     recorder = Recorder()
     recorder.take(seen[0])
     seen[0].values[...] = 0

@@ -3,7 +3,7 @@
 import pytest
 from ethosu import mlw_codec
 
-from ethosu_sdk.errors import SimulationError
+from ethosu_sdk.base.errors import SimulationError
 from ethosu_sdk.npu.errors import WeightStreamError
 from tests.tables import each
 from tests.unit.npu.payloads import WORDS

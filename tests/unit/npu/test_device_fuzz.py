@@ -7,9 +7,9 @@ import pytest
 from ethosu import mlw_codec
 from hypothesis import given, settings, strategies as st
 
-from ethosu_sdk.errors import SdkError
+from ethosu_sdk.base.errors import SdkError
 from ethosu_sdk.npu.device import Device, NpuConfig
-from ethosu_sdk.npu.stream.decode import CommandType, command_types
+from ethosu_sdk.npu.stream.registers import CommandType, command_types
 from tests.unit.npu.streams import (
     ADDRESSES,
     CONV,

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import assume, given, settings, strategies as st
 from numpy.typing import NDArray
 
-from ethosu_sdk.errors import SdkError
+from ethosu_sdk.base.errors import SdkError
 from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.errors import BusError, Channel
 from ethosu_sdk.npu.machine import Machine
 from ethosu_sdk.npu.memory import FixedRegions
-from ethosu_sdk.npu.weights.weight_cache import WeightCache
+from ethosu_sdk.npu.weight_cache import WeightCache
 from tests.tables import each
 from tests.unit.npu.machine import U55_128, U65_256, U65_512, U85_256
 from tests.unit.npu.streams import DMA_START, Setting, stream, transfer

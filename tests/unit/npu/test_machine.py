@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from ethosu_sdk.errors import UsageError
-from ethosu_sdk.npu import NpuConfig
+from ethosu_sdk.base.errors import UsageError
+from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.errors import BusError, UnsupportedCommand
 from tests.tables import each
 from tests.unit.npu.machine import place, run, taken

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 from ethosu_sdk.npu.errors import BusError
 from ethosu_sdk.npu.operation import Lut, Output, Rounding
-from ethosu_sdk.npu.output import finish, look_up
+from ethosu_sdk.npu.ops import finish, look_up
 from tests.tables import each
 from tests.unit.npu.machine import U85_256, place, run, taken
 from tests.unit.npu.streams import BRICKS, GLOBAL_SCALE, POOL, Setting, copying_pool, feature_map, stream

@@ -2,11 +2,11 @@
 
 import pytest
 
-from ethosu_sdk.errors import SimulationError
+from ethosu_sdk.base.errors import SimulationError
+from ethosu_sdk.base.targets import families
 from ethosu_sdk.npu.machine import Counters
 from ethosu_sdk.npu.pmu import pmu_of
-from ethosu_sdk.npu.timing import Stalls
-from ethosu_sdk.targets import families
+from ethosu_sdk.npu.timing.pipeline import Stalls
 from tests.unit.npu.window import ADDITION, CMD, REGIONCFG, RESET, Bench, copy, copying
 
 PMCR, CNTENSET, CNTENCLR, OVSSET, OVSCLR, INTSET, INTCLR = range(0x180, 0x19C, 4)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ethosu_sdk.base.targets import Generation
 from ethosu_sdk.npu.errors import UnsupportedCommand
 from ethosu_sdk.npu.operation import (
     BlockOp,
@@ -22,10 +23,7 @@ from ethosu_sdk.npu.operation import (
     ScaleStreams,
 )
 from ethosu_sdk.npu.stream import u55, u85
-from ethosu_sdk.npu.stream.decode import Command
-from ethosu_sdk.npu.stream.family import Family, feature_map, kernel_of
-from ethosu_sdk.npu.stream.register_file import RegisterFile, Registers
-from ethosu_sdk.targets import Generation
+from ethosu_sdk.npu.stream.registers import Command, Family, RegisterFile, Registers, feature_map, kernel_of
 
 _FAMILIES: dict[Generation, Family] = {"u55": u55, "u85": u85}
 _KINDS = {

@@ -1,7 +1,9 @@
 """A command stream cut between its operations, into pieces that run one after the other as jobs of their own.
 
-Each piece sets the registers as the operations before it left them. What hands over to the next operation inside of
-the NPU stays together: chaining buffers, accumulators, and a look-up table with its first user. A later user's piece
+Each piece sets the registers as the operations before it left them. What hands over to the next operation
+inside of
+the NPU stays together: chaining buffers, accumulators, and a look-up table with its first user. A later user's
+piece
 loads the table again, since nothing says that the NPU's own memory outlives a job. Everything else is handed over
 through memory, and NPU_OP_STOP waits for it.
 """
@@ -12,14 +14,13 @@ import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ethosu_sdk.npu import deadline
+from ethosu_sdk.npu import errors
 from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.errors import CommandError, UnsupportedCommand
 from ethosu_sdk.npu.operation import BlockOp, DmaOp, Operation
-from ethosu_sdk.npu.stream.decode import commands
 from ethosu_sdk.npu.stream.descriptor import describe
-from ethosu_sdk.npu.stream.register_file import RegisterFile, Values
-from ethosu_sdk.npu.tables.rows import CommandType, command_types
+from ethosu_sdk.npu.stream.registers import RegisterFile, Values, commands
+from ethosu_sdk.npu.tables import CommandType, command_types
 
 _ACTS = ("OP_DMA_START", "OP_CONV", "OP_DEPTHWISE", "OP_POOL", "OP_ELEMENTWISE", "OP_RESIZE")
 _CONSTANTS = 0  # the region of weights and tables, which no operation writes
@@ -136,7 +137,7 @@ def _until_user(steps: Sequence[_Step], loader: int, table: DmaOp) -> set[int]:
     """
     users = []
     for index in range(loader + 1, len(steps)):
-        deadline.check()
+        errors.check()
         op = steps[index].operation
         if isinstance(op, BlockOp) and _uses(op, table):
             users.append(index)
@@ -151,7 +152,7 @@ def _tables(steps: Sequence[_Step]) -> Iterator[tuple[int, ...]]:
     """For each operation the ones before it that loaded what it looks up, by number."""
     loaded: dict[int, DmaOp] = {}
     for index, step in enumerate(steps):
-        deadline.check()
+        errors.check()
         op = step.operation
         if isinstance(op, BlockOp):
             yield tuple(number for number, table in loaded.items() if _uses(op, table))

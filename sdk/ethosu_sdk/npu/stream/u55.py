@@ -25,8 +25,14 @@ from ethosu_sdk.npu.operation import (
     Stream,
     WeightStreams,
 )
-from ethosu_sdk.npu.stream.family import Accumulator, clip_limits, feature_map, streams_of
-from ethosu_sdk.npu.stream.register_file import Registers, signed
+from ethosu_sdk.npu.stream.registers import (
+    Accumulator,
+    Registers,
+    clip_limits,
+    feature_map,
+    signed,
+    streams_of,
+)
 
 _ROUNDING = {0: Rounding.DOUBLE, 2: Rounding.NATURAL}
 _ACCUMULATOR_BITS = {0: 32, 1: 40}

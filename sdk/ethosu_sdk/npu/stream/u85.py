@@ -25,8 +25,14 @@ from ethosu_sdk.npu.operation import (
     Stream,
     WeightStreams,
 )
-from ethosu_sdk.npu.stream.family import Accumulator, clip_limits, feature_map, streams_of
-from ethosu_sdk.npu.stream.register_file import Registers, signed
+from ethosu_sdk.npu.stream.registers import (
+    Accumulator,
+    Registers,
+    clip_limits,
+    feature_map,
+    signed,
+    streams_of,
+)
 
 _MEMORY, _CHAINED, _NONE = 0, 2, 3  # activation_storage; 1, a tile of 3x1, is never emitted
 _OFM_ROUNDING = {0: Rounding.DOUBLE, 1: Rounding.NATURAL, 5: Rounding.DOWN}

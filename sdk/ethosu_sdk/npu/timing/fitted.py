@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from ethosu_sdk.npu.timing.fitting import Fitted
+from ethosu_sdk.npu.timing.constants import Fitted
 
 FITTED: dict[str, Fitted] = {
     "u55": Fitted(

@@ -1,23 +1,26 @@
-"""The stages of one operation, and the part of each that does not overlap with others.
-
-Blocks pass through fetching, MAC unit, output unit and writing, each of which works on another block: the slowest
-stage sets the pace. What the first block waits for before the MAC unit begins (`begin`) and what the last one needs
-behind it (`end`) comes on top.
-"""
+"""The stages of one operation, the part of each that does not overlap with others, and what the MAC unit waits for."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 
-from ethosu_sdk.npu.config import NpuConfig
-from ethosu_sdk.npu.geometry import volume
+from ethosu_sdk.npu.config import NpuConfig, volume
 from ethosu_sdk.npu.operation import BlockOp, DmaOp, Kind
-from ethosu_sdk.npu.timing import blocks, fitted, units
-from ethosu_sdk.npu.timing.memories import Stream, bus_rate, read_rate, write_rate
-from ethosu_sdk.npu.timing.system_config import Memory, SystemConfig
+from ethosu_sdk.npu.timing import fitted, units
+from ethosu_sdk.npu.timing.systems import Memory, SystemConfig
 from ethosu_sdk.npu.timing.traffic import Transfer, times_read
+from ethosu_sdk.npu.timing.units import Stream, bus_rate, read_rate, write_rate
+
+# ---- npu.timing.pipeline
+# The stages of one operation, and the part of each that does not overlap with others.
+#
+# Blocks pass through fetching, MAC unit, output unit and writing, each of which works on another block: the slowest
+# stage sets the pace. What the first block waits for before the MAC unit begins (`begin`) and what the last one
+# needs
+# behind it (`end`) comes on top.
 
 
 @dataclass(frozen=True)
@@ -103,7 +106,7 @@ def chained(
     decoder = units.decoder_cycles(op, config)
     each = busy(moved, config, system)
     transfer = max(each.values(), default=0.0)
-    count = volume(blocks.counts(op))
+    count = volume(units.counts(op))
     first, last = _shares(op)
     # The first block is computed before the output unit starts, the last one is put out when nothing is computed.
     fit = fitted.FITTED[config.generation]
@@ -140,9 +143,9 @@ def _refetch(op: BlockOp, config: NpuConfig, system: SystemConfig) -> int:
     """Cycles of waiting for IFM blocks that Ethos-U85 did not keep for the next OFM block in depth."""
     if config.generation == "u55" or not op.takes_all_channels:
         return 0
-    if blocks.subkernels(op) > 1 or times_read(op, config) <= 1:
+    if units.subkernels(op) > 1 or times_read(op, config) <= 1:
         return 0
-    down, across, deep = blocks.counts(op)
+    down, across, deep = units.counts(op)
     memory = system.memory(op.ifm.region)
     waited = memory.read_latency_cycles + fitted.FITTED["u85"].read_pipeline_cycles
     return int((deep - 1) * down * across * waited)
@@ -203,14 +206,14 @@ def busy(moved: Sequence[Transfer], config: NpuConfig, system: SystemConfig) -> 
 
 def _first_ifm(op: BlockOp, moved: Sequence[Transfer], config: NpuConfig, system: SystemConfig) -> float:
     """Cycles until the first IFM block is there."""
-    down, across, deep = blocks.counts(op)
+    down, across, deep = units.counts(op)
     parts = down * across * float(deep)
     if op.takes_all_channels:
         parts = (
             down
             * across
             * times_read(op, config)
-            * max(1.0, op.ifm_depth / blocks.ifm_block_depth(op, config))
+            * max(1.0, op.ifm_depth / units.ifm_block_depth(op, config))
         )
     cycles, latency = 0.0, 0
     for transfer in moved:
@@ -226,7 +229,7 @@ def _first_ifm(op: BlockOp, moved: Sequence[Transfer], config: NpuConfig, system
 def _first_weights(op: BlockOp, moved: Sequence[Transfer], config: NpuConfig, system: SystemConfig) -> float:
     """Cycles until as many weights are decoded as the MAC unit needs to begin."""
     fit = fitted.FITTED[config.generation]
-    parts = volume(blocks.counts(op))
+    parts = volume(units.counts(op))
     fetched, latency = 0.0, 0
     for transfer in moved:
         if transfer.stream in (Stream.WEIGHTS, Stream.FAST_WEIGHTS):
@@ -269,3 +272,78 @@ def _shares(op: BlockOp) -> tuple[float, float]:
         first *= min(block, size) / size
         last *= (size % block or min(block, size)) / size
     return first, last
+
+
+# ---- npu.timing.stalls
+# What the MAC unit waits for: the hardware's stall events, as the stages of operations give them.
+
+
+class Cause(Enum):
+    """What is missing: weights, room for accumulators (the output unit is behind), or the IFM."""
+
+    WEIGHTS = "weights"
+    ACCUMULATORS = "accumulators"
+    IFM = "ifm"
+
+
+@dataclass(frozen=True)
+class Stalls:
+    """Cycles in which the MAC unit has work and waits. Each cycle has one cause: the one that is removed last."""
+
+    weights: int = 0
+    accumulators: int = 0
+    ifm: int = 0
+
+    def __add__(self, other: Stalls) -> Stalls:
+        return Stalls(
+            self.weights + other.weights,
+            self.accumulators + other.accumulators,
+            self.ifm + other.ifm,
+        )
+
+
+@dataclass(frozen=True)
+class Span:
+    """When the MAC unit is `free` for an operation, its command is `issued`, its IFM `fetched`, and it has `ended`.
+
+    An operation is fetched from `fetched` on, while the one before is still computed.
+    """
+
+    free: int
+    issued: int
+    fetched: int
+    ended: int
+
+    @property
+    def begin(self) -> int:
+        """From when on the MAC unit has this operation to work on."""
+        return max(self.free, self.issued)
+
+
+def stalls(stages: Stages, span: Span) -> Stalls:
+    """The stalls of an operation; none where the MAC unit has no part in it."""
+    if not stages.mac:
+        return Stalls()
+    left = span.ended - stages.end - span.begin - stages.mac
+    found = {Cause.IFM: 0, Cause.WEIGHTS: 0, Cause.ACCUMULATORS: 0}
+    ifm = span.fetched + stages.begin
+    weights = ifm + stages.weights if stages.serial else span.issued + stages.weights
+    waits = (
+        (Cause.IFM, ifm - span.begin),
+        (Cause.WEIGHTS, weights - max(ifm, span.begin)),
+        (Cause.IFM, stages.refetch),
+        (Cause.ACCUMULATORS, stages.behind(span.issued, span.fetched)),
+        (_slowest_stream(stages), left),
+    )
+    for cause, cycles in waits:
+        part = max(0, min(cycles, left))
+        found[cause] += part
+        left -= part
+    return Stalls(found[Cause.WEIGHTS], found[Cause.ACCUMULATORS], found[Cause.IFM])
+
+
+def _slowest_stream(stages: Stages) -> Cause:
+    """What an operation waits for that no unit holds up: the slowest of decoder and memory's streams."""
+    if stages.decoder > stages.transfer or stages.slowest in (Stream.WEIGHTS, Stream.FAST_WEIGHTS):
+        return Cause.WEIGHTS
+    return Cause.ACCUMULATORS if stages.slowest is Stream.OFM else Cause.IFM

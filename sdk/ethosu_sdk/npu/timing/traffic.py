@@ -1,22 +1,29 @@
-"""What an operation moves, as the hardware's counters see it: beats per region, direction and purpose.
-
-It follows from the command stream's own blocks. An IFM is read with its halo, and again for every OFM block in depth
-unless the NPU can keep it. Weights and scales are read again for every block across the OFM, an OFM is written once,
-with the channels that fill its bricks.
+"""What an operation moves, as the hardware's counters see it: beats per region, direction and purpose, and AXI
+bursts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from math import ceil, gcd
 
-from ethosu_sdk.npu.config import NpuConfig
-from ethosu_sdk.npu.geometry import BRICK, ceil_div, round_up
+from ethosu_sdk.npu.config import BRICK, NpuConfig, ceil_div, round_up
 from ethosu_sdk.npu.operation import BlockOp, DmaOp, FeatureMap, Kind, Operation, Shape
-from ethosu_sdk.npu.timing import blocks
+from ethosu_sdk.npu.timing import units
 from ethosu_sdk.npu.timing.constants import DEPTHWISE_CHANNELS_U85, KEPT_IFM_BLOCKS_U55, KEPT_IFM_BLOCKS_U85
-from ethosu_sdk.npu.timing.memories import Stream
+from ethosu_sdk.npu.timing.systems import Memory
+from ethosu_sdk.npu.timing.units import Stream
+
+# ---- npu.timing.traffic
+# What an operation moves, as the hardware's counters see it: beats per region, direction and purpose.
+#
+# It follows from the command stream's own blocks. An IFM is read with its halo, and again for every OFM block in
+# depth
+# unless the NPU can keep it. Weights and scales are read again for every block across the OFM, an OFM is written
+# once,
+# with the channels that fill its bricks.
 
 
 @dataclass(frozen=True)
@@ -58,7 +65,7 @@ def _constants(op: BlockOp, config: NpuConfig) -> Iterator[Transfer]:
     if op.weights is None:
         return
     beat = config.beat_bytes
-    down, across, _ = blocks.counts(op)
+    down, across, _ = units.counts(op)
     stream = Stream.FAST_WEIGHTS if op.weights.fast else Stream.WEIGHTS
     for weights in op.weights.streams:
         yield Transfer(weights.region, stream, down * across * ceil_div(weights.length, beat))
@@ -93,8 +100,8 @@ def _whole(feature_map: FeatureMap, shape: Shape, config: NpuConfig) -> Transfer
 
 def _ifm_beats(op: BlockOp, config: NpuConfig) -> int:
     """Beats of reading the IFM once: rows that are not made of bricks begin and end within a beat."""
-    rows = sum(count for _, count in blocks.ifm_spans(op, 0, config))
-    columns = blocks.ifm_spans(op, 1, config)
+    rows = sum(count for _, count in units.ifm_spans(op, 0, config))
+    columns = units.ifm_spans(op, 1, config)
     if op.ifm.bricks:
         return _beats(op.ifm, rows, sum(count for _, count in columns), _ifm_depth(op), config)
     pixel = _ifm_depth(op) * op.ifm.dtype.itemsize
@@ -110,8 +117,8 @@ def _row_beats(stride: int, first: int, length: int, beat: int) -> float:
 
 
 def _ifm_run(op: BlockOp, config: NpuConfig) -> int:
-    columns = max((count for _, count in blocks.ifm_spans(op, 1, config)), default=1)
-    part = blocks.ifm_block_depth(op, config)
+    columns = max((count for _, count in units.ifm_spans(op, 1, config)), default=1)
+    part = units.ifm_block_depth(op, config)
     if op.kind is Kind.DEPTHWISE and config.generation == "u85" and op.block[2] < op.shape[2]:
         part = DEPTHWISE_CHANNELS_U85
     return _run(op.ifm, columns, _ifm_depth(op), part)
@@ -141,7 +148,7 @@ def times_read(op: BlockOp, config: NpuConfig) -> float:
     """How often an IFM is read, on average, for OFM blocks that differ in depth alone."""
     if not op.takes_all_channels:
         return 1.0
-    return 1.0 + (blocks.counts(op)[2] - 1) * refetched(op, config)
+    return 1.0 + (units.counts(op)[2] - 1) * refetched(op, config)
 
 
 def refetched(op: BlockOp, config: NpuConfig) -> float:
@@ -150,9 +157,36 @@ def refetched(op: BlockOp, config: NpuConfig) -> float:
     Ethos-U55 and Ethos-U65 have room for the block in use and the next: of more blocks, none is left when its turn
     comes again. Ethos-U85 keeps some of them. No IFM is kept where parts of the kernel take turns.
     """
-    if blocks.subkernels(op) > 1:
+    if units.subkernels(op) > 1:
         return 1.0
-    parts = ceil_div(op.ifm_depth, blocks.ifm_block_depth(op, config))
+    parts = ceil_div(op.ifm_depth, units.ifm_block_depth(op, config))
     if config.generation == "u55":
         return float(parts > KEPT_IFM_BLOCKS_U55)
     return max(0, parts - KEPT_IFM_BLOCKS_U85) / parts
+
+
+# ---- npu.timing.bursts
+# The AXI bursts in which an operation's data are moved, by their length.
+
+
+def known(memory: Memory, config: NpuConfig) -> bool:
+    """Whether the system configuration says how long a burst is. Without that key, Vela takes a byte."""
+    return memory.burst_bytes >= config.beat_bytes
+
+
+def bursts(moved: Iterable[Transfer], memory: Memory, config: NpuConfig) -> Counter[int]:
+    """Beats of a burst → bursts, of what is moved to or from `memory`.
+
+    Each piece that lies in one is cut into bursts of the system's length, and what is left of it is a shorter one.
+    """
+    longest = memory.burst_bytes // config.beat_bytes
+    found: Counter[int] = Counter()
+    for transfer in moved:
+        piece = min(transfer.beats, ceil_div(transfer.run_bytes, config.beat_bytes)) or transfer.beats
+        pieces, last = divmod(transfer.beats, piece)
+        for beats, count in ((piece, pieces), (last, 1)):
+            whole, rest = divmod(beats, longest)
+            found[longest] += count * whole
+            found[rest] += count
+    del found[0]
+    return +found

@@ -1,22 +1,202 @@
-"""Cycles of the NPU's units, each for itself: MAC unit, output unit, weight decoder."""
+"""Cycles of the NPU's units and of its memory ports, each for itself, and the blocks in which an operation is
+carried out.
+"""
 
 from __future__ import annotations
 
-from ethosu_sdk.npu.config import NpuConfig
-from ethosu_sdk.npu.geometry import ceil_div, round_up, volume
-from ethosu_sdk.npu.operation import BlockOp, ElementwiseMode, Kind, PoolMode
-from ethosu_sdk.npu.timing import blocks
+import math
+from enum import Enum
+
+from ethosu_sdk.npu.config import (
+    NpuConfig,
+    ceil_div,
+    divided,
+    most_ifm_block_channels,
+    round_up,
+    subkernel,
+    volume,
+)
+from ethosu_sdk.npu.operation import BlockOp, ElementwiseMode, Kind, PoolMode, Shape
+from ethosu_sdk.npu.timing import constants, fitted
 from ethosu_sdk.npu.timing.constants import (
     DECODER_BYTES_PER_CYCLE,
     DECODER_WEIGHTS_PER_CYCLE,
     DEPTH_FIRST,
+    DIVISION_CYCLES,
     FAST_WEIGHTS_PER_CYCLE,
+    IFM_UNITS,
     MAC_DEPTH,
+    OUTPUT_U55,
+    OUTPUT_U85,
     PART_KERNEL_DEPTH_U85,
     POOL_CYCLES,
+    READ_BUFFERS,
     STEP_ELEMENTS_U55,
 )
-from ethosu_sdk.npu.timing.tables import DIVISION_CYCLES, OUTPUT_U55, OUTPUT_U85
+from ethosu_sdk.npu.timing.systems import Memory
+
+# ---- npu.timing.memories
+# How fast an operation's streams reach a memory.
+
+_BUFFER_BYTES = 16
+
+
+class Stream(Enum):
+    """What the bytes are for."""
+
+    COPY = "copy"
+    COPY_WRITE = "copy_write"
+    IFM = "ifm"
+    IFM_STREAM = "ifm_stream"
+    WEIGHTS = "weights"
+    FAST_WEIGHTS = "fast_weights"
+    SCALES = "scales"
+    OFM = "ofm"
+
+    @property
+    def is_write(self) -> bool:
+        """Whether these bytes are written."""
+        return self in (Stream.OFM, Stream.COPY_WRITE)
+
+
+def bus_rate(memory: Memory, config: NpuConfig) -> float:
+    """Bytes per cycle that all reads of `memory` reach together."""
+    if config.generation == "u55":
+        return memory.bytes_per_cycle
+    return min(memory.bytes_per_cycle, constants.READ_EFFICIENCY * memory.ports * config.beat_bytes)
+
+
+def read_rate(memory: Memory, stream: Stream, config: NpuConfig, run_bytes: int = 0) -> float:
+    """Bytes per cycle that `stream` reads, in pieces of `run_bytes` that lie one behind the other (0: in one piece).
+
+    On Ethos-U85 the stream's read buffers limit it: each waits for the memory's latency.
+    """
+    if config.generation == "u55":
+        waited = float(memory.read_latency_cycles)
+        return min(memory.bytes_per_cycle, _run_rate(memory, run_bytes, memory.max_reads, waited))
+    waited = memory.read_latency_cycles + fitted.FITTED["u85"].read_pipeline_cycles
+    return min(
+        bus_rate(memory, config),
+        _run_rate(memory, run_bytes, memory.max_reads, waited),
+        constants.READ_EFFICIENCY * _words(stream, config) * _BUFFER_BYTES / waited,
+    )
+
+
+def write_rate(memory: Memory, run_bytes: int = 0) -> float:
+    """Bytes per cycle that are written, in pieces of `run_bytes`."""
+    waited = float(memory.write_latency_cycles)
+    return min(memory.bytes_per_cycle, _run_rate(memory, run_bytes, memory.max_writes, waited))
+
+
+def _run_rate(memory: Memory, run_bytes: int, most: int, waited: float) -> float:
+    """Bytes per cycle of transactions that are shorter than a burst: each is under way for `waited` cycles.
+
+    There are `most` of them per port, and at least as many as the memory needs to reach its rate with whole bursts.
+    """
+    if not waited or not 0 < run_bytes < memory.burst_bytes:
+        return math.inf
+    under_way = max(most * memory.ports, memory.bytes_per_cycle * waited / memory.burst_bytes)
+    return under_way * run_bytes / waited
+
+
+def _words(stream: Stream, config: NpuConfig) -> int:
+    buffers = READ_BUFFERS[config.macs]
+    own = {
+        Stream.IFM: buffers.ifm,
+        Stream.IFM_STREAM: buffers.ifm_stream,
+        Stream.FAST_WEIGHTS: buffers.fast_weights,
+        Stream.SCALES: buffers.scales,
+    }
+    return own.get(stream, buffers.weights)
+
+
+# ---- npu.timing.blocks
+# The blocks in which an operation is carried out, as far as its cost depends on them.
+
+_UNIT_BYTES = 16  # of the depth of an IFM unit
+_MOST_EXTENTS = 4096  # along an axis that are worked out one by one: streams may be hostile
+
+
+def _micro_block(op: BlockOp) -> Shape:
+    """One row of four instead of two rows of two, where the OFM has but one row of an even number of columns."""
+    height, width, depth = op.micro_block
+    if height == 2 and op.kind is Kind.CONV and op.kernel.height == 1 and op.shape[0] == 1:
+        return (1, 4, depth) if op.shape[1] % 2 == 0 else op.micro_block
+    return height, width, depth
+
+
+def _whole_units(op: BlockOp, depth: int) -> int:
+    """`depth` filled up to the units in which Ethos-U85 keeps the IFM."""
+    itemsize = op.ifm.dtype.itemsize
+    # Nothing is known about micro-blocks that Vela never chooses.
+    units = IFM_UNITS.get(op.micro_block, ((*op.micro_block[:2], 1),) * 3)
+    unit = units[(depth * itemsize > 16) + (depth * itemsize > 32)]
+    return round_up(depth, unit[2] * _UNIT_BYTES // itemsize)
+
+
+def counts(op: BlockOp) -> Shape:
+    """OFM blocks along each axis."""
+    return divided(op.shape, op.block)
+
+
+def micro_blocks(op: BlockOp, config: NpuConfig) -> int:
+    """Micro-blocks of all OFM blocks: each block is filled up with them for itself."""
+    micro = op.micro_block if config.generation == "u85" else _micro_block(op)
+    found = 1
+    for size, block, part in zip(op.shape, op.block, micro, strict=True):
+        whole, rest = divmod(size, block)
+        found *= whole * ceil_div(block, part) + ceil_div(rest, part)
+    return found
+
+
+def ifm_spans(op: BlockOp, axis: int, config: NpuConfig) -> list[tuple[int, int]]:
+    """The rows (axis 0) or columns (axis 1) of the stored IFM that OFM blocks along that axis read: (first, count).
+
+    Rows that two blocks need (the halo) are read twice. On Ethos-U55 and Ethos-U65, so are those that two parts of a
+    kernel need which is larger than 8x8, dilation included. Padding is not read.
+    """
+    kernel, size = op.kernel, op.ifm_shape[axis]
+    stride, dilation = ((kernel.stride_y, kernel.dilation_y), (kernel.stride_x, kernel.dilation_x))[axis]
+    length = (kernel.height, kernel.width)[axis]
+    before = (op.padding.top, op.padding.left)[axis]
+    factor = 2 if op.upscale else 1
+    walked = length if config.generation == "u85" else subkernel(dilation)
+    count, parts = ceil_div(op.shape[axis], op.block[axis]), ceil_div(length, walked)
+    if count * parts > _MOST_EXTENTS:  # no network has so many: the borders do not matter
+        span = (op.block[axis] - 1) * stride + min(length, walked) * dilation
+        return [(0, count * parts * ceil_div(min(size, span), factor))]
+    spans = []
+    for start in range(0, op.shape[axis], op.block[axis]):
+        end = min(start + op.block[axis], op.shape[axis])
+        for part in range(0, length, walked):
+            last_element = min(part + walked, length) - 1
+            first = max(0, start * stride - before + part * dilation)
+            last = min(size, (end - 1) * stride - before + last_element * dilation + 1)
+            spans.append((first // factor, max(0, ceil_div(last, factor) - first // factor)))
+    return spans
+
+
+def ifm_block_depth(op: BlockOp, config: NpuConfig) -> int:
+    """Channels of an IFM block, where every OFM channel depends on all of them."""
+    depth = most_ifm_block_channels(op, config) if op.takes_all_channels else op.block[2]
+    if config.generation == "u85":
+        return depth if op.kind in (Kind.CONV, Kind.MATMUL) else _whole_units(op, depth)
+    if not op.takes_all_channels:
+        return depth
+    return round_up(min(op.ifm_depth, depth), 4 if op.ifm.dtype.itemsize == 2 else 8)
+
+
+def subkernels(op: BlockOp) -> int:
+    """Parts in which a kernel is walked that is larger than 8x8, dilation included. Each reads its IFM for itself."""
+    if op.kind in (Kind.ELEMENTWISE, Kind.RESIZE):
+        return 1
+    kernel = op.kernel
+    high, wide = subkernel(kernel.dilation_y), subkernel(kernel.dilation_x)
+    return ceil_div(kernel.height, high) * ceil_div(kernel.width, wide)
+
+
+# ---- npu.timing.units
+# Cycles of the NPU's units, each for itself: MAC unit, output unit, weight decoder.
 
 _TURNED = frozenset(
     {(1, 0, 2), (1, 2, 0), (2, 1, 0)}
@@ -45,7 +225,7 @@ def mac_cycles(op: BlockOp, config: NpuConfig) -> int:
             least = PART_KERNEL_DEPTH_U85 if config.generation == "u85" else MAC_DEPTH
         steps *= round_up(op.ifm_depth, least) // MAC_DEPTH
     cores = 1 if config.generation == "u85" else config.cores
-    cycles = ceil_div(blocks.micro_blocks(op, config) * steps, cores)
+    cycles = ceil_div(micro_blocks(op, config) * steps, cores)
     return cycles // 2 if op.weights is not None and op.weights.sparse else cycles
 
 
@@ -112,7 +292,7 @@ def decoder_cycles(op: BlockOp, config: NpuConfig) -> int:
     """
     if op.weights is None or not op.weights.streams:
         return 0
-    down, across, _ = blocks.counts(op)
+    down, across, _ = counts(op)
     weights = (
         op.kernel.height * op.kernel.width * op.shape[2] * (op.ifm_depth if op.takes_all_channels else 1)
     )

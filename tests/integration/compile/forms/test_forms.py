@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ethosu_sdk import npu, npz
-from ethosu_sdk.aot import CompileRequest
-from ethosu_sdk.aot.pipeline import stages
-from ethosu_sdk.program_options import ProgramOptions
-from ethosu_sdk.simulators import host
-from ethosu_sdk.targets import parse_target
+from ethosu_sdk import npu
+from ethosu_sdk.base import npz
+from ethosu_sdk.base.targets import parse_target
+from ethosu_sdk.compile import worker
+from ethosu_sdk.compile.compile_facts import CompileRequest
+from ethosu_sdk.compile.program_options import ProgramOptions
+from ethosu_sdk.simulate import host_runtime
 from tests.integration.cli import sdk
 from tests.integration.compile.forms.models import LINE, REFUSED, WAYS_OUT, WORKING, Form
 from tests.integration.compile.refusal import refusal
@@ -56,14 +57,14 @@ def distance_db(reference: NDArray[Any], candidate: NDArray[Any]) -> float:
 def test_values_are_those_of_the_model(form: Form, tmp_path: Path, host_runner: Path) -> None:
     asked = request(form, tmp_path)
     asked.out_dir.mkdir()
-    output = stages.run(asked, lambda stage: None)
+    output = worker.run_stages(asked, lambda stage: None)
     stored = npz.read_npz(output.io)
     inputs = [stored[f"input{index}"] for index in range(len(output.inputs))]
 
-    def execute(call: host.DelegateCall) -> list[NDArray[Any]]:
+    def execute(call: host_runtime.DelegateCall) -> list[NDArray[Any]]:
         return npu.run(call.payload, call.inputs).outputs
 
-    with host.open_pte(host_runner, output.pte, execute) as runtime:
+    with host_runtime.open_pte(host_runner, output.pte, execute) as runtime:
         results = runtime.run(inputs)
     expected = eager(tmp_path / "net.py")
     assert len(results) == len(expected)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ethosu_sdk.simulators.qemu.simulator import QemuSimulator
+from ethosu_sdk.simulate.qemu.simulator import QemuSimulator
 from tests.integration.qemu.conftest import RequestFor
 from tests.integration.qemu.corstone_320.conftest import BOARD
 from tests.integration.qemu.firmware.build import Scenario, parameters

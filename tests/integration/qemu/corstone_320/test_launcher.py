@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ethosu_sdk.console.reporter import Reporter
-from ethosu_sdk.installation.fvp import launchers as fvp_launchers
-from ethosu_sdk.runtimes import executable, runner_for
+from ethosu_sdk.base.terminal import Reporter
+from ethosu_sdk.installation import launchers as fvp_launchers
+from ethosu_sdk.simulate.arm_runners import runner_executable, runner_for
 from tests import processes
 from tests.integration.qemu.corstone_320.conftest import needs_arms_runner
 from tests.integration.qemu.firmware.build import Scenario, parameters
@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.qemu, pytest.mark.toolchain]
 @pytest.fixture(scope="module")
 def launchers(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("launchers")
-    fvp_launchers.install(folder, Reporter())
+    fvp_launchers.install_launchers(folder, Reporter())
     return folder
 
 
@@ -43,7 +43,7 @@ def test_firmware_of_corstone_320_runs_on_it(
 
 def test_arms_runner_of_corstone_320_completes(launchers: Path, own_qemu: Path, tmp_path: Path) -> None:
     needs_arms_runner()
-    runner = executable(runner_for("ethos-u85"))
+    runner = runner_executable(runner_for("ethos-u85"))
     program = GOLDEN_PTE / "add_u85_segment.pte"
     words = (
         "-a",
@@ -105,4 +105,4 @@ def test_every_runner_of_arms_finds_its_board_and_npu(kit: Kit, launchers: Path,
 
 
 def executables() -> Path:
-    return executable(runner_for("ethos-u85")).parent.parent
+    return runner_executable(runner_for("ethos-u85")).parent.parent

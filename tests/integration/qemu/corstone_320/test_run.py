@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ethosu_sdk import npz, schema, tools
+from ethosu_sdk.base import npz, tools
+from ethosu_sdk.records import validation
 from tests.conftest import ZooPte
 from tests.integration.cli import Outcome, sdk
 from tests.integration.qemu.corstone_320.conftest import BOARD, needs_arms_runner
@@ -27,7 +28,7 @@ def run(program: Path, folder: Path, qemu: Path, *options: str | Path) -> tuple[
     arguments = ("run", program, "-o", folder / "out", "--json", *options)
     outcome = sdk(*arguments, cwd=folder, env={VARIABLE: str(qemu)}, timeout_s=LIMIT_S)
     record = json.loads(outcome.out) if outcome.out else {}
-    assert not record or schema.problems(record) == []
+    assert not record or validation.record_problems(record) == []
     return outcome, record
 
 
@@ -68,7 +69,7 @@ def test_doctor_knows_it_and_does_not_miss_it(own_qemu: Path, tmp_path: Path) ->
     outcome = sdk("doctor", "--json", cwd=tmp_path, env={VARIABLE: str(own_qemu)})
     row = next(row for row in json.loads(outcome.out)["checks"] if row["name"] == name)
     assert (row["status"], row["required"]) == ("found", False)
-    tool = tools.table()[name]
+    tool = tools.tool_table()[name]
     assert (tool.optional, tool.fix.split(",")[0]) == (True, "scripts/setup --corstone-320")
 
 

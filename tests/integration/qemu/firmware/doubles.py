@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ethosu_sdk.simulators.qemu.memory import NpuMemory
+from ethosu_sdk.simulate.qemu.memories import NpuMemory
 
 _STATUS, _CMD, _QBASE = 0x04, 0x08, 0x10
 _WINDOW_BYTES = 0x2000

@@ -10,8 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ethosu_sdk.aot.lowering import exporting, to_pte
-from ethosu_sdk.aot.vela import capture
+from ethosu_sdk.compile import lowering, vela_capture
 from tests.conformance import lower as conformance
 from tests.conformance.models.case import Integers
 from tests.integration.qemu.models.pairs import Pair, by_model
@@ -23,11 +22,11 @@ def quantized(pair: Pair) -> Any:
 
     torch.manual_seed(7)
     example = conformance.inputs(pair.case, 0)
-    program = exporting.export(pair.case.make(torch).eval(), example)
+    program = lowering.export_program(pair.case.make(torch).eval(), example)
     if pair.case.quantize == "none":
         return program
-    module = conformance.quantized(program, pair.case, to_pte.compile_spec(pair.target))
-    return exporting.export(module, example)
+    module = conformance.quantized(program, pair.case, lowering.compile_spec(pair.target))
+    return lowering.export_program(module, example)
 
 
 def integer_io(edge: Any, pair: Pair) -> Any:
@@ -47,9 +46,9 @@ def main() -> None:
     for pairs in by_model(names):
         program = quantized(pairs[0])
         for pair in pairs:
-            with capture.captured() as captures:
-                edge = to_pte.lower(program, to_pte.compile_spec(pair.target))
-                data = bytes(to_pte.to_executorch(integer_io(edge, pair)).buffer)
+            with vela_capture.runs_captured() as captures:
+                edge = lowering.lower_program(program, lowering.compile_spec(pair.target))
+                data = bytes(lowering.to_executorch(integer_io(edge, pair)).buffer)
             (made,) = captures
             (folder / f"{pair.name}.pte").write_bytes(data)
             (folder / f"{pair.name}.tosa").write_bytes(made.tosa)

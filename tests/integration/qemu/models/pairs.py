@@ -3,7 +3,7 @@
 from collections.abc import Container
 from dataclasses import dataclass
 
-from ethosu_sdk.targets import Target, parse_target
+from ethosu_sdk.base.targets import Target, parse_target
 from tests.conformance.models import GROUPS
 from tests.conformance.models.case import Case
 

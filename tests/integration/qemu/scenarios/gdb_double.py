@@ -14,7 +14,7 @@ from pathlib import Path
 
 from elftools.elf.elffile import ELFFile
 
-from ethosu_sdk.simulators.qemu import memory_map
+from ethosu_sdk.simulate.qemu import memories
 
 
 def frame(payload: bytes) -> bytes:
@@ -36,7 +36,7 @@ def load(argv: list[str], held: dict[int, bytes]) -> None:
         files[options["id"]] = options["mem-path"]
     machine = argv[argv.index("-M") + 1].partition(",")[0]
     name = "corstone-300" if machine == "mps3-an547" else machine
-    board = memory_map.board_map(name)
+    board = memories.board_map(name)
     for address, data in held.items():
         bank, offset = board.find_bank(address) or (None, 0)
         if bank is not None and bank.name.lower() in files and data:

@@ -6,10 +6,9 @@ import dataclasses
 
 import pytest
 
-from ethosu_sdk.cpu_cycles.blocks import Block
-from ethosu_sdk.cpu_cycles.counts import BlockCounts, Mark
-from ethosu_sdk.errors import ToolError
-from ethosu_sdk.simulators.qemu.simulator import QemuSimulator
+from ethosu_sdk.base.errors import ToolError
+from ethosu_sdk.simulate.block_counts import Block, BlockCounts, Mark
+from ethosu_sdk.simulate.qemu.simulator import QemuSimulator
 from tests.integration.qemu.conftest import RequestFor
 from tests.integration.qemu.firmware.build import Scenario
 
@@ -76,7 +75,7 @@ def test_without_the_plugin_nothing_is_started(
     request_for: RequestFor, simulator: QemuSimulator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ETHOSU_SDK_QEMU_PLUGIN", "/nowhere/block-counts.so")
-    from ethosu_sdk import tools
+    from ethosu_sdk.base import tools
 
     tools.probe.cache_clear()
     try:

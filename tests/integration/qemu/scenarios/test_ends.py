@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from ethosu_sdk.errors import SimulationError
-from ethosu_sdk.simulators.qemu import console, loop
-from ethosu_sdk.simulators.qemu.simulator import QemuSimulator
+from ethosu_sdk.base.errors import SimulationError
+from ethosu_sdk.simulate.qemu import machine, run_loop
+from ethosu_sdk.simulate.qemu.simulator import QemuSimulator
 from tests.integration.qemu.conftest import SMOKE, Board, RequestFor
 from tests.integration.qemu.firmware import traces
 from tests.integration.qemu.firmware.build import Scenario, parameters
@@ -66,7 +66,7 @@ def test_a_firmware_that_uses_the_npu_is_not_idle(request_for: RequestFor, simul
 def test_endless_output_ends_the_run(
     request_for: RequestFor, simulator: QemuSimulator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(console, "MAX_UART_BYTES", 10_000)
+    monkeypatch.setattr(machine, "MAX_UART_BYTES", 10_000)
     with pytest.raises(SimulationError, match="printed more than 10,000 bytes") as caught:
         simulator.run(request_for(Scenario.CHATTER))
     assert "(main+0x" in caught.value.message
@@ -131,7 +131,7 @@ def test_a_signal_that_asks_qemu_to_end_does_not_end_a_run_early(
 def test_a_frozen_simulator_does_not_freeze_the_run(
     request_for: RequestFor, simulator: QemuSimulator, scenarios: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(loop, "_DIAGNOSIS_S", 0.5)
+    monkeypatch.setattr(run_loop, "_DIAGNOSIS_S", 0.5)
     request = dataclasses.replace(request_for(Scenario.SPIN), idle_timeout_s=1.5)
 
     def freeze() -> None:
@@ -151,8 +151,8 @@ def test_qemu_does_not_outlive_the_sdk(
     log = tmp_path / "uart.log"
     code = (
         "from pathlib import Path\n"
-        "from ethosu_sdk.simulators.base import SimulationRequest\n"
-        "from ethosu_sdk.simulators.qemu.simulator import QemuSimulator\n"
+        "from ethosu_sdk.simulate.simulation import SimulationRequest\n"
+        "from ethosu_sdk.simulate.qemu.simulator import QemuSimulator\n"
         f"images = (({address}, bytes.fromhex('{data.hex()}')),)\n"
         f"program = {str(board.qemu or '')!r}\n"
         f"simulator = QemuSimulator(program=Path(program) if program else None, board={board.name!r})\n"

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ethosu_sdk.errors import SimulationError
-from ethosu_sdk.simulators.qemu import loop
+from ethosu_sdk.base.errors import SimulationError
+from ethosu_sdk.simulate.qemu import run_loop
 from tests.integration.qemu.conftest import Board, RequestFor
 from tests.integration.qemu.firmware.build import Scenario
 from tests.integration.qemu.firmware.doubles import MemoryLikeDevice
@@ -57,7 +57,7 @@ def test_a_stub_that_breaks_the_protocol(
     words: str,
 ) -> None:
     monkeypatch.setenv("GDB_DOUBLE", says)
-    monkeypatch.setattr(loop, "_DIAGNOSIS_S", 0.2)
+    monkeypatch.setattr(run_loop, "_DIAGNOSIS_S", 0.2)
     request = dataclasses.replace(request_for(Scenario.EXIT), timeout_s=1.5)
     with pytest.raises(SimulationError) as caught:
         dataclasses.replace(board, qemu=double).simulator(lambda *_: MemoryLikeDevice()).run(request)

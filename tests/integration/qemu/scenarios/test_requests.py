@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ethosu_sdk.errors import InputError, ToolError, UsageError
-from ethosu_sdk.simulators.qemu import firmware_image
-from ethosu_sdk.simulators.qemu.simulator import QemuSimulator
+from ethosu_sdk.base.errors import InputError, ToolError, UsageError
+from ethosu_sdk.simulate.qemu import firmware_image
+from ethosu_sdk.simulate.qemu.simulator import QemuSimulator
 from tests import processes
 from tests.integration.qemu.conftest import RequestFor
 from tests.integration.qemu.firmware.build import Scenario
@@ -94,7 +94,7 @@ def test_impossible_requests_are_refused(
 def test_a_qemu_that_cannot_start_the_board_says_why(
     request_for: RequestFor, simulator: QemuSimulator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from ethosu_sdk.simulators.qemu import machine
+    from ethosu_sdk.simulate.qemu import machine
 
     argv = machine.qemu_argv
     monkeypatch.setattr(

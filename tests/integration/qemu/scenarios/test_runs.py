@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from ethosu_sdk.errors import SimulationError
+from ethosu_sdk.base.errors import SimulationError
+from ethosu_sdk.base.targets import parse_target
 from ethosu_sdk.npu.device import BusError
-from ethosu_sdk.simulators.base import SimulationRequest
-from ethosu_sdk.simulators.qemu import bank_access
-from ethosu_sdk.simulators.qemu.simulator import QemuSimulator
-from ethosu_sdk.targets import parse_target
+from ethosu_sdk.simulate.qemu import memories
+from ethosu_sdk.simulate.qemu.simulator import QemuSimulator
+from ethosu_sdk.simulate.simulation import SimulationRequest
 from tests.integration.qemu.conftest import IDLE_S, SMOKE, TIMEOUT_S, Board, RequestFor
 from tests.integration.qemu.firmware import traces
 from tests.integration.qemu.firmware.build import Scenario, parameters
@@ -70,13 +70,13 @@ def test_jobs_reach_every_memory_by_both_aliases(
 ) -> None:
     """Corstone-320 shares all its memories: nothing of them is copied."""
     found = []
-    places = bank_access.ProcessBankAccess.places
+    places = memories.ProcessBankAccess.places
 
-    def spy(access: bank_access.ProcessBankAccess, bank: object) -> object:
+    def spy(access: memories.ProcessBankAccess, bank: object) -> object:
         found.append(None if through_gdb else places(access, bank))
         return found[-1]
 
-    monkeypatch.setattr(bank_access.ProcessBankAccess, "places", spy)
+    monkeypatch.setattr(memories.ProcessBankAccess, "places", spy)
     result = simulator.run(request_for(Scenario.MEMORIES))
     assert result.exit_code == 0
     assert len(result.npu_jobs) == 6

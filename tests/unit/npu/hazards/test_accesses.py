@@ -6,10 +6,22 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ethosu_sdk.npu.accesses import (
+    Access,
+    Box,
+    Part,
+    Runs,
+    accesses,
+    first_reads,
+    inputs,
+    last_ofm_blocks,
+    last_writes,
+    ofm_blocks,
+    runs,
+    stored,
+    whole,
+)
 from ethosu_sdk.npu.config import NpuConfig
-from ethosu_sdk.npu.hazards.accesses import Access, accesses, first_reads, last_writes
-from ethosu_sdk.npu.hazards.blocks import Part, inputs, last_ofm_blocks, ofm_blocks, stored
-from ethosu_sdk.npu.hazards.ranges import Box, Runs, runs, whole
 from ethosu_sdk.npu.operation import (
     BlockOp,
     DmaIndex,

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 from hypothesis import given, strategies as st
 
-from ethosu_sdk.npu.hazards.ranges import Box, Runs, bytes_of, overlap, runs
+from ethosu_sdk.npu.accesses import Box, Runs, bytes_of, overlap, runs
 from ethosu_sdk.npu.operation import FeatureMap
 from tests.unit.npu.operations import element_address
 

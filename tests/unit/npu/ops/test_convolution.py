@@ -8,7 +8,7 @@ from ethosu import mlw_codec
 from numpy.typing import NDArray
 
 from ethosu_sdk.npu.errors import UnsupportedCommand
-from ethosu_sdk.npu.ops.convolution import exact_float
+from ethosu_sdk.npu.ops import exact_float
 from tests.unit.npu.machine import place, run, taken
 from tests.unit.npu.streams import CONV, DEPTHWISE, NATURAL, Setting, feature_map, ofm, scale_entry, stream
 from tests.unit.npu.tosa import apply_scale_32

@@ -7,7 +7,7 @@ import pytest
 
 from ethosu_sdk.npu.errors import UnsupportedCommand
 from ethosu_sdk.npu.operation import Rounding
-from ethosu_sdk.npu.ops.elementwise import count_leading_zeros, shift_left, shift_right
+from ethosu_sdk.npu.ops import count_leading_zeros, shift_left, shift_right
 from tests.tables import each
 from tests.unit.npu.machine import place, run, taken
 from tests.unit.npu.ops.elementwise import (

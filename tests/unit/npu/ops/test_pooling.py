@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.errors import UnsupportedCommand
 from ethosu_sdk.npu.operation import Kernel, Padding
-from ethosu_sdk.npu.ops.pooling import argmax
+from ethosu_sdk.npu.ops import argmax
 from tests.tables import each
 from tests.unit.npu.machine import U55_128, U85_256, place, run, taken
 from tests.unit.npu.streams import (

@@ -7,8 +7,7 @@ import numpy as np
 from hypothesis import given, strategies as st
 
 from ethosu_sdk.npu.operation import Kernel, Padding, Rounding
-from ethosu_sdk.npu.ops.pooling import average_of_valid
-from ethosu_sdk.npu.output import rescale, shift_round
+from ethosu_sdk.npu.ops import average_of_valid, rescale, shift_round
 from tests.tables import each
 from tests.unit.npu.tosa import apply_scale_32, reciprocal_average
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ethosu_sdk.errors import SdkError
+from ethosu_sdk.base.errors import SdkError
 from ethosu_sdk.npu import machine
 from ethosu_sdk.npu.errors import BranchError, BusError, CommandError, UnsupportedCommand
 from ethosu_sdk.npu.machine import Machine

@@ -5,10 +5,10 @@ import struct
 import pytest
 from hypothesis import given, strategies as st
 
+from ethosu_sdk.base.targets import Generation
+from ethosu_sdk.npu import tables
 from ethosu_sdk.npu.errors import CommandError
-from ethosu_sdk.npu.stream.decode import command_types, commands
-from ethosu_sdk.npu.tables import command_table
-from ethosu_sdk.targets import Generation
+from ethosu_sdk.npu.stream.registers import command_types, commands
 from tests.tables import each
 from tests.unit.npu import streams
 from tests.unit.npu.streams import one, two
@@ -19,7 +19,7 @@ COUNTS = {"u55": (60, 37), "u85": (63, 48)}
 
 
 @pytest.mark.parametrize("generation", GENERATIONS)
-@pytest.mark.parametrize(("words", "text"), [(1, command_table.ONE_WORD), (2, command_table.TWO_WORDS)])
+@pytest.mark.parametrize(("words", "text"), [(1, tables.ONE_WORD), (2, tables.TWO_WORDS)])
 def test_every_opcode_and_name_stands_once(generation: Generation, words: int, text: str) -> None:
     rows = [line.split() for line in text.strip().replace("\n ", " ").splitlines()]
     mine = [row for row in rows if row[1] in ("both", generation)]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ethosu_sdk.npu.extent import written_bytes
+from ethosu_sdk.npu.program import written_bytes
 from tests.unit.npu.machine import U55_128
 from tests.unit.npu.streams import (
     BRICKS,

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ethosu_sdk.npu import NpuConfig
+from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.errors import CommandError, UnsupportedCommand
 from ethosu_sdk.npu.stream import pieces
 from tests.unit.npu.machine import U55_128, U85_256, place, run, taken

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ethosu_sdk.errors import InputError
+from ethosu_sdk.base.errors import InputError
 from ethosu_sdk.npu.errors import CommandError
 from ethosu_sdk.npu.operation import (
     BlockOp,

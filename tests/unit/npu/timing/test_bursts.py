@@ -7,11 +7,9 @@ import pytest
 from ethosu_sdk.npu import timing
 from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.operation import BlockOp, Kind
-from ethosu_sdk.npu.timing import Transfer
-from ethosu_sdk.npu.timing.bursts import bursts, known
-from ethosu_sdk.npu.timing.memories import Stream
-from ethosu_sdk.npu.timing.system_config import Memory
-from ethosu_sdk.npu.timing.traffic import transfers
+from ethosu_sdk.npu.timing.systems import Memory
+from ethosu_sdk.npu.timing.traffic import Transfer, bursts, known, transfers
+from ethosu_sdk.npu.timing.units import Stream
 from tests.published_systems import system_of
 from tests.tables import each
 from tests.unit.npu.timing.test_timing import CHANNELS, U85, feature_map, layer

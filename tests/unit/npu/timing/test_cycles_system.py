@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from ethosu_sdk.errors import UsageError
-from ethosu_sdk.npu.timing.system_config import Memory, default_for, known, memory_map
-from ethosu_sdk.targets import Family, families
+from ethosu_sdk.base.errors import UsageError
+from ethosu_sdk.base.targets import Family, families
+from ethosu_sdk.npu.timing.systems import Memory, default_for, known, memory_map
 
 FLASH = Memory("OffChipFlash", 1, 1, 8 * 0.125, 64, 0, 128, 2, 1)
 DRAM = Memory("Dram", 1, 1, 16 * 0.234375, 500, 250, 128, 24, 12)

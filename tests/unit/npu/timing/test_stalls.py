@@ -7,7 +7,7 @@ import pytest
 from ethosu_sdk.npu import timing
 from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.operation import BlockOp, Kernel, Kind, ScaleFormat, ScaleStreams, Stream, WeightStreams
-from ethosu_sdk.npu.timing.system_config import SystemConfig
+from ethosu_sdk.npu.timing.systems import SystemConfig
 from tests.tables import each
 from tests.unit.npu.operations import dense, operation
 from tests.unit.npu.timing.test_timing import CONV_1X1, DEPTHWISE, DRAM, SQUARE, U85, WITHOUT_LATENCY

@@ -27,7 +27,7 @@ from ethosu_sdk.npu.operation import (
     Wait,
     WeightStreams,
 )
-from ethosu_sdk.npu.timing.system_config import SystemConfig, memory_map
+from ethosu_sdk.npu.timing.systems import SystemConfig, memory_map
 from tests.published_systems import system_of
 from tests.unit.npu.operations import operation
 

@@ -6,7 +6,7 @@ import pytest
 
 from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.operation import BlockOp, Kernel, Kind, ScaleFormat, ScaleStreams, Stream, WeightStreams
-from ethosu_sdk.npu.timing import blocks
+from ethosu_sdk.npu.timing import units
 from ethosu_sdk.npu.timing.traffic import transfers
 from tests.tables import each
 from tests.unit.npu.operations import dense, operation
@@ -68,7 +68,7 @@ def test_rows_are_read_whole_and_by_ethos_u85_once() -> None:
     # Published beats of Wav2Letter: its kernels of 32 columns read no column for each of their four parts.
     kernel = Kernel(16, 1, 1, 1, 1, 1, part_kernel_first=False)
     op = operation(Kind.CONV, (10, 4, 8), dense(0, (40, 4, 8)), dense(4096, (10, 4, 8)), kernel=kernel)
-    assert blocks.ifm_spans(op, 0, NpuConfig.for_target("ethos-u85", 256)) == [(0, 25)]
+    assert units.ifm_spans(op, 0, NpuConfig.for_target("ethos-u85", 256)) == [(0, 25)]
 
 
 # --- The blocks of an operation: rows that they read, worked out by hand.
@@ -90,6 +90,6 @@ def test_large_kernels_are_walked_in_parts(rows: int, dilation: int, parts: int,
     kernel = Kernel(rows, 1, 1, 1, dilation, 1, part_kernel_first=False)
     shape = (10, 4, 8)
     op = operation(Kind.CONV, shape, dense(0, (40, 4, 8)), dense(4096, shape), kernel=kernel)
-    assert blocks.subkernels(op) == parts
-    spans = blocks.ifm_spans(op, 0, NpuConfig.for_target("ethos-u55", 128))
+    assert units.subkernels(op) == parts
+    spans = units.ifm_spans(op, 0, NpuConfig.for_target("ethos-u55", 128))
     assert sum(count for _, count in spans) == read

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from ethosu_sdk.errors import InputError, UsageError
-from ethosu_sdk.npu.timing.system_config import Memory, SystemConfig, memory_map, system_from_ini
+from ethosu_sdk.base.errors import InputError, UsageError
+from ethosu_sdk.npu.timing.systems import Memory, SystemConfig, memory_map, system_from_ini
 from tests.tables import each
 
 INI = """

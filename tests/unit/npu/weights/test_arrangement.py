@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from ethosu import mlw_codec
 
-from ethosu_sdk.errors import InputError
-from ethosu_sdk.npu.weights.arrangement import OrderKey, arrange, stream_sizes
+from ethosu_sdk.base.errors import InputError
+from ethosu_sdk.npu.weight_order import OrderKey, arrange, stream_sizes
 from tests.tables import each
 from tests.unit.npu.weights.walks import numbered, streams_of
 

@@ -9,13 +9,13 @@ import pytest
 from ethosu import mlw_codec
 from numpy.typing import NDArray
 
-from ethosu_sdk.npu import NpuConfig
+from ethosu_sdk.npu import weight_cache, weight_stream
+from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.errors import BusError, WeightOrderError, WeightStreamError
 from ethosu_sdk.npu.memory import FixedRegions, Memory
 from ethosu_sdk.npu.operation import BlockOp, DmaIndex, DmaOp, Kernel, Kind, Stream, WeightStreams
-from ethosu_sdk.npu.weights import weight_cache, weight_stream
-from ethosu_sdk.npu.weights.arrangement import order_key, stream_sizes
-from ethosu_sdk.npu.weights.weight_cache import WeightCache
+from ethosu_sdk.npu.weight_cache import WeightCache
+from ethosu_sdk.npu.weight_order import order_key, stream_sizes
 from tests.unit.npu.operations import dense, operation
 
 U55 = NpuConfig.for_target("ethos-u55", 128)

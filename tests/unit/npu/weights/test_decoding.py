@@ -12,8 +12,8 @@ import pytest
 from ethosu import mlw_codec, regor
 from numpy.typing import NDArray
 
-from ethosu_sdk.npu.weights import weight_stream
-from ethosu_sdk.npu.weights.weight_stream import Coded, Decoded
+from ethosu_sdk.npu import weight_stream
+from ethosu_sdk.npu.weight_stream import Coded, Decoded
 from tests.tables import each
 
 LISTS = [[1, -2, 3], [0] * 300, [255, -255], list(range(-100, 100)), [7] * 5000]

@@ -5,7 +5,7 @@ import pytest
 from numpy.typing import NDArray
 
 from ethosu_sdk.npu.operation import ScaleFormat
-from ethosu_sdk.npu.weights.scales import channel_counts, scale_bytes, unpack_scales
+from ethosu_sdk.npu.weight_cache import channel_counts, scale_bytes, unpack_scales
 
 Row = tuple[int, int, int]  # bias, scale, shift
 

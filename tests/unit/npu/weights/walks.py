@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from ethosu_sdk.npu.weights.arrangement import OrderKey
+from ethosu_sdk.npu.weight_order import OrderKey
 
 Place = tuple[int, int, int, int] | None  # OFM channel, row, column, IFM channel; None is padding
 Int16 = NDArray[np.int16]

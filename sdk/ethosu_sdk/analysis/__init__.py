@@ -1,0 +1,1 @@
+"""Commands that look into programs and runs: profile, debug, inspect, verify, export, trials of `advise`."""

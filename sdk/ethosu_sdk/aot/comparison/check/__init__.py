@@ -1,1 +1,0 @@
-"""Checks that a program computes what its model does, and finds where the two begin to differ."""

@@ -1,1 +1,0 @@
-"""The model on labelled samples, before and after quantisation."""

@@ -1,1 +1,0 @@
-"""Frozen data: the request of a compilation and the results of its stages."""

@@ -1,1 +1,0 @@
-"""Graphs of torch.fx, TOSA and ExecuTorch's programs: reading and executing them, and the values in them."""

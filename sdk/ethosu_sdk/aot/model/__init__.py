@@ -1,1 +1,0 @@
-"""Finds, loads and checks the user's model before it is compiled."""

@@ -1,1 +1,0 @@
-"""Quantisation that the user provides: quantisers, and programs that are already quantised."""

@@ -1,1 +1,0 @@
-"""Works around faults of the pinned tools while a program is lowered."""

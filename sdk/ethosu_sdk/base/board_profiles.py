@@ -1,0 +1,447 @@
+"""Board profiles: what is known of a board with an Ethos-U, and its Vela configuration; the SDK's
+(board_profiles.toml) and a user's own file.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args
+
+import msgspec
+from msgspec import Meta, Struct, defstruct
+
+from ethosu_sdk.base import toml_source
+from ethosu_sdk.base.errors import UsageError
+from ethosu_sdk.base.targets import suggestion, target_names
+from ethosu_sdk.base.toml_source import Place, Rows, Text, Texts, TomlKind, TomlSource, short_word
+
+# ---- boards.profile
+# A board profile: what is known of a board with an Ethos-U, and the Vela configuration that describes it.
+
+NOT_PUBLIC = "not public"
+CODE = "code"
+MemoryKind = Literal["tcm", "sram", "mram", "flash", "dram", "rom"]
+Setting = str | int | float
+Hz = Annotated[int, Meta(ge=1, le=10**11)]
+Bytes = Annotated[int, Meta(ge=0, le=1 << 50)]
+Cycles = Annotated[int, Meta(ge=0, le=1_000_000)]
+Core = Annotated[str, Meta(pattern=r"\A[a-z][a-z0-9-]{0,31}\Z", extra={"words": "a name such as cortex-m55"})]
+
+
+class BoardCpu(Struct, frozen=True, forbid_unknown_fields=True):
+    """The processor that the NPU's driver runs on. `core` is a name such as ``cortex-m55``; None: not public."""
+
+    core: Core
+    clock_hz: Hz | None = None
+    icache_bytes: Bytes | None = None
+    dcache_bytes: Bytes | None = None
+
+
+class BoardMemory(Struct, frozen=True, forbid_unknown_fields=True):
+    """A memory of a board; what is not public is None.
+
+    `npu`: whether the NPU's ports reach it. `cached`: whether the processor's caches may hold what is in it.
+    `width_bits`: of its data bus. `read_cycles` and `write_cycles` are latencies in cycles of the clock `cycles_of`,
+    `cpu_wait_cycles` the cycles for which an access that no cache answers stops the processor.
+    """
+
+    name: str
+    kind: MemoryKind
+    size_bytes: Bytes | None = None
+    npu: bool | None = None
+    cached: bool | None = None
+    width_bits: Annotated[int, Meta(ge=1, le=4096)] | None = None
+    read_cycles: Cycles | None = None
+    write_cycles: Cycles | None = None
+    cycles_of: Literal["npu", "cpu"] | None = None
+    cpu_wait_cycles: Cycles | Annotated[float, Meta(ge=0, le=1e6)] | None = None
+
+
+@dataclass(frozen=True)
+class VelaSystem:
+    """A system configuration for Vela: its settings by the keys of a vela.ini, and the memory modes that go with it,
+    the default first.
+
+    `areas` says which of the board's memories Vela's areas are, such as ``Sram``, and where the processor's code lies
+    (:data:`CODE`).
+    """
+
+    name: str
+    memory_modes: tuple[str, ...]
+    settings: Mapping[str, Setting]
+    areas: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class BoardProfile:
+    """A board. `npus` are targets of one family; the first one is the default, and so is the first of `systems`.
+
+    `npu_hz` is the clock that the NPU has on the board, which a system configuration may differ from. `memory_modes`
+    has the settings of every mode that a system names. `sources` says where values come from, by places such as
+    ``memories.SRAM.size_bytes``, in which ``*`` stands for any name.
+    """
+
+    name: str
+    title: str
+    npus: tuple[str, ...]
+    cpu: BoardCpu
+    memories: tuple[BoardMemory, ...]
+    systems: tuple[VelaSystem, ...]
+    memory_modes: Mapping[str, Mapping[str, Setting]]
+    npu_hz: int | None = None
+    sources: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def default_system(self) -> VelaSystem:
+        """The system configuration that is meant when none is named."""
+        return self.systems[0]
+
+    def system(self, name: str) -> VelaSystem | None:
+        """The system configuration called `name`."""
+        return next((row for row in self.systems if row.name == name), None)
+
+    def memory(self, name: str) -> BoardMemory | None:
+        """The memory called `name`."""
+        return next((row for row in self.memories if row.name == name), None)
+
+    @property
+    def ini_source(self) -> str:
+        """What messages and records call the configuration file of :meth:`vela_ini`."""
+        return f"board profile {self.name}"
+
+    def vela_ini(self) -> str:
+        """The text of a Vela configuration file with all of its system configurations and memory modes."""
+        sections = [(f"System_Config.{row.name}", row.settings) for row in self.systems]
+        sections += [(f"Memory_Mode.{name}", row) for name, row in self.memory_modes.items()]
+        return f"; {self.name}\n" + "".join(_section(name, rows) for name, rows in sections)
+
+    @property
+    def ini_sha256(self) -> str:
+        """The digest of that text."""
+        return hashlib.sha256(self.vela_ini().encode()).hexdigest()
+
+    @property
+    def sha256(self) -> str:
+        """The digest of every value; not of the title and the sources."""
+        values = {
+            key: part for key, part in msgspec.to_builtins(self).items() if key not in ("title", "sources")
+        }
+        return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
+
+    def source(self, place: str) -> str:
+        """Where the value at `place` comes from, such as ``cpu.clock_hz``; why it is absent for one that is."""
+        absent = dict(self.values())[place] is None
+        return source_of(place, self.sources, exact=absent) or NOT_PUBLIC
+
+    def values(self) -> Iterator[tuple[str, Any]]:
+        """Every value that has a source, by place; None for one that is not public."""
+        yield "npus", self.npus
+        yield "npu_hz", self.npu_hz
+        yield "systems", tuple(row.name for row in self.systems)
+        if any(row.areas for row in self.systems):
+            yield "areas", {row.name: row.areas for row in self.systems}
+        for name in self.cpu.__struct_fields__:
+            yield f"cpu.{name}", getattr(self.cpu, name)
+        for memory in self.memories:
+            for name in memory.__struct_fields__[1:]:
+                # Without latencies there is no such fact as their clock.
+                if name != "cycles_of" or memory.cycles_of is not None:
+                    yield f"memories.{memory.name}.{name}", getattr(memory, name)
+
+
+def source_of(place: str, sources: Mapping[str, str], *, exact: bool = False) -> str:
+    """The text of the longest place in `sources` that contains `place`, one without ``*`` first; or none, ``""``.
+
+    With `exact`, only one for this very place counts.
+    """
+    parts = place.split(".")
+    found = [row for row in sources if _contains(row.split("."), parts)]
+    if exact:
+        found = [row for row in found if row == place]
+    return sources[max(found, key=lambda row: (row.count("."), "*" not in row))] if found else ""
+
+
+def _contains(pattern: list[str], parts: list[str]) -> bool:
+    return len(pattern) <= len(parts) and all(
+        word in ("*", part) for word, part in zip(pattern, parts, strict=False)
+    )
+
+
+def _section(name: str, settings: Mapping[str, Setting]) -> str:
+    lines = [
+        f"{key}={value if isinstance(value, str) else f'{value:.15g}'}" for key, value in settings.items()
+    ]
+    return "\n".join(["", f"[{name}]", *lines, ""])
+
+
+# ---- boards.profile_toml
+# Board profiles as TOML: the SDK's own tables, and a user's file, which is not trusted.
+#
+# docs/guide/boards.md describes the form.
+
+ProfileTable = dict[str, Any]
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}", re.ASCII)
+_MERGED = ("cpu", "memories", "sources")  # tables of which `like` gives the rows that a profile does not have
+_DRAM = "Dram"
+_Second = Literal["OnChipFlash", "OffChipFlash", "Dram"]
+_AREAS = ("Sram", *get_args(_Second))
+_SCALE = Annotated[int, Meta(ge=1, le=16)] | Annotated[float, Meta(ge=1e-4, le=16)]
+_SCALED = "{}_clock_scale"
+_SystemConfig = defstruct(  # the keys of a vela.ini; those of areas are there for the memory on each port
+    "_SystemConfig",
+    [
+        ("core_clock", Annotated[int, Meta(ge=1000, le=10**11)] | Annotated[float, Meta(ge=1e3, le=1e11)]),
+        ("axi0_port", Literal["Sram"]),
+        ("axi1_port", _Second),
+        *((_SCALED.format(area), _SCALE | None, None) for area in _AREAS),
+        *((f"{area}_ports_used", Annotated[int, Meta(ge=1, le=8)] | None, None) for area in _AREAS),
+        *((f"{area}_burst_length", Annotated[int, Meta(ge=1, le=65536)] | None, None) for area in _AREAS),
+        *(
+            (f"{area}_{key}", Cycles | None, None)
+            for area in _AREAS
+            for key in ("read_latency", "write_latency", "max_reads", "max_writes")
+        ),
+    ],
+    forbid_unknown_fields=True,
+)
+
+
+class _Board(Struct, forbid_unknown_fields=True):
+    title: Text
+    npus: Texts
+    systems: Rows[Texts]
+    cpu: BoardCpu
+    like: Text | None = None
+    npu_hz: Hz | None = None
+    areas: Rows[Rows[str]] = {}
+    memories: Rows[Rows[Any]] = {}
+    system_configs: Rows[Rows[Any]] = {}
+    sources: Rows[Text] = {}
+
+
+@dataclass(frozen=True)
+class Shared:
+    """What profiles refer to by name: the tables of the SDK's file."""
+
+    boards: Mapping[str, ProfileTable]
+    system_configs: Mapping[str, ProfileTable]
+    memory_modes: Mapping[str, ProfileTable]
+    documents: Mapping[str, str]
+
+
+def own_profile(source: TomlSource, shared: Shared, name: str) -> BoardProfile:
+    """The profile `name` of the SDK's own tables."""
+    place = ("boards", name)
+    return _profile(
+        source, place, name, source.convert(_merged_like(shared.boards[name], shared), _Board, place), shared
+    )
+
+
+def users_profile(source: TomlSource, table: ProfileTable, shared: Shared, name: str) -> BoardProfile:
+    """The profile in the tables of a user's file. InputError, with the line, for what is wrong in it."""
+    row = table
+    if "like" in table:
+        like = source.convert(table["like"], str, ("like",))
+        if like not in shared.boards:
+            hint = suggestion(short_word(like), shared.boards)
+            raise source.wrong(("like",), f"there is no board profile '{short_word(like)}'", hint)
+        row = _merged_like(table, shared)
+    board = source.convert(row, _Board)
+    _check_system_configs(source, board.system_configs, shared)
+    if "like" in table:
+        given, file = table.get("sources", {}), f"this file ({name})"
+        board.sources |= {place: file for place in _places(table) if not source_of(place, given)}
+    known = {**shared.system_configs, **board.system_configs}
+    return _profile(source, (), name, board, replace(shared, system_configs=known))
+
+
+def _places(table: ProfileTable) -> list[str]:
+    """The values of a profile, as `sources` has them."""
+    found: list[str] = [key for key in ("npus", "npu_hz", "systems", "areas") if key in table]
+    found += [f"cpu.{key}" for key in table.get("cpu", {})]
+    return found + [
+        f"memories.{name}.{key}" for name, row in table.get("memories", {}).items() for key in row
+    ]
+
+
+def _merged_like(row: ProfileTable, shared: Shared) -> ProfileTable:
+    """`row` with what it takes over from the profile that it is `like`."""
+    if "like" not in row:
+        return row
+    base = _merged_like(shared.boards[row["like"]], shared)
+    tables = [key for key in _MERGED if isinstance(row.get(key, {}), dict)]
+    merged = {key: {**base.get(key, {}), **row.get(key, {})} for key in tables}
+    if "systems" in row:
+        base = {key: part for key, part in base.items() if key != "areas"}  # which are by system
+    return {**base, **row, **merged}
+
+
+def _profile(source: TomlSource, place: Place, name: str, board: _Board, shared: Shared) -> BoardProfile:
+    systems = tuple(
+        replace(
+            _vela_system(source, (*place, "systems", key), key, modes, shared), areas=board.areas.get(key, {})
+        )
+        for key, modes in board.systems.items()
+    )
+    if not systems:
+        raise source.wrong((*place, "systems"), "systems is empty: Vela needs a system configuration")
+    _check_areas(source, (*place, "areas"), board)
+    modes = dict.fromkeys(mode for system in systems for mode in system.memory_modes)
+    return BoardProfile(
+        name=name,
+        title=board.title,
+        npus=_npus(source, (*place, "npus"), board.npus),
+        npu_hz=board.npu_hz,
+        cpu=board.cpu,
+        memories=tuple(
+            _board_memory(source, (*place, "memories", key), key, row) for key, row in board.memories.items()
+        ),
+        systems=systems,
+        memory_modes={mode: shared.memory_modes[mode] for mode in modes},
+        sources={key: shared.documents.get(text, text) for key, text in board.sources.items()},
+    )
+
+
+def _npus(source: TomlSource, place: Place, names: list[str]) -> tuple[str, ...]:
+    for name in names:
+        if name not in target_names():
+            raise source.wrong(
+                place, f"there is no NPU '{short_word(name)}'", suggestion(short_word(name), target_names())
+            )
+        if name.rpartition("-")[0] != names[0].rpartition("-")[0]:
+            raise source.wrong(
+                place,
+                f"{names[0]} and {name} are of two families",
+                "write a profile for each: their Vela settings differ",
+            )
+    return tuple(dict.fromkeys(names))
+
+
+def _board_memory(source: TomlSource, place: Place, name: str, row: ProfileTable) -> BoardMemory:
+    _check_name(source, place, name)
+    if "name" in row:
+        raise source.wrong((*place, "name"), f"{name} has no 'name'", "the name of the table is the memory's")
+    found = source.convert({"name": name, **row}, BoardMemory, place)
+    if found.cycles_of is None and (found.read_cycles is not None or found.write_cycles is not None):
+        message = f"{name} has latencies, but no clock for them"
+        raise source.wrong(place, message, 'cycles_of = "npu" or "cpu"')
+    return found
+
+
+def _vela_system(source: TomlSource, place: Place, name: str, modes: list[str], shared: Shared) -> VelaSystem:
+    if name not in shared.system_configs:
+        hint = suggestion(short_word(name), shared.system_configs)
+        raise source.wrong(place, f"there is no system configuration '{short_word(name)}'", hint)
+    settings = shared.system_configs[name]
+    for mode in modes:
+        if mode not in shared.memory_modes:
+            hint = suggestion(short_word(mode), shared.memory_modes)
+            raise source.wrong(place, f"there is no memory mode '{short_word(mode)}'", hint)
+        if shared.memory_modes[mode]["arena_mem_area"] == "Axi1" and settings["axi1_port"] != _DRAM:
+            raise source.wrong(
+                place, f"{mode} needs {_DRAM} on the second port, and {name} has {settings['axi1_port']}"
+            )
+    return VelaSystem(name, tuple(dict.fromkeys(modes)), settings)
+
+
+def _check_areas(source: TomlSource, place: Place, board: _Board) -> None:
+    """Areas are those of the board's systems, in the board's memories."""
+    for system, row in board.areas.items():
+        if system not in board.systems:
+            message = f"areas has no '{short_word(system)}'"
+            raise source.wrong((*place, system), message, suggestion(short_word(system), board.systems))
+        for area, memory in row.items():
+            if area not in (CODE, *_AREAS):
+                message = f"{system} has no '{short_word(area)}'"
+                raise source.wrong(
+                    (*place, system, area), message, suggestion(short_word(area), (CODE, *_AREAS))
+                )
+            if memory not in board.memories:
+                message = f"{area} cannot be '{short_word(memory)}'"
+                raise source.wrong(
+                    (*place, system, area), message, suggestion(short_word(memory), board.memories)
+                )
+
+
+def _check_system_configs(source: TomlSource, rows: Mapping[str, ProfileTable], shared: Shared) -> None:
+    for name, row in rows.items():
+        place = ("system_configs", name)
+        _check_name(source, place, name)
+        if name in shared.system_configs:
+            raise source.wrong(
+                place, f"the SDK has a system configuration {name} already", "choose another name"
+            )
+        source.convert(row, _SystemConfig, place)
+        areas = (row["axi0_port"], row["axi1_port"])
+        for key in row:
+            if key.partition("_")[0] in set(_AREAS) - {*areas}:
+                raise source.wrong(
+                    (*place, key), f"{name} has no '{key}'", f"its ports lead to {areas[0]} and {areas[1]}"
+                )
+        for key in map(_SCALED.format, areas):
+            if key not in row:
+                raise source.wrong(place, f"{name} has no {key}", f"{key} must be a number from 0.0001 to 16")
+
+
+def _check_name(source: TomlSource, place: Place, name: str) -> None:
+    if _NAME.fullmatch(name) is None:
+        raise source.wrong(
+            place,
+            f"'{short_word(name)}' is not a name",
+            "a letter, then letters, digits and '_', 64 characters at most",
+        )
+
+
+# ---- boards.profiles
+# The board profiles: those of the SDK (board_profiles.toml), and a user's own file.
+
+SUFFIX = ".toml"
+_KIND = TomlKind("a board profile", most_bytes=256 << 10, most_lines=5000)
+_FILE_NAME = re.compile(r"[\w.-]{1,64}", re.ASCII)
+
+
+@functools.cache
+def _tables() -> tuple[TomlSource, ProfileTable]:
+    return toml_source.read_toml(Path(__file__).parent / "board_profiles.toml", _KIND)
+
+
+def _shared() -> Shared:
+    _, table = _tables()
+    return Shared(table["boards"], table["system_configs"], table["memory_modes"], table["documents"])
+
+
+def profile_names() -> tuple[str, ...]:
+    """The profiles that come with the SDK."""
+    return tuple(_shared().boards)
+
+
+def is_profile_file(word: str) -> bool:
+    """Whether `word`, given for a profile, stands for a user's file."""
+    return word.endswith(SUFFIX)
+
+
+def find_profile(word: str) -> BoardProfile:
+    """The profile that a user means: one of :func:`names`, or a file ``NAME.toml``.
+
+    UsageError for an unknown name, InputError for a file that is not a profile.
+    """
+    if is_profile_file(word):
+        path = Path(word)
+        source, table = toml_source.read_toml(path, _KIND)
+        name = path.stem if _FILE_NAME.fullmatch(path.stem) else "board"
+        return users_profile(source, table, _shared(), name)
+    if word not in profile_names():
+        hint = f"{suggestion(word, profile_names())}; a file of your own ends in {SUFFIX}"
+        raise UsageError(f"there is no board profile '{word}'", hint)
+    return _own(word)
+
+
+@functools.cache
+def _own(name: str) -> BoardProfile:
+    return own_profile(_tables()[0], _shared(), name)

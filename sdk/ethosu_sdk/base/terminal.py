@@ -1,0 +1,326 @@
+"""The one door to a terminal: tables, progress and a command's output; nothing from a file can move its cursor or
+style its text.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy
+from typing import Any, TextIO, cast
+
+from rich import markup
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.errors import MarkupError
+from rich.measure import Measurement
+from rich.segment import Segment
+from rich.table import Column, Table
+from rich.text import Text
+
+from ethosu_sdk.base import cache, errors, json_text, plain_text
+from ethosu_sdk.base.json_text import Record
+
+# ---- console.terminal
+# The one door to a terminal for tables and progress: nothing from a file can move its cursor or style its text.
+#
+# Text is as wide as the terminal there, as wide as its content in a pipe or a file: what is folded at 80 columns
+# cannot
+# be searched, copied or compared. Digests, paths and names of operators stay whole.
+
+_UNLIMITED = 1 << 20  # columns; a table is as wide as its content
+_LEAST_TEXT = 16  # columns for a text that wraps, before a figure is left out
+_BESIDE = 2  # blanks beside a column: Rich puts one before and one behind
+
+
+def escape(value: object) -> str:
+    """Markup that shows `value`, a name or text from elsewhere, literally and on one line."""
+    return _escaped(plain_text.line(value))
+
+
+def escape_lines(value: object) -> str:
+    """Like :func:`escape`, for text of several lines, such as the output of a tool."""
+    return _escaped(plain_text.lines(value))
+
+
+def _escaped(text: str) -> str:
+    # A backslash at the end would take its meaning from the markup that comes next, or give that another one.
+    body = text.rstrip("\\")
+    return markup.escape(body) + "\\x5c" * (len(text) - len(body))
+
+
+class Ranked(Table):
+    """A table that says which columns give way where it does not fit: the headings `drop`, the first one first.
+
+    A column with `no_wrap` stays whole as figures do, as long as there are columns to drop.
+    """
+
+    def __init__(self, *headers: Column | str, drop: Sequence[str] = (), **options: Any) -> None:
+        """With `options` of Rich's table."""
+        super().__init__(*headers, **options)
+        self.drop = tuple(drop)
+
+
+class RowByRow(Table):
+    """A table of columns that somebody asked for: where they do not fit side by side, each row is shown by itself."""
+
+
+class Terminal(Console):
+    """Rich's console, which shows as escapes all that is not printable, and as it is what only looks like markup."""
+
+    def __init__(self, **options: Any) -> None:
+        """With `options` of Rich's console."""
+        super().__init__(highlight=False, emoji=False, **options)
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """Texts before they are measured and wrapped."""
+        plain = plain_text.lines(text)
+        try:
+            return super().render_str(plain, **options)
+        except MarkupError:
+            return super().render_str(plain, **{**options, "markup": False})
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """All else, once it is text: what comes as Rich's objects has not gone through :meth:`render_str`."""
+        if isinstance(renderable, Table):
+            renderable = self._fitted(renderable, (options or self.options).max_width)
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=plain_text.lines(segment.text))
+
+    def _fitted(self, table: Table, width: int) -> Table:
+        """`table` as it fits `width`: without the columns that give way, which its caption names.
+
+        A column that stands on the right holds figures, which are never wrapped. A table that is not :class:`Ranked`
+        gives up its figures from the right.
+        """
+        if isinstance(table, RowByRow) and not self._fit(table, table.columns, width):
+            table = _row_by_row(table)
+        columns, ranked = list(table.columns), isinstance(table, Ranked)
+        figures = [str(column.header) for column in columns if column.justify == "right" and column.header]
+        dropped: list[str] = []
+        for heading in table.drop if isinstance(table, Ranked) else reversed(figures[1:]):
+            if self._fit(table, columns, width):
+                break
+            dropped += [heading for column in columns if column.header == heading]
+            columns = [column for column in columns if column.header != heading]
+        whole = ranked and self._fit(table, columns, width)
+        found = copy(table)
+        found.columns, found.rows = [], []
+        for column in columns:
+            no_wrap = column.justify == "right" or (whole and column.no_wrap)
+            found.add_column(column.header, justify=column.justify, overflow="fold", no_wrap=no_wrap)
+        for row, cells in zip(
+            table.rows, zip(*(column.cells for column in columns), strict=True), strict=True
+        ):
+            found.add_row(*cells, style=row.style)
+        if dropped:
+            found.caption = f"left out in {width} columns: {', '.join(dropped)}"
+            found.caption_justify = "left"
+        return found
+
+    def _fit(self, table: Table, columns: Sequence[Column], width: int) -> bool:
+        """Whether the `columns` fit, their figures whole and their texts wrapped."""
+        needed, unlimited = 0, self.options.update(width=_UNLIMITED)
+        for column in columns:
+            cells = [column.header, *column.cells] if table.show_header else column.cells
+            widest = max((Measurement.get(self, unlimited, cell).maximum for cell in cells), default=0)
+            whole = column.justify == "right" or (isinstance(table, Ranked) and column.no_wrap)
+            needed += (widest if whole else min(widest, _LEAST_TEXT)) + _BESIDE
+        return needed <= width
+
+
+def _row_by_row(table: Table) -> Table:
+    """The columns of `table` below each other, once for each row."""
+    found = Table(box=None, show_header=False, pad_edge=False)
+    for index, cells in enumerate(zip(*(column.cells for column in table.columns), strict=True)):
+        if index:
+            found.add_row()
+        for column, cell in zip(table.columns, cells, strict=True):
+            found.add_row(column.header, cell)
+    return found
+
+
+def make_console(*, stderr: bool = False, quiet: bool = False) -> Terminal:
+    """A console on stdout or stderr. Without a terminal, COLUMNS limits its width if it is set, else nothing does."""
+    present = _present(stderr)
+    if present is not None and present.isatty():
+        return Terminal(stderr=stderr, quiet=quiet)
+    width = None if os.environ.get("COLUMNS", "").isdecimal() else _UNLIMITED
+    stream = cast(TextIO, _Trimmed(stderr))
+    return Terminal(file=stream, width=width, quiet=quiet)
+
+
+def _present(stderr: bool) -> TextIO | None:
+    """stdout or stderr; None in a process that has none, such as a daemon or a program with windows alone."""
+    return cast("TextIO | None", sys.stderr if stderr else sys.stdout)
+
+
+def show_parts(console: Console, *parts: RenderableType) -> None:
+    """Print `parts`; a table's title may be wider than the table."""
+    for part in parts:
+        if isinstance(part, Table) and isinstance(part.title, str):
+            part.title = Text.from_markup(part.title, overflow="ignore")
+            part.title.no_wrap = True
+    console.print(*parts, sep="\n")
+
+
+class _Trimmed(io.TextIOBase):
+    """stdout or stderr, whatever that is at the time, without the blanks that pad the lines of a table."""
+
+    def __init__(self, stderr: bool) -> None:
+        super().__init__()
+        self._stderr = stderr
+
+    def write(self, text: str) -> int:
+        """Rich writes whole lines."""
+        stream = _present(self._stderr)
+        if stream is not None:
+            stream.write("\n".join(line.rstrip(" ") for line in text.split("\n")))
+        return len(text)
+
+    def flush(self) -> None:
+        """The stream is flushed with what follows, or at the end."""
+        stream = _present(self._stderr)
+        if stream is not None:
+            stream.flush()
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        """Rich chooses characters that it can encode."""
+        stream = _present(self._stderr)
+        return "utf-8" if stream is None else stream.encoding
+
+
+def plain_words(text: str) -> str:
+    """The plain text of `text`, which is Rich's markup."""
+    return Text.from_markup(text).plain
+
+
+def verbatim(text: str) -> RenderableType:
+    """`text` as it is, without markup."""
+    return Text(text)
+
+
+# ---- console.reporter
+# The output of a command: progress on stderr, its result on stdout, records for machines.
+
+NOTED_FROM_S = 3.0  # a step that took longer gets a line of its own
+
+
+class _Steps:
+    """A stage and the step it is at, as a spinner shows them: with the seconds that go by.
+
+    `note` is called with each step that took NOTED_FROM_S or longer, when it is over.
+    """
+
+    def __init__(self, text: str, note: Callable[[str], None]) -> None:
+        self._text, self._note = plain_words(text), note
+        self._step = self._detail = ""
+        self._start = time.monotonic()
+
+    def at(self, step: str) -> None:
+        """Go to the step ``NAME``, or to a part of it, ``NAME: DETAIL``."""
+        name, _, self._detail = step.partition(": ")
+        if name != self._step:
+            self.end()
+            self._step, self._start = name, time.monotonic()
+
+    def end(self) -> None:
+        """End the last step."""
+        seconds = time.monotonic() - self._start
+        if self._step and seconds >= NOTED_FROM_S:
+            self._note(f"  {escape(self._step)} [dim]({seconds:.1f} s)[/dim]")
+        self._step = ""
+
+    def __rich__(self) -> RenderableType:
+        where = ": ".join(part for part in (self._text, self._step, self._detail) if part)
+        return verbatim(f"{where} … {int(time.monotonic() - self._start)} s")
+
+
+class Reporter:
+    """Where a command's progress, notes and results go.
+
+    With `as_json`, stdout carries the record alone. With `quiet`, notes and results for people are left out;
+    warnings never are.
+    """
+
+    def __init__(self, *, as_json: bool = False, quiet: bool = False) -> None:
+        self.as_json = as_json
+        self.quiet = quiet
+        self._err = make_console(stderr=True)
+        self._out = self._err if as_json else make_console()
+
+    def for_step(self) -> Reporter:
+        """A reporter for a command that is only a step of this one: progress and warnings, but no result."""
+        step = Reporter(quiet=self.quiet)
+        step._out = make_console(quiet=True)
+        return step
+
+    @contextlib.contextmanager
+    def stage(self, text: str) -> Iterator[Callable[[str], None]]:
+        """Show that `text` is going on (a spinner with the seconds, on a terminal) and, when done, how long it took.
+
+        The block gets a function that takes the name of the step it is at, as ``NAME`` or ``NAME: DETAIL``; a step
+        that took long gets a line of its own.
+        """
+        start = time.monotonic()
+        steps = _Steps(text, self.note)
+        shown = self.is_live
+        try:
+            with self._err.status(steps) if shown else contextlib.nullcontext():
+                yield steps.at
+                steps.end()
+        except MemoryError as error:
+            raise errors.out_of_memory(text, error) from error
+        self.note(f"{text} [dim]({time.monotonic() - start:.1f} s)[/dim]")
+        self._tell_of_the_cache()
+
+    def _tell_of_the_cache(self) -> None:
+        for sentence in cache.take_notes():
+            self.warn(escape(sentence))
+
+    @property
+    def is_live(self) -> bool:
+        """Whether the output can be redrawn: it goes to a terminal and is not suppressed."""
+        return bool(self._err.is_terminal) and not self.quiet
+
+    @contextlib.contextmanager
+    def live(self, shown: RenderableType) -> Iterator[None]:
+        """Redraw `shown` while the block runs, if the output can be redrawn."""
+        if not self.is_live:
+            yield
+            return
+        from rich.live import Live
+
+        with Live(shown, console=self._err, refresh_per_second=4, transient=True):
+            yield
+
+    def note(self, text: str) -> None:
+        """Print a line about progress on stderr."""
+        if not self.quiet:
+            self._err.print(f"[dim]·[/dim] {text}", soft_wrap=True)
+
+    def warn(self, text: str) -> None:
+        """Print a warning on stderr, even with --quiet."""
+        self._err.print(f"[bold yellow]warning:[/bold yellow] {text}", soft_wrap=True)
+
+    def show(self, *parts: RenderableType) -> None:
+        """Print part of the result: on stdout, or on stderr with --json."""
+        self._tell_of_the_cache()
+        if not self.quiet:
+            show_parts(self._out, *parts)
+
+    def stream(self, text: str) -> None:
+        """Print a piece of the result at once and without an end of line: on stdout, or on stderr with --json."""
+        if not self.quiet and text:
+            self._out.print(escape_lines(text), end="", soft_wrap=True)
+            self._out.file.flush()
+
+    def emit(self, record: Record) -> None:
+        """Print the record on stdout, only with --json."""
+        if self.as_json:
+            sys.stdout.write(json_text.dumps(record))
+            sys.stdout.flush()

@@ -1,0 +1,243 @@
+"""The programs and Python packages that the SDK uses (tools.toml): finding them, and what to do when one is
+missing; and the SDK's commit.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import os
+import re
+import shutil
+import sys
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from ethosu_sdk.base import cache, filesystem, proc, resources
+from ethosu_sdk.base.errors import InputError, SdkError, ToolError
+
+# ---- package_versions
+# Versions of installed Python packages.
+
+
+def package_version(name: str) -> str | None:
+    """The installed version of the Python distribution `name`, read from its metadata; None when absent."""
+    import importlib.metadata  # slow to import, and the FVP launchers, which must start fast, need no versions
+
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+# ---- sdk_revision
+# The commit that the SDK is of.
+
+_GIT_TIMEOUT_S = 10.0
+
+
+@functools.cache
+def git_revision() -> str | None:
+    """The SDK's commit, with ``-dirty`` when files differed from it; None where nothing names it.
+
+    A checkout asks git; a wheel has the commit that it was made of (hatch_build.py).
+    """
+    root = resources.repository()
+    if root is None:
+        noted = resources.file("commit")
+        return noted.read_text(encoding="ascii").strip() if noted is not None else None
+    try:
+        argv = [
+            proc.find_tool("git", hint=""),
+            "-C",
+            str(root),
+            "describe",
+            "--always",
+            "--dirty",
+            "--abbrev=12",
+        ]
+        return proc.run(argv, timeout_s=_GIT_TIMEOUT_S, error=ToolError).output.strip() or None
+    except SdkError:
+        return None
+
+
+# ---- extras
+# Packages of an extra of the SDK, imported where they are used.
+
+FORMATS, SWEEP = "formats", "sweep"
+_WHAT = {FORMATS: "this format needs", SWEEP: "sweeps need"}
+_OWN = "ethosu-sdk"
+
+
+def load_extra(module: str, extra: str) -> Any:
+    """The module `module`. ToolError, with what to install, when its package is not there or does not load."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        package = module.partition(".")[0]
+        raise ToolError(
+            f"{_WHAT[extra]} the Python package {package}, which cannot be loaded: {error}",
+            f"pip install '{_OWN}[{extra}]', or pip install {_extra_requirement(package, extra)}",
+        ) from error
+
+
+def _extra_requirement(package: str, extra: str) -> str:
+    """The package as the SDK asks for it, with its version; the name alone where the SDK is not installed."""
+    import importlib.metadata
+
+    condition = re.compile(rf"({re.escape(package)}\b[^;]*?) *; *extra == ['\"]{extra}['\"]")
+    try:
+        rows = importlib.metadata.requires(_OWN) or ()
+    except importlib.metadata.PackageNotFoundError:
+        rows = ()
+    return next((found[1] for row in rows if (found := condition.fullmatch(row))), package)
+
+
+# ---- tools
+# The programs and packages that the SDK uses (tools.toml): finding them, and what to do when one is missing.
+
+Status = Literal["found", "missing", "too old", "broken"]
+_VERSION = re.compile(r"\d+(?:\.\d+)+")
+_TIMEOUT_S = 10.0
+_MOST_PLUGIN_BYTES = 1 << 24
+_PLUGINS = Path("/usr/local/lib/ethosu-sdk")  # where the container images have them
+
+
+@dataclass(frozen=True)
+class Tool:
+    """One row of tools.toml."""
+
+    name: str
+    is_package: bool
+    arguments: tuple[str, ...]
+    wanted: str  # minimum version of a program, exact version of a package; empty when any will do
+    needed_for: str
+    optional: bool
+    fix: str
+    debian: str = ""  # the Debian package of a program
+    from_system: bool = False  # not the one that a Python package put beside this interpreter
+    variable: str = ""  # of what the SDK builds itself: the environment variable that names another
+    is_plugin: bool = False  # a shared object, with its name and version in it as text
+
+
+@dataclass(frozen=True)
+class ToolStatus:
+    """What is installed of a tool."""
+
+    tool: Tool
+    status: Status
+    version: str = ""
+    path: Path | None = None
+    detail: str = ""
+
+
+@functools.cache
+def tool_table() -> dict[str, Tool]:
+    """All rows of tools.toml by name."""
+    data = tomllib.loads((Path(__file__).parent / "tools.toml").read_text(encoding="utf-8"))
+    return {
+        name: Tool(
+            name=name,
+            is_package=kind == "packages",
+            arguments=tuple(row.get("arguments", ())),
+            wanted=row.get("exact", row.get("minimum", "")),
+            needed_for=row["needed_for"],
+            optional=row.get("optional", False),
+            fix=row["fix"],
+            debian=row.get("debian", ""),
+            from_system=row.get("from_system", False),
+            variable=row.get("variable", ""),
+            is_plugin=kind == "plugins",
+        )
+        for kind in ("programs", "plugins", "packages")
+        for name, row in data[kind].items()
+    }
+
+
+def _as_tuple(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("."))
+
+
+@functools.cache
+def probe(name: str) -> ToolStatus:
+    """What is installed of the tool called `name`; programs are really started to ask their version."""
+    tool = tool_table()[name]
+    if tool.is_plugin:
+        return _probe_plugin(tool)
+    return _probe_package(tool) if tool.is_package else _probe_program(tool)
+
+
+def _probe_package(tool: Tool) -> ToolStatus:
+    version = package_version(tool.name)
+    if version is None:
+        return ToolStatus(tool, "missing")
+    same = version.split("+")[0] == tool.wanted
+    detail = "" if same else f"{tool.wanted} is pinned: other versions may give other results"
+    return ToolStatus(tool, "found" if same else "broken", version, detail=detail)
+
+
+def _probe_plugin(tool: Tool) -> ToolStatus:
+    built = _own_build(tool)
+    path = Path(built) if built is not None else _PLUGINS / tool.name
+    if not path.exists():
+        return ToolStatus(tool, "missing")
+    try:
+        content = filesystem.file_content(path, _MOST_PLUGIN_BYTES)
+    except InputError as error:
+        return ToolStatus(tool, "broken", path=path, detail=error.message)
+    stem = re.escape(Path(tool.name).stem.encode())
+    match = re.search(rb"\0" + stem + rb" ([\d.]+)\0", content)
+    if match is None:
+        return ToolStatus(tool, "broken", path=path, detail="it has no version")
+    return _judged(tool, match[1].decode(), path)
+
+
+def _judged(tool: Tool, version: str, path: Path) -> ToolStatus:
+    old = bool(tool.wanted) and _as_tuple(version) < _as_tuple(tool.wanted)
+    return ToolStatus(tool, "too old" if old else "found", version, path)
+
+
+def _system_path() -> str:
+    """PATH without the folder of this interpreter's environment, whether that is activated or not."""
+    ours = (Path(sys.prefix) / "bin").resolve()
+    parts = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    return os.pathsep.join(part for part in parts if part and Path(part).resolve() != ours)
+
+
+def _own_build(tool: Tool) -> str | None:
+    """Where a program is that the SDK builds: what its variable names, in any case, else the one in the cache."""
+    chosen = os.environ.get(tool.variable)
+    if chosen:
+        return chosen
+    built = cache.installed(tool.name) / "current" / tool.name
+    return str(built) if os.access(built, os.X_OK) else None
+
+
+def _probe_program(tool: Tool) -> ToolStatus:
+    where = _own_build(tool) if tool.variable else None
+    if where is None:
+        where = shutil.which(tool.name, path=_system_path() if tool.from_system else None)
+    if where is None:
+        return ToolStatus(tool, "missing")
+    path = Path(where)
+    try:
+        output = proc.run([where, *tool.arguments], timeout_s=_TIMEOUT_S, error=ToolError).output
+    except SdkError as error:
+        return ToolStatus(tool, "broken", path=path, detail=error.message.splitlines()[0])
+    match = _VERSION.search(output)
+    if match is None:
+        return ToolStatus(tool, "broken", path=path, detail="it prints no version")
+    return _judged(tool, match.group(), path)
+
+
+def require(name: str) -> ToolStatus:
+    """The tool called `name`, fit for use. ToolError, with the fix, when it is missing, too old or broken."""
+    found = probe(name)
+    if found.status != "found":
+        version = f" ({found.version}, {found.tool.wanted} is needed)" if found.version else ""
+        raise ToolError(
+            f"'{name}', needed for {found.tool.needed_for}, is {found.status}{version}", found.tool.fix
+        )
+    return found

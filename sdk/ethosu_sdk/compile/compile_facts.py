@@ -1,0 +1,595 @@
+"""The request of a compilation and the facts of its stages: frozen data that crosses between processes as JSON."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import KW_ONLY, asdict, dataclass, field, fields, is_dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from ethosu_sdk.base.targets import AnyTarget, Target, cores
+from ethosu_sdk.compile.program_options import ProgramOptions
+from ethosu_sdk.program.execution_plan import ENTRY
+
+# ---- aot.facts.source_line
+# A line of the model's own source.
+
+
+@dataclass(frozen=True)
+class SourceLine:
+    """Where in the model something comes from; None for what torch did not record.
+
+    `file` is relative to the folder of the model's file, or begins with the name of the installed `package` that it
+    belongs to; it is never one of torch's. `function` is the function of that line, with its class
+    (``Block.forward``). `module` is the name below the model, as in ``named_modules()`` (empty for the model itself),
+    `module_type` its class.
+    """
+
+    file: str | None
+    line: int | None
+    module: str | None
+    module_type: str | None
+    function: str | None = None
+    package: str | None = None
+
+    @property
+    def words(self) -> str:
+        """The place in an error: ``net.py, line 7, in Block.forward, module 'layers.2.conv'``, or the module."""
+        module = f"module '{self.module}'" if self.module else ""
+        if self.file is None:
+            return f"{module} ({self.module_type})" if module else str(self.module_type)
+        line = f"{self.file}, line {self.line}"
+        line += f", in {self.function}" if self.function else ""
+        return f"{line}, {module}" if module else line
+
+
+# ---- aot.facts.scheduled_operation
+# One operation that Vela scheduled, as the facts of a compilation have it too.
+
+
+@dataclass(frozen=True)
+class ScheduledOperation:
+    """An operation of the command stream: Vela's operator and name, and the offsets of its NPU operations, in bytes
+    from behind the header of the driver actions. `cycles`, `macs` and `staging_bytes` (what is alive in the arena
+    meanwhile) are Vela's estimates (None where it gives none). `tosa_index` is that of the TOSA operator behind it,
+    None when Vela added it.
+    """
+
+    operator: str
+    name: str
+    offsets: tuple[int, ...]
+    cycles: int | None
+    macs: int | None
+    staging_bytes: int | None
+    tosa_index: int | None
+
+
+# ---- aot.facts.crossing
+# How facts cross a process boundary: as JSON.
+
+_Facts = TypeVar("_Facts")
+
+
+def to_json(value: Any) -> str:
+    """The JSON of `value`, in which dataclasses and paths may stand; :func:`from_json` is the way back."""
+    return json.dumps(value, default=_plain)
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    if isinstance(value, Path):
+        return str(value)
+    raise TypeError(f"{value!r} has no form in JSON")
+
+
+def from_json(kind: type[_Facts], value: Any) -> _Facts:
+    """The dataclass `kind` from its JSON values."""
+    return msgspec.convert(value, kind, dec_hook=lambda part, text: part(text))
+
+
+# ---- aot.facts.evaluation
+# The request of an evaluation and what the compiler process writes for it: frozen data, passed between processes as
+# JSON.
+
+FLOAT, QUANTISED = "float", "quantised"  # the executions in PyTorch
+
+
+@dataclass(frozen=True)
+class EvaluationRequest:
+    """Evaluate the model on the samples of `data` (:mod:`ethosu_sdk.compile.evaluation_data`).
+
+    Into the existing `folder` go arrays with samples on a leading axis, each in a ``.npy`` file: ``inputN`` (the
+    program's inputs, in its own types), ``floatN`` and ``quantisedN`` (the outputs in PyTorch, before and after
+    quantisation), ``expectedN``, and ``labelN`` (int64 [samples, B]).
+    """
+
+    data: Path
+    folder: Path
+
+
+@dataclass(frozen=True)
+class Quantisation:
+    """value = (stored - zero_point) * scale; `dtype` is of what is stored."""
+
+    scale: float
+    zero_point: int
+    dtype: str
+
+
+@dataclass(frozen=True)
+class EvaluatedOutput:
+    """One output: shape and dtype in PyTorch; `classes` (B, C) when it can be one of class scores; how the program
+    quantises it, or the reason why that is not known."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    classes: tuple[int, int] | None
+    quantisation: Quantisation | None
+    reason: str
+
+
+@dataclass(frozen=True)
+class EvaluationFacts:
+    """What :class:`EvaluationRequest`'s folder holds.
+
+    `missing` says of an execution in PyTorch that does not exist why. `labels` are the outputs that have them.
+    `calibration_overlap` counts samples that the model was calibrated with, None when that is not known.
+    """
+
+    samples: int
+    missing: dict[str, str]
+    outputs: tuple[EvaluatedOutput, ...]
+    labels: tuple[int, ...]
+    expected: bool
+    calibration_overlap: int | None
+
+
+# ---- aot.facts.check
+# What the compiler process writes for the check of its result: frozen data, passed between processes as JSON.
+
+
+@dataclass(frozen=True)
+class CheckedOutput:
+    """One output: dtype in PyTorch; how the program quantises it (None: not with one fixed scale). `exact` says that
+    only integers lead to it, so that nothing is rounded on the way."""
+
+    dtype: str
+    quantisation: Quantisation | None
+    exact: bool
+
+
+@dataclass(frozen=True)
+class CheckFacts:
+    """A method's folder (:func:`method_folder`) holds arrays by the names of :func:`sample_array`, for `samples` in a
+    row: ``input``, in the program's own types; ``reference``, the outputs in PyTorch of the program that was lowered;
+    ``trialT_``, those with every value rounded another way (:mod:`ethosu_sdk.compile.check_references`). The
+    first sample, the example inputs, has all `trials`.
+
+    `stateful` says that the model changes tensors of its own in an inference; then all samples have all trials. With
+    `ties_up` there are ``ties_upN.npy`` too: the outputs with the NPU's rounding
+    (:mod:`ethosu_sdk.compile.npu_rounding`). With `dialect` there is ``dialect`` for every sample: the outputs of
+    the lowered program by the references in Python that ExecuTorch registers beside its ``cortex_m::`` operators.
+    """
+
+    outputs: tuple[CheckedOutput, ...]
+    trials: int
+    stateful: bool
+    ties_up: bool = False
+    samples: int = 1
+    dialect: bool = False
+
+
+def method_folder(folder: Path, method: str) -> Path:
+    """The part of the check's `folder` that is a method's: all of it for ``forward``."""
+    return folder if method == ENTRY else folder / f"method-{method}"
+
+
+def sample_array(kind: str, sample: int, index: int) -> str:
+    """The file of an input or output of a sample in the check's folder."""
+    return f"sample{sample}-{kind}{index}.npy"
+
+
+def delegate_array(payload_sha256: str, kind: str, index: int) -> str:
+    """The file of a delegate's call in the check's folder; `kind` is ``input`` or ``output``, in the payload's
+    order."""
+    return f"{payload_sha256[:16]}-{kind}{index}.npy"
+
+
+@dataclass(frozen=True)
+class StartFacts:
+    """Where a wrong program starts to be wrong, in words and by name. Without `certain`, it is where the fault is
+    first seen. `operator` is PyTorch's, `tosa_operator` and `tosa_tensor` are of the delegate's TOSA graph."""
+
+    text: str
+    certain: bool
+    operator: str | None
+    tosa_operator: str
+    tosa_tensor: str
+    source: SourceLine | None
+
+
+# ---- aot.facts.chain
+# What the chain of comparisons found: frozen data that also crosses the process boundary as JSON.
+
+GRAPH_LINK, PREPARED_LINK, QUANTISED_LINK, EXECUTED_LINK = "graph", "prepared", "quantised", "executed"
+EQUAL, ROUNDING, EXPLAINED = "equal", "float-rounding", "explained"
+
+
+@dataclass(frozen=True)
+class LinkedOutput:
+    """One output in a link, over all samples: its name in the program, how many of the `elements` are equal, the
+    largest difference and the signal-to-noise ratio; both None for integers and truth values, the second where there
+    is no noise or no signal too."""
+
+    index: int
+    name: str
+    elements: int
+    equal: int
+    largest: float | None
+    sqnr_db: float | None
+
+
+@dataclass(frozen=True)
+class NoisyLayer:
+    """A layer whose own quantisation adds much noise: its operator, line, and signal-to-noise ratio by itself."""
+
+    operator: str
+    place: str | None
+    sqnr_db: float
+
+
+@dataclass(frozen=True)
+class Link:
+    """One comparison that held: ``equal``, ``float-rounding`` (equal but for the order of sums) or ``explained`` (by
+    the steps of quantisation). With `unavailable`, the reason why nothing was compared."""
+
+    name: str
+    verdict: str
+    outputs: tuple[LinkedOutput, ...] = ()
+    layers: int | None = None
+    unavailable: str = ""
+
+
+@dataclass(frozen=True)
+class ChainFacts:
+    """The links in order; where each of the samples came from (``example``, ``calibration`` or ``shuffled``); the
+    noisiest layers of a quantised model."""
+
+    samples: tuple[str, ...]
+    links: tuple[Link, ...]
+    noisy: tuple[NoisyLayer, ...] = ()
+
+
+# ---- aot.facts.layers
+# The request for a model's layers and what the compiler process writes for it: frozen data, passed between
+# processes as JSON.
+
+LAYERS_FILE = "layers.json"
+
+
+@dataclass(frozen=True)
+class LayerRequest:
+    """Execute the model in PyTorch on `inputs` (an ``.npz`` with ``input0`` …; None: the example inputs) and keep the
+    values of its layers.
+
+    Into the existing `folder` go ``inputN.npy``, and for value N ``quantisedN.npy`` (as stored) and, where it is
+    known, ``floatN.npy``; and FILE_NAME, a :class:`LayerFacts`.
+    """
+
+    folder: Path
+    inputs: Path | None = None
+
+
+@dataclass(frozen=True)
+class SharedScale:
+    """Has to have the scale of value number `value`, which is wider, because of the operator `through`."""
+
+    value: int
+    through: str
+
+
+@dataclass(frozen=True)
+class WeightLoss:
+    """What quantisation costs an operator's weights: their SQNR in dB, None where it costs nothing."""
+
+    elements: int
+    sqnr_db: float | None
+
+
+@dataclass(frozen=True)
+class LayerValue:
+    """A quantised value of the model in PyTorch: the node that is quantised and its operator, value = (stored -
+    zero_point) * scale, and whether the value before quantisation is known too. `operands` number the values that it
+    is computed from; `weights` are those of its operator."""
+
+    node: str
+    operator: str
+    scale: float
+    zero_point: int
+    dtype: str
+    has_float: bool
+    source: SourceLine | None
+    operands: tuple[int, ...] = ()
+    shared: SharedScale | None = None
+    weights: WeightLoss | None = None
+
+
+@dataclass(frozen=True)
+class TensorOrigin:
+    """Where a tensor of a TOSA graph comes from: its node of the lowered program, which of `values` it can hold (with
+    several, data decide), or the `reason` why none. It is `certain` where the node computes a single value that is
+    quantised in its own form."""
+
+    node: str | None
+    values: tuple[int, ...]
+    reason: str
+    certain: bool = False
+
+
+@dataclass(frozen=True)
+class LayerFacts:
+    """The values in the order of execution, and the origins of each delegate's tensors, by SHA-256 of its payload and
+    by name. `missing` says of an execution in PyTorch that does not exist why. With `ties_up`, quantised values are
+    rounded as on the NPU. `outputs` number the values that the model gives; None for one that is none of
+    them."""
+
+    values: tuple[LayerValue, ...]
+    tensors: dict[str, dict[str, TensorOrigin]]
+    missing: dict[str, str]
+    ties_up: bool = False
+    outputs: tuple[int | None, ...] = ()
+
+    def write(self, folder: Path) -> None:
+        """Leave the facts in `folder`."""
+        (folder / LAYERS_FILE).write_text(to_json(self), encoding="utf-8")
+
+    @classmethod
+    def read(cls, folder: Path) -> LayerFacts:
+        """The facts that :meth:`write` left."""
+        return from_json(cls, json.loads((folder / LAYERS_FILE).read_text(encoding="utf-8")))
+
+
+# ---- aot.facts.compilation
+# The request and the result of a compilation: frozen data, passed between processes as JSON.
+
+STAGES = (
+    "import",
+    "model",
+    "export",
+    "compare",
+    "calibrate",
+    "quantize",
+    "evaluate",
+    "lower",
+    "check",
+    "write",
+)
+
+DEFAULT_TIMEOUT_S = 3600.0
+
+
+@dataclass(frozen=True)
+class CompileRequest:
+    """One compilation.
+
+    Its target is an NPU, or `core`, a processor without one such as ``cortex-m55``; the other is None.
+    `model` is ``zoo:NAME``, ``FILE.py[:NAME]`` or ``FILE.pt2`` (:mod:`ethosu_sdk.compile.model_spec`).
+    `options` may be those of the command, with more than is acted on here. `evaluation` asks for eager outputs too,
+    `check_folder`, which exists, for what :class:`CheckFacts` describes; with `locate`, the folder holds what the
+    delegates were given (:mod:`ethosu_sdk.compile.fault_finding`), and the first wrong operation is looked for.
+    `layers` asks for the values of all layers in PyTorch. `without_vela` ends with the delegates' TOSA graphs
+    (:mod:`ethosu_sdk.compile.shared_lowering`). `lines` of Python change the model once its file was executed.
+    """
+
+    model: str
+    target: Target | None
+    out_dir: Path
+    _: KW_ONLY
+    core: str | None = None
+    options: ProgramOptions = field(default_factory=ProgramOptions)
+    timeout_s: float = DEFAULT_TIMEOUT_S
+    evaluation: EvaluationRequest | None = None
+    check_folder: Path | None = None
+    locate: bool = False
+    layers: LayerRequest | None = None
+    without_vela: bool = False
+    lines: tuple[str, ...] = ()
+
+    @property
+    def goal(self) -> AnyTarget:
+        """What the program is for: the NPU, or the processor."""
+        return self.target if self.target is not None else cores()[self.core or ""]
+
+
+@dataclass(frozen=True)
+class TensorFacts:
+    """One input or output of the program: NumPy dtype name, logical shape, and dim_order (the axes from the
+    outermost in memory to the innermost; ``0, 2, 3, 1`` is channels_last)."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    dim_order: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class StateFacts:
+    """A buffer that the program keeps from one inference to the next: its name in the model, NumPy dtype name, shape,
+    size, and where it lies: in which planned `arena` of the program, from 0, at what `offset` in bytes."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    nbytes: int
+    arena: int
+    offset: int
+
+
+@dataclass(frozen=True)
+class CallSite:
+    """Calls of one operator on the CPU that share a reason (why the NPU does not do it) and a place; `portable` says
+    why it is no operator of the Cortex-M backend, where that was asked for, and `cortex_m` which one it could be,
+    where it was not."""
+
+    calls: int
+    reason: str
+    source: SourceLine | None
+    portable: str | None = None
+    cortex_m: str | None = None
+
+
+@dataclass(frozen=True)
+class OperatorCount:
+    """How often one operator is called on the CPU in one inference. `boundary` says that all it does is to
+    convert between the model's float values and quantised ones."""
+
+    name: str
+    calls: int
+    boundary: bool = False
+    sites: tuple[CallSite, ...] = ()
+
+
+@dataclass(frozen=True)
+class LayoutFacts:
+    """How often the CPU changes the order of an image's axes between NCHW and NHWC in one inference, and how many
+    bytes it writes."""
+
+    changes: int
+    nbytes: int
+
+
+@dataclass(frozen=True)
+class DelegationCount:
+    """How many of the lowered graph's nodes of one operator are in delegates, and how many are not."""
+
+    operator: str
+    delegated: int
+    not_delegated: int
+
+
+@dataclass(frozen=True)
+class OperationFacts(ScheduledOperation):
+    """One operation that Vela scheduled, and where it comes from.
+
+    `tosa_operator` and `tosa_tensor` name the operator of the delegate's TOSA graph and its first output; with
+    `tosa_index`, they are None when Vela added the operation.
+    """
+
+    tosa_operator: str | None
+    tosa_tensor: str | None
+    source: SourceLine | None
+
+
+@dataclass(frozen=True)
+class DelegateFacts:
+    """One delegate, at its index in the `.pte`.
+
+    `payload_sha256` and `payload_bytes` are of the Vela block chain as stored; `tosa_file` is the TOSA
+    flatbuffer that it was made from; the other files are Vela's (`summary_file`, `per_layer_file` CSV,
+    `debug_file` XML). `scratch_bytes` is the tensor arena; `scratch_fast_bytes` the staging buffer that
+    Dedicated_Sram memory modes need beside it (0 when none). `estimates` are the numbers of Vela's summary
+    CSV, under Vela's own column names and units (`*_memory_used` in KiB, `inference_time` in s). `operations`
+    are in the order of the command stream.
+    """
+
+    index: int
+    payload_sha256: str
+    payload_bytes: int
+    tosa_file: str
+    summary_file: str
+    per_layer_file: str
+    debug_file: str
+    scratch_bytes: int
+    scratch_fast_bytes: int
+    estimates: dict[str, float]
+    operations: tuple[OperationFacts, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class _OfMethod:
+    """What differs from method to method. `calibration_source` is ``none``, ``file``, ``model``, ``zoo`` or
+    ``example``; `cpu_operators` are in order of first call; `check` and `chain` are there if they were asked for."""
+
+    io: Path
+    calibration_source: str
+    calibration_samples: int
+    inputs: tuple[TensorFacts, ...]
+    outputs: tuple[TensorFacts, ...]
+    cpu_operators: tuple[OperatorCount, ...]
+    delegates: tuple[DelegateFacts, ...]
+    check: CheckFacts | None = None
+    start: StartFacts | None = None
+    delegation: tuple[DelegationCount, ...] = ()
+    chain: ChainFacts | None = None
+    state: tuple[StateFacts, ...] = ()
+    layout: LayoutFacts = field(default=LayoutFacts(0, 0))
+
+    def of_method(self) -> dict[str, Any]:
+        """Them by name."""
+        return {row.name: getattr(self, row.name) for row in fields(_OfMethod)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class MethodFacts(_OfMethod):
+    """A method of a program."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class FedFacts:
+    """The feeds that a model's file declares, how many steps of them were executed in PyTorch, and the file with the
+    outputs of these; empty: there is none."""
+
+    feeds: tuple[str, ...]
+    steps: int
+    file: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompileOutput(_OfMethod):
+    """Everything that a compilation produced: files (absolute paths) and facts.
+
+    What differs from method to method is of the first, whose name is `entry`; the others are `other_methods`.
+    `timings_s` maps a stage of STAGES to seconds. `warnings` are whole sentences. `prequantized` says that the model
+    came quantised, and `quantize` is then ``none``; `own_quantizer` is ``function`` or ``instance`` when its file
+    defines the quantiser; with an instance `quantize` means nothing. `evaluation` and `etrecord`, the name of a file,
+    are there when they were asked for.
+    """
+
+    name: str
+    pte: Path
+    pte_sha256: str
+    pte_bytes: int
+    log: Path
+    model_source: str
+    model_sha256: str
+    target: Target | None
+    quantize: str
+    io_type: str
+    methods: tuple[str, ...]
+    versions: dict[str, str]
+    timings_s: dict[str, float]
+    warnings: tuple[str, ...] = field(default=())
+    prequantized: bool = False
+    own_quantizer: str | None = None
+    evaluation: EvaluationFacts | None = None
+    etrecord: str | None = None
+    core: str | None = None
+    fed: FedFacts | None = None
+    entry: str = "forward"
+    other_methods: tuple[MethodFacts, ...] = ()
+
+    @property
+    def all_methods(self) -> tuple[MethodFacts, ...]:
+        """Every method, the first too."""
+        return (MethodFacts(name=self.entry, **self.of_method()), *self.other_methods)
+
+
+# ---- aot
+# Ahead-of-time compilation: a PyTorch model becomes a `.pte` for one target, an Ethos-U or a Cortex-M alone.
+#
+# Importing this package is cheap: torch, ExecuTorch and Vela are loaded by the child process that
+# :func:`compile_model` starts, and by nothing else.

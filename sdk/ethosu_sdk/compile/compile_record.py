@@ -1,0 +1,250 @@
+"""The record of `ethosu-sdk compile`: ``compile-result/1``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from ethosu_sdk.base import board_profiles, filesystem, json_text
+from ethosu_sdk.base.json_text import Record
+from ethosu_sdk.compile import compile_facts, pricing_system
+from ethosu_sdk.records import kinds, provenance, result_files, validation
+
+_KIB = 1024.0
+_GIB = float(1 << 30)  # Vela divides by it for what it prints as GB/s
+_AREAS = ("sram", "dram", "on_chip_flash", "off_chip_flash")
+_TRAFFIC = (
+    ("feature_map_read_bytes", "feature_map_read"),
+    ("feature_map_write_bytes", "feature_map_write"),
+    ("weight_read_bytes", "weight_read"),
+    ("weight_write_bytes", "weight_write"),
+    ("total_bytes", "traffic"),
+)
+
+
+def _columns() -> Iterator[tuple[str, str, str, float]]:
+    """The columns of Vela 5.1.0's summary CSV that the record keeps: its name, ours, unit, factor to that
+    unit. Traffic is that of one inference."""
+    yield "cycles_total", "total_cycles", "cycles", 1.0
+    yield "cycles_npu", "npu_cycles", "cycles", 1.0
+    for area in _AREAS:
+        yield f"cycles_{area}_access", f"{area}_access_cycles", "cycles", 1.0
+    yield "nn_macs", "macs", "operations", 1.0
+    yield "inference_time", "inference_time", "s", 1.0
+    yield "core_clock", "core_clock", "Hz", 1.0
+    for area in _AREAS:
+        yield f"{area}_memory_used", f"{area}_used", "bytes", _KIB
+    for area in _AREAS:
+        yield f"{area}_bandwidth", f"{area}_peak_bandwidth", "bytes/s", _GIB
+    for area in _AREAS:
+        for column, name in _TRAFFIC:
+            yield f"{area}_{column}", f"{area}_{name}", "bytes", 1.0
+    yield "total_original_weights", "original_weights", "bytes", 1.0
+    yield "total_npu_encoded_weights", "encoded_weights", "bytes", 1.0
+
+
+def compile_record(
+    request: compile_facts.CompileRequest, output: compile_facts.CompileOutput, key: str, wall_time_s: float
+) -> Record:
+    """The record of a compilation that took `wall_time_s`; `key` is its compile key."""
+    versions = [provenance.tool_entry(name, version) for name, version in sorted(output.versions.items())]
+    return {
+        **provenance.header(kinds.COMPILE.schema, "pass", _inputs(request, output), versions),
+        "compile_key": key,
+        "source": request.model,
+        "model": {
+            "file": output.pte.name,
+            "sha256": output.pte_sha256,
+            "bytes": output.pte_bytes,
+            "entry": output.entry,
+        },
+        **_target(request, output),
+        **_board_profile(request.options.system),
+        "options": {
+            **_quantization(request, output),
+            "io": output.io_type,
+            "delegate": request.options.delegate,
+            "vela_flags": list(request.options.vela_flags),
+            **({} if request.options.fallback is None else {"fallback": request.options.fallback}),
+        },
+        "prequantized": output.prequantized,
+        **_of_method(output.all_methods[0]),
+        **_other_methods(output.other_methods),
+        **_fed(output.fed),
+        "files": {
+            "pte": output.pte.name,
+            "io": output.io.name,
+            "log": output.log.name,
+            **({} if output.etrecord is None else {"etrecord": output.etrecord}),
+        },
+        "warnings": list(output.warnings),
+        "unavailable": [],
+        "wall_time_s": round(wall_time_s, 3),
+        "host": provenance.host_part(),
+    }
+
+
+def _fed(fed: compile_facts.FedFacts | None) -> Record:
+    """The member `sequence`, of a model whose file declares feeds."""
+    if fed is None:
+        return {}
+    return {
+        "sequence": {"feeds": list(fed.feeds), "steps": fed.steps, **({"file": fed.file} if fed.file else {})}
+    }
+
+
+def _of_method(row: compile_facts.MethodFacts) -> Record:
+    """What the record has of each method."""
+    return {
+        "calibration": {"source": row.calibration_source, "samples": row.calibration_samples},
+        "inputs": _tensors(row.inputs),
+        "outputs": _tensors(row.outputs),
+        **({"state": [_state(part) for part in row.state]} if row.state else {}),
+        "layout_changes": {"calls": row.layout.changes, "bytes": row.layout.nbytes},
+        "cpu_operators": [_cpu_operator(part) for part in row.cpu_operators],
+        "delegates": [delegate_record(part) for part in row.delegates],
+        "delegation": [asdict(part) for part in row.delegation],
+    }
+
+
+def _other_methods(rows: Sequence[compile_facts.MethodFacts]) -> Record:
+    found = [{"name": row.name, "io": row.io.name, **_of_method(row)} for row in rows]
+    return {"other_methods": found} if found else {}
+
+
+def _target(request: compile_facts.CompileRequest, output: compile_facts.CompileOutput) -> Record:
+    """The target with its system, or the processor that is the target."""
+    if output.target is None:
+        return {"core": output.core}
+    return {
+        "target": provenance.target_part(output.target),
+        "system": pricing_system.system_part(
+            pricing_system.system_for_options(output.target, request.options)
+        ),
+    }
+
+
+def write_compile_record(path: Path, record: Record) -> None:
+    """Write a record of a compilation that is valid."""
+    validation.check_record(record, "the compile result")
+    json_text.write_json(path, record)
+
+
+def _quantization(request: compile_facts.CompileRequest, output: compile_facts.CompileOutput) -> Record:
+    """How the model was quantised here. What had no part in it is left out: the way to scale weights where nothing
+    was quantised, and both choices of the command line where the model's file has a quantiser that is complete."""
+    if output.own_quantizer == "instance":
+        return {"quantizer": "instance of the model file"}
+    own = {} if output.own_quantizer is None else {"quantizer": "function of the model file"}
+    per = {} if output.quantize == "none" else {"quantize_per": request.options.quantize_per}
+    return {"quantize": output.quantize, **per, **own}
+
+
+def _board_profile(word: str | None) -> Record:
+    """The member `board_profile`, or nothing when the program is for no board profile."""
+    if word is None:
+        return {}
+    profile = board_profiles.find_profile(word)
+    return {"board_profile": {"name": profile.name, "sha256": profile.sha256}}
+
+
+def _inputs(request: compile_facts.CompileRequest, output: compile_facts.CompileOutput) -> list[Record]:
+    """Every file that shaped the result."""
+    options = request.options
+    files: list[tuple[str, Path]] = [("calibration", path) for path in options.calibration]
+    files += [("example inputs", options.inputs)] if options.inputs is not None else []
+    files += [("vela configuration", options.vela_config)] if options.vela_config is not None else []
+    if options.system is not None and board_profiles.is_profile_file(options.system):
+        files.append((result_files.BOARD_PROFILE, Path(options.system)))
+    source = {
+        "role": "model source",
+        "file": Path(output.model_source).name,
+        "sha256": output.model_sha256,
+    }
+    return [
+        source,
+        *({"role": role, "file": path.name, "sha256": filesystem.sha256_file(path)} for role, path in files),
+    ]
+
+
+def _tensors(rows: Iterable[compile_facts.TensorFacts]) -> list[Record]:
+    return [{"index": index, "shape": list(row.shape), "dtype": row.dtype} for index, row in enumerate(rows)]
+
+
+def _state(row: compile_facts.StateFacts) -> Record:
+    place = {"arena": row.arena, "offset": row.offset}
+    return {"name": row.name, "shape": list(row.shape), "dtype": row.dtype, "bytes": row.nbytes, **place}
+
+
+def _cpu_operator(row: compile_facts.OperatorCount) -> Record:
+    return {
+        "name": row.name,
+        "calls": row.calls,
+        "boundary": row.boundary,
+        "sites": [
+            {
+                "calls": site.calls,
+                "reason": site.reason,
+                **drop_none({"portable": site.portable, "cortex_m": site.cortex_m}),
+                **source_record(site.source),
+            }
+            for site in row.sites
+        ],
+    }
+
+
+def source_record(line: compile_facts.SourceLine | None) -> Record:
+    """The member `source`, or nothing when torch recorded no origin."""
+    if line is None:
+        return {}
+    return {"source": drop_none(asdict(line))}
+
+
+def drop_none(members: dict[str, Any]) -> Record:
+    """The members without those that are None."""
+    return {key: value for key, value in members.items() if value is not None}
+
+
+def delegate_record(row: compile_facts.DelegateFacts) -> Record:
+    """A delegate of the record."""
+    return {
+        "index": row.index,
+        "payload_sha256": row.payload_sha256,
+        "payload_bytes": row.payload_bytes,
+        "scratch_bytes": row.scratch_bytes,
+        "fast_scratch_bytes": row.scratch_fast_bytes,
+        "files": {
+            "tosa": row.tosa_file,
+            "summary": row.summary_file,
+            "per_layer": row.per_layer_file,
+            "debug": row.debug_file,
+        },
+        "estimates": [
+            {"name": name, "value": row.estimates[column] * factor, "unit": unit, "source": "estimated"}
+            for column, name, unit, factor in _columns()
+            if column in row.estimates
+        ],
+        "operations": [_operation(part) for part in row.operations],
+    }
+
+
+def _operation(row: compile_facts.OperationFacts) -> Record:
+    numbers = (
+        ("cycles", row.cycles, "cycles"),
+        ("macs", row.macs, "operations"),
+        ("staging", row.staging_bytes, "bytes"),
+    )
+    tosa = drop_none({"index": row.tosa_index, "operator": row.tosa_operator, "tensor": row.tosa_tensor})
+    return {
+        "offsets": list(row.offsets),
+        "vela": drop_none({"operator": row.operator, "name": row.name or None}),
+        **({"tosa": tosa} if tosa else {}),
+        **source_record(row.source),
+        "estimates": [
+            {"name": name, "value": value, "unit": unit, "source": "estimated"}
+            for name, value, unit in numbers
+            if value is not None
+        ],
+    }

@@ -1,0 +1,231 @@
+"""The check of `compile`: the program that was made, executed once on the host simulator, against the model that
+it was made from.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ethosu_sdk.base import cache, filesystem
+from ethosu_sdk.base.errors import SdkError, SimulationError, ToolError
+from ethosu_sdk.base.json_text import Record
+from ethosu_sdk.base.terminal import Reporter
+from ethosu_sdk.compile import check_record, compile_facts, distance
+from ethosu_sdk.compile.check_record import Checked
+from ethosu_sdk.compile.child_process import compile_model
+from ethosu_sdk.compile.distance import Distance, linked_output
+from ethosu_sdk.compile.evaluation import in_float
+from ethosu_sdk.npu.errors import UnsupportedCommand
+from ethosu_sdk.records.compile import Dialect
+from ethosu_sdk.simulate import host_runtime
+from ethosu_sdk.simulate.host_runtime import NpuModel
+
+Array = npt.NDArray[Any]
+
+_NO_KERNEL = "(ExecuTorch error 0x14)"  # OperatorMissing
+
+
+@dataclass(frozen=True)
+class ProgramCheck:
+    """A check that is asked for: the compiler fills `folder`. Without `locate`, nobody looks for the operation that
+    is wrong first. `least_db` is the lowest signal-to-noise ratio of the quantised model that passes."""
+
+    folder: Path
+    reporter: Reporter
+    locate: bool = True
+    least_db: float | None = None
+
+    def extend(
+        self, record: Record, request: compile_facts.CompileRequest, output: compile_facts.CompileOutput
+    ) -> Record:
+        """The record of the compilation with what the check of each method found."""
+        start = time.monotonic()
+        found = [
+            self._of_method(request, output, number, row) for number, row in enumerate(output.all_methods)
+        ]
+        seconds = output.timings_s["check"] + time.monotonic() - start
+        extended = check_record.extend_with_check(record, found[0], seconds)
+        extended = check_record.extend_with_chain(extended, output.chain, found[0].linked, self.least_db)
+        for number, (row, checked) in enumerate(zip(output.other_methods, found[1:], strict=True)):
+            extended = check_record.extend_with_methods(extended, number, row, checked, self.least_db)
+        return extended
+
+    def _of_method(
+        self,
+        request: compile_facts.CompileRequest,
+        output: compile_facts.CompileOutput,
+        number: int,
+        row: compile_facts.MethodFacts,
+    ) -> Checked:
+        part = _Part(
+            replace(self, folder=compile_facts.method_folder(self.folder, row.name)), output.pte, row
+        )
+        checked = part.checked()
+        if self.locate and request.core is None and not checked.explained:
+            checked = replace(checked, start=self._start(request, number))
+        return checked
+
+    def _start(self, request: compile_facts.CompileRequest, number: int) -> compile_facts.StartFacts | None:
+        """Compile again, with a look at every value; None when no place is found, or this fails."""
+        again = replace(request, out_dir=self.folder / "again", evaluation=None, locate=True)
+        with self.reporter.stage("looking for the operation that is wrong first") as step:
+            try:
+                return compile_model(again, step).all_methods[number].start
+            except SdkError:
+                return None  # what the check found stands without it
+
+
+@dataclass(frozen=True)
+class _Part:
+    """The check of one `method` of the program at `pte`, in a folder of its own."""
+
+    of: ProgramCheck
+    pte: Path
+    method: compile_facts.MethodFacts
+
+    @property
+    def folder(self) -> Path:
+        return self.of.folder
+
+    def checked(self) -> Checked:
+        facts, reporter = self.method.check, self.of.reporter
+        if facts is None:
+            return Checked(unavailable="the compiler left nothing to compare with")
+        try:
+            with reporter.stage("building the host runner (the first time only)"):
+                runner = host_runtime.build_runner(cache.directory_or_own(host_runtime.CACHE_PART))
+        except ToolError as error:
+            reason = error.message.partition("\n")[0]
+            return Checked(unavailable=f"the host simulator cannot be built: {reason}")
+        try:
+            with reporter.stage("checking the program on the host simulator"):
+                executed = self._execute(runner, facts.samples)
+                distances = self._distances(facts, executed)
+        except SdkError as error:
+            limit = isinstance(error, UnsupportedCommand) or _NO_KERNEL in error.message
+            return Checked(unavailable=error.message) if limit else Checked(failure=error)
+        return Checked(
+            executed[0],
+            distances,
+            facts,
+            runner,
+            linked=self._linked(facts, executed),
+            dialect=self._dialect(executed) if facts.dialect else None,
+        )
+
+    def _dialect(self, executed: Sequence[Sequence[Array]]) -> Dialect:
+        """How many elements, over all samples, have the bits of the Cortex-M dialect's references."""
+        elements = equal = 0
+        for sample, outputs in enumerate(executed):
+            for index, array in enumerate(outputs):
+                wanted = self._load("dialect", sample, index)
+                elements += array.size
+                if (wanted.shape, wanted.dtype) == (array.shape, array.dtype):
+                    pairs = (
+                        np.ascontiguousarray(row).reshape(-1, 1).view(np.uint8) for row in (array, wanted)
+                    )
+                    equal += int(np.equal(*pairs).all(axis=1).sum())
+        return Dialect(elements=elements, equal=equal)
+
+    def _distances(
+        self, facts: compile_facts.CheckFacts, executed: Sequence[Sequence[Array]]
+    ) -> list[Distance]:
+        """The distance of each output on the first sample, or on the first one where rounding does not explain it."""
+        found = []
+        for index in range(len(facts.outputs)):
+            rows = (self._distance(facts, executed, sample, index) for sample in range(facts.samples))
+            first = next(rows)
+            wrong = None if not first.explained else next((row for row in rows if not row.explained), None)
+            found.append(wrong or first)
+        return found
+
+    def _distance(
+        self, facts: compile_facts.CheckFacts, executed: Sequence[Sequence[Array]], sample: int, index: int
+    ) -> Distance:
+        row = facts.outputs[index]
+        array = in_float(facts.outputs, executed[sample])[index]
+        reference = self._load("reference", sample, index)
+        if array.shape != reference.shape:
+            raise SimulationError(
+                f"output {index} has the shape {list(array.shape)}, the model's {list(reference.shape)}"
+            )
+        step = None if row.quantisation is None else row.quantisation.scale
+        trials = self._trials(facts, sample, index, reference)
+        near = distance.distance(array, reference, trials, step, exact=row.exact)
+        if facts.ties_up and sample == 0:
+            near = replace(near, ties_up=distance.near(array, self._load("ties_up", 0, index), near.step))
+        return replace(near, sample=sample)
+
+    def _trials(
+        self, facts: compile_facts.CheckFacts, sample: int, index: int, reference: Array
+    ) -> list[Array]:
+        """The sample's own trials, and the others' distances of the first sample around this one's `reference`."""
+        first = self._load("reference", 0, index)
+        found = []
+        for number in range(facts.trials):
+            name = f"trial{number}_"
+            if (self.folder / compile_facts.sample_array(name, sample, index)).is_file():
+                found.append(self._load(name, sample, index))
+            else:
+                found.append(distance.moved(reference, first, self._load(name, 0, index)))
+        return found
+
+    def _linked(
+        self, facts: compile_facts.CheckFacts, executed: Sequence[Sequence[Array]]
+    ) -> tuple[compile_facts.LinkedOutput, ...]:
+        """The figures of the last link, over all samples."""
+        rows = [in_float(facts.outputs, sample) for sample in executed]
+        return tuple(
+            linked_output(
+                index,
+                f"output{index}",
+                np.stack([row[index] for row in rows]),
+                np.stack([self._load("reference", sample, index) for sample in range(facts.samples)]),
+            )
+            for index in range(len(facts.outputs))
+        )
+
+    def _execute(self, runner: Path, samples: int) -> list[list[Array]]:
+        """The program's outputs for its samples in a row. Errors of host simulator and NPU model pass through."""
+        rows = [
+            [self._load("input", sample, index) for index in range(len(self.method.inputs))]
+            for sample in range(samples)
+        ]
+        model = NpuModel()
+
+        def delegate(call: host_runtime.DelegateCall) -> list[Array]:
+            given = model(call)
+            for kind, arrays in (("input", call.inputs), ("output", given)):
+                for index, array in enumerate(arrays):
+                    path = self.folder / compile_facts.delegate_array(call.payload_sha256, kind, index)
+                    if not path.is_file():  # the first call is the one that is looked at
+                        np.save(path, array)
+            return given
+
+        with host_runtime.open_pte(runner, self.pte, delegate, method=self.method.name) as runtime:
+            return [runtime.run(inputs) for inputs in rows]
+
+    def _load(self, kind: str, sample: int, index: int) -> Array:
+        array: Array = np.load(self.folder / compile_facts.sample_array(kind, sample, index))
+        return array
+
+
+@contextmanager
+def prepared_check(
+    wanted: bool, folder: Path, reporter: Reporter, least_db: float | None = None
+) -> Iterator[ProgramCheck | None]:
+    """A folder below `folder` for what the compiler leaves; None when no check is wanted."""
+    if not wanted:
+        yield None
+        return
+    # Not in the system's temporary folder, which may be in memory: outputs can be large.
+    with filesystem.temporary_directory(".check-", filesystem.make_directory(folder)) as spool:
+        yield ProgramCheck(spool.resolve(), reporter, least_db=least_db)

@@ -1,0 +1,221 @@
+"""Rewrites of an exported program before it is quantised: repairs, and operators replaced by equivalent ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ethosu_sdk.base.targets import Target
+from ethosu_sdk.compile.graphs.fx import rename_output, take_place
+from ethosu_sdk.compile.rewrite import convolutions_and_pooling, integers, normalisation, sorting_and_indexing
+
+# ---- aot.repairs.shifted_arguments
+# Makes constants of tensors that use only the shape of another tensor.
+#
+# ``ones_like(x)`` and its kin read nothing of `x`. Where ExecuTorch 1.5.1 puts one into a delegate, `x` becomes an
+# input of it; inside, the constant is folded and the input goes, but the program still passes it: the delegate's
+# arguments are off by one. So they become constants before anything else looks at them.
+
+_VALUE_AT = {  # operator → the constant, or the position of the argument that is it
+    "aten.zeros_like.default": 0,
+    "aten.ones_like.default": 1,
+    "aten.new_zeros.default": 0,
+    "aten.new_ones.default": 1,
+    "aten.full_like.default": "second",
+    "aten.new_full.default": "third",
+}
+_POSITION = {"second": 1, "third": 2}
+
+
+def fill_from_shapes(program: Any) -> Any:
+    """The ``ExportedProgram`` with such operators of fixed shape in terms of ``aten.full``, changed in place."""
+    import torch
+
+    graph = program.graph
+    for node in list(graph.nodes):
+        value = _fill_value(node)
+        if value is None:
+            continue
+        made = node.meta["val"]
+        with graph.inserting_before(node):
+            full = graph.call_function(
+                torch.ops.aten.full.default,
+                (list(made.shape), value),
+                {"dtype": made.dtype, "device": made.device, "pin_memory": False},
+            )
+        full.meta = dict(node.meta)
+        take_place(program, node, full)
+    graph.eliminate_dead_code()
+    program.graph_module.recompile()
+    return program
+
+
+def _fill_value(node: Any) -> bool | int | float | None:
+    """What all elements of the node's tensor are, or None for another operator or a value that is computed."""
+    import torch
+
+    known = _VALUE_AT.get(str(node.target)) if node.op == "call_function" else None
+    if known is None:
+        return None
+    value = known
+    if isinstance(known, str):
+        position = _POSITION[known]
+        value = node.args[position] if len(node.args) > position else None
+    made = node.meta.get("val")
+    fixed = isinstance(made, torch.Tensor) and all(type(size) is int for size in made.shape)
+    return value if fixed and isinstance(value, (bool, int, float)) else None
+
+
+# ---- aot.repairs.failing_addmm
+# ``addmm`` as a product and a sum.
+#
+# ExecuTorch 1.5.1 takes it apart itself before a model is quantised, into ``beta * bias + alpha * (x @ w)``, also
+# where
+# both factors are one; that product of a parameter and a number then fails ('Parameter' object has no attribute
+# 'to_tensor'). The Conv1D layers of GPT-2 in transformers are such.
+
+
+def split_addmm(program: Any) -> Any:
+    """The ``ExportedProgram`` without ``addmm`` whose factors are one, changed in place."""
+    import torch
+
+    aten, graph = torch.ops.aten, program.graph
+    for node in list(graph.nodes):
+        if node.op != "call_function" or node.target is not aten.addmm.default:
+            continue
+        if any(node.kwargs.get(factor, 1) != 1 for factor in ("alpha", "beta")):
+            continue
+        bias, left, right = node.args
+        with graph.inserting_before(node):
+            product = graph.call_function(aten.mm.default, (left, right))
+        product.meta = dict(node.meta)
+        node.target, node.args, node.kwargs = aten.add.Tensor, (product, bias), {}
+    program.graph_module.recompile()
+    return program
+
+
+# ---- aot.repairs.missing_batch_axis
+# Layers of one sample without an axis of batches, which PyTorch takes: ``Conv2d`` on [channels, height, width].
+#
+# ExecuTorch 1.5.1 fails on pooling of such, and makes convolutions that give a part of their result. They get a
+# batch
+# of one.
+
+_BATCHED_AXES = {  # operator → axes of an input with batches
+    **dict.fromkeys(("aten.conv1d.default", "aten.conv1d.padding", "aten.conv_transpose1d.default"), 3),
+    **dict.fromkeys(("aten.avg_pool1d.default", "aten.adaptive_avg_pool1d.default"), 3),
+    **dict.fromkeys(("aten.conv2d.default", "aten.conv2d.padding", "aten.conv_transpose2d.input"), 4),
+    **dict.fromkeys(("aten.avg_pool2d.default", "aten.adaptive_avg_pool2d.default"), 4),
+}
+
+
+def add_batch_axes(program: Any) -> Any:
+    """The ``ExportedProgram`` with a batch of one around such layers, changed in place."""
+    import torch
+
+    graph = program.graph
+    for node in list(graph.nodes):
+        axes = _BATCHED_AXES.get(str(node.target)) if node.op == "call_function" else None
+        if axes is None or node.args[0].meta["val"].dim() != axes - 1:
+            continue
+        source, users = node.args[0], list(node.users)
+        with graph.inserting_before(node):
+            batched = graph.call_function(torch.ops.aten.unsqueeze.default, (source, 0))
+        batched.meta = {**node.meta, "val": source.meta["val"].unsqueeze(0)}
+        node.update_arg(0, batched)
+        with graph.inserting_after(node):
+            single = graph.call_function(torch.ops.aten.squeeze.dim, (node, 0))
+        single.meta = dict(node.meta)
+        node.meta = {**node.meta, "val": node.meta["val"].unsqueeze(0)}
+        for user in users:
+            user.replace_input_with(node, single)
+        rename_output(program, node, single)
+    program.graph_module.recompile()
+    return program
+
+
+# ---- aot.equivalents.replacing
+# Replaces nodes of an exported program by a function of the same arguments.
+
+Function = Callable[..., Any]
+# Given a node, each returns a function of the same arguments to use instead, or None to keep the node.
+_CHOICES: dict[str, Callable[[Any], Function | None]] = {
+    **convolutions_and_pooling.CONVOLUTION_CHOICES,
+    **integers.DIVISION_CHOICES,
+    **normalisation.NORMALISATION_CHOICES,
+    **sorting_and_indexing.SORTING_CHOICES,
+    **convolutions_and_pooling.PADDING_CHOICES,
+    **convolutions_and_pooling.POOLING_CHOICES,
+}
+_ON_U85 = ("aten.conv3d.", "aten.floor_divide.", "aten.div.")
+
+
+def replace_operators(program: Any, target: Target | None, *, quantized: bool) -> Any:
+    """The ``ExportedProgram`` with such operators in terms of others, changed in place; what an Ethos-U85 has stays,
+    if the program is for that and will be quantised."""
+    ethos_u85 = quantized and target is not None and target.npu == "ethos-u85"
+    changed = False
+    for node in list(program.graph.nodes):
+        name = str(node.target)
+        stays = (ethos_u85 and name.startswith(_ON_U85)) or (
+            target and convolutions_and_pooling.is_grouped_volume(node)
+        )
+        choice = None if stays else _CHOICES.get(name)
+        function = choice and choice(node)
+        if function:
+            inline(program, node, function)
+            changed = True
+    if changed:
+        program.graph.eliminate_dead_code()
+        program.graph_module.recompile()
+    return program
+
+
+def inline(
+    program: Any, node: Any, function: Function, sources: Sequence[Any] | None = None, *, before: Any = None
+) -> Any:
+    """Put the operators that `function` calls in the place of `node`, as made by the same line of the model, and
+    return what they give.
+
+    The function gets the node's arguments, or `sources`, other nodes. With `before`, nothing is replaced.
+    """
+    import torch
+    from torch.fx.experimental.proxy_tensor import make_fx
+    from torch.utils import _pytree
+
+    place = node if before is None else before
+    leaves, spec = _pytree.tree_flatten((node.args, node.kwargs) if sources is None else (tuple(sources), {}))
+    sources = [leaf for leaf in leaves if isinstance(leaf, torch.fx.Node)]
+
+    def call(*tensors: Any) -> Any:
+        given = iter(tensors)
+        filled = [next(given) if isinstance(leaf, torch.fx.Node) else leaf for leaf in leaves]
+        args, kwargs = _pytree.tree_unflatten(filled, spec)
+        return function(*args, **kwargs)
+
+    values = [source.meta["val"] for source in sources]
+    with values[0].fake_mode:
+        traced = make_fx(call, pre_dispatch=True)(*values).graph
+    known = dict(zip(traced.find_nodes(op="placeholder"), sources, strict=True))
+    with place.graph.inserting_before(place):
+        for step in traced.nodes:
+            if step.op == "call_function":
+                known[step] = place.graph.node_copy(step, known.__getitem__)
+                known[step].meta = {**place.meta, "val": step.meta["val"]}
+    result = _pytree.tree_map_only(torch.fx.Node, known.__getitem__, traced.output_node().args[0])
+    if before is None:
+        _use(program, node, result)
+    return result
+
+
+def _use(program: Any, node: Any, result: Any) -> None:
+    """Let `result`, a node or several, take the place of `node` and of what takes its parts."""
+    pairs = (
+        [(node, result)]
+        if not isinstance(result, (tuple, list))
+        else [(user, result[user.args[1]]) for user in list(node.users)]
+    )
+    for old, new in pairs:
+        take_place(program, old, new)
+    if pairs and pairs[0][0] is not node:
+        node.graph.erase_node(node)

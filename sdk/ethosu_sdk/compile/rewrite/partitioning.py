@@ -1,0 +1,165 @@
+"""Operators that stay on the CPU: the Arm backend fails on them, or a delegate cannot give or take their values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
+
+from ethosu_sdk.base import plain_text
+from ethosu_sdk.compile.graphs.fx import is_mutable, operator_name
+from ethosu_sdk.compile.refused_operators import failing_node
+from ethosu_sdk.compile.tool_hooks import REASON_KEY, patched
+
+# ---- aot.lowering.left_out
+# Operators on which the Arm backend fails, left on the CPU.
+#
+# ExecuTorch 1.5.1 decides by tables what it takes, and then fails inside of a pass at some of it. What the pass was
+# working on came from an operator that the partitioner took: without that one, it is tried again.
+
+_NAME_KEY = "ethosu_sdk_taken_as"
+_MOST = 8
+
+
+_TRANSPOSED = 6  # the argument of a convolution that says that it is transposed
+_WIDE_TRANSPOSED = "Vela has no transposed convolution of 16 bits for Ethos-U55 and Ethos-U65"
+_WIDE_STATE = "it reads a state of 64 bits, which changes from inference to inference"
+
+
+def lower_leaving_out(program: Any, lower: Callable[[Any], Any], *, ethos_u85: bool) -> Any:
+    """What `lower` makes of `program` with a check for the partitioner that leaves out what it fails at.
+
+    What reads an int64 state is left out at once: the partitioner takes every int64 buffer for a constant. So are
+    transposed convolutions of int16, but for the Ethos-U85: Vela 5.1.0 refuses them and does not say which it was.
+    """
+    from torch.fx.passes.operator_support import OperatorSupportBase
+
+    reasons: dict[str, str] = {}
+    wide = _wide_state(program)
+
+    class LeftOutCheck(OperatorSupportBase):  # type: ignore[misc]
+        """Refuses the operators in question, and marks the others so that they are known again inside of passes."""
+
+        def is_node_supported(self, submodules: Any, node: Any) -> bool:
+            del submodules
+            node.meta[_NAME_KEY] = node.name
+            if any(source.name in wide for source in node.all_input_nodes):
+                reasons[node.name] = _WIDE_STATE
+            if not ethos_u85 and _is_wide_transposed(node):
+                reasons[node.name] = _WIDE_TRANSPOSED
+            if node.name in reasons:
+                node.meta[REASON_KEY] = reasons[node.name]
+            return node.name not in reasons
+
+    failures = 0
+    while True:
+        try:
+            return lower(LeftOutCheck())
+        except Exception as error:
+            found = failing_node(error)
+            name = found.meta.get(_NAME_KEY) if found else None
+            if name is None or name in reasons or failures == _MOST:
+                raise
+            failures += 1
+            reasons[name] = f"the Arm backend fails on it: {plain_text.error(_first_cause(error))}"
+
+
+def _is_wide_transposed(node: Any) -> bool:
+    """Whether `node` is a transposed convolution that the quantiser gave inputs of int16."""
+    import torch
+
+    if operator_name(node) != "aten::convolution" or not node.args[_TRANSPOSED]:
+        return False
+    (given,) = node.args[0].all_input_nodes[:1] or (node.args[0],)
+    return bool(given.meta["val"].dtype == torch.int16)
+
+
+def _wide_state(program: Any) -> set[str]:
+    """The names of the inputs of `program` that are int64 buffers which it writes."""
+    import torch
+
+    buffers = program.graph_signature.inputs_to_buffers
+    return {
+        node.name
+        for node in program.graph.nodes
+        if node.name in buffers
+        and node.meta["val"].dtype == torch.int64
+        and any(is_mutable(user) and user.args[0] is node for user in node.users)
+    }
+
+
+def _first_cause(error: BaseException) -> BaseException:
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return error
+
+
+# ---- aot.repairs.mistyped_results
+# Values that a delegate would return in a different type than the program expects.
+#
+# A delegate of integers gives int8, int16, int32 or bool. ExecuTorch 1.5.1 takes operators back from it whose
+# input is
+# a float from outside, and forgets those whose result is one: a `pad` or `unsqueeze` before an operator on the
+# CPU, as
+# `Conv2d(padding="same")` with an even kernel has it. The delegate then gives integers where the program reads
+# floats.
+# Constants of int64 come out as int32 in the same way, when what compares them stays on the CPU (`one_hot`).
+#
+# So such operators stay on the CPU too, and with them what then lies between the delegate and its conversions.
+
+_GIVES = "its result leaves the NPU in a type that a delegate does not give: {}"
+_TAKES = "it takes a value from the CPU in a type that a delegate does not take: {}"
+
+
+def integer_borders_kept() -> AbstractContextManager[None]:
+    """While the block runs, delegates of programs that are lowered in this process give and take integers alone."""
+    from executorch.backends.arm.tosa.partitioner import TOSAPartitioner
+
+    inherited = TOSAPartitioner._detag_boundary_nodes
+
+    def detag(self: Any, module: Any, tag: str, reporter: Any, detag_first_fp_node: bool = True) -> None:
+        inherited(self, module, tag, reporter, detag_first_fp_node)
+        if detag_first_fp_node:
+            while _detag_crossings(module.graph, tag, reporter):
+                inherited(self, module, tag, reporter, detag_first_fp_node)
+
+    return patched(TOSAPartitioner, _detag_boundary_nodes=detag)
+
+
+def _detag_crossings(graph: Any, tag: str, reporter: Any) -> bool:
+    """Take the nodes of `tag` back that hand a float or an int64 over its border; whether there were any."""
+    changed = False
+    for node in reversed(list(graph.nodes)):
+        if node.meta.get("delegation_tag") != tag or node.op != "call_function":
+            continue
+        reason = _border_reason(node, tag)
+        if reason is not None:
+            del node.meta["delegation_tag"]
+            reporter.report_reject(node, reason)
+            changed = True
+    return changed
+
+
+def _border_reason(node: Any, tag: str) -> str | None:
+    """Why `node` cannot be in the delegate, or None."""
+    result = _foreign(node)
+    if result and any(user.meta.get("delegation_tag") != tag for user in node.users):
+        return _GIVES.format(result)
+    outside = (
+        source
+        for source in node.all_input_nodes
+        if source.op == "call_function" and source.meta.get("delegation_tag") != tag
+    )
+    given = next((kind for kind in map(_foreign, outside) if kind), None)
+    return _TAKES.format(given) if given else None
+
+
+def _foreign(node: Any) -> str | None:
+    """The type of a node's value when no delegate of integers can give or take it."""
+    import torch
+
+    value = node.meta.get("val")
+    if not isinstance(value, torch.Tensor):
+        return None
+    foreign = value.dtype.is_floating_point or value.dtype == torch.int64
+    return str(value.dtype).removeprefix("torch.") if foreign else None

@@ -1,0 +1,115 @@
+"""A lowered program, compiled by Vela for a target: the program and the facts that a compilation for it gives.
+
+Runs in a process that may import torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ethosu_sdk.base import filesystem
+from ethosu_sdk.compile import lowering, vela_capture, vela_checks, vela_config, vela_delegates, vela_versions
+from ethosu_sdk.compile.compile_facts import CompileOutput, CompileRequest, DelegateFacts, SourceLine
+from ethosu_sdk.compile.graphs.source_lines import SourceFinder
+from ethosu_sdk.compile.shared_lowering import Lowered, LoweredDelegate
+from ethosu_sdk.compile.vela_capture import VelaCapture
+from ethosu_sdk.compile.vela_config import VelaConfig
+from ethosu_sdk.program.execution_plan import ENTRY
+
+_ORIGIN = "ethosu_sdk_origin"
+
+
+@dataclass(frozen=True)
+class _Known(SourceFinder):
+    """Finds lines that were found when the program was lowered."""
+
+    def find(self, meta: Mapping[str, Any]) -> SourceLine | None:
+        line: SourceLine | None = meta.get(_ORIGIN)
+        return line
+
+
+def compile_lowered(lowered: Lowered, request: CompileRequest, version: str) -> CompileOutput:
+    """Compile `lowered` for the target of `request` with the Vela of that `version` into its folder, which exists.
+
+    BuildError when Vela refuses or gives a delegate something else than its graph, InputError when it loses a look-up
+    table, ToolError when that version is not there.
+    """
+    from executorch.exir._serialize._program import deserialize_pte_binary, serialize_pte_binary
+
+    path = vela_versions.python_path(version)
+    source = lowered.output
+    name = f"{source.name}.pte"
+    file = deserialize_pte_binary((lowered.folder / name).read_bytes())
+    (plan,) = (plan for plan in file.program.execution_plan if plan.name == ENTRY)
+    config = vela_config.chosen_config(request.options)
+    ini = lowering.VELA_CONFIG if config is None else config.stored_name
+    spec = [] if request.target is None else lowering.compile_spec(request.target, ini)._to_list()
+    # Vela numbers what it makes: in the order of a compilation, its names are the same.
+    order = sorted(range(len(lowered.delegates)), key=lambda index: lowered.delegates[index].turn)
+    compiled = {index: _compiled(lowered.delegates[index], spec, path, config) for index in order}
+    facts = []
+    with vela_delegates.published_folder(request.out_dir) as folder:
+        for index, (delegate, given) in enumerate(zip(plan.delegates, lowered.delegates, strict=True)):
+            payload, made = compiled[index]
+            file.program.backend_delegate_data[delegate.processed.index].data = payload
+            delegate.compile_specs = _as_stored(delegate.compile_specs, spec)
+            facts.append(_written(folder, index, payload, made, given))
+        data = bytes(serialize_pte_binary(file))
+        filesystem.write_bytes(folder / name, data)
+        fed = () if source.fed is None or not source.fed.file else (source.fed.file,)
+        for copied in (source.io.name, *fed):
+            filesystem.copy_file(lowered.folder / copied, folder / copied)
+    return replace(
+        source,
+        pte=request.out_dir / name,
+        pte_sha256=filesystem.sha256_bytes(data),
+        pte_bytes=len(data),
+        io=request.out_dir / source.io.name,
+        log=request.out_dir / vela_delegates.LOG_NAME,
+        model_source=request.model,
+        target=request.target,
+        core=request.core,
+        delegates=tuple(facts),
+        versions={**source.versions, vela_versions.VELA_PACKAGE: version},
+        timings_s={"check": 0.0},
+    )
+
+
+def _as_stored(old: Sequence[Any], new: Sequence[Any]) -> list[Any]:
+    """The `old` compile specs with the values of `new`. ExecuTorch adds some of its own, which stay."""
+    values = {spec.key: spec.value for spec in new}
+    return [type(spec)(spec.key, values.get(spec.key, spec.value)) for spec in old]
+
+
+def _written(
+    folder: Path, index: int, payload: bytes, made: VelaCapture, given: LoweredDelegate
+) -> DelegateFacts:
+    """Write a delegate's artefacts after checking it against its graph."""
+    finder = _Known(None)
+    vela_checks.check_outputs(index, payload, made, finder)
+    vela_checks.check_call(index, payload, made, finder, given.arguments)
+    facts = vela_delegates.write_delegate(folder, index, made, finder)
+    vela_checks.check_weights(facts, made.debug_xml)
+    vela_checks.check_tables(facts, payload)
+    return facts
+
+
+def _compiled(
+    given: LoweredDelegate, spec: Sequence[Any], path: str, config: VelaConfig | None
+) -> tuple[bytes, VelaCapture]:
+    """The payload of a graph by the Vela in `path`, empty for the SDK's own, and what that reports."""
+    from executorch.backends.arm.ethosu import EthosUCompileSpec, backend
+
+    tosa = given.tosa.read_bytes()
+    flags = list(EthosUCompileSpec._from_list(list(spec)).compiler_flags)
+    nodes = {name: {_ORIGIN: line} for name, line in given.sources.items()}
+    if path:
+        payload, made = vela_capture.compile_by_version(tosa, flags, path, config)
+    else:
+        with vela_capture.runs_captured(config) as captures:
+            payload = bytes(backend.vela_compile(tosa, flags).processed_bytes)
+        (made,) = captures
+    return payload, replace(made, nodes=nodes)

@@ -1,0 +1,152 @@
+"""Checks that Vela gave a delegate all outputs of its graph, whole weights and its look-up tables."""
+
+from __future__ import annotations
+
+from collections import Counter
+from math import prod
+
+from ethosu_sdk.base.errors import InputError
+from ethosu_sdk.compile import vela_database
+from ethosu_sdk.compile.compile_facts import DelegateFacts, OperationFacts, SourceLine
+from ethosu_sdk.compile.graphs import tosa_graph
+from ethosu_sdk.compile.graphs.source_lines import SourceFinder
+from ethosu_sdk.compile.vela_capture import VelaCapture
+from ethosu_sdk.npu import hazards, vela_blocks
+from ethosu_sdk.npu.config import NpuConfig
+
+# ---- aot.vela.delegate_outputs
+# Checks that Vela gave a delegate all outputs of its TOSA graph.
+#
+# Vela 5.1.0 can lose one without a word (:mod:`ethosu_sdk.compile.rewrite.tosa_transposes` avoids the known way),
+# and
+# ExecuTorch packs what it is given: the program would read memory that the NPU never writes.
+
+_OUTPUTS_HINT = (
+    "let the model return the tensor in another form, such as multiplied by 1.0, or keep the operator on the CPU; "
+    "--no-delegate keeps every operator on the CPU"
+)
+
+
+def check_outputs(index: int, payload: bytes, capture: VelaCapture, finder: SourceFinder) -> None:
+    """InputError that names the lost tensors' places in the model when `payload` lacks outputs of its graph."""
+    wanted = tosa_graph.graph_outputs(capture.tosa)
+    sizes = [slot.nbytes // slot.element_bytes for slot in vela_blocks.parse(payload).outputs]
+    if [prod(tensor.shape) for tensor in wanted] == sizes:
+        return
+    lost = Counter(prod(tensor.shape) for tensor in wanted) - Counter(sizes)
+    suspects = [tensor for tensor in wanted if prod(tensor.shape) in lost] or wanted
+    places = "; ".join(
+        f"{list(tensor.shape)} {made_at(finder.find(capture.nodes.get(tensor.name, {})))}"
+        for tensor in suspects
+    )
+    raise InputError(
+        f"Vela compiled delegate {index} with {len(sizes)} of its {len(wanted)} outputs, or with other outputs: it "
+        f"lost a tensor that the delegate both returns and uses. It is {'one of ' * (len(suspects) > 1)}{places}",
+        _OUTPUTS_HINT,
+    )
+
+
+def check_call(
+    index: int, payload: bytes, capture: VelaCapture, finder: SourceFinder, arguments: int | None
+) -> None:
+    """InputError when the program calls the delegate with another number of tensors than its commands know: one that
+    it is given was found to be of no use (:mod:`ethosu_sdk.compile.rewrite.before_quantisation` avoids the known way)."""
+    blocks = vela_blocks.parse(payload)
+    known = len(blocks.inputs) + len(blocks.outputs)
+    if arguments in (None, known):
+        return
+    made = tosa_graph.graph_outputs(capture.tosa)
+    places = "; ".join(made_at(finder.find(capture.nodes.get(tensor.name, {}))) for tensor in made)
+    raise InputError(
+        f"the program passes {arguments} tensors to delegate {index}, but its commands use {known}: ExecuTorch "
+        f"found that an input is unused and still passes it. The delegate's result is {places}",
+        "create constants from numbers instead of a tensor's shape (torch.full instead of torch.ones_like); "
+        "--no-delegate keeps every operator on the CPU",
+    )
+
+
+def made_at(source: SourceLine | None) -> str:
+    """Words for where a tensor is made."""
+    return f"made at {'an unknown place' if source is None else source.words}"
+
+
+# ---- aot.vela.delegate_weights
+# Checks that Vela encoded the weights of each layer for all of its channels.
+#
+# Vela 5.1.0 can take another axis for them without a word
+# (:mod:`ethosu_sdk.compile.rewrite.tosa_transposes` avoids the known way):
+# channels would be computed without weights, or weights read that belong to nothing.
+
+_WEIGHTS_HINT = (
+    "combine its result with others in another way, such as after an activation, or keep the operator on the CPU; "
+    "--no-delegate keeps every operator on the CPU"
+)
+
+
+def check_weights(delegate: DelegateFacts, debug_xml: bytes) -> None:
+    """InputError that names the layer's place in the model when its weights are for other channels."""
+    wrong = vela_database.misjudged_channels(debug_xml)
+    for operation in delegate.operations:
+        for offset in operation.offsets:
+            if offset in wrong:
+                channels, encoded = wrong[offset]
+                raise InputError(
+                    f"Vela encoded the weights of a layer in delegate {delegate.index} for {encoded} output "
+                    f"channels instead of its {channels}: results would be wrong. It is the {operation.operator} "
+                    f"'{operation.name}', {made_at(operation.source)}",
+                    _WEIGHTS_HINT,
+                )
+
+
+# ---- aot.vela.delegate_tables
+# Checks that Vela loads each look-up table to where it is used, and that nothing overwrites it before.
+#
+# Vela 4.5.0 to 5.2.0 can lose one on Ethos-U55-32 and -64 without a word
+# (:mod:`ethosu_sdk.compile.rewrite.tosa_transposes` avoids the known ways):
+# the operation would look into what other operations left there.
+
+_TABLES_HINT = (
+    "apply the activation before the axes are permuted, or compile for a target that reserves memory for tables, "
+    "such as ethos-u55-128; --no-delegate keeps every operator on the CPU"
+)
+
+
+def check_tables(delegate: DelegateFacts, payload: bytes) -> None:
+    """InputError that names the operation's place in the model when it would not find its look-up table."""
+    blocks = vela_blocks.parse(payload)
+    config = NpuConfig.from_word(blocks.config_word)
+    found = hazards.lost(bytes(blocks.command_stream), config)
+    if not found:
+        return
+    operation = _at(delegate, found[0].offset)
+    where = (
+        "" if operation is None else f". It is that of the {_name(operation)}, {_place(delegate, operation)}"
+    )
+    raise InputError(
+        f"Vela loses a look-up table of delegate {delegate.index}, and results on {config.npu}-{config.macs} would "
+        f"be wrong: {found[0].describe()}{where}",
+        _TABLES_HINT,
+    )
+
+
+def _at(delegate: DelegateFacts, offset: int) -> OperationFacts | None:
+    """The operation that the command at byte `offset` is a part of: Vela gives the end of each one."""
+    behind = [row for row in delegate.operations if row.offsets and max(row.offsets) >= offset]
+    return min(behind, key=lambda row: max(row.offsets), default=None)
+
+
+def _place(delegate: DelegateFacts, operation: OperationFacts) -> str:
+    """Where the operation comes from. ExecuTorch 1.5.1 notes no origin for a TABLE: then, what runs next to it."""
+    rows = delegate.operations
+    at = rows.index(operation)
+    known = [index for index, row in enumerate(rows) if row.source is not None]
+    if operation.source is not None or not known:
+        return made_at(operation.source)
+    nearest = rows[min(known, key=lambda index: abs(index - at))]
+    return f"near the {_name(nearest)}, {made_at(nearest.source)}"
+
+
+def _name(operation: OperationFacts) -> str:
+    return (
+        f"{operation.tosa_operator or operation.operator} '{operation.name or operation.tosa_tensor or ''}'"
+    )

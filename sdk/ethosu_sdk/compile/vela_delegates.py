@@ -1,0 +1,218 @@
+"""The delegates of a program: compiled while ExecuTorch lowers it, or kept for later, and their files."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from ethosu_sdk.base import filesystem, npz
+from ethosu_sdk.base.errors import BuildError
+from ethosu_sdk.compile import finished_program, tool_hooks, vela_capture, vela_checks, vela_database
+from ethosu_sdk.compile.compile_facts import DelegateFacts, OperationFacts
+from ethosu_sdk.compile.graphs import tensor_arrays, tosa_graph
+from ethosu_sdk.compile.graphs.source_lines import SourceFinder
+from ethosu_sdk.compile.shared_lowering import graph_file, origins_file
+from ethosu_sdk.compile.tool_hooks import patched
+from ethosu_sdk.compile.vela_capture import VelaCapture
+from ethosu_sdk.compile.vela_config import VelaConfig
+from ethosu_sdk.program.execution_plan import ENTRY
+
+# ---- aot.vela.artefacts
+# The files of a compilation, named by the delegate's index in the finished `.pte`.
+
+LOG_NAME = "compile.log"
+
+_SUFFIXES = {
+    "tosa": ".tosa",
+    "summary_csv": ".summary.csv",
+    "per_layer_csv": ".per-layer.csv",
+    "debug_xml": ".debug.xml",
+}
+_ARTEFACT = re.compile(r"(\w+\.)?delegate\d+(\.tosa|\.summary\.csv|\.per-layer\.csv|\.debug\.xml)")
+
+
+@contextlib.contextmanager
+def published_folder(folder: Path, *optional: str) -> Iterator[Path]:
+    """An empty folder whose files replace those of `folder` when the block ends well, and are removed otherwise.
+
+    Artefacts of delegates that an earlier compilation left are removed, and of the files `optional` those that are
+    not written this time. BuildError when the disk refuses.
+    """
+    try:
+        with filesystem.temporary_directory(".compile-", folder) as temporary:
+            yield temporary
+            written = {path.name: path for path in temporary.iterdir()}
+            for old in folder.iterdir():
+                stale = old.name in optional or _ARTEFACT.fullmatch(old.name)
+                if stale and old.name not in written:
+                    old.unlink()
+            for final, path in sorted(written.items()):
+                path.replace(folder / final)
+    except OSError as error:
+        raise BuildError(f"cannot write to {folder}: {error.strerror}", "choose another with -o") from error
+
+
+def write_io(path: Path, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+    """Write the example inputs and outputs of a program to `path`."""
+    given, computed = ([tensor_arrays.as_numpy(item) for item in row] for row in (inputs, outputs))
+    npz.write_npz(path, tensor_arrays.io_arrays(given, computed))
+
+
+def write_delegates(
+    folder: Path,
+    manager: Any,
+    captures: Sequence[VelaCapture],
+    finder: SourceFinder,
+    method: str = ENTRY,
+    prefix: str = "",
+) -> tuple[DelegateFacts, ...]:
+    """Write the artefacts of each delegate of a method, in files that begin with `prefix`, and return the facts in
+    the program's order.
+
+    BuildError when a delegate has no Vela run, or not all outputs of its graph, or weights for other channels than
+    its layers have; InputError when it loses a look-up table.
+    """
+    arguments = finished_program.delegate_arguments(manager, method)
+    payloads = list(finished_program.delegate_payloads(manager, method))
+    facts = []
+    for index, turn in enumerate(vela_capture.run_turns(payloads, captures)):
+        payload, made = payloads[index], captures[turn]
+        vela_checks.check_outputs(index, payload, made, finder)
+        vela_checks.check_call(index, payload, made, finder, arguments.get(index))
+        facts.append(write_delegate(folder, index, made, finder, prefix))
+        vela_checks.check_weights(facts[-1], made.debug_xml)
+        vela_checks.check_tables(facts[-1], payload)
+    return tuple(facts)
+
+
+def _file_names(index: int, prefix: str) -> dict[str, str]:
+    return {part: f"{prefix}delegate{index}{suffix}" for part, suffix in _SUFFIXES.items()}
+
+
+def write_delegate(
+    folder: Path, index: int, made: VelaCapture, finder: SourceFinder, prefix: str = ""
+) -> DelegateFacts:
+    names = _file_names(index, prefix)
+    for part, name in names.items():
+        filesystem.write_bytes(folder / name, getattr(made, part))
+    return DelegateFacts(
+        index=index,
+        payload_sha256=made.payload_sha256,
+        payload_bytes=made.payload_bytes,
+        tosa_file=names["tosa"],
+        summary_file=names["summary_csv"],
+        per_layer_file=names["per_layer_csv"],
+        debug_file=names["debug_xml"],
+        scratch_bytes=made.scratch_bytes,
+        scratch_fast_bytes=made.scratch_fast_bytes,
+        estimates=made.estimates,
+        operations=_operations(made, finder),
+    )
+
+
+def _operations(made: VelaCapture, finder: SourceFinder) -> tuple[OperationFacts, ...]:
+    """The command stream's operations, each joined with its TOSA operator and its line in the model."""
+    graph = tosa_graph.read_operators(made.tosa)
+    facts = []
+    for row in vela_database.scheduled_operations(made.debug_xml):
+        known = row.tosa_index is not None and row.tosa_index < len(graph)
+        origin = graph[row.tosa_index] if known and row.tosa_index is not None else None
+        tensor = origin.outputs[0] if origin is not None and origin.outputs else None
+        meta = made.nodes.get(tensor, {}) if tensor is not None else {}
+        facts.append(
+            OperationFacts(
+                operator=row.operator,
+                name=row.name,
+                offsets=row.offsets,
+                cycles=row.cycles,
+                macs=row.macs,
+                staging_bytes=row.staging_bytes,
+                tosa_index=origin.index if origin is not None else None,
+                tosa_operator=origin.name if origin is not None else None,
+                tosa_tensor=tensor,
+                source=finder.find(meta),
+            )
+        )
+    return tuple(facts)
+
+
+# ---- aot.vela.delegate_compiler
+# Compiles the delegates of a program while ExecuTorch lowers it, and writes their artefacts.
+
+
+@dataclass(frozen=True)
+class DelegateCompiler:
+    """Vela, unless another is given.
+
+    While the block of `captured` runs, each delegate that is compiled adds to its list; `write` lays the artefacts of
+    a method of a finished program into a folder, in files whose names begin with the last argument.
+    """
+
+    captured: Callable[[VelaConfig | None], AbstractContextManager[list[VelaCapture]]] = (
+        vela_capture.runs_captured
+    )
+    write: Callable[[Path, Any, Sequence[VelaCapture], SourceFinder, str, str], tuple[DelegateFacts, ...]] = (
+        write_delegates
+    )
+
+
+VELA = DelegateCompiler()
+
+
+# ---- aot.sharing.without_vela
+# The compiler of delegates that keeps what Vela would be given.
+#
+# In the place of each delegate's commands stands the digest of its TOSA graph.
+
+
+@contextlib.contextmanager
+def _captured(_config: VelaConfig | None = None) -> Iterator[list[VelaCapture]]:
+    """While the block runs, graphs for Vela are kept, and their digests are packed in the place of commands."""
+    from executorch.backends.arm.arm_vela import VelaCompileResult
+    from executorch.backends.arm.ethosu import backend
+
+    captures: list[VelaCapture] = []
+    with tool_hooks.lowering_traced() as trace:
+
+        def keep(tosa_flatbuffer: bytes, *_: Any, **__: Any) -> Any:
+            tosa = bytes(tosa_flatbuffer)
+            payload = f"TOSA {filesystem.sha256_bytes(tosa)}".encode()
+            digest = filesystem.sha256_bytes(payload)
+            captures.append(VelaCapture(digest, len(payload), tosa, b"", b"", b"", 0, 0, trace.take()))
+            return VelaCompileResult(payload)
+
+        with patched(backend, vela_compile=keep):
+            yield captures
+
+
+def _write(
+    folder: Path,
+    manager: Any,
+    captures: Sequence[VelaCapture],
+    finder: SourceFinder,
+    method: str,
+    _prefix: str,
+) -> tuple[DelegateFacts, ...]:
+    """Write each delegate's graph and origins, in the program's order."""
+    arguments = finished_program.delegate_arguments(manager, method)
+    facts = []
+    for index, turn in enumerate(
+        vela_capture.run_turns(finished_program.delegate_payloads(manager, method), captures)
+    ):
+        made = captures[turn]
+        found = {name: finder.find(meta) for name, meta in made.nodes.items()}
+        sources = {name: asdict(line) for name, line in found.items() if line is not None}
+        row = {"turn": turn, "arguments": arguments.get(index), "sources": sources}
+        filesystem.write_bytes(folder / graph_file(index), made.tosa)
+        filesystem.write_bytes(folder / origins_file(index), json.dumps(row).encode())
+        facts.append(DelegateFacts(index, made.payload_sha256, 0, graph_file(index), "", "", "", 0, 0, {}))
+    return tuple(facts)
+
+
+WITHOUT_VELA = DelegateCompiler(_captured, _write)

@@ -1,0 +1,433 @@
+"""The process that compiles, ``python -m ethosu_sdk.compile.worker REQUEST_JSON RESULT_FD``: one compilation from
+end to end, its stages and its files.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ethosu_sdk.base import cache, errors, filesystem, npz, plain_text
+from ethosu_sdk.base.errors import DISK_FULL, BuildError, InputError, SdkError, ToolError
+from ethosu_sdk.compile import (
+    acceleration,
+    compile_facts,
+    fault_finding,
+    finished_program,
+    loading,
+    lowering,
+    pipeline,
+    quantizing,
+    refusals,
+    tool_hooks,
+    vela_config,
+    vela_delegates,
+)
+from ethosu_sdk.compile.compile_facts import (
+    CheckFacts,
+    CompileOutput,
+    CompileRequest,
+    DelegateFacts,
+    FedFacts,
+    MethodFacts,
+    OperatorCount,
+    StartFacts,
+    StateFacts,
+    method_folder,
+)
+from ethosu_sdk.compile.graphs import execution, tensor_arrays
+from ethosu_sdk.compile.graphs.source_lines import SourceFinder, lines_recorded
+from ethosu_sdk.compile.loading import DeclaredFeeds
+from ethosu_sdk.compile.model_spec import ModelSpec, parse_model_spec
+from ethosu_sdk.compile.model_state import InitialState
+from ethosu_sdk.compile.pipeline import Lowered, Plan, Progress, StageClock
+from ethosu_sdk.compile.vela_capture import VelaCapture
+from ethosu_sdk.compile.vela_config import VelaConfig
+from ethosu_sdk.compile.vela_delegates import VELA, WITHOUT_VELA, DelegateCompiler
+from ethosu_sdk.program.execution_plan import ENTRY
+from ethosu_sdk.program.feeds import Stepper, Steps, check_feed
+
+# ---- aot.pipeline.fed_steps
+# Several steps of a model in PyTorch, each fed by the outputs of the one before as its file declares.
+
+FED_SUFFIX = ".steps.npz"
+
+
+def write_fed_steps(
+    path: Path, program: Any, inputs: tuple[Any, ...], feeds: DeclaredFeeds, state: InitialState
+) -> None:
+    """Run the exported `program` from its initial `state` and write ``input0``…, as the first step takes them, and
+    ``output0``… of all steps, with a leading axis. InputError for feeds that do not fit the model."""
+    import torch
+
+    given = tuple((tensor_arrays.as_numpy(item),) for item in inputs)
+    stepper = Stepper(Steps(feeds.steps, given, feeds.feeds))
+    module = program.module()
+    found: list[list[Any]] = []
+    with torch.no_grad(), state.restored(module):
+        while not stepper.is_over:
+            values = tensor_arrays.tensors_like(stepper.inputs(), inputs)
+            outputs = [tensor_arrays.as_numpy(item) for item in execution.run_eager(module, values)]
+            if not found:
+                _check_fed_steps(feeds, [row[0] for row in given], outputs)
+            found.append(outputs)
+            try:
+                stepper.take(dict(enumerate(outputs)))
+            except SdkError as error:
+                raise InputError(f"step {len(found) - 1} of the feeds: {error.message}") from error
+    columns = zip(*found, strict=True)
+    arrays = {f"input{number}": row[0] for number, row in enumerate(given)}
+    npz.write_npz(path, arrays | {f"output{number}": np.stack(rows) for number, rows in enumerate(columns)})
+
+
+def _check_fed_steps(feeds: DeclaredFeeds, inputs: list[Any], outputs: list[Any]) -> None:
+    described = [[(row.dtype.name, row.shape) for row in rows] for rows in (inputs, outputs)]
+    for feed in feeds.feeds:
+        try:
+            check_feed(feed, *described)
+        except SdkError as error:
+            raise InputError(f"the file's feeds do not fit its model: {error.message}", error.hint) from error
+
+
+# ---- aot.pipeline.stages
+# One compilation from end to end, inside the worker process: the order of steps, their timing and the
+# files.
+
+
+@dataclass(frozen=True)
+class _Program:
+    """The finished program manager, its methods in their order, what each is checked against, and its state."""
+
+    manager: Any
+    methods: list[Lowered]
+    checks: list[CheckFacts | None]
+    state: list[tuple[StateFacts, ...]]
+
+
+@refusals.explain_failure
+@acceleration.rare_collections()
+def run_stages(request: CompileRequest, progress: Progress) -> CompileOutput:
+    """Compile, write every file into the (existing) output folder and return the facts. Raises InputError, UsageError
+    or BuildError; a failed run leaves the files of an earlier one as they were."""
+    clock = StageClock(progress)
+    with clock.stage("import"):
+        import_tools()
+    spec = parse_model_spec(request.model)
+    with clock.stage("model"):
+        loaded = loading.load_model(spec, trust=request.options.trust)
+        found = pipeline.plans_of(request, loading.with_added_lines(loaded, request.lines))
+    config = vela_config.chosen_config(request.options)
+    finder = SourceFinder(None if spec.path is None else spec.path.resolve().parent, found[0].lines)
+    with (
+        acceleration.accelerated(),
+        _compiler(request).captured(config) as captures,
+        tool_hooks.progress_told(progress),
+        lines_recorded(finder),
+    ):
+        program = _lower(request, found, config, clock, finder)
+    _keep_layers(program, captures, clock, finder)
+    return _output(request, spec, program, captures, clock, finder)
+
+
+def _output(
+    request: CompileRequest,
+    spec: ModelSpec,
+    program: _Program,
+    captures: Sequence[VelaCapture],
+    clock: StageClock,
+    finder: SourceFinder,
+) -> CompileOutput:
+    """Write every file; the facts of the compilation."""
+    without = _without_npu(request)
+    operators = [
+        finished_program.find_cpu_operators(program.manager, finder, without=without, method=row.name)
+        for row in program.methods
+    ]
+    lacking = _lacking(request, operators)
+    with clock.stage("write"):
+        delegates, data = _written(request, spec, program, captures, finder)
+    facts = [
+        _facts(request, spec, program, number, (operators[number], delegates[number]), captures, finder)
+        for number in range(len(program.methods))
+    ]
+    first, plan = facts[0], program.methods[0].method.plan
+    traced = [row.method.traced.warning for row in program.methods]
+    return CompileOutput(
+        name=spec.name,
+        pte=request.out_dir / f"{spec.name}.pte",
+        pte_sha256=filesystem.sha256_bytes(data),
+        pte_bytes=len(data),
+        log=request.out_dir / vela_delegates.LOG_NAME,
+        etrecord=f"{spec.name}{finished_program.ETRECORD_SUFFIX}" if request.options.etrecord else None,
+        model_source=request.model,
+        model_sha256=_source_digest(spec),
+        target=request.target,
+        core=request.core,
+        quantize=plan.quantize,
+        io_type=request.options.io,
+        methods=finished_program.method_names(program.manager),
+        versions=finished_program.package_versions(),
+        timings_s=clock.timings_s,
+        warnings=tuple(_warnings(request, program, sum(map(len, delegates)), (*traced, *lacking))),
+        prequantized=plan.prequantized,
+        own_quantizer=None if plan.quantizer is None else plan.quantizer.kind,
+        evaluation=program.methods[0].method.evaluation,
+        entry=first.name,
+        **first.of_method(),
+        fed=_fed(request, spec, program),
+        other_methods=tuple(facts[1:]),
+    )
+
+
+def _lacking(request: CompileRequest, operators: Sequence[tuple[OperatorCount, ...]]) -> list[str]:
+    """What no kernel does, in a sentence for each; refused where the program is checked."""
+    strict = request.check_folder is not None
+    return list(
+        dict.fromkeys(text for rows in operators for text in refusals.kernel_warnings(rows, strict=strict))
+    )
+
+
+def _facts(
+    request: CompileRequest,
+    spec: ModelSpec,
+    program: _Program,
+    number: int,
+    parts: tuple[tuple[OperatorCount, ...], tuple[DelegateFacts, ...]],
+    captures: Sequence[VelaCapture],
+    finder: SourceFinder,
+) -> MethodFacts:
+    """The facts of a method; `parts` are its operators on the CPU and its delegates."""
+    manager, row = program.manager, program.methods[number]
+    plan, chain = row.method.plan, row.method.chain
+    return MethodFacts(
+        name=row.name,
+        io=request.out_dir / _io_name(spec, program, number),
+        calibration_source=plan.calibration_source,
+        calibration_samples=len(plan.calibration),
+        inputs=finished_program.program_inputs(manager, row.name),
+        outputs=finished_program.program_outputs(manager, row.name),
+        cpu_operators=parts[0],
+        delegates=parts[1],
+        check=program.checks[number],
+        start=_start(request, row, captures, finder),
+        delegation=row.delegation,
+        layout=finished_program.find_layout_changes(manager, row.name),
+        chain=None if chain is None else chain.facts,
+        state=program.state[number],
+    )
+
+
+def _io_name(spec: ModelSpec, program: _Program, number: int) -> str:
+    return f"{spec.name}.{program.methods[number].name}.io.npz" if number else f"{spec.name}.io.npz"
+
+
+def _written(
+    request: CompileRequest,
+    spec: ModelSpec,
+    program: _Program,
+    captures: Sequence[VelaCapture],
+    finder: SourceFinder,
+) -> tuple[list[tuple[DelegateFacts, ...]], bytes]:
+    """Write every file; the facts of each method's delegates, and the program."""
+    etrecord, data = f"{spec.name}{finished_program.ETRECORD_SUFFIX}", bytes(program.manager.buffer)
+    delegates = []
+    with vela_delegates.published_folder(request.out_dir, etrecord, f"{spec.name}{FED_SUFFIX}") as folder:
+        for number, row in enumerate(program.methods):
+            prefix = f"{row.name}." if number else ""
+            write = _compiler(request).write
+            delegates.append(write(folder, program.manager, captures, finder, row.name, prefix))
+            vela_delegates.write_io(folder / _io_name(spec, program, number), row.inputs, row.outputs)
+        fed, method = _fed(request, spec, program), program.methods[0].method
+        if fed is not None and fed.file:
+            plan = method.plan
+            write_fed_steps(folder / fed.file, method.program, plan.inputs, plan.feeds, method.traced.state)
+        if request.options.etrecord:
+            finished_program.write_etrecord(folder / etrecord, program.manager, captures)
+        filesystem.write_bytes(folder / f"{spec.name}.pte", data)
+    return delegates, data
+
+
+def _fed(request: CompileRequest, spec: ModelSpec, program: _Program) -> FedFacts | None:
+    """What the model's file declares of feeds. Steps are executed in PyTorch where the program takes floats."""
+    declared = program.methods[0].method.plan.feeds
+    if not declared.feeds:
+        return None
+    file = f"{spec.name}{FED_SUFFIX}" if request.options.io == "float" else ""
+    return FedFacts(tuple(map(str, declared.feeds)), declared.steps, file)
+
+
+def _compiler(request: CompileRequest) -> DelegateCompiler:
+    return WITHOUT_VELA if request.without_vela else VELA
+
+
+def _keep_layers(
+    program: _Program, captures: Sequence[VelaCapture], clock: StageClock, finder: SourceFinder
+) -> None:
+    for row in program.methods:
+        if row.method.plan.layers is not None:
+            with clock.stage("evaluate"):
+                cpu_calls = [name for name, _ in finished_program.kernel_calls(program.manager, row.name)]
+                row.method.plan.layers.finish(row.method.program, cpu_calls, captures, finder)
+
+
+def _start(
+    request: CompileRequest, row: Lowered, captures: Sequence[VelaCapture], finder: SourceFinder
+) -> StartFacts | None:
+    if not request.locate or request.check_folder is None:
+        return None
+    folder = method_folder(request.check_folder, row.name)
+    return fault_finding.fault_start(row.method.program, row.method.plan.inputs, captures, folder, finder)
+
+
+@acceleration.rare_collections()
+def import_tools() -> None:
+    """Import what takes seconds, so that the first stage shows it, and what registers operators: those of a program
+    that was quantised before it was saved exist only then. Fix the number of threads, because floating-point sums,
+    and with them calibration, depend on it."""
+    import torch
+
+    with acceleration.quick_imports():
+        import executorch.backends.arm.ethosu
+        import executorch.exir
+        import executorch.kernels.quantized
+    import torchao.quantization.pt2e.quantize_pt2e
+
+    del executorch, torchao
+    torch.set_num_threads(1)
+
+
+def _lower(
+    request: CompileRequest,
+    found: Sequence[Plan],
+    config: VelaConfig | None,
+    clock: StageClock,
+    finder: SourceFinder,
+) -> _Program:
+    spec = _spec(request, config)
+    traced = pipeline.with_shared_state(
+        [pipeline.traced_method(request, plan, clock, finder) for plan in found]
+    )
+    rows = [
+        pipeline.lowered_method(request, pipeline.evaluated_method(request, row, clock), spec, clock)
+        for row in pipeline.quantised_methods(request, traced, spec, clock)
+    ]
+    with clock.stage("lower"):
+        rows = pipeline.with_integer_state(rows)
+        one = rows[0].edge if rows[0].name == ENTRY and len(rows) == 1 else None
+        manager = lowering.to_executorch(one or lowering.join_methods({row.name: row.edge for row in rows}))
+    state = [
+        finished_program.find_state(manager, row.method.traced.written, row.method.read, row.name)
+        for row in rows
+    ]
+    return _Program(
+        manager, rows, [pipeline.check_facts_of(request, row, manager, clock) for row in rows], state
+    )
+
+
+def _without_npu(request: CompileRequest) -> str:
+    """Why nothing is delegated; empty where the NPU may have everything."""
+    if request.core is not None:
+        return f"{request.core} has no NPU"
+    return "" if request.options.delegate else "delegation was switched off"
+
+
+def _spec(request: CompileRequest, config: VelaConfig | None) -> Any:
+    """ExecuTorch's description of the NPU; None without one."""
+    if request.target is None:
+        return None
+    ini = lowering.VELA_CONFIG if config is None else config.stored_name
+    return lowering.compile_spec(request.target, ini, request.options.vela_flags)
+
+
+def _source_digest(spec: ModelSpec) -> str:
+    if spec.path is not None:
+        return filesystem.sha256_file(spec.path)
+    from ethosu_sdk.compile import zoo
+
+    return filesystem.sha256_file(zoo.source(str(spec.entry)))
+
+
+def _warnings(
+    request: CompileRequest, program: _Program, delegates: int, first: Sequence[str | None]
+) -> list[str]:
+    found = [text for text in first if text]
+    if request.target is not None and request.options.delegate and not delegates:
+        found.append("Nothing was delegated to the NPU: every operator runs on the CPU.")
+    samples = [
+        text
+        for row in program.methods
+        for text in quantizing.calibration_warnings(
+            row.method.plan.inputs, row.method.plan.calibration, row.method.plan.calibration_source
+        )
+    ]
+    return list(dict.fromkeys([*found, *samples, *cache.take_notes()]))
+
+
+# ---- aot.pipeline.worker
+# The process that compiles: ``python -m ethosu_sdk.compile.worker REQUEST_JSON RESULT_FD``.
+#
+# torch, torchao, Vela and the user's own file print as they like; this process has only a log to print on. What
+# the parent must know goes through RESULT_FD as JSON lines: ``{"stage": …}`` as the work goes on, then
+# ``{"output": …}`` or ``{"error": …}``.
+
+
+def main() -> None:
+    """Run the request of the command line and report through the pipe."""
+    request = compile_facts.from_json(CompileRequest, json.loads(sys.argv[1]))
+    with os.fdopen(int(sys.argv[2]), "w", encoding="utf-8") as stream:
+
+        def send(message: dict[str, Any]) -> None:
+            stream.write(compile_facts.to_json(message) + "\n")
+            stream.flush()
+
+        try:
+            output = run_stages(request, lambda stage: send({"stage": stage}))
+        except Exception as error:
+            send(error_message(error))
+            with contextlib.suppress(OSError):  # the log's disk may be what is full
+                traceback.print_exc()
+        else:
+            send({"output": output})
+
+
+def _as_sdk_error(error: Exception) -> SdkError:
+    """The SDK's error for `error`, as the user sees it."""
+    if errors.is_out_of_memory(error):
+        return errors.out_of_memory(f"compiling the model: {getattr(error, 'message', error)}", MemoryError())
+    if isinstance(error, SdkError):
+        return error
+    if isinstance(error, ImportError):
+        return ToolError(
+            f"the compiler's packages do not import: {error}", "pip install 'ethosu-sdk[compile]'"
+        )
+    if isinstance(error, OSError) and error.errno in DISK_FULL:
+        where = error.filename or "the compiler's output"
+        return BuildError(
+            f"cannot write {where}: {error.strerror}", "free some space or choose another folder with -o"
+        )
+    return BuildError(
+        f"compilation failed: {plain_text.error(error)}", "compile.log holds what the tools printed"
+    )
+
+
+def error_message(error: Exception) -> dict[str, Any]:
+    """What the parent is told of `error`."""
+    known = _as_sdk_error(error)
+    return {"error": {"class": type(known).__name__, "message": known.message, "hint": known.hint}}
+
+
+if __name__ == "__main__":
+    main()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError):
+            stream.flush()
+    os._exit(0)  # threads that the user's file started do not keep the process

@@ -1,0 +1,87 @@
+"""The SDK's own models: small and reproducible. Together they cover every way in which an operator can run.
+
+The table is light; a model's module imports torch when :func:`load` builds it.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from ethosu_sdk.compile.zoo import digits, packages
+from ethosu_sdk.compile.zoo.packages import ZooModel
+
+
+@dataclass(frozen=True)
+class ZooInput:
+    """One input of a zoo model: its NumPy dtype and its shape."""
+
+    dtype: str
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class ZooEntry:
+    """One row of zoo.toml.
+
+    `summary` is a sentence, `task` two or three words. `function` of this package's `module` builds the model, which
+    is meant for `quantize`. `weights` is ``none``, ``random``, ``trained`` or ``pretrained``, `parameters` how many
+    there are; `needs` are the distributions that carry them, and data (:mod:`ethosu_sdk.compile.zoo.packages`).
+    A `stateful` one keeps values from one inference to the next.
+    """
+
+    name: str
+    task: str
+    summary: str
+    module: str
+    quantize: str
+    weights: str
+    parameters: int
+    inputs: tuple[ZooInput, ...]
+    function: str = "build"
+    needs: tuple[str, ...] = ()
+    stateful: bool = False
+
+
+@functools.cache
+def entries() -> tuple[ZooEntry, ...]:
+    """Every zoo model, without importing torch."""
+    table = tomllib.loads(Path(__file__).with_name("zoo.toml").read_text(encoding="utf-8"))
+    return tuple(msgspec.convert({"name": name, **row}, ZooEntry) for name, row in table.items())
+
+
+def names() -> tuple[str, ...]:
+    """The names of the zoo models, without importing torch."""
+    return tuple(entry.name for entry in entries())
+
+
+def stateless() -> tuple[str, ...]:
+    """The names of the models that keep nothing from one inference to the next."""
+    return tuple(entry.name for entry in entries() if not entry.stateful)
+
+
+def entry(name: str) -> ZooEntry:
+    """The entry called `name`; KeyError when there is none."""
+    return {row.name: row for row in entries()}[name]
+
+
+def source(name: str) -> Path:
+    """The file that builds the zoo model `name`: its identity."""
+    return Path(__file__).with_name(f"{entry(name).module}.py")
+
+
+def load(name: str) -> ZooModel:
+    """Build the zoo model `name` (imports torch). The same name gives the same weights each time.
+
+    ToolError when a package that carries its weights or data is missing or another version.
+    """
+    row = entry(name)
+    packages.require(f"zoo:{name}", row.needs)
+    build: Callable[[], ZooModel] = getattr(importlib.import_module(f"{__name__}.{row.module}"), row.function)
+    return build()

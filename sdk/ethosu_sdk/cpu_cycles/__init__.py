@@ -1,1 +1,0 @@
-"""Cycles of a Cortex-M core from the blocks that it executed: counts times prices."""

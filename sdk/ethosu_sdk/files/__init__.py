@@ -1,1 +1,0 @@
-"""Recognises files by their content, and opens, reads and writes them safely."""

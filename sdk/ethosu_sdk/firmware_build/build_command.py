@@ -1,0 +1,248 @@
+"""`ethosu-sdk build`: a `.pte` → the bare-metal firmware that runs it, and build.json."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from msgspec import convert
+from rich.table import Table
+
+from ethosu_sdk.base import filesystem, json_text, tools
+from ethosu_sdk.base.json_text import Record
+from ethosu_sdk.base.terminal import Reporter, escape
+from ethosu_sdk.compile import pricing_system
+from ethosu_sdk.firmware_build import memory_advice, program_checks, program_firmware
+from ethosu_sdk.firmware_build.program_firmware import BuildOptions, FirmwareBuild
+from ethosu_sdk.program import pte
+from ethosu_sdk.records import bundle, kinds, provenance, result_files, validation
+from ethosu_sdk.records.build import Board, Build, DataMemory, Elf, Kernel, Memory, Options, Pool, Section
+from ethosu_sdk.records.common import FileDigest, Model, Use
+from ethosu_sdk.simulate import program_board
+from ethosu_sdk.simulate.program_board import board_for_build
+
+_PROGRAMS = ("arm-none-eabi-g++", "cmake", "ninja", "flatc")
+
+
+@dataclass(frozen=True)
+class Built:
+    """A `.pte` that was read, and the firmware that embeds it."""
+
+    program: pte.Pte
+    firmware: FirmwareBuild
+    content: Build
+
+    @property
+    def record(self) -> Record:
+        """The build's record as JSON."""
+        return self.content.to_json()
+
+
+@dataclass(frozen=True)
+class Data:
+    """The data files of a program, by default those beside it, and the memory that they are to lie in."""
+
+    paths: Sequence[Path] = ()
+    memory: str | None = None
+
+
+_NO_DATA = Data()
+
+
+def build(
+    path: Path,
+    board: str | None,
+    out_dir: Path | None,
+    reporter: Reporter,
+    *,
+    allow_spill: bool,
+    vela_config: Path | None = None,
+    data: Data = _NO_DATA,
+) -> Built:
+    """Build the firmware for the `.pte` at `path` and write its record.
+
+    `vela_config` is the Vela configuration file that it was compiled with, where that cannot be found.
+    """
+    program = pte.read(result_files.require_pte(path), data.paths)
+    program.check_data()
+    program_checks.refuse_kernel_calls(program.plans)
+    program_checks.refuse_lost_tables(program.plans)
+    folder = result_files.folder_for_pte(path, program.target(), out_dir)
+    with filesystem.locked_folder(folder):
+        choice = board_for_build(program.npu(), board, program_board.compiled_core_of(path, program))
+        options = BuildOptions(
+            board=choice.board,
+            simulator=choice.simulator or None,
+            allow_spill=allow_spill,
+            areas=pricing_system.memory_areas(path, program, vela_config),
+            methods=program.methods,
+            data_memory=data.memory,
+        )
+        with (
+            bundle.writing_folder(folder, "build") as add,
+            memory_advice.advice_added(path, compiled_here=False),
+        ):
+            built = build_in(path, program, folder, options, reporter, choice.reason)
+            add(*files(built.record))
+    reporter.show(summary(built, folder))
+    reporter.emit(built.record)
+    return built
+
+
+def files(record: Record) -> tuple[str, ...]:
+    """The files that a build writes to its folder."""
+    return (kinds.BUILD.file, record["elf"]["file"], record["map"]["file"], *program_firmware.WORK_FILES)
+
+
+def build_in(
+    path: Path,
+    program: pte.Pte,
+    folder: Path,
+    options: BuildOptions,
+    reporter: Reporter,
+    board_reason: str = "",
+) -> Built:
+    """Build in `folder`, which the caller has locked; `board_reason` is why it is the board of `options`."""
+    start = time.monotonic()
+    # Should this build fail, an earlier one must not be taken for it.
+    (folder / kinds.BUILD.file).unlink(missing_ok=True)
+    for name in _PROGRAMS:
+        tools.require(name)
+    with reporter.stage(f"building the firmware for {escape(path.name)}"):
+        needs = replace(
+            options,
+            fast_scratch_bytes=program_checks.fast_scratch_bytes(program.plans),
+            data_files=program.data_files,
+        )
+        firmware = program_firmware.build_firmware(path, folder, needs)
+    if board_reason:
+        firmware = replace(firmware, board_reason=board_reason)
+    content = _content(path, program, firmware, options, time.monotonic() - start)
+    for note in firmware.spilled:
+        reporter.warn(escape(note))
+    built = Built(program, firmware, content)
+    validation.check_record(built.record, "the build result")
+    json_text.write_json(folder / kinds.BUILD.file, built.record)
+    return built
+
+
+def model_part(path: Path, program: pte.Pte, method: str) -> Record:
+    """The `model` object of a record of a method."""
+    return {"file": path.name, "sha256": program.sha256, "bytes": program.size, "entry": method}
+
+
+def tool_rows() -> list[Record]:
+    """The programs that shape a firmware, as rows of `provenance.tools`."""
+    return [provenance.tool_entry(name, tools.probe(name).version) for name in _PROGRAMS]
+
+
+def _content(
+    path: Path, program: pte.Pte, firmware: FirmwareBuild, options: BuildOptions, wall_time_s: float
+) -> Build:
+    target = provenance.recorded_target(program.target())
+    return Build(
+        status="pass",
+        **provenance.origin(result_files.program_entries(path, program), tool_rows()),
+        model=Model(file=path.name, sha256=program.sha256, bytes=program.size, entry=firmware.methods[0]),
+        target=target,
+        board=convert(firmware.board, Board),
+        board_reason=firmware.board_reason,
+        build_key=firmware.build_key,
+        options=Options(
+            inferences=options.inferences,
+            allow_spill=options.allow_spill,
+            simulator=options.simulator or None,
+            methods=firmware.methods if len(program.methods) > 1 else None,
+            data_memory=convert(options.data_memory, DataMemory | None),
+        ),
+        elf=Elf(file=firmware.elf.name, sha256=firmware.elf_sha256, bytes=firmware.elf.stat().st_size),
+        map=FileDigest(file=firmware.map.name, sha256=filesystem.sha256_file(firmware.map)),
+        kernels=tuple(
+            Kernel(operator=row.operator, function=row.function, source=row.source)
+            for row in firmware.kernels
+        ),
+        memory=Memory(
+            regions=tuple(
+                Use(name=row.name, used_bytes=row.used_bytes, size_bytes=row.size_bytes)
+                for row in firmware.regions
+            ),
+            pools=tuple(
+                Pool(
+                    name=row.name,
+                    used_bytes=row.used_bytes,
+                    size_bytes=row.size_bytes,
+                    region=row.memory,
+                    address=row.address,
+                )
+                for row in firmware.pools
+            ),
+        ),
+        sections=tuple(
+            Section(name=row.name, address=row.address, bytes=row.bytes) for row in firmware.sections
+        ),
+        notes=firmware.notes,
+        unavailable=() if target is not None else (provenance.lacking_npu("/target"),),
+        wall_time_s=round(wall_time_s, 3),
+        host=provenance.this_host(),
+    )
+
+
+def use(name: str, used_bytes: int, size_bytes: int) -> Record:
+    """One row of a record's memory tables."""
+    return {"name": name, "used_bytes": used_bytes, "size_bytes": size_bytes}
+
+
+def memory_table(rows: list[Record], title: str) -> Table:
+    """Use of memory for people: used, free, size, share."""
+    table = Table(title, box=None, pad_edge=False)
+    for column in ("used", "free", "of", ""):
+        table.add_column(column, justify="right")
+    for row in rows:
+        used, size = row["used_bytes"], row["size_bytes"]
+        share = used / size if size else 0.0
+        table.add_row(escape(row["name"]), f"{used:,}", f"{size - used:,}", f"{size:,} bytes", f"{share:.0%}")
+    return table
+
+
+def _pool_table(rows: Sequence[Pool]) -> Table:
+    """Where each pool lies, for people."""
+    table = Table("pool", "region", "address", box=None, pad_edge=False)
+    for column in ("used", "of"):
+        table.add_column(column, justify="right")
+    for row in sorted(rows, key=lambda row: row.address):
+        table.add_row(
+            escape(row.name),
+            row.region,
+            f"{row.address:#010x}",
+            f"{row.used_bytes:,}",
+            f"{row.size_bytes:,} bytes",
+        )
+    return table
+
+
+def data_lines(program: pte.Pte) -> list[str]:
+    """The data files of the program, and which of them nobody named, for people."""
+    return [
+        f"{row.path.name}, {row.size:,} bytes{', found beside the program' if row.is_found else ''}"
+        for row in program.data_files
+    ]
+
+
+def summary(built: Built, folder: Path) -> Table:
+    """What was built, for people."""
+    record = built.content
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_row("firmware", f"{escape(record.elf.file)}, {record.elf.bytes:,} bytes")
+    table.add_row("board", f"{record.board}: {escape(record.board_reason)}")
+    for line in data_lines(built.program):
+        table.add_row("data", escape(line))
+    kernels = ", ".join(row.operator for row in record.kernels)
+    table.add_row("kernels", escape(kernels) or "none: everything runs on the NPU")
+    table.add_row("memory", memory_table([row.to_json() for row in record.memory.regions], "region"))
+    table.add_row("pools", _pool_table(record.memory.pools))
+    for note in record.notes:
+        table.add_row("note", escape(note))
+    table.add_row("files", escape(str(folder)))
+    return table

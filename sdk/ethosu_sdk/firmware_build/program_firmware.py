@@ -1,0 +1,276 @@
+"""The firmware of one program: check, plan, generate, compile, publish."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ethosu_sdk import __version__
+from ethosu_sdk.base import boards
+from ethosu_sdk.base.errors import BuildError, InputError, UsageError
+from ethosu_sdk.base.targets import MemoryAreas, Target, suggestion
+from ethosu_sdk.firmware_build import cmake, executable, generated_files, kernels, memory_fit
+from ethosu_sdk.firmware_build.executable import Executable, Recipe, Section, section_bytes
+from ethosu_sdk.firmware_build.memory_fit import aligned, memory_mode
+from ethosu_sdk.program import protocol, pte
+from ethosu_sdk.program.execution_plan import ExecutionPlan
+from ethosu_sdk.program.named_data import DataFile
+from ethosu_sdk.simulate.board_choice import BoardChoice, choose_board
+
+# ---- firmware_build.firmware
+# `.pte` → firmware: check, plan, generate, compile, publish.
+
+DEFAULT_NPU_TIMEOUT_MS = 10_000
+_MODEL_SECTION = ".model"  # app/model.S
+_DATA_SECTION = ".model_data"  # generate.data_files
+_WORK = "firmware"  # the folder beside the ELF
+WORK_FILES = (f"{_WORK}/{cmake.LOG_NAME}", f"{_WORK}/{executable.STAMP_NAME}")
+_MOST_METHODS = protocol.MAX_METHODS
+
+
+@dataclass(frozen=True)
+class Pool:
+    """One memory pool at its final address; `used_bytes` is what the model is known to need of it."""
+
+    name: str
+    memory: str
+    address: int
+    used_bytes: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class FirmwareBuild(Executable):
+    """The firmware of one program."""
+
+    board_reason: str  # why it is this board
+    methods: tuple[str, ...]
+    model_sha256: str
+    model_bytes: int
+    target: Target | None  # None when nothing is delegated
+    pools: tuple[Pool, ...]
+    delegates: int
+    notes: tuple[str, ...]  # of the board, and all that `spilled` says
+    spilled: tuple[str, ...]  # what lies elsewhere than the memory mode has it
+
+
+@dataclass(frozen=True, kw_only=True)
+class BuildOptions:
+    """What :func:`build` may be asked for.
+
+    `board` is the name of one of `BOARDS`, by default the one that carries the program's NPU; `simulator`, such as
+    ``qemu``, is where the firmware is to run, if that is known (:func:`choose_board`). `methods` are those that it
+    loads, by default ``forward`` or the only one: the first runs, unless an input image calls others. `inferences` is
+    how many one run must be able to take (its inputs lie in memory together). `npu_timeout_ms` bounds one NPU job in
+    the board's own time. `fast_scratch_bytes` is what the command streams need of region 2, by default the most that
+    the memory mode allows them. `allow_spill` lets a model or scratch that is too large for where its memory mode has
+    it lie in the large memory, with a note.
+    `extra_image_bytes` is what the input image holds beside inputs. `areas` say where the memory mode has things,
+    where its name does not. `data_files` are those of the program, which lie in the memory called `data_memory`, by
+    default where the memory mode has the program.
+    """
+
+    board: str | None = None
+    simulator: str | None = None
+    methods: tuple[str, ...] = ()
+    inferences: int = 1
+    npu_timeout_ms: int = DEFAULT_NPU_TIMEOUT_MS
+    fast_scratch_bytes: int | None = None
+    allow_spill: bool = False
+    extra_image_bytes: int = 0
+    areas: MemoryAreas | None = None
+    data_files: tuple[DataFile, ...] = ()
+    data_memory: str | None = None
+
+
+_DEFAULTS = BuildOptions()
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """All that shapes the firmware."""
+
+    choice: BoardChoice
+    program: pte.Pte
+    data: bytes
+    methods: tuple[str, ...]
+    target: Target | None
+    delegates: int
+    layout: memory_fit.Layout
+    recipe: Recipe  # with the model among its files
+
+
+def build_firmware(pte_path: Path, out_dir: Path, options: BuildOptions = _DEFAULTS) -> FirmwareBuild:
+    """Build the firmware of the program at `pte_path` and put ELF and map into `out_dir`.
+
+    Raises InputError for a damaged or unusable program, UsageError for a board or simulator without its NPU,
+    BuildError when an operator has no kernel, the model does not fit or a tool fails, ToolError when one is missing.
+    """
+    plan = _plan(pte_path, options)
+    made = executable.make_executable(plan.recipe, out_dir, out_dir / _WORK)
+    if section_bytes(made.elf, _MODEL_SECTION) != plan.data or not _has_data(made.elf, options.data_files):
+        raise BuildError(
+            f"{made.elf} contains a different program than the one given: the build failed",
+            f"remove {made.elf.parent} and the cache's folder 'firmware', and build again",
+        )
+    return FirmwareBuild(
+        **vars(made),
+        board_reason=plan.choice.reason,
+        methods=plan.methods,
+        model_sha256=plan.program.sha256,
+        model_bytes=len(plan.data),
+        target=plan.target,
+        pools=_pools(plan.layout, made.sections),
+        delegates=plan.delegates,
+        notes=plan.choice.notes + plan.layout.notes,
+        spilled=plan.layout.notes,
+    )
+
+
+def _plan(path: Path, options: BuildOptions) -> _Plan:
+    if options.inferences < 1:
+        raise InputError(
+            f"a run of {options.inferences} inferences cannot be built", "give at least one input set"
+        )
+    data = _read(path)
+    program = pte.parse(data, options.data_files)
+    _check_data_files(program, options)
+    plans = [program.plan(name) for name in _method_names(program, options.methods)]
+    target, loaded = program.target(), memory_fit.memory_of_methods(plans)
+    operators = (row.full_name for plan in plans for row in plan.operators)
+    selected = kernels.select_kernels(operators, kernels.known_kernels())
+    needs = replace(
+        requirements(len(data), plans, target, options.fast_scratch_bytes, options.areas),
+        extra_image_bytes=options.extra_image_bytes,
+        data_bytes=tuple(row.size for row in program.data_files),
+        data_memory=(options.data_memory or "").upper(),
+    )
+    choice = choose_board(program.npu(), options.board, options.simulator)
+    board = boards.board_named(choice.board)
+    _check_data_memory(options.data_memory, board)
+    modes = allowed_modes(target)
+    memory = memory_fit.fitting_layout(
+        needs, board, options.inferences, modes, allow_spill=options.allow_spill, npu=program.npu()
+    )
+    configuration = generated_files.ModelConfiguration(
+        version=__version__,
+        methods=loaded.methods,
+        npu_settings=memory_mode(needs.memory_mode, needs.areas).settings,
+        npu_timeout_ms=options.npu_timeout_ms,
+        data_files=len(program.data_files),
+    )
+    files = {
+        "model_config.hpp": generated_files.model_config(configuration, memory).encode(),
+        "placement.ld": generated_files.placement_script(memory).encode(),
+        "model.pte": data,
+        "data_files.S": generated_files.data_file_sources(
+            [row.sha256 for row in program.data_files]
+        ).encode(),
+        **{
+            generated_files.data_file_name(index): bytes(row.data)
+            for index, row in enumerate(program.data_files)
+        },
+    }
+    recipe = Recipe(
+        name=cmake.EXECUTABLE,
+        board=board,
+        kernels=selected,
+        files=files,
+        symbols=(protocol.INPUT_IMAGE_SYMBOL,),
+    )
+    delegates = sum(row.delegates for row in loaded.methods)
+    names = tuple(plan.name for plan in plans)
+    return _Plan(choice, program, data, names, target, delegates, memory, recipe)
+
+
+def _check_data_files(program: pte.Pte, options: BuildOptions) -> None:
+    program.check_data()
+    if options.data_memory is not None and not program.data_files:
+        raise UsageError("--data-memory is for a program with data files (.ptd)", "leave it out")
+    if len(program.data_files) > protocol.MAX_DATA_FILES:
+        raise InputError(
+            f"the program has {len(program.data_files)} data files, but a firmware takes {protocol.MAX_DATA_FILES}",
+            "write fewer of them: give several parts of the program the same tag",
+        )
+
+
+def _check_data_memory(name: str | None, board: boards.Board) -> None:
+    names = [row.name.lower() for row in memory_fit.data_memories(board)]
+    if name is not None and name not in names:
+        raise UsageError(f"unknown memory '{name}' for --data-memory", suggestion(name, names))
+
+
+def _has_data(elf: Path, files: Sequence[DataFile]) -> bool:
+    """Whether the firmware contains these data files and no others."""
+    if not files:
+        return True
+    parts = [bytes(row.data) for row in files]
+    padded = (part + bytes(-len(part) % memory_fit.MODEL_ALIGNMENT) for part in parts[:-1])
+    return section_bytes(elf, _DATA_SECTION) == b"".join(padded) + parts[-1]
+
+
+def allowed_modes(target: Target | None) -> tuple[str, ...]:
+    """The memory modes that the program could be compiled for; of a user's Vela configuration file, none is known."""
+    if target is None or target.vela_config:
+        return ()
+    return target.family.system_configs.get(target.system_config, ())
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from error
+
+
+def _method_names(program: pte.Pte, requested: Sequence[str]) -> Sequence[str]:
+    names = requested or (program.plan().name,)
+    if len(names) > _MOST_METHODS:
+        raise InputError(f"{len(names)} methods, but the firmware loads {_MOST_METHODS} at most")
+    return [program.plan(name).name for name in names]  # names that are identifiers: they become C++ source
+
+
+def requirements(
+    data_bytes: int,
+    plans: Sequence[ExecutionPlan],
+    target: Target | None,
+    fast_scratch_bytes: int | None,
+    areas: MemoryAreas | None = None,
+) -> memory_fit.Requirements:
+    """What a program of `data_bytes` whose methods `plans` are loaded asks of the memory.
+
+    InputError when it delegates to anything but an Ethos-U.
+    """
+    for plan in plans:
+        plan.check_backends()
+    rows = (row for plan in plans for row in plan.delegates)
+    scratch = (row.vela.scratch_bytes for row in rows if row.vela is not None)
+    loaded = memory_fit.memory_of_methods(plans)
+    inputs = [tuple(tensor.nbytes for tensor in plan.input_tensors()) for plan in plans]
+    return memory_fit.Requirements(
+        model_bytes=data_bytes,
+        memory_mode=target.memory_mode if target else None,
+        scratch_bytes=max(scratch, default=0),
+        planned_bytes=loaded.planned_bytes,
+        method_pool_bytes=loaded.method_pool_bytes,
+        input_bytes=max(inputs, key=lambda sizes: sum(map(aligned, sizes))),
+        fast_scratch_bytes=fast_scratch_bytes,
+        areas=areas,
+    )
+
+
+def _pools(plan: memory_fit.Layout, found: Iterable[Section]) -> tuple[Pool, ...]:
+    """The planned pools as the linker placed them; each has a section of its own, named after it."""
+    sections = {section.name: section for section in found}
+    rows = []
+    for row in plan.placements:
+        section = sections.get(f".{row.name.lower()}")
+        if section is not None and row.size_bytes:
+            used = min(row.used_bytes, section.bytes)
+            rows.append(Pool(row.name.lower(), row.memory.name, section.address, used, section.bytes))
+    return tuple(rows)
+
+
+# ---- firmware_build
+# `.pte` → bare-metal firmware: selective kernels, memory placement, CMake and the GNU Arm toolchain.

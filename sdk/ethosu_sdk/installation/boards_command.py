@@ -1,0 +1,157 @@
+"""`ethosu-sdk boards`: the board profiles, one line each, or one with the source of each value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec.structs import asdict
+from rich.console import RenderableType
+from rich.table import Table
+
+from ethosu_sdk.base import board_profiles
+from ethosu_sdk.base.board_profiles import BoardMemory, BoardProfile, VelaSystem
+from ethosu_sdk.base.json_text import Record
+from ethosu_sdk.base.terminal import Ranked, Reporter, escape
+from ethosu_sdk.records import kinds, provenance, validation
+
+_UNKNOWN = "-"
+_GIVE_WAY = ("CPU clock", "CPU")  # in a narrow terminal, the first one first
+_FIGURES = ("size", "read", "write", "CPU waits")
+
+
+def boards(word: str | None, reporter: Reporter) -> None:
+    """List the profiles of the SDK, or show the one that `word` stands for.
+
+    UsageError for an unknown name, InputError for a file that is not a profile.
+    """
+    found = [
+        board_profiles.find_profile(name)
+        for name in (board_profiles.profile_names() if word is None else [word])
+    ]
+    record: Record = {
+        **provenance.opening(kinds.BOARDS.schema, "pass"),
+        "boards": [_row(profile) for profile in found],
+    }
+    validation.check_record(record, "the list of boards")
+    if word is None:
+        reporter.show(_list(found))
+    else:
+        reporter.show(*_shown(found[0]))
+    reporter.emit(record)
+
+
+def _row(profile: BoardProfile) -> Record:
+    return {
+        "name": profile.name,
+        "title": profile.title,
+        "sha256": profile.sha256,
+        "npus": list(profile.npus),
+        **_known({"npu_hz": profile.npu_hz}),
+        "cpu": _known(asdict(profile.cpu)),
+        "memories": [_known(asdict(row)) for row in profile.memories],
+        "systems": [
+            {
+                "name": row.name,
+                "memory_modes": list(row.memory_modes),
+                "settings": [{"key": key, "value": value} for key, value in row.settings.items()],
+                **({"areas": dict(row.areas)} if row.areas else {}),
+            }
+            for row in profile.systems
+        ],
+        "sources": [{"value": place, "source": profile.source(place)} for place, _ in profile.values()],
+    }
+
+
+def _known(members: Record) -> Record:
+    return {key: value for key, value in members.items() if value is not None}
+
+
+def _list(found: list[BoardProfile]) -> Table:
+    table = Ranked(box=None, pad_edge=False, drop=_GIVE_WAY)
+    for heading in ("name", "NPU", "NPU clock", "CPU", "CPU clock", "default for Vela"):
+        table.add_column(
+            heading, no_wrap=heading == "name", justify="right" if heading.endswith("clock") else "left"
+        )
+    for row in found:
+        system = row.default_system
+        others = len(row.npus) - 1
+        table.add_row(
+            row.name,
+            row.npus[0] + (f", {others} more" if others else ""),
+            _clock(row.npu_hz),
+            row.cpu.core,
+            _clock(row.cpu.clock_hz),
+            f"{system.name}, {system.memory_modes[0]}",
+        )
+    return table
+
+
+def _shown(profile: BoardProfile) -> Iterator[RenderableType]:
+    facts = Table(box=None, show_header=False, pad_edge=False)
+    cpu = profile.cpu
+    for name, text in (
+        ("board", profile.title),
+        ("profile", f"{profile.name}, sha256 {profile.sha256[:12]}"),
+        ("NPU", f"{', '.join(profile.npus)}; {_clock(profile.npu_hz)}"),
+        ("CPU", f"{cpu.core}; {_clock(cpu.clock_hz)}"),
+        ("caches", f"instructions {_size(cpu.icache_bytes)}, data {_size(cpu.dcache_bytes)}"),
+        *((f"Vela: {row.name}", _system(row)) for row in profile.systems),
+    ):
+        facts.add_row(escape(name), escape(text))
+    yield facts
+    if profile.memories:
+        yield from ("", _memories(profile.memories))
+    yield from ("", _sources(profile))
+
+
+def _system(row: VelaSystem) -> str:
+    areas = "".join(f"; {area} in {memory}" for area, memory in row.areas.items())
+    return ", ".join(row.memory_modes) + areas
+
+
+def _memories(rows: tuple[BoardMemory, ...]) -> Table:
+    table = Table(title="Memories", title_justify="left", box=None)
+    for heading in ("name", "kind", "size", "NPU", "cached", "read", "write", "CPU waits"):
+        table.add_column(heading, justify="right" if heading in _FIGURES else "left")
+    for row in rows:
+        clock = f" {(row.cycles_of or '').upper()} cycles"
+        table.add_row(
+            escape(row.name),
+            row.kind,
+            _size(row.size_bytes),
+            *(_UNKNOWN if flag is None else "yes" if flag else "no" for flag in (row.npu, row.cached)),
+            *(
+                _UNKNOWN if count is None else f"{count}{clock}"
+                for count in (row.read_cycles, row.write_cycles)
+            ),
+            _UNKNOWN if row.cpu_wait_cycles is None else f"{row.cpu_wait_cycles:g} cycles",
+        )
+    return table
+
+
+def _sources(profile: BoardProfile) -> Table:
+    """Each source with the values that it gives; what is not public last."""
+    by_source: dict[str, list[str]] = {}
+    for place, value in profile.values():
+        source = profile.source(place)
+        by_source.setdefault(source if value is not None else f"absent: {source}", []).append(place)
+    table = Table(title="Sources", title_justify="left", box=None)
+    for heading in ("source", "values"):
+        table.add_column(heading, overflow="fold")
+    for source in sorted(by_source, key=lambda text: text.startswith("absent: ")):
+        table.add_row(escape(source), escape(", ".join(by_source[source])))
+    return table
+
+
+def _clock(hertz: int | None) -> str:
+    return _UNKNOWN if hertz is None else f"{hertz / 1e6:g} MHz"
+
+
+def _size(count: int | None) -> str:
+    """A power of two's multiple as it is written in data sheets; otherwise bytes."""
+    if count is None:
+        return _UNKNOWN
+    for unit, shift in (("GiB", 30), ("MiB", 20), ("KiB", 10)):
+        if count >= 1 << shift and count % (1 << (shift - 1)) == 0:
+            return f"{count / (1 << shift):g} {unit}"
+    return f"{count:,} bytes"

@@ -1,1 +1,0 @@
-"""Hazards: operations of a command stream that start too early."""

@@ -1,0 +1,449 @@
+"""What operations compute: arrays in, accumulators out, and the output stage behind them. No registers, no memory."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ethosu_sdk.npu import errors
+from ethosu_sdk.npu.errors import BusError
+from ethosu_sdk.npu.operation import (
+    Array,
+    Bool,
+    ElementwiseMode,
+    Int64,
+    Kernel,
+    Lut,
+    Output,
+    Padding,
+    ResizeAxis,
+    ResizeMode,
+    Rounding,
+)
+
+# ---- npu.output
+# The output stage: scale, round, add the zero point, clamp, look up, reverse, transpose. Arrays in, arrays out.
+
+Factor = Int64 | int
+
+_ONE = np.int64(1)
+_FAR = 31  # shifts above this one round twice
+_TABLE_ENTRIES = 256
+_POINTS = 512  # of an interpolated table
+
+
+def shift_round(values: Int64, shift: Factor, rounding: Rounding, sign_of: Int64 | None = None) -> Int64:
+    """`values` / 2^`shift`, rounded. `sign_of` decides the sign rule of DOUBLE (default: `values`).
+
+    NATURAL is half up. DOUBLE is TOSA's DOUBLE_ROUND: for shifts above 31 another 2^30 is added or, for negative
+    values, taken away before the shift (TOSA 1.0 specification, apply_scale_32).
+    """
+    amount = np.asarray(shift, np.int64)
+    if rounding is Rounding.DOWN:
+        return np.asarray(values >> amount)
+    added = np.where(amount > 0, _ONE << np.maximum(amount - 1, 0), 0)
+    far = amount > _FAR
+    if rounding is Rounding.DOUBLE and far.any():
+        sign = values if sign_of is None else sign_of
+        total = (sign >> 63) * np.where(far, _ONE << 31, 0)  # turns +2^30 into -2^30 for negative values
+        total += values
+        total += added + np.where(far, _ONE << 30, 0)
+    else:
+        total = values + added
+    total >>= amount
+    return np.asarray(total)
+
+
+def rescale(values: Int64, scale: Factor, shift: Factor, rounding: Rounding) -> Int64:
+    """values * scale / 2^shift, rounded. The caller knows that the product fits int64."""
+    return shift_round(values * np.asarray(scale, np.int64), shift, rounding, sign_of=values)
+
+
+def finish(
+    accumulator: Int64,
+    output: Output,
+    scale: Factor | None,
+    shift: Factor | None,
+    zero_point: int,
+    dtype: np.dtype[Any],
+    own_memory: npt.NDArray[np.uint8],
+) -> npt.NDArray[Any]:
+    """Accumulators of shape (height, width, depth) → the OFM's elements, in `dtype`, neither reversed nor transposed.
+
+    `scale` and `shift` are scalars or one value per channel; `own_memory` is the NPU's, with its tables. Values
+    that do not fit `dtype` wrap, as a store of the low bits does.
+    """
+    values = accumulator
+    if output.scaled and scale is not None and shift is not None:
+        values = rescale(values, scale, shift, output.rounding)
+    values = values + zero_point
+    if output.clamp is not None:
+        np.clip(values, *output.clamp, out=values)
+    if output.lut is not None:
+        values = look_up(values, output.lut, own_memory)
+    return values.astype(dtype)
+
+
+def arranged(elements: npt.NDArray[Any], output: Output) -> npt.NDArray[Any]:
+    """All elements of an OFM as they are stored: reversed, transposed."""
+    if output.reverse is not None:
+        elements = np.flip(elements, output.reverse)
+    return elements if output.transpose is None else elements.transpose(output.transpose)
+
+
+def look_up(values: Int64, lut: Lut, own_memory: npt.NDArray[np.uint8]) -> Int64:
+    """Replace every value by its table entry.
+
+    With 16-bit indices, a result of 16 bits is rounded; one of 32 bits keeps the seven bits of the fraction.
+    """
+    limits = np.iinfo(lut.index)
+    index = np.clip(values, limits.min, limits.max) - limits.min
+    if lut.index.itemsize == 1:
+        table = _table(own_memory, lut.address, _TABLE_ENTRIES * lut.result.itemsize)
+        return np.asarray(table.view(lut.result).astype(np.int64)[index])
+    points = _table(own_memory, lut.address, 4 * _POINTS).view("<i2").astype(np.int64).reshape(-1, 2)
+    entry, fraction = index >> 7, index & 127
+    fine = (points[entry, 0] << 7) + points[entry, 1] * fraction
+    return np.asarray(fine if lut.result.itemsize == 4 else (fine + 64) >> 7)
+
+
+def _table(own_memory: npt.NDArray[np.uint8], start: int, length: int) -> npt.NDArray[np.uint8]:
+    if not 0 <= start <= own_memory.size - length:
+        raise BusError(f"a look-up table of {length} bytes at {start:#x} of the NPU's memory does not exist")
+    return own_memory[start : start + length]
+
+
+# ---- npu.ops.window
+# IFM preparation that convolution and pooling share: upscaling, padding, windows.
+
+UPSCALE_NONE, UPSCALE_NEAREST, UPSCALE_ZEROS = 0, 1, 2
+
+
+def upscaled(values: Array, mode: int, height: int, width: int) -> Array:
+    """`values` doubled along height and width, by repetition or with zeros between, cut to the size."""
+    if mode == UPSCALE_NONE:
+        return values
+    if mode == UPSCALE_NEAREST:
+        return values.repeat(2, 0).repeat(2, 1)[:height, :width]
+    result = np.zeros((2 * values.shape[0], 2 * values.shape[1], values.shape[2]), values.dtype)
+    result[::2, ::2] = values
+    return result[:height, :width]
+
+
+def padded(values: Array, padding: Padding, fill: int) -> Array:
+    """`values` with rows and columns of `fill` around."""
+    if not padding.any:
+        return values
+    border = ((padding.top, padding.bottom), (padding.left, padding.right), (0, 0))
+    return np.pad(values, border, constant_values=fill)
+
+
+def windows(values: Array, kernel: Kernel) -> Array:
+    """A view of (OFM height, OFM width, depth, kernel height, kernel width)."""
+    spans = (kernel.dilated_height, kernel.dilated_width)
+    view = np.lib.stride_tricks.sliding_window_view(values, spans, axis=(0, 1))  # type: ignore[call-overload]
+    return np.asarray(
+        view[:: kernel.stride_y, :: kernel.stride_x, :, :: kernel.dilation_y, :: kernel.dilation_x]
+    )
+
+
+def taps(values: Array, kernel: Kernel, axis: int) -> Iterator[Array]:
+    """Along axis 0 or 1: for each of the kernel's elements, a view of what it meets at all OFM positions."""
+    size, stride, dilation = (
+        (kernel.height, kernel.stride_y, kernel.dilation_y),
+        (kernel.width, kernel.stride_x, kernel.dilation_x),
+    )[axis]
+    count = (values.shape[axis] - (size - 1) * dilation - 1) // stride + 1
+    for element in range(size):
+        errors.check()
+        part = slice(element * dilation, element * dilation + (count - 1) * stride + 1, stride)
+        yield values[part] if axis == 0 else values[:, part]
+
+
+# ---- npu.ops.convolution
+# Convolution and depthwise convolution on values whose zero points are gone.
+
+_FLOAT32_EXACT = 1 << 24  # every integer up to here is a float32
+_INT32_SAFE = 1 << 31
+_COLUMN_ELEMENTS = 1 << 20  # of the unrolled input at a time: it stays in the cache
+_ONE_THREAD = 1 << 18  # multiply-accumulates that OpenBLAS does not share between threads
+
+
+@dataclass(frozen=True)
+class ConvWeights:
+    """Convolution weights as a matrix of (kernel height x kernel width x IFM, OFM).
+
+    `largest_sum` is the largest sum of absolute weights over one OFM channel: together with the largest absolute
+    input it bounds every partial sum, whatever the order of the additions.
+    """
+
+    matrix: npt.NDArray[np.int16]
+    largest_sum: int
+
+    @classmethod
+    def of(cls, weights: npt.NDArray[np.int16]) -> ConvWeights:
+        """From weights of (OFM, height, width, IFM)."""
+        flat = weights.reshape(weights.shape[0], -1)
+        return cls(flat.T, int(np.abs(flat).sum(axis=1, dtype=np.int64).max(initial=0)))
+
+
+def exact_float(largest_sum: int, largest_input: int) -> type[np.float32] | type[np.float64]:
+    """The narrowest float type in which no partial sum can be rounded.
+
+    float64 holds 53 bits; 16-bit inputs times 9-bit weights need 2^28 terms to get there, more than fit memory.
+    """
+    return np.float32 if largest_sum * largest_input < _FLOAT32_EXACT else np.float64
+
+
+def convolve(values: Array, weights: ConvWeights, kernel: Kernel, largest_input: int) -> Int64:
+    """Sums of products, (OFM height, OFM width, OFM depth). `values` is padded, zero points subtracted."""
+    kind = exact_float(weights.largest_sum, largest_input)
+    matrix = weights.matrix.astype(kind)
+    columns = windows(values.astype(kind), kernel).transpose(0, 1, 3, 4, 2)
+    height, width = columns.shape[:2]
+    result = np.empty((height, width, matrix.shape[1]), np.int64)
+    wide = min(width, max(1, _COLUMN_ELEMENTS // matrix.shape[0]))
+    high = max(1, _COLUMN_ELEMENTS // (wide * matrix.shape[0]))
+    for top, left in itertools.product(range(0, height, high), range(0, width, wide)):
+        part = columns[top : top + high, left : left + wide]
+        product = multiply(part.reshape(-1, matrix.shape[0]), matrix)
+        result[top : top + high, left : left + wide] = product.reshape(*part.shape[:2], -1)
+    return result
+
+
+def multiply(left: Array, right: Array) -> Array:
+    """The matrix product of two float arrays, in pieces that the BLAS computes on the calling thread.
+
+    OpenBLAS shares larger products between threads that wait for each other: on a busy machine each product
+    then takes a scheduler's time slice, many times the arithmetic.
+    """
+    rows, inner = left.shape
+    columns = right.shape[1]
+    wide = min(columns, max(8, _ONE_THREAD // (inner * min(rows, 64))))
+    high = max(1, _ONE_THREAD // (inner * wide))
+    result: Array = np.empty((rows, columns), left.dtype)
+    for first in range(0, columns, wide):
+        for top in range(0, rows, high):
+            errors.check()
+            piece = result[top : top + high, first : first + wide]
+            np.matmul(left[top : top + high], right[:, first : first + wide], out=piece)
+    return result
+
+
+def convolve_depthwise(
+    values: Array, weights: npt.NDArray[np.int16], kernel: Kernel, largest_input: int
+) -> Int64:
+    """One kernel per channel. `values` is (rows, columns, OFM depth), `weights` (OFM, height, width, 1).
+
+    An IFM of one channel is used for all.
+    """
+    height = (values.shape[0] - kernel.dilated_height) // kernel.stride_y + 1
+    width = (values.shape[1] - kernel.dilated_width) // kernel.stride_x + 1
+    bound = int(np.abs(weights).sum(axis=(1, 2, 3), dtype=np.int64).max(initial=0)) * largest_input
+    kind: npt.DTypeLike = np.int32 if bound < _INT32_SAFE else np.int64
+    data: Array = values.astype(kind)
+    taps: Array = weights.astype(kind)
+    total: Array = np.zeros((height, width, weights.shape[0]), kind)
+    for row in range(kernel.height):
+        for column in range(kernel.width):
+            errors.check()
+            top, left = row * kernel.dilation_y, column * kernel.dilation_x
+            part = data[
+                top : top + (height - 1) * kernel.stride_y + 1 : kernel.stride_y,
+                left : left + (width - 1) * kernel.stride_x + 1 : kernel.stride_x,
+            ]
+            total += part * taps[:, row, column, 0]
+    return np.asarray(total.astype(np.int64))
+
+
+def multiply_batches(pairs: Iterable[tuple[Array, Array]], largest: int) -> Int64:
+    """For each pair of `values` (columns, K) and a `matrix` (OFM depth, K): their product, (columns, OFM depth).
+
+    `largest` bounds the product of two elements. Shape of the result: (pairs, columns, OFM depth).
+    """
+    products = []
+    for values, matrix in pairs:
+        kind = exact_float(values.shape[1] * largest, 1)
+        products.append(multiply(values.astype(kind), matrix.astype(kind).T).astype(np.int64))
+    return np.stack(products)
+
+
+# ---- npu.ops.pooling
+# Pooling: sums, averages, extremes and where they are.
+
+LOWEST = -(1 << 40)  # below every value: padding never is a maximum
+_INDEX_SHIFT = 16
+_VALUE_MASK = 0xFFFF
+
+
+def maximum(values: Int64, kernel: Kernel, padding: Padding) -> Int64:
+    """The largest value under the kernel; padding does not count."""
+    return _reduce(np.maximum, padded(values, padding, LOWEST), kernel)
+
+
+def minimum(values: Int64, kernel: Kernel, padding: Padding) -> Int64:
+    """The smallest value under the kernel; padding does not count."""
+    return _reduce(np.minimum, padded(values, padding, -LOWEST), kernel)
+
+
+def total(values: Int64, kernel: Kernel, padding: Padding) -> Int64:
+    """The sum under the kernel; padding counts 0."""
+    return _reduce(np.add, padded(values, padding, 0), kernel)
+
+
+def _reduce(operation: np.ufunc, values: Array, kernel: Kernel) -> Int64:
+    """Rows first, then columns: the cost is the sum of the kernel's sides, not their product."""
+    for axis in (0, 1):
+        first, *others = taps(values, kernel, axis)
+        values = first
+        if others:
+            values = first.copy()
+            for other in others:
+                operation(values, other, out=values)
+    return values
+
+
+def reduce_depth(values: Int64) -> Int64:
+    """The sum over all channels, as one channel."""
+    return np.asarray(values.sum(axis=2, keepdims=True))
+
+
+def argmax(values: Int64, kernel: Kernel, padding: Padding) -> Int64:
+    """Where under a kernel of one row or one column the first maximum is: index << 16 | its value's low bits."""
+    data = padded(values, padding, LOWEST)
+    axis = 0 if kernel.width == 1 else 1
+    across, along = (1, 0) if axis == 0 else (0, 1)
+    best, *others = taps(next(taps(data, kernel, across)), kernel, along)
+    index = np.zeros(best.shape, np.int64)
+    for position, other in enumerate(others, 1):
+        better = other > best
+        best, index = np.where(better, other, best), np.where(better, position, index)
+    return np.asarray(index << _INDEX_SHIFT | best & _VALUE_MASK)
+
+
+def average_of_valid(values: Int64, kernel: Kernel, padding: Padding) -> Int64:
+    """The mean of what lies under the kernel without the padding, by TOSA's reciprocal.
+
+    TOSA 1.0, reciprocal_scale: with k bits in count - 1, multiply by ((2^30 + 1) << k) // count and shift by
+    30 + k, half up. Exact division would differ by one for negative ties.
+    """
+    counts = total(np.ones((*values.shape[:2], 1), np.int64), kernel, padding)
+    bits = np.frexp((counts - 1).astype(np.float64))[1].astype(np.int64)  # the bit length
+    multiplier = (((np.int64(1) << 30) + 1) << bits) // counts
+    return shift_round(total(values, kernel, padding) * multiplier, 30 + bits, Rounding.NATURAL)
+
+
+# ---- npu.ops.elementwise
+# Elementwise operations on values whose zero points are gone.
+
+
+def count_leading_zeros(values: Int64) -> Int64:
+    """Leading zeros of 32-bit values."""
+    # frexp's exponent of a positive integer is its bit length; 32 bits are exact in float64.
+    lengths = np.frexp(np.maximum(values, 0).astype(np.float64))[1]
+    return np.where(values < 0, 0, 32 - lengths).astype(np.int64)
+
+
+def shift_right(left: Int64, right: Int64, rounding: Rounding) -> Int64:
+    """`left` >> `right`, rounded."""
+    return shift_round(left, np.clip(right, 0, 63), rounding)
+
+
+def shift_right_logical(left: Int64, right: Int64, bits: int) -> Int64:
+    """`left` >> `right` of values that have `bits` bits and no sign."""
+    return np.asarray((left & (1 << bits) - 1) >> np.clip(right, 0, 63))
+
+
+def shift_left(left: Int64, right: Int64) -> Int64:
+    """`left` << `right`."""
+    return np.left_shift(left, np.clip(right, 0, 63))
+
+
+def divide(left: Int64, right: Int64) -> Int64:
+    """`left` / `right`, towards zero. The caller knows that no divisor is 0."""
+    return np.asarray(np.sign(left) * np.sign(right) * (np.abs(left) // np.abs(right)))
+
+
+def _comparison(compare: Callable[[Int64, Int64], Bool]) -> Callable[[Int64, Int64], Int64]:
+    """A comparison whose true is all ones."""
+
+    def compared(left: Int64, right: Int64) -> Int64:
+        return np.asarray(-compare(left, right).astype(np.int64))
+
+    return compared
+
+
+def and_not(left: Int64, right: Int64) -> Int64:
+    """The bits of `left` that `right` does not have."""
+    return np.asarray(left & ~right)
+
+
+BINARY: Mapping[ElementwiseMode, Callable[[Int64, Int64], Int64]] = {
+    ElementwiseMode.MUL: np.multiply,
+    ElementwiseMode.ADD: np.add,
+    ElementwiseMode.SUB: np.subtract,
+    ElementwiseMode.MIN: np.minimum,
+    ElementwiseMode.MAX: np.maximum,
+    ElementwiseMode.SHL: shift_left,
+    ElementwiseMode.DIV: divide,
+    ElementwiseMode.EQ: _comparison(np.equal),
+    ElementwiseMode.NE: _comparison(np.not_equal),
+    ElementwiseMode.GE: _comparison(np.greater_equal),
+    ElementwiseMode.GT: _comparison(np.greater),
+    ElementwiseMode.AND: np.bitwise_and,
+    ElementwiseMode.OR: np.bitwise_or,
+    ElementwiseMode.XOR: np.bitwise_xor,
+    ElementwiseMode.AND_NOT: and_not,
+}
+UNARY: Mapping[ElementwiseMode, Callable[[Int64], Int64]] = {
+    ElementwiseMode.ABS: np.abs,
+    ElementwiseMode.CLZ: count_leading_zeros,
+    ElementwiseMode.NOT: np.bitwise_not,
+}
+
+
+# ---- npu.ops.resize
+# RESIZE: interpolation between the IFM's elements.
+
+
+def _places(axis: ResizeAxis, count: int) -> tuple[Int64, Int64]:
+    """(IFM position, numerator of the way to the next one) of `count` OFM positions."""
+    position = np.arange(count, dtype=np.int64) * axis.step + axis.offset
+    return position // axis.denominator, position % axis.denominator
+
+
+def _interpolated(values: Array, axis_number: int, axis: ResizeAxis, count: int) -> Int64:
+    """Along one axis: both neighbours, weighted by their distance; beyond the edge, the edge."""
+    first, way = _places(axis, count)
+    last = values.shape[axis_number] - 1
+    shape = [1, 1, 1]
+    shape[axis_number] = count
+    weight = way.reshape(shape)
+    low = values.take(np.clip(first, 0, last), axis_number)
+    high = values.take(np.clip(first + 1, 0, last), axis_number)
+    return np.asarray(low * (axis.denominator - weight) + high * weight)
+
+
+def _nearest(values: Array, axis_number: int, axis: ResizeAxis, count: int) -> Array:
+    """Along one axis: the nearer neighbour, at half way the second."""
+    first, way = _places(axis, count)
+    chosen = np.clip(first + (2 * way >= axis.denominator), 0, values.shape[axis_number] - 1)
+    return values.take(chosen, axis_number)
+
+
+def resize(
+    values: Array, mode: ResizeMode, axes: tuple[ResizeAxis, ResizeAxis], height: int, width: int
+) -> Int64:
+    """`values` (rows, columns, depth) at `height` x `width` positions.
+
+    BILINEAR sums carry both denominators as a factor.
+    """
+    rows, columns = axes
+    if mode is ResizeMode.BILINEAR:
+        return _interpolated(_interpolated(values, 0, rows, height), 1, columns, width)
+    return _nearest(_nearest(values, 0, rows, height), 1, columns, width).astype(np.int64)

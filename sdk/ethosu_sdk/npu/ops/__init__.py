@@ -1,1 +1,0 @@
-"""What the operations compute: arrays in, accumulators out. No registers, no memory."""

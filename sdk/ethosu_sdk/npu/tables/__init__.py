@@ -1,1 +1,0 @@
-"""The registers, commands and events of Ethos-U, as data."""

@@ -1,1 +1,0 @@
-"""Weights and scales: from compressed streams to arrays that the operators can use."""

@@ -1,0 +1,1 @@
+"""Programs: reading a `.pte` and its data files without ExecuTorch, fast and safe with files that are damaged."""

@@ -1,1 +1,0 @@
-"""What to change about a program so that it runs better: facts of its records, patterns in them, advice."""

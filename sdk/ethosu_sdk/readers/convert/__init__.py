@@ -1,1 +1,0 @@
-"""`ethosu-sdk convert`: records in formats that other tools open, one module a format."""

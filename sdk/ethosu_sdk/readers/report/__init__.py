@@ -1,1 +1,0 @@
-"""`ethosu-sdk report`: the records of runs as one HTML page that needs nothing else."""

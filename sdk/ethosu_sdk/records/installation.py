@@ -1,0 +1,154 @@
+"""The installation: ``doctor-report/1``, ``fvp-install/1`` and ``launchers/1``."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal
+
+from msgspec import Meta
+
+from ethosu_sdk.records.common import (
+    Amount,
+    Created,
+    Document,
+    FileDigest,
+    Host,
+    Part,
+    PositiveCount,
+    RecordKind,
+    Sha256,
+    Some,
+    Text,
+    about,
+    require,
+)
+
+# ---- records.printed.doctor
+# ``doctor-report/1``, from which schemas/doctor-report.v1.schema.json is made.
+
+
+class Lock(Part):
+    status: Literal["agrees", "differs", "unknown"]
+    locked: Text | None = None
+    installed: Text | None = None
+    reason: Annotated[Text | None, about("why it is unknown")] = None
+
+    together: ClassVar[dict[str, Any]] = {
+        "if": {"properties": {"status": {"const": "unknown"}}},
+        "then": {"required": ["reason"]},
+        "else": {"required": ["locked", "installed"]},
+    }
+
+    def __post_init__(self) -> None:
+        if self.status == "unknown":
+            require(self.reason is not None, "nothing says why it is unknown")
+        else:
+            require(None not in (self.locked, self.installed), "a version is not given")
+
+
+class Check(Part):
+    name: Text
+    status: Literal["found", "missing", "too old", "broken"]
+    needed_for: Text
+    required: bool
+    version: Text | None = None
+    wanted: Text | None = None
+    file: Text | None = None
+    fix: Text | None = None
+    detail: Text | None = None
+    exercised: Annotated[Text | None, about("what the tool was made to do, and did")] = None
+    lock: Annotated[Lock, about("whether it is the version that the SDK is built and tested with")]
+
+    together: ClassVar[dict[str, Any]] = {
+        "if": {"properties": {"status": {"const": "found"}}},
+        "else": {"required": ["fix"]},
+    }
+
+    def __post_init__(self) -> None:
+        require(self.status == "found" or self.fix is not None, "nothing says how to fix it")
+
+
+class DoctorReport(Document[Literal["pass", "fail"]], tag_field="schema", tag="doctor-report/1"):
+    """What `ethosu-sdk doctor` found."""
+
+    checks: Some[Check]
+    host: Host
+    wall_time_s: Amount
+
+
+def status_follows_tools(record: DoctorReport) -> list[str]:
+    """A required tool that was not found fails the report."""
+    expected = "fail" if any(row.required and row.status != "found" for row in record.checks) else "pass"
+    if record.status != expected:
+        return [f"the tools say '{expected}', the record says '{record.status}'"]
+    return []
+
+
+DOCTOR = RecordKind(DoctorReport, (status_follows_tools,))
+
+
+# ---- records.printed.fvp_install
+# ``fvp-install/1``, from which schemas/fvp-install.v1.schema.json is made.
+
+
+class Fvp(Part):
+    name: Literal["corstone-300", "corstone-320"]
+    version: Text
+    machine: Text
+
+
+class Archive(Part):
+    file: Text
+    bytes: PositiveCount
+    md5: Annotated[str, Meta(pattern="^[0-9a-f]{32}$")]
+    sha256: Sha256
+    sha256_locked: Annotated[
+        bool,
+        about(
+            "whether the lock had this digest; otherwise it was taken when the archive was first "
+            "installed, after its MD5 agreed"
+        ),
+    ]
+
+
+class Eula(Part):
+    accepted_by: Text
+    accepted_at: Created
+    accepted_with: Literal["--accept-eula"]
+    texts: Annotated[
+        tuple[FileDigest, ...],
+        about("licence texts that came with the archive; empty when the only one is inside of the installer"),
+    ]
+
+
+class Program(Part):
+    name: Text
+    file: Text
+    sha256: Sha256
+
+
+class FvpInstallation(Document[Literal["pass"]], tag_field="schema", tag="fvp-install/1"):
+    """What `ethosu-sdk fvp install` installed, and who accepted Arm's licence for it."""
+
+    fvp: Fvp
+    archive: Archive
+    eula: Eula
+    programs: Some[Program]
+    host: Host
+
+
+FVP_INSTALL = RecordKind(FvpInstallation)
+
+
+# ---- records.printed.launchers
+# ``launchers/1``, from which schemas/launchers.v1.schema.json is made.
+
+
+class Launchers(Document[Literal["pass"]], tag_field="schema", tag="launchers/1"):
+    """The launchers that were installed."""
+
+    folder: Text
+    python: Text
+    programs: Some[Text]
+
+
+LAUNCHERS = RecordKind(Launchers)

@@ -1,1 +1,0 @@
-"""Parts of records that are long enough for a module of their own."""

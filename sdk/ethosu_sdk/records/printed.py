@@ -1,0 +1,257 @@
+"""Short records that are only printed: boards, the zoo, conversions, verifications, explanations and errors."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal
+
+import msgspec
+from msgspec import Meta
+
+from ethosu_sdk.records.common import (
+    Amount,
+    Count,
+    Derived,
+    Document,
+    Host,
+    Number,
+    Part,
+    PositiveCount,
+    RecordKind,
+    Sha256,
+    Some,
+    Text,
+    about,
+    require,
+    require_any,
+)
+
+# ---- records.printed.boards
+# ``board-list/1``, from which schemas/board-list.v1.schema.json is made.
+
+
+class Cpu(Part):
+    core: Annotated[Text, about("such as cortex-m55")]
+    clock_hz: PositiveCount | None = None
+    icache_bytes: Count | None = None
+    dcache_bytes: Count | None = None
+
+
+class Memory(Part):
+    name: Text
+    kind: Literal["tcm", "sram", "mram", "flash", "dram", "rom"]
+    size_bytes: Count | None = None
+    npu: Annotated[bool | None, about("whether the NPU's ports reach it")] = None
+    cached: Annotated[bool | None, about("whether the processor's caches may hold what is in it")] = None
+    width_bits: Annotated[PositiveCount | None, about("of its data bus")] = None
+    read_cycles: Annotated[Count | None, about("latency, in cycles of `cycles_of`")] = None
+    write_cycles: Annotated[Count | None, about("latency, in cycles of `cycles_of`")] = None
+    cycles_of: Literal["npu", "cpu"] | None = None
+    cpu_wait_cycles: Annotated[
+        Amount | None, about("cycles for which an access that no cache answers stops the processor")
+    ] = None
+
+
+class Setting(Part):
+    key: Annotated[Text, about("of a vela.ini")]
+    value: str | Number
+
+
+class Areas(Part):
+    code: Text | None = None
+    sram: Text | None = msgspec.field(name="Sram", default=None)
+    on_chip_flash: Text | None = msgspec.field(name="OnChipFlash", default=None)
+    off_chip_flash: Text | None = msgspec.field(name="OffChipFlash", default=None)
+    dram: Text | None = msgspec.field(name="Dram", default=None)
+
+    together: ClassVar[dict[str, Any]] = {"minProperties": 1}
+
+    def __post_init__(self) -> None:
+        require_any(self)
+
+
+class System(Part):
+    name: Text
+    memory_modes: Annotated[Some[Text], about("that go with it; the first is the default")]
+    settings: Some[Setting]
+    areas: Annotated[
+        Areas | None,
+        about("the memories of the board that these are: Vela's areas, and the one with the CPU's code"),
+    ] = None
+
+
+class Source(Part):
+    value: Annotated[Text, about("its place, such as cpu.clock_hz")]
+    source: Annotated[Text, about("where it comes from, or why it is absent")]
+
+
+class Board(Part):
+    name: Text
+    title: Text
+    sha256: Annotated[Sha256, about("of every value of the profile")]
+    npus: Annotated[Some[Text], about("targets; the first is the default")]
+    npu_hz: Annotated[PositiveCount | None, about("the clock that the NPU has on the board")] = None
+    cpu: Annotated[Cpu, about("what no public document gives is absent")]
+    memories: tuple[Memory, ...]
+    systems: Annotated[Some[System], about("Vela system configurations; the first is the default")]
+    sources: Some[Source]
+
+
+class BoardList(Document[Literal["pass"]], tag_field="schema", tag="board-list/1"):
+    """What `ethosu-sdk boards` lists."""
+
+    boards: Some[Board]
+
+
+BOARDS = RecordKind(BoardList)
+
+
+# ---- records.printed.zoo
+# ``zoo-list/1``, from which schemas/zoo-list.v1.schema.json is made.
+
+
+class Input(Part):
+    dtype: Text
+    shape: tuple[PositiveCount, ...]
+
+
+class ZooModel(Part):
+    name: Text
+    model: Annotated[str, Meta(pattern="^zoo:", description="what `compile` and `run` take")]
+    task: Text
+    summary: Text
+    inputs: Some[Input]
+    quantize: Annotated[Literal["int8", "int16", "none"], about("what the model is meant for")]
+    weights: Literal["none", "random", "trained", "pretrained"]
+    parameters: Count
+    needs: Annotated[tuple[Text, ...], about("packages that carry weights and data, as pip takes them")]
+    missing: Annotated[tuple[Text, ...], about("those of `needs` that are not installed")]
+
+
+class ZooList(Document[Literal["pass"]], tag_field="schema", tag="zoo-list/1"):
+    """What `ethosu-sdk zoo` lists."""
+
+    models: Some[ZooModel]
+
+
+ZOO = RecordKind(ZooList)
+
+
+# ---- records.printed.conversion
+# ``conversion/1``, from which schemas/conversion.v1.schema.json is made.
+
+
+class File(Part):
+    name: Text
+    sha256: Sha256
+    bytes: PositiveCount
+
+
+class Conversion(Derived[Literal["pass"]], tag_field="schema", tag="conversion/1"):
+    """Records in the format of another tool."""
+
+    format: Literal["junit", "sarif", "perfetto", "parquet", "model-explorer", "etdump", "bpte"]
+    file: File
+    left_out: Annotated[tuple[Text, ...], about("what the records have and the format has no place for")]
+    host: Host
+
+
+CONVERSION = RecordKind(Conversion)
+
+
+# ---- records.printed.verify
+# ``verify-result/1``, from which schemas/verify-result.v1.schema.json is made.
+
+
+class Record(Part):
+    file: Text
+    schema: Literal["build-result/1", "run-result/1"]
+    sha256: Sha256
+    loose: Annotated[
+        Literal[True] | None,
+        about("The file is not as the manifest beside it lists it; the user let it be read all the same"),
+    ] = None
+
+
+CheckStatus = Literal["agrees", "differs", "unknown"]
+
+
+class Check(Part):
+    name: Text
+    status: CheckStatus
+    recorded: Text
+    found: Text | None = None
+
+    together: ClassVar[dict[str, Any]] = {
+        "if": {"properties": {"status": {"const": "unknown"}}},
+        "then": {"properties": {"found": False}},
+        "else": {"required": ["found"]},
+    }
+
+    def __post_init__(self) -> None:
+        unknown = self.status == "unknown"
+        require(unknown == (self.found is None), "what was found is given if it is known, and only then")
+
+
+class Verification(Document[Literal["pass", "fail"]], tag_field="schema", tag="verify-result/1"):
+    """What `ethosu-sdk verify` found."""
+
+    record: Record
+    checks: Some[Check]
+    causes: Annotated[tuple[Text, ...], about("why something differs, as far as that can be told")]
+    wall_time_s: Amount
+    host: Host
+
+
+def status_follows_differences(record: Verification) -> list[str]:
+    """One difference fails the verification."""
+    expected = "fail" if any(row.status == "differs" for row in record.checks) else "pass"
+    if record.status != expected:
+        return [f"the checks say '{expected}', the record says '{record.status}'"]
+    return []
+
+
+VERIFY = RecordKind(Verification, (status_follows_differences,))
+
+
+# ---- records.printed.explanation
+# ``explanation/1``, from which schemas/explanation.v1.schema.json is made.
+
+
+class KnownError(Part):
+    id: Text
+    area: Text
+    harmless: bool
+    cause: Text
+    fix: Text
+    code: Count | None = None
+    name: Text | None = None
+
+
+class Explanation(Document[Literal["pass"]], tag_field="schema", tag="explanation/1"):
+    """What an error means and what to do about it."""
+
+    asked: str
+    errors: Some[KnownError]
+
+
+EXPLANATION = RecordKind(Explanation)
+
+
+# ---- records.printed.error
+# ``error/1``, from which schemas/error.v1.schema.json is made.
+
+
+class Problem(Part):
+    class_name: Text = msgspec.field(name="class")
+    exit_code: Literal[2, 3, 4, 5, 6, 7, 130]
+    message: Text
+    hint: Text | None = None
+
+
+class Error(Document[Literal["error"]], tag_field="schema", tag="error/1"):
+    """Why a command ended without its result."""
+
+    error: Problem
+
+
+ERROR = RecordKind(Error)

@@ -1,0 +1,149 @@
+"""What a record says of itself: when, by whom, where and from what it was made, and for which target."""
+
+from __future__ import annotations
+
+import datetime
+import platform
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypedDict
+
+from msgspec import convert
+
+from ethosu_sdk import __version__
+from ethosu_sdk.base import filesystem
+from ethosu_sdk.base.json_text import Record
+from ethosu_sdk.base.targets import Target
+from ethosu_sdk.base.tools import git_revision
+from ethosu_sdk.records import common
+from ethosu_sdk.records.common import Host, Provenance, Tool
+
+# ---- records
+# Records: what commands write as JSON.
+
+# What may differ between two runs of the same thing; everything else in a record must repeat bit for bit.
+VOLATILE_KEYS = ("created", "wall_time_s", "check_time_s", "host", "session")
+
+
+def timestamp() -> str:
+    """Now, in UTC, as RFC 3339 with seconds."""
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+
+
+def comparable(record: Mapping[str, Any]) -> Record:
+    """The part of a record that must repeat bit for bit between two runs of the same thing."""
+    return {key: value for key, value in record.items() if key not in VOLATILE_KEYS}
+
+
+# ---- provenance
+# Who made a record, and from what: the `tool` and `provenance` parts that every record carries.
+
+
+def tool() -> Tool:
+    """The `tool` object of a record."""
+    return Tool(name="ethosu-sdk", version=__version__, git=git_revision())
+
+
+def file_entry(role: str, path: Path, sha256: str | None = None) -> Record:
+    """One row of `provenance.inputs`: a file that shaped the result."""
+    return {
+        "role": role,
+        "file": path.name,
+        "bytes": path.stat().st_size,
+        "sha256": sha256 or filesystem.sha256_file(path),
+    }
+
+
+def tool_entry(name: str, version: str, program: Path | None = None) -> Record:
+    """One row of `provenance.tools`: a program or package that shaped the result."""
+    return {
+        "name": name,
+        "version": version,
+        **({"sha256": filesystem.sha256_file(program)} if program is not None else {}),
+    }
+
+
+class Origin(TypedDict):
+    """The members of a record's class that say when it was made, by whom, and from what."""
+
+    created: str
+    tool: Tool
+    provenance: Provenance
+
+
+def origin(inputs: Sequence[Record], tools: Sequence[Record]) -> Origin:
+    """Now, this SDK, and the rows of what shaped the result."""
+    return {
+        "created": timestamp(),
+        "tool": tool(),
+        "provenance": convert({"inputs": inputs, "tools": tools}, Provenance),
+    }
+
+
+def opening(schema: str, status: str) -> Record:
+    """The members that open every record."""
+    return {
+        "schema": schema,
+        "status": status,
+        "created": timestamp(),
+        "tool": tool().to_json(),
+    }
+
+
+def header(schema: str, status: str, inputs: Sequence[Record], tools: Sequence[Record]) -> Record:
+    """The members that open a record which says what shaped it."""
+    return {**opening(schema, status), "provenance": {"inputs": list(inputs), "tools": list(tools)}}
+
+
+# ---- results.host_facts
+# The `host` part of a record: where it was made. It never counts when two records are compared.
+
+
+def this_host() -> Host:
+    """Operating system, processor architecture and Python version; no names, no paths."""
+    return Host(
+        system=f"{platform.system()} {platform.release()}",
+        machine=platform.machine(),
+        python=platform.python_version(),
+    )
+
+
+def host_part() -> Record:
+    """The same as JSON."""
+    return this_host().to_json()
+
+
+# ---- results.target_record
+# What a record says of a program's target, and of a program that has none.
+
+_NO_NPU = "the program delegates nothing to an NPU"
+
+
+def lacking_npu(path: str) -> common.Unavailable:
+    """Why the member `path`, which needs an NPU, is absent."""
+    return common.Unavailable(path=path, reason=_NO_NPU)
+
+
+def recorded_target(target: Target | None) -> common.Target | None:
+    """The member `target` of a record."""
+    return None if target is None else convert(target_part(target), common.Target)
+
+
+def target_part(target: Target) -> Record:
+    """The `target` object of a record as JSON."""
+    return {
+        "npu": target.npu,
+        "macs": target.macs,
+        "system_config": target.system_config,
+        "memory_mode": target.memory_mode,
+    }
+
+
+def target_members(target: Target | None) -> Record:
+    """The member `target` of a record, which a program without an NPU does not have."""
+    return {} if target is None else {"target": target_part(target)}
+
+
+def without_npu(path: str) -> Record:
+    """The row of `unavailable` for the member `path`, which needs an NPU."""
+    return lacking_npu(path).to_json()

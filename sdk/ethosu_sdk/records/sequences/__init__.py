@@ -1,1 +1,0 @@
-"""Records of sequences of inferences."""

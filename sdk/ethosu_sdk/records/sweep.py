@@ -1,0 +1,477 @@
+"""Sweeps: ``sweep/1``, ``sweep-cell/1``, ``sweep-compare/1``, ``sweep-plan/1`` and ``sweep-answer/1``."""
+
+from __future__ import annotations
+
+import collections
+from typing import Annotated, Any, ClassVar, Literal
+
+import msgspec
+from msgspec import Meta
+
+from ethosu_sdk.records import rules
+from ethosu_sdk.records.common import (
+    Amount,
+    Count,
+    Derived,
+    Distinct,
+    DistinctSome,
+    Document,
+    Host,
+    Limits,
+    Number,
+    Part,
+    PositiveAmount,
+    PositiveCount,
+    RecordKind,
+    Sha256,
+    Share,
+    Some,
+    Source,
+    TargetName,
+    Text,
+    about,
+    require,
+    require_distinct,
+)
+from ethosu_sdk.records.compare import MetricChange
+
+# ---- records.sweep
+# ``sweep/1``, from which schemas/sweep.v1.schema.json is made.
+
+FigureName = Literal[
+    "sram_bytes",
+    "dram_bytes",
+    "flash_bytes",
+    "program_bytes",
+    "time_ms",
+    "inference_ms",
+    "npu_cycles",
+    "npu_macs",
+    "macs",
+    "operators_npu",
+    "operators_cpu",
+    "sqnr_db",
+    "top1",
+    "check_sqnr_db",
+    "cpu_calls",
+]
+SweepStatus = Annotated[
+    Literal["pass", "fail", "incomplete"],
+    about("fail: a cell failed or none passed; incomplete: cells were not come to"),
+]
+Want = Literal["min", "max"]
+Standing = Literal["winner", "pareto", "dominated", "not ranked", "broken", "not judged", "no result"]
+RankedSource = Literal["measured", "modelled", "estimated"]
+
+Id = Annotated[str, Meta(pattern="^[0-9a-f]{12}$")]
+TolerancePercent = Annotated[int, Meta(gt=0, le=1000)] | Annotated[float, Meta(gt=0, le=1000)]
+
+
+class Dimensions(Part):
+    model: Distinct[Text]
+    target: Distinct[Text]
+    system: Annotated[Distinct[Text], about("board profiles; none for cells without one")]
+    system_config: Distinct[Text]
+    memory_mode: Distinct[Text]
+    quantize: Distinct[Text]
+    vela: Distinct[Text]
+    simulator: Distinct[Text]
+    board: Distinct[Text]
+    inputs: Distinct[Text]
+
+    def __post_init__(self) -> None:
+        require_distinct(*(getattr(self, name) for name in self.__struct_fields__))
+
+
+class Dropped(Part):
+    reason: Text
+    count: PositiveCount
+
+
+class Plan(Part):
+    cells: PositiveCount
+    lowerings: Count
+    vela_runs: Count
+    simulations: Count
+    excluded: Count
+    dropped: tuple[Dropped, ...]
+
+
+class CellCounts(Part):
+    passed: Count = msgspec.field(name="pass")
+    fail: Count
+    refused: Count
+    failed: Count
+    timeout: Count
+    out_of_memory: Count = msgspec.field(name="out of memory")
+    killed: Count
+    not_run: Count = msgspec.field(name="not run")
+
+
+class Constraint(Part):
+    figure: FigureName
+    min: Number | None = None
+    max: Number | None = None
+    clock_mhz: PositiveAmount | None = None
+    models: Annotated[Some[str] | None, about("patterns of names")] = None
+    systems: Annotated[Some[str] | None, about("names or patterns of the board profiles that it is for")] = (
+        None
+    )
+    text: Text
+
+    together: ClassVar[dict[str, Any]] = {"anyOf": [{"required": ["min"]}, {"required": ["max"]}]}
+
+    def __post_init__(self) -> None:
+        require(self.min is not None or self.max is not None, "neither min nor max is given")
+
+
+class Goal(Part):
+    figure: FigureName
+    want: Want
+    clock_mhz: PositiveAmount | None = None
+    tolerance_percent: TolerancePercent | None = None
+    text: Text
+
+
+class VerdictCounts(Part):
+    cells: Count
+    kept: Count
+    broken: Count
+    not_judged: Count
+    no_result: Count
+
+
+class Ranking(Part):
+    source: RankedSource | None = None
+    pareto: Distinct[Id]
+    winners: Distinct[Id]
+
+    def __post_init__(self) -> None:
+        require_distinct(self.pareto, self.winners)
+
+
+class Miss(Part):
+    constraint: Annotated[Count, about("its place in constraints")]
+    value: Number
+    limit: Number
+    by: PositiveAmount
+    percent: Annotated[Amount | None, about("of the limit")] = None
+    source: RankedSource | None = None
+    text: Text
+
+
+class Nearest(Part):
+    cell: Id
+    misses: Some[Miss]
+
+
+class NoWinner(Part):
+    reason: Text
+    nearest: Nearest | None = None
+
+
+class ModelVerdict(Part):
+    model: str
+    counts: VerdictCounts
+    rankings: tuple[Ranking, ...]
+    winners: Distinct[Id]
+    no_winner: NoWinner | None = None
+    notes: tuple[Text, ...]
+
+    def __post_init__(self) -> None:
+        require_distinct(self.winners)
+
+
+class TargetVerdict(Part):
+    target: str
+    every_model: bool
+    kept: tuple[str, ...]
+    broken: tuple[str, ...]
+    not_judged: tuple[str, ...]
+    no_result: tuple[str, ...]
+    not_swept: tuple[str, ...]
+
+
+class CellVerdict(Part):
+    cell: Id
+    standing: Standing
+    source: RankedSource | None = None
+    misses: Some[Miss] | None = None
+    missing: tuple[Text, ...] | None = None
+
+
+class Verdict(Part):
+    status: Annotated[
+        Literal["pass", "fail"], about("pass: every model keeps all constraints in a cell at least")
+    ]
+    constraints: tuple[Constraint, ...]
+    goals: Some[Goal]
+    default_goals: bool
+    counts: VerdictCounts
+    models: tuple[ModelVerdict, ...]
+    targets: tuple[TargetVerdict, ...]
+    notes: tuple[Text, ...]
+    cells: tuple[CellVerdict, ...]
+
+
+class Table(Part):
+    path: Text
+    rows: PositiveCount
+    sha256: Sha256
+
+
+class Session(Part):
+    cells_before: Count
+    jobs: PositiveCount
+    lower_steps: Count
+    compile_steps: Count
+    finish_steps: Count
+
+
+class Sweep(Derived[SweepStatus], tag_field="schema", tag="sweep/1"):
+    """A sweep: many models by many settings."""
+
+    name: Text
+    dimensions: Dimensions
+    limits: Limits
+    plan: Plan
+    cells: CellCounts
+    verdict: Verdict
+    table: Table
+    session: Annotated[Session, about("what the last command did")]
+    wall_time_s: Amount
+    host: Host
+
+
+def counts_every_cell(record: Sweep) -> list[str]:
+    """Each cell of the table is counted and judged once, and the status follows."""
+    counted = record.cells
+    bad = counted.fail + counted.failed + counted.timeout + counted.out_of_memory + counted.killed
+    total = counted.passed + counted.refused + counted.not_run + bad
+    found = []
+    if not total == record.table.rows == record.plan.cells:
+        found.append(f"{total} cells are counted, the table has {record.table.rows} rows")
+    verdict = record.verdict
+    counts = verdict.counts
+    judged = counts.kept + counts.broken + counts.not_judged + counts.no_result
+    if not total == judged == counts.cells == len(verdict.cells):
+        found.append(f"the verdict is on {judged} cells, {total} are counted")
+    broken = verdict.constraints and verdict.status == "fail"
+    expected = "fail" if bad or broken or not counted.passed else "pass"
+    if counted.not_run:
+        expected = "incomplete"
+    if record.status != expected:
+        found.append(f"the cells say '{expected}', the record says '{record.status}'")
+    return found
+
+
+SWEEP = RecordKind(
+    Sweep,
+    (rules.files_stay_in_the_folder, counts_every_cell),
+    file="sweep.json",
+    role="record of the sweep",
+)
+
+
+# ---- records.sweep.cell
+# ``sweep-cell/1``, from which schemas/sweep-cell.v1.schema.json is made.
+
+
+class Cell(Part):
+    model: Text
+    target: TargetName
+    system: Annotated[Text | None, about("the board profile that the cell is compiled for and priced on")] = (
+        None
+    )
+    system_config: Text
+    memory_mode: Text
+    quantize: Literal["default", "int8", "int16", "none"]
+    vela: Text
+    simulator: Literal["none", "host", "qemu"]
+    board: Text | None = None
+    inputs: Text | None = None
+
+
+class Error(Part):
+    class_name: Text = msgspec.field(name="class")
+    exit_code: Literal[1, 2, 3, 4, 5, 6, 7]
+    message: Text
+    hint: Text | None = None
+
+
+class Figures(Part):
+    program_bytes: Count | None = None
+    program_sha256: Sha256 | None = None
+    npu_cycles: Count | None = None
+    npu_cycles_source: Source | None = None
+    clock_mhz: PositiveAmount | None = None
+    time_ms: Amount | None = None
+    inference_ms: Annotated[Amount | None, about("of CPU and NPU, as the run's time line has it")] = None
+    sram_bytes: Count | None = None
+    dram_bytes: Count | None = None
+    flash_bytes: Annotated[Count | None, about("commands and weights of the NPU's part")] = None
+    npu_macs: Count | None = None
+    operators_npu: Count | None = None
+    operators_cpu: Count | None = None
+    cpu_calls: Count | None = None
+    check: Literal["pass", "fail", "unavailable", "left-out"] | None = None
+    check_sqnr_db: Number | None = None
+    sqnr_db: Number | None = None
+    top1: Share | None = None
+    outputs_sha256: Sha256 | None = None
+
+
+CellOutcome = Annotated[
+    Literal["pass", "fail", "refused", "failed", "timeout", "out of memory", "killed"],
+    about("fail: compared and wrong; refused: the model or its settings cannot be (exit codes 2 and 3)"),
+]
+
+
+class SweepCell(Document[CellOutcome], tag_field="schema", tag="sweep-cell/1"):
+    """One cell of a sweep: what came of it."""
+
+    key: Annotated[Sha256, about("digest of all that shapes the cell and can be seen beforehand")]
+    model_sha256: Annotated[Sha256, about("of the model's source")]
+    cell: Cell
+    error: Error | None = None
+    figures: Figures
+    no_noise: Annotated[
+        DistinctSome[Literal["check_sqnr_db", "sqnr_db"]] | None,
+        about("figures that are infinite: all outputs are equal"),
+    ] = None
+    reads: Annotated[
+        dict[str, Sha256], about("files that the model read, from the folder of the sweep's file")
+    ]
+    limits: Limits
+    wall_time_s: Amount
+    host: Host
+
+    def __post_init__(self) -> None:
+        require_distinct(self.no_noise or ())
+
+
+def has_an_error_or_passes(record: SweepCell) -> list[str]:
+    """A cell that did not pass says why, and one that did has nothing to say."""
+    if (record.status == "pass") == (record.error is not None):
+        return [
+            f"the status is '{record.status}', and there is {'no' if record.error is None else 'an'} error"
+        ]
+    return []
+
+
+SWEEP_CELL = RecordKind(SweepCell, (has_an_error_or_passes,), file="cell.json", role="record of the cell")
+
+
+# ---- records.sweep.comparison
+# ``sweep-compare/1``, from which schemas/sweep-compare.v1.schema.json is made.
+
+CellStatus = Literal["pass", "fail", "refused", "failed", "timeout", "out of memory", "killed", "not run"]
+ComparedStatus = Literal["pass", "fail", "blocked", "missing", "new"]
+
+
+class Policy(Part):
+    source: Text
+    sha256: Sha256
+    allow: Distinct[Text]
+
+    def __post_init__(self) -> None:
+        require_distinct(self.allow)
+
+
+class Counts(Part):
+    passed: Count = msgspec.field(name="pass")
+    fail: Count
+    blocked: Count
+    missing: Count
+    new: Count
+
+
+class ComparedCell(Part):
+    cell: Cell
+    status: Annotated[ComparedStatus, about("missing: in the first sweep alone; new: in the second alone")]
+    before_status: CellStatus | None = None
+    after_status: CellStatus | None = None
+    reasons: tuple[Text, ...]
+    metrics: Annotated[tuple[MetricChange, ...] | None, about("figures that differ")] = None
+
+
+class SweepComparison(Derived[Literal["pass", "fail", "blocked"]], tag_field="schema", tag="sweep-compare/1"):
+    """Two sweeps, cell by cell."""
+
+    policy: Policy
+    before: Text
+    after: Text
+    counts: Counts
+    cells: tuple[ComparedCell, ...]
+    host: Host
+
+
+def comparison_follows_its_cells(record: SweepComparison) -> list[str]:
+    """Counts and status of a comparison of sweeps are those of its cells."""
+    counted = collections.Counter[str](row.status for row in record.cells)
+    found = [
+        f"{count} cells are counted as '{name}', {counted[name]} are"
+        for name, count in record.counts.to_json().items()
+        if count != counted[name]
+    ]
+    expected = (
+        "blocked" if counted["blocked"] else "fail" if counted["fail"] or counted["missing"] else "pass"
+    )
+    if record.status != expected:
+        found.append(f"the cells say '{expected}', the record says '{record.status}'")
+    return found
+
+
+SWEEP_COMPARE = RecordKind(
+    SweepComparison,
+    (comparison_follows_its_cells,),
+    file="sweep-compare.json",
+    role="record of the comparison",
+)
+
+
+# ---- records.printed.sweep_plan
+# ``sweep-plan/1``, from which schemas/sweep-plan.v1.schema.json is made.
+
+
+class Left(Part):
+    cells: Count
+    lowerings: Count
+    vela_runs: Count
+    simulations: Count
+
+
+class SweepPlan(Document[Literal["pass"]], tag_field="schema", tag="sweep-plan/1"):
+    """What a sweep has to do."""
+
+    name: Text
+    cells: PositiveCount
+    lowerings: Count
+    vela_runs: Count
+    simulations: Count
+    excluded: Count
+    dropped: tuple[Dropped, ...]
+    done: Count
+    left: Left
+    estimated_s: Annotated[Amount, about("a rough guess")]
+
+
+SWEEP_PLAN = RecordKind(SweepPlan)
+
+
+# ---- records.printed.sweep_answer
+# ``sweep-answer/1``, from which schemas/sweep-answer.v1.schema.json is made.
+
+
+class SweepAnswer(Document[Literal["pass"]], tag_field="schema", tag="sweep-answer/1"):
+    """The answer to a query about a sweep."""
+
+    query: Text
+    columns: Distinct[str]
+    rows: tuple[dict[str, Any], ...]
+
+    def __post_init__(self) -> None:
+        require_distinct(self.columns)
+
+
+SWEEP_ANSWER = RecordKind(SweepAnswer)

@@ -1,0 +1,215 @@
+"""What rules judge and what they say: the facts of a program, and an advice with what it brings and costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+from ethosu_sdk.records import result_files
+from ethosu_sdk.records.advice import Change, Evidence, Item, MetricName
+from ethosu_sdk.records.common import Source
+from ethosu_sdk.records.compile import Compilation
+from ethosu_sdk.records.debug import Debug
+from ethosu_sdk.records.profile import Operation, Profile, cycles
+from ethosu_sdk.records.run_facts import Mode, ProgramFacts
+
+# ---- readers.advise.facts
+# The facts that rules judge: the records of a program, and what it would cost in other memory modes.
+
+COMPILE, DEBUG, MODES = "compile", "debug", "modes"
+WORTH_SHARE = 0.02  # of what there is: less is not worth a change
+
+
+@dataclass(frozen=True)
+class Facts:
+    """The profile of a program; the records of `compile` and `debug`, its memory modes, and how many output channels
+    its NPU computes at once, as far as they are known. `missing` says why one is not."""
+
+    profile: Profile
+    compilation: Compilation | None = None
+    debugging: Debug | None = None
+    modes: Mapping[str, Mode] = field(default_factory=dict)
+    channel_step: int | None = None
+    missing: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def compiled(self) -> Compilation:
+        """The record of `compile`, for rules that need it."""
+        assert self.compilation is not None
+        return self.compilation
+
+    @property
+    def debug(self) -> Debug:
+        """The record of `debug`, for rules that need it."""
+        assert self.debugging is not None
+        return self.debugging
+
+    @property
+    def npu_rows(self) -> list[Operation]:
+        """The profile's rows of the NPU."""
+        return [row for row in self.profile.operations if row.runs_on == "NPU"]
+
+    @property
+    def cpu_rows(self) -> list[Operation]:
+        """The profile's rows of the CPU."""
+        return [row for row in self.profile.operations if row.runs_on == "CPU"]
+
+    @property
+    def memories(self) -> frozenset[str]:
+        """The names of the memories that the NPU reads and writes."""
+        return frozenset(row.memory for row in self.profile.memories)
+
+    @property
+    def npu_cycles(self) -> int:
+        """Modelled cycles of an inference, 0 where they are not known."""
+        return cycles(self.profile.totals.npu.cycles, "modelled") or 0
+
+    @property
+    def cpu_instructions(self) -> int | None:
+        """Instructions on the CPU in an inference; None where they were not counted."""
+        counted = self.profile.totals.cpu.instructions
+        return None if counted is None else int(counted.value)
+
+    def compiled_again(self, **changed: str) -> str:
+        """The command line that compiles the program once more with what `changed` names; see `compile_again`."""
+        return result_files.recompile_command(
+            self.compiled, *result_files.recompile_files(self.compiled), **changed
+        )
+
+
+def modelled_cycles(row: Operation) -> int:
+    """The modelled cycles of a row of the profile, in all of its calls."""
+    return row.calls * row.modelled_cycles
+
+
+def facts_of(
+    program: ProgramFacts,
+    profile: Profile,
+    compiled: Compilation | None,
+    debug: Debug | None,
+    missing: Mapping[str, str],
+) -> Facts:
+    """What the rules need. `missing` says why a record is not there."""
+    known = {kind: missing[kind] for kind in (COMPILE, DEBUG) if missing.get(kind)}
+    known |= {MODES: program.modes_reason} if program.modes_reason else {}
+    return Facts(profile, compiled, debug, program.modes, program.channel_step, known)
+
+
+# ---- readers.advise.advice
+# What a rule says: what it saw, what to change, and what that is expected to bring and to cost.
+
+
+class Metric(NamedTuple):
+    """A figure that advice changes."""
+
+    name: MetricName
+    unit: str
+    better: Literal["less", "more"]
+
+
+TIME = Metric("time of an inference", "ms", "less")
+NPU_CYCLES = Metric("NPU cycles", "cycles", "less")
+CPU_OPERATORS = Metric("CPU operators", "calls", "less")
+CPU_CYCLES = Metric("CPU cycles", "cycles", "less")
+CPU_INSTRUCTIONS = Metric("CPU instructions", "instructions", "less")
+COMPUTING_OPERATORS = Metric("operators that compute on the CPU", "calls", "less")
+DELEGATES = Metric("delegates", "delegates", "less")
+SRAM = Metric("SRAM", "bytes", "less")
+FLASH = Metric("flash", "bytes", "less")
+TOTAL_CYCLES = Metric("total cycles", "cycles", "less")
+IO_BYTES = Metric("inputs and outputs", "bytes", "less")
+CHANNELS = Metric("output channels", "channels", "more")
+MAC_UNITS = Metric("MACs per cycle that the NPU has", "MACs", "less")
+SQNR = Metric("SQNR", "dB", "more")
+
+
+def figure_evidence(name: str, value: float, unit: str, source: Source | None = None) -> Evidence:
+    """A figure that the advice rests on; without `source` the program itself says it."""
+    return Evidence(name=name, value=value, unit=unit, source=source)
+
+
+def expected_change(
+    metric: Metric, before: float, after: float, how: str, source: Source | None = None
+) -> Change:
+    """What becomes of a figure when the advice is followed, and `how` that was computed. `before` comes from
+    `source`, `after` is the expectation."""
+    return Change(
+        metric=metric.name,
+        unit=metric.unit,
+        better=metric.better,
+        before=before,
+        after=after,
+        how=how,
+        source=source,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Advice:
+    """One thing to change. `where` is the module or layer that it is about; `command` is a whole command line, `code`
+    lines of the model's file; the first of `gains` is why it is given; `limits` say where it does not hold."""
+
+    finding: str
+    where: str = ""
+    evidence: tuple[Evidence, ...]
+    command: str = ""
+    code: tuple[str, ...] = ()
+    gains: tuple[Change, ...]
+    costs: tuple[Change, ...] = ()
+    limits: tuple[str, ...]
+
+    def item(self, rule: str) -> Item:
+        """As records have it."""
+        return Item(
+            rule=rule,
+            finding=self.finding,
+            where=self.where or None,
+            evidence=self.evidence,
+            command=self.command or None,
+            code=self.code or None,
+            gains=self.gains,
+            costs=self.costs,
+            limits=self.limits,
+        )
+
+
+# ---- readers.advise.rules.cpu
+# What rules say of calls on the CPU that would not be there any more.
+
+QUANTISE, DEQUANTISE = "::quantize_per_tensor.out", "::dequantize_per_tensor.out"
+
+_WRITE_BACK = "aten::copy_"
+_HOW = "the counted instructions of these calls fall away"
+_HOW_CYCLES = "the modelled cycles of these calls fall away"
+
+
+def is_conversion(row: Operation) -> bool:
+    """Whether a row of the profile converts between floating-point and quantised values."""
+    return row.name.endswith((QUANTISE, DEQUANTISE))
+
+
+def is_write_back(row: Operation) -> bool:
+    """Whether a row of the profile writes a new value into a buffer that the program keeps: ExecuTorch ends a program
+    with these calls."""
+    return row.name == _WRITE_BACK
+
+
+def changes_without(facts: Facts, rows: Sequence[Operation]) -> list[Change]:
+    """The processor's instructions and cycles without the calls of `rows`; nothing where they are not known."""
+    whole = facts.cpu_instructions
+    if whole is None:
+        return _cycles_without(facts, rows)
+    own = sum(int(row.instructions.value) for row in rows if row.instructions is not None)
+    return [
+        expected_change(CPU_INSTRUCTIONS, whole, whole - own, _HOW, "counted"),
+        *_cycles_without(facts, rows),
+    ]
+
+
+def _cycles_without(facts: Facts, rows: Sequence[Operation]) -> list[Change]:
+    whole = facts.profile.totals.cpu.cycles
+    own = sum(int(row.cpu_cycles.value) for row in rows if row.cpu_cycles is not None)
+    if whole is None or not own:
+        return []
+    return [expected_change(CPU_CYCLES, whole.value, whole.value - own, _HOW_CYCLES, "modelled")]

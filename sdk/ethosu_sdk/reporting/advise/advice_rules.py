@@ -1,0 +1,187 @@
+"""All rules: what they advise for a program, the best first, and why the others are silent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from ethosu_sdk.records.advice import Item, SilentRule
+from ethosu_sdk.records.time_line import headline
+from ethosu_sdk.reporting.advise import advice_facts, cpu_rules, npu_rules
+from ethosu_sdk.reporting.advise.advice_facts import (
+    CHANNELS,
+    COMPUTING_OPERATORS,
+    CPU_CYCLES,
+    CPU_INSTRUCTIONS,
+    CPU_OPERATORS,
+    DELEGATES,
+    IO_BYTES,
+    MAC_UNITS,
+    NPU_CYCLES,
+    SQNR,
+    SRAM,
+    TIME,
+    Advice,
+    Facts,
+    expected_change,
+)
+
+# ---- readers.advise.rules
+# The rules, in the order in which their advice is given where gains are alike.
+#
+# A rule is a pure function of the facts. It says what it saw, what to change, and what that is expected to bring;
+# each
+# has a test that compiles again with its advice followed and sees the gain (tests/integration/advise), and its
+# line in
+# docs/guide/advise.md.
+
+
+@dataclass(frozen=True)
+class AdviceRule:
+    """A rule: its name, the pattern that it looks for in a line, the kinds of facts without which it is silent."""
+
+    name: str
+    pattern: str
+    needs: tuple[str, ...]
+    find: Callable[[Facts], list[Advice]]
+
+
+RULES: Sequence[AdviceRule] = (
+    AdviceRule(
+        "sixteen-bits",
+        "a layer's int8 steps are too coarse for its values, whatever layers before have lost",
+        (advice_facts.DEBUG,),
+        npu_rules.sixteen_bits,
+    ),
+    AdviceRule(
+        "quantise",
+        "the program is floating point, and nothing of it is delegated",
+        (advice_facts.COMPILE,),
+        cpu_rules.quantise,
+    ),
+    AdviceRule(
+        "replaced-operator",
+        "modules that run on the CPU between two delegates, where another module computes the same on the NPU",
+        (advice_facts.COMPILE,),
+        cpu_rules.replaced_operators,
+    ),
+    AdviceRule(
+        "cortex-m-fallback",
+        "operators on the CPU in floating point, between conversions, that the Cortex-M backend computes on int8",
+        (advice_facts.COMPILE,),
+        cpu_rules.cortex_m_fallback,
+    ),
+    AdviceRule(
+        "channels-last-input",
+        "the NPU turns an NCHW input around before the first layer",
+        (advice_facts.COMPILE,),
+        npu_rules.channels_last_input,
+    ),
+    AdviceRule(
+        "flatten-as-convolution",
+        "the NPU turns a feature map around because a linear layer flattens it",
+        (),
+        npu_rules.flatten_as_convolution,
+    ),
+    AdviceRule(
+        "memory-mode",
+        "another memory mode of the same system configuration costs fewer cycles, or less SRAM for the same",
+        (advice_facts.COMPILE, advice_facts.MODES),
+        npu_rules.memory_mode,
+    ),
+    AdviceRule(
+        "quantised-io",
+        "the CPU converts floating-point inputs and outputs of an int8 program",
+        (advice_facts.COMPILE,),
+        cpu_rules.quantised_io,
+    ),
+    AdviceRule(
+        "smaller-target",
+        "the MAC unit waits for memories most of the time, so that half of it costs at most 5 % of the cycles",
+        (advice_facts.COMPILE,),
+        npu_rules.smaller_target,
+    ),
+    AdviceRule(
+        "channel-steps",
+        "a convolution that keeps the MAC unit busy has output channels that do not fill its last step",
+        (),
+        npu_rules.channel_steps,
+    ),
+)
+
+
+# ---- readers.advise.verdict
+# All rules on the facts of a program: what they advise, and why the others are silent.
+
+_METRICS = (
+    SQNR,
+    COMPUTING_OPERATORS,
+    DELEGATES,
+    TIME,
+    NPU_CYCLES,
+    CPU_INSTRUCTIONS,
+    CPU_CYCLES,
+    CPU_OPERATORS,
+    SRAM,
+    IO_BYTES,
+    CHANNELS,
+    MAC_UNITS,
+)
+_HOW = "the cycles of CPU and NPU that are saved, each by its clock"
+_ORDER = [metric.name for metric in _METRICS]
+
+
+@dataclass(frozen=True)
+class AdviceVerdict:
+    """What the rules advise, what saves most first, and the silent rules."""
+
+    advice: tuple[Item, ...]
+    silent: tuple[SilentRule, ...]
+
+
+def judge_facts(facts: Facts) -> AdviceVerdict:
+    """Apply all rules to the facts."""
+    advice: list[Item] = []
+    silent: list[SilentRule] = []
+    for rule in RULES:
+        missing = next((facts.missing[kind] for kind in rule.needs if kind in facts.missing), "")
+        found = [] if missing else [_timed(row.item(rule.name), facts) for row in rule.find(facts)]
+        advice += found
+        if missing:
+            silent.append(SilentRule(rule=rule.name, state="unknown", reason=missing))
+        elif not found:
+            silent.append(SilentRule(rule=rule.name, state="absent", reason=f"not seen: {rule.pattern}"))
+    advice.sort(key=_rank)  # stable: the table's order where gains are alike
+    return AdviceVerdict(tuple(advice), tuple(silent))
+
+
+def _timed(item: Item, facts: Facts) -> Item:
+    """`item` with what its cycles are of the time of an inference, where that is known and something is saved.
+
+    It is the first of the gains, by which advice is ranked, unless the advice is about wrong results.
+    """
+    time = headline(facts.profile)
+    if time is None or item.gains[0].metric == SQNR.name:
+        return item
+    clocks = {CPU_CYCLES.name: time.clocks.cpu}
+    if time.clocks.npu is not None:
+        clocks[NPU_CYCLES.name] = time.clocks.npu
+    saved_s = sum(
+        (row.before - row.after) / clocks[row.metric].hz
+        for row in (*item.gains, *item.costs)
+        if row.metric in clocks
+    )
+    if saved_s <= 0:
+        return item
+    before = time.total.duration_s * 1e3
+    after = max(0.0, before - saved_s * 1e3)
+    return replace(item, gains=(expected_change(TIME, before, after, _HOW, "modelled"), *item.gains))
+
+
+def _rank(advice: Item) -> tuple[int, float]:
+    """What is wrong comes before what is slow, that before what is large; then by the share of the gain."""
+    gain = advice.gains[0]
+    share = abs(gain.after - gain.before) / abs(gain.before) if gain.before else 1.0
+    return _ORDER.index(gain.metric), -share

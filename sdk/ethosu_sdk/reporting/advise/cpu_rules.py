@@ -1,0 +1,452 @@
+"""Rules about operators on the CPU, and a line for each: why it is there, what it costs, what would replace it."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from ethosu_sdk.base.plain_text import counted
+from ethosu_sdk.compile.program_options import CORTEX_M
+from ethosu_sdk.records import common
+from ethosu_sdk.records.advice import CpuCall, Evidence
+from ethosu_sdk.records.common import Tensor, source_module
+from ethosu_sdk.records.compile import Site
+from ethosu_sdk.records.profile import Operation
+from ethosu_sdk.reporting.advise import advice_facts
+from ethosu_sdk.reporting.advise.advice_facts import (
+    COMPUTING_OPERATORS,
+    CPU_OPERATORS,
+    DELEGATES,
+    IO_BYTES,
+    Advice,
+    Facts,
+    expected_change,
+    figure_evidence,
+)
+from ethosu_sdk.reporting.advise.replacements import REPLACEMENTS, constraint_of
+
+# ---- readers.advise.rules.operators
+# Operators on the CPU between two delegates, and programs that delegate nothing.
+
+# It holds for an estimate alone: who tries the change knows its cycles.
+NOT_ESTIMATED = (
+    "the NPU takes cycles for it, which nothing here estimates, and saves those of a delegate's border"
+)
+Modules = Mapping[str, str]  # name in the model → class
+
+
+@dataclass(frozen=True)
+class _Island:
+    """Rows of the CPU between two delegates, and the modules that they are from."""
+
+    rows: tuple[Operation, ...]
+    modules: Modules
+
+
+def replaced_operators(facts: Facts) -> list[Advice]:
+    """CPU operators between two delegates that come from modules for which there is one that is delegated."""
+    placed = list(operations_with_sites(facts))
+    islands = list(_islands(placed))
+    found = []
+    for modules in {tuple(sorted(row.modules.items())): row.modules for row in islands}.values():
+        rows = [row for island in islands if island.modules == modules for row in island.rows]
+        rows += [row for row in placed if _is_elsewhere(row, modules, rows)]
+        count = sum(island.modules == modules for island in islands)
+        lines = _replacing_lines(modules, rows)
+        if lines is not None:
+            found.append(_replacement_advice(facts, modules, rows, count, lines))
+    return found
+
+
+def _is_elsewhere(row: Operation, modules: Modules, rows: Sequence[Operation]) -> bool:
+    """Whether `row` makes constants for `modules`, which the program does in front of everything else."""
+    return row.runs_on == "CPU" and source_module(row.source) in modules and row not in rows
+
+
+def _islands(placed: Sequence[Operation]) -> Iterator[_Island]:
+    groups = [
+        (runs_on, tuple(rows)) for runs_on, rows in itertools.groupby(placed, key=lambda row: row.runs_on)
+    ]
+    for place, (runs_on, rows) in enumerate(groups):
+        modules = _modules(rows) if runs_on == "CPU" and 0 < place < len(groups) - 1 else None
+        if modules:
+            yield _Island(rows, modules)
+
+
+def operations_with_sites(facts: Facts) -> Iterator[Operation]:
+    """The profile's rows, each of the CPU's with its place in the model and the reason, where they can be told."""
+    return (row for row, _ in sited_operations(facts))
+
+
+def sited_operations(facts: Facts) -> Iterator[tuple[Operation, Site | None]]:
+    """The same rows, each with what the record of `compile` has of its call.
+
+    Calls of an operator run in the order in which their places are listed, but those of modules called repeatedly.
+    """
+    sites = {
+        row.name: _repeated(row.sites)
+        for row in facts.compiled.cpu_operators
+        if not {source_module(site.source) for site in row.sites} & _called_repeatedly(facts)
+    }
+    for row in facts.profile.operations:
+        site = next(sites.get(row.name, iter(())), None) if row.runs_on == "CPU" else None
+        if site is None:
+            yield row, None
+        else:
+            yield replace(row, reason=row.reason or site.reason, source=row.source or site.source), site
+
+
+def _repeated(sites: Sequence[Site]) -> Iterator[Site]:
+    """Each site as often as it calls; one by one, since a record can state any number."""
+    return (site for site in sites for _ in range(site.calls))
+
+
+def _called_repeatedly(facts: Facts) -> set[str]:
+    """The modules that call none of their operators once alone."""
+    calls: dict[str, int] = {}
+    for row in facts.compiled.cpu_operators:
+        for site in row.sites:
+            name = source_module(site.source)
+            calls[name] = min(calls.get(name, site.calls), site.calls)
+    return {name for name, least in calls.items() if least > 1}
+
+
+def _modules(rows: Sequence[Operation]) -> Modules | None:
+    """The modules that called the operators of `rows`; None when one of them is not known or has no replacement."""
+    found: dict[str, str] = {}
+    for source in (row.source for row in rows if not advice_facts.is_conversion(row)):
+        kind = source.module_type if source is not None else None
+        if kind is None or kind not in REPLACEMENTS or not source_module(source):
+            return None
+        found[source_module(source)] = kind
+    return found
+
+
+def _replacing_lines(modules: Modules, rows: Sequence[Operation]) -> tuple[str, ...] | None:
+    """The code that replaces `modules`, whose calls are among `rows`; None where one of them cannot be."""
+    found: list[str] = []
+    for name, kind in modules.items():
+        own = [row for row in rows if source_module(row.source) == name]
+        lines = REPLACEMENTS[kind].lines(name, own)
+        if lines is None:
+            return None
+        found += lines
+    return tuple(found)
+
+
+def _replacement_advice(
+    facts: Facts, modules: Modules, rows: Sequence[Operation], count: int, lines: tuple[str, ...]
+) -> Advice:
+    kinds = list(dict.fromkeys(modules.values()))
+    delegates = len(facts.profile.delegates)
+    calls = sum(row.calls for row in facts.cpu_rows)
+    own = sum(row.calls for row in rows)
+    names = list(dict.fromkeys(row.name for row in rows if not advice_facts.is_conversion(row)))
+    return Advice(
+        finding=f"{', '.join(names)} run on the CPU between two delegates; "
+        f"{'; '.join(REPLACEMENTS[kind].words for kind in kinds)} is delegated",
+        where=", ".join(modules),
+        evidence=(
+            figure_evidence("delegates", delegates, "delegates"),
+            figure_evidence("calls on the CPU there, conversions among them", own, "calls"),
+        ),
+        code=lines,
+        gains=(
+            expected_change(
+                DELEGATES, delegates, delegates - count, "the delegates on both sides become one"
+            ),
+            *advice_facts.changes_without(facts, rows),
+            expected_change(CPU_OPERATORS, calls, calls - own, "these calls and their conversions fall away"),
+        ),
+        limits=(
+            NOT_ESTIMATED,
+            "values are quantised where they were floating point: `ethosu-sdk debug` shows what that costs",
+        ),
+    )
+
+
+def quantise(facts: Facts) -> list[Advice]:
+    """A floating-point program, of which the NPU gets nothing."""
+    rows = [row for row in facts.cpu_rows if not advice_facts.is_conversion(row)]
+    is_float = any(row.dtype == "float32" for row in facts.compiled.inputs)
+    options = facts.compiled.options
+    asked = options.quantize == "none" and options.delegate and not facts.compiled.prequantized
+    if not asked or facts.compiled.delegates or not is_float or not rows:
+        return []
+    calls = sum(row.calls for row in rows)
+    return [
+        Advice(
+            finding=f"the program is floating point: all of its {calls} operator calls run on the CPU",
+            evidence=(figure_evidence("operators that compute on the CPU", calls, "calls"),),
+            command=facts.compiled_again(quantize="int8"),
+            gains=(
+                expected_change(COMPUTING_OPERATORS, calls, 0, "if every operator is one that is delegated"),
+            ),
+            limits=(
+                "quantisation needs samples (--calibration F.npz) and costs accuracy: `compile --evaluate` says what",
+                "inputs and outputs are converted on the CPU then, unless --io int8 is given",
+            ),
+        )
+    ]
+
+
+# ---- readers.advise.rules.fallback
+# Operators that the NPU leaves to the CPU in floating point, where the Cortex-M backend computes them on int8.
+
+LAYOUT_LIMIT = (
+    "the backend has the channels of images last: changes of the layout can come around an operator"
+)
+_NOT_ESTIMATED = (
+    "nothing here estimates the cycles of the int8 kernels and of changes of the layout, which can be more than "
+    "those of floating point: `advise --try` counts them"
+)
+
+
+def replaceable_operators(facts: Facts) -> frozenset[str]:
+    """The operators on the CPU that the Cortex-M backend would compute in at least one of their calls."""
+    rows = facts.compiled.cpu_operators if facts.compiled.target is not None else ()
+    return frozenset(row.name for row in rows if any(site.cortex_m for site in row.sites))
+
+
+def cortex_m_fallback(facts: Facts) -> list[Advice]:
+    """Calls in floating point, between conversions, for which the Cortex-M backend has an operator."""
+    rows = list(sited_operations(facts))
+    found = [(row, site.cortex_m) for row, site in rows if site is not None and site.cortex_m]
+    places = [place for place, (_, site) in enumerate(rows) if site is not None and site.cortex_m]
+    around = _conversions_around([row for row, _ in rows], places)
+    if facts.compiled.target is None or not found or not around:
+        return []
+    replaced = Counter((row.name, name) for row, name in found)
+    calls = sum(row.calls for row in facts.cpu_rows)
+    own = sum(row.calls for row in around)
+    return [
+        Advice(
+            finding="; ".join(
+                f"{name} ({counted(count, 'call')}) would run as {other} on int8"
+                for (name, other), count in replaced.items()
+            ),
+            evidence=(
+                *_costs("these calls in floating point", [row for row, _ in found]),
+                *_costs("their conversions", around),
+            ),
+            command=facts.compiled_again(fallback=CORTEX_M),
+            gains=(
+                expected_change(
+                    CPU_OPERATORS,
+                    calls,
+                    calls - own,
+                    "the conversions fall away, changes of the layout left out",
+                ),
+            ),
+            limits=(_NOT_ESTIMATED, LAYOUT_LIMIT),
+        )
+    ]
+
+
+def _conversions_around(rows: Sequence[Operation], places: Sequence[int]) -> list[Operation]:
+    """The conversions before and behind the rows at `places`, each once."""
+    found: set[int] = set()
+    for place in places:
+        for step, kind in ((-1, advice_facts.DEQUANTISE), (1, advice_facts.QUANTISE)):
+            at = place + step
+            while 0 <= at < len(rows) and rows[at].name.endswith(kind):
+                found.add(at)
+                at += step
+    return [rows[at] for at in sorted(found)]
+
+
+def _costs(what: str, rows: Sequence[Operation]) -> Iterator[Evidence]:
+    """Calls, and cycles where they are known."""
+    yield figure_evidence(what, sum(row.calls for row in rows), "calls")
+    cycles = sum(int(row.cpu_cycles.value) for row in rows if row.cpu_cycles is not None)
+    if cycles:
+        yield figure_evidence(f"CPU cycles of {what}", cycles, "cycles", "modelled")
+
+
+# ---- readers.advise.rules.conversions
+# Conversions between floating-point and quantised values, which the CPU makes.
+
+_FLOAT_BYTES = 4
+
+
+def quantised_io(facts: Facts) -> list[Advice]:
+    """quantize_per_tensor behind each float input of an int8 program, dequantize_per_tensor before each output."""
+    compiled = facts.compiled
+    if compiled.options.io != "float" or compiled.options.quantize != "int8":
+        return []
+    borders = [row for row in (*compiled.inputs, *compiled.outputs) if _is_float(row)]
+    rows = _conversions_of(facts, compiled.inputs, advice_facts.QUANTISE)
+    rows += _conversions_of(facts, compiled.outputs, advice_facts.DEQUANTISE)
+    if not borders or len(rows) != len(borders):
+        return []
+    calls = sum(row.calls for row in facts.cpu_rows)
+    size = sum(_FLOAT_BYTES * math.prod(row.shape) for row in borders)
+    return [
+        Advice(
+            finding=f"{counted(len(rows), 'conversion')} between float and int8 on the CPU in every inference",
+            evidence=(figure_evidence("float inputs and outputs", len(borders), "tensors"),),
+            command=facts.compiled_again(io="int8"),
+            gains=(
+                *advice_facts.changes_without(facts, rows),
+                expected_change(CPU_OPERATORS, calls, calls - len(rows), "these conversions fall away"),
+                expected_change(IO_BYTES, size, size // _FLOAT_BYTES, "one byte for a value instead of four"),
+            ),
+            limits=(
+                "the application quantises inputs, q = clamp(round(x / scale) + zero_point, -128, 127), and reads "
+                "outputs as (q - zero_point) * scale: constant methods (input0_scale, …) have the figures",
+                "a sensor or an image that has integers already is where this saves work; elsewhere it moves it",
+            ),
+        )
+    ]
+
+
+def _conversions_of(facts: Facts, tensors: Sequence[Tensor], name: str) -> list[Operation]:
+    """The CPU's rows that convert `tensors`, each row once."""
+    rows = [row for row in facts.cpu_rows if row.name.endswith(name)]
+    if name == advice_facts.DEQUANTISE:
+        rows.reverse()  # outputs are converted last, inputs first
+    found = []
+    for tensor in filter(_is_float, tensors):
+        for row in rows:
+            if row.ofm == tensor.shape:
+                found.append(row)
+                rows.remove(row)
+                break
+    return found
+
+
+def _is_float(row: Tensor) -> bool:
+    return row.dtype == "float32"
+
+
+# ---- readers.advise.cpu_calls
+# A line for every operator on the CPU: why it is there, what it costs, what would replace it.
+
+_AT_THE_BORDER = "conversion between floating point and quantised values"
+_FOR_AN_OPERATOR = "conversion for an operator on the CPU"
+_IO = "--io int8, where the application has integers"
+_WITH_IT = "falls away with that operator"
+_SAME = "the same"
+
+
+@dataclass
+class _CallLine:
+    """The calls of one operator at one place, and their share of the conversions and delegate starts around them.
+    `is_border`: only conversions are around it, at an input or output of the program."""
+
+    is_border: bool
+    rows: list[Operation] = field(default_factory=list)
+    border_cycles: float | None = None
+
+
+class Placed(NamedTuple):
+    """A line with the instructions of the program that it stands for."""
+
+    call: CpuCall
+    instructions: tuple[int, ...]
+
+
+def cpu_call_lines(facts: Facts) -> tuple[CpuCall, ...]:
+    """A line for each CPU operator and place, what costs most first."""
+    return tuple(row.call for row in placed_calls(facts))
+
+
+def placed_calls(facts: Facts) -> tuple[Placed, ...]:
+    """The same lines, each with its instructions."""
+    found: dict[tuple[str, str, bool], _CallLine] = {}
+    starts = {row.index: row.cpu_cycles for row in facts.profile.delegates}
+    groups = _groups(operations_with_sites(facts))
+    has_npu = facts.compiled.target is not None
+    for number, (runs_on, rows) in enumerate(groups):
+        if runs_on == "NPU":
+            continue
+        computing = [
+            row for row in rows if not advice_facts.is_conversion(row) and not advice_facts.is_write_back(row)
+        ]
+        around = [row for row in rows if advice_facts.is_conversion(row)]
+        after = groups[number + 1][1][0] if 0 < number < len(groups) - 1 else None
+        start = starts.get(after.delegate) if after is not None and after.delegate is not None else None
+        border = _cycles(around) + (0 if start is None else int(start.value))
+        for row in rows:
+            is_border = not computing or not has_npu
+            key = (row.name, common.source_place(row.source), is_border)
+            line = found.setdefault(key, _CallLine(is_border=is_border))
+            line.rows.append(row)
+            if row in computing and border and has_npu:
+                line.border_cycles = (line.border_cycles or 0) + border / len(computing)
+    parts = [
+        Placed(_cpu_call(facts, row), tuple(entry.instruction for entry in row.rows))
+        for row in found.values()
+    ]
+    return tuple(sorted(parts, key=lambda row: _cost(row.call), reverse=True))
+
+
+def _groups(rows: Iterable[Operation]) -> list[tuple[str, tuple[Operation, ...]]]:
+    return [(key, tuple(part)) for key, part in itertools.groupby(rows, key=lambda row: row.runs_on)]
+
+
+def _cycles(rows: Sequence[Operation]) -> int:
+    return sum(int(row.cpu_cycles.value) for row in rows if row.cpu_cycles is not None)
+
+
+def _cpu_call(facts: Facts, line: _CallLine) -> CpuCall:
+    first = line.rows[0]
+    counted = [int(row.instructions.value) for row in line.rows if row.instructions is not None]
+    why, limit, instead, results = _words(facts, line)
+    return CpuCall(
+        name=first.name,
+        calls=sum(row.calls for row in line.rows),
+        where=common.source_place(first.source) or None,
+        why=why,
+        constraint=limit or None,
+        instructions=sum(counted) if counted else None,
+        cycles=_cycles(line.rows) or None,
+        border_cycles=None if line.border_cycles is None else round(line.border_cycles),
+        replacement=instead or None,
+        results=results or None,
+    )
+
+
+def _words(facts: Facts, line: _CallLine) -> tuple[str, str, str, str]:
+    """Why it runs on the CPU, what the NPU takes of it, what replaces it, and what becomes of the results."""
+    first = line.rows[0]
+    if advice_facts.is_conversion(first):
+        if line.is_border:
+            return _AT_THE_BORDER, "", _IO, _SAME
+        return _FOR_AN_OPERATOR, "", _WITH_IT, ""
+    why = first.reason or "the NPU does not take it"
+    target = facts.compiled.target
+    if target is None:
+        return why, "", "", ""
+    known = constraint_of(first.name, target.npu)
+    kind = first.source.module_type if first.source is not None else None
+    module = REPLACEMENTS.get(kind or "")
+    limit = "" if known is None else f"{target.npu} takes {known.text} ({known.source})"
+    instead = module.words if module is not None else "" if known is None else known.instead
+    results = known.results if known is not None else _SAME if module is not None else ""
+    int8 = _on_int8(facts, first)
+    return why, limit, "; or ".join(filter(None, (instead, int8))), results
+
+
+def _on_int8(facts: Facts, row: Operation) -> str:
+    """What the Cortex-M backend computes it with; nothing where it does not."""
+    place = common.source_place(row.source)
+    found = (
+        site.cortex_m
+        for operator in facts.compiled.cpu_operators
+        if operator.name == row.name
+        for site in operator.sites
+        if site.cortex_m and common.source_place(site.source) == place
+    )
+    name = next(found, None)
+    return "" if name is None else f"{name} on the CPU (--fallback cortex-m)"
+
+
+def _cost(line: CpuCall) -> tuple[float, float]:
+    return (line.cycles or 0) + (line.border_cycles or 0), line.instructions or 0

@@ -1,0 +1,560 @@
+"""`ethosu-sdk compare`: two or more runs, figure by figure, by a policy; compare.json: ``compare/1``."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import asdict, replace
+from rich.console import RenderableType
+from rich.table import Table
+
+from ethosu_sdk.base import filesystem, json_text
+from ethosu_sdk.base.errors import InputError, SdkError, UsageError, VerdictError
+from ethosu_sdk.base.filesystem import sha256_bytes
+from ethosu_sdk.base.plain_text import counted
+from ethosu_sdk.base.terminal import Ranked, Reporter, escape
+from ethosu_sdk.records import bundle, compare, kinds, provenance, result_files, validation
+from ethosu_sdk.records.common import Unavailable
+from ethosu_sdk.records.compare import (
+    Comparison,
+    Comparisons,
+    DimensionStatus,
+    Failed,
+    FigureChange,
+    MetricChange,
+    MetricStatus,
+    OperatorChange,
+    Status,
+)
+from ethosu_sdk.records.profile import Profile
+from ethosu_sdk.records.run import Run
+from ethosu_sdk.records.run_facts import MadeProfile
+from ethosu_sdk.records.sweep import SweepComparison
+from ethosu_sdk.reporting.compare import compared_records, operator_changes, policies
+from ethosu_sdk.reporting.compare.compared_records import Subject
+from ethosu_sdk.reporting.compare.options import CompareOptions
+from ethosu_sdk.reporting.compare.policies import Policy, load_policy
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+# ---- readers.compare.outputs
+# How far apart the outputs of two runs are, where both lie beside their records.
+
+
+def output_distance(before: Subject, after: Subject, name: str) -> str:
+    """How the output behind the figure `name`, ``outputs.N``, differs, in words; nothing where the arrays are not at
+    hand."""
+    index = int(name.rpartition(".")[2])
+    arrays = [_array(subject, index) for subject in (before, after)]
+    if arrays[0] is None or arrays[1] is None:
+        return ""
+    old, new = arrays[0], arrays[1]
+    if old.shape != new.shape:
+        return "the shapes differ"
+    return _distance_words(old, new)
+
+
+def _distance_words(old: NDArray[Any], new: NDArray[Any]) -> str:
+    import numpy as np
+
+    with np.errstate(invalid="ignore", over="ignore"):
+        wide = [array.astype(np.float64) for array in (old, new)]
+        same = (wide[0] == wide[1]) | (np.isnan(wide[0]) & np.isnan(wide[1]))
+        gaps = np.abs(wide[1] - wide[0])[~same]
+    if not gaps.size:
+        return f"all {old.size:,} values are equal"
+    finite = gaps[np.isfinite(gaps)]
+    most = f", by {finite.max():.6g} at most" if finite.size else ""
+    return f"{gaps.size:,} of {old.size:,} values differ{most}"
+
+
+def _array(subject: Subject, index: int) -> NDArray[Any] | None:
+    """An output, if it is the one that the record is about."""
+    from ethosu_sdk.base import npz
+
+    record = subject.records.get("run")
+    if subject.folder is None or not isinstance(record, Run) or index >= len(record.outputs):
+        return None
+    row = record.outputs[index]
+    try:
+        array = npz.read_npz(subject.folder / row.file).get(row.name)
+    except SdkError:
+        return None
+    return array if array is not None and sha256_bytes(array.tobytes()) == row.sha256 else None
+
+
+# ---- readers.compare.compare_record
+# compare.json: ``compare/1``.
+
+PASS: Final = "pass"
+FAIL: Final = "fail"
+BLOCKED: Final = "blocked"
+_WORST_FIRST: tuple[Status, ...] = (BLOCKED, FAIL, PASS)
+_LETTERS = 26
+_NOTHING: Mapping[str, str] = {}
+
+
+def make_compare_record(
+    subjects: Sequence[Subject], policy: Policy, failed: Mapping[str, str] = _NOTHING
+) -> Comparisons:
+    """The record of comparing each of `subjects` but the first with the first. `failed` is what was to be compared
+    and is not there, and why."""
+    first, *others = subjects
+    comparisons = tuple(
+        compare_two(first, other, policy, subject_label(number)) for number, other in enumerate(others, 1)
+    )
+    words = {row.status for row in comparisons} | {FAIL if failed else PASS}
+    status = next(word for word in _WORST_FIRST if word in words)
+    inputs = [row for number, subject in enumerate(subjects) for row in subject.inputs(subject_label(number))]
+    return Comparisons(
+        status=status,
+        **provenance.origin(inputs, []),
+        policy=_policy_part(policy, subjects),
+        subjects=tuple(
+            _subject_part(subject_label(number), subject) for number, subject in enumerate(subjects)
+        ),
+        comparisons=comparisons,
+        failed=tuple(Failed(name=name, reason=reason) for name, reason in failed.items()),
+        unavailable=tuple(_unavailable(subjects)),
+        host=provenance.this_host(),
+    )
+
+
+def subject_label(number: int) -> str:
+    """The name of a subject: A, B …, AA …"""
+    prefix = subject_label(number // _LETTERS - 1) if number >= _LETTERS else ""
+    return prefix + chr(ord("A") + number % _LETTERS)
+
+
+def _policy_part(policy: Policy, subjects: Sequence[Subject]) -> compare.Policy:
+    operators = (
+        compare.OperatorRule(
+            pattern=row.pattern,
+            figure=row.figure,
+            better=row.rule.better,
+            tolerance=row.rule.tolerance,
+            tolerance_percent=row.rule.tolerance_percent,
+        )
+        for row in policy.operators
+    )
+    return compare.Policy(
+        source=policy.source,
+        sha256=policy.sha256,
+        allow=policy.allow,
+        rules=tuple(compare.Rule(pattern=pattern, **asdict(rule)) for pattern, rule in policy.rules),
+        operators=tuple(operators) or None,
+        unmatched=tuple(_unmatched(policy, subjects)) or None,
+    )
+
+
+def _unmatched(policy: Policy, subjects: Sequence[Subject]) -> Iterator[compare.Unmatched]:
+    """The patterns of `policy` that fit nothing: somebody believes in a limit that there is not."""
+    if not policy.own and not policy.operators:
+        return
+    names = list(
+        dict.fromkeys(name for subject in subjects for name in compared_records.metrics_of(subject.records))
+    )
+    found = (subject.records.get("profile") for subject in subjects)
+    profiles = [profile for profile in found if isinstance(profile, Profile)]
+    for pattern, reason in policies.unmatched_patterns(policy, names, profiles):
+        yield compare.Unmatched(pattern=pattern, reason=reason)
+
+
+def _subject_part(name: str, subject: Subject) -> compare.Subject:
+    first = subject.first
+    return compare.Subject(
+        label=name, name=subject.name, records=tuple(subject.records), model=first.model, target=first.target
+    )
+
+
+def _unavailable(subjects: Sequence[Subject]) -> Iterator[Unavailable]:
+    for number, subject in enumerate(subjects):
+        for kind, reason in subject.missing.items():
+            yield Unavailable(path=f"/subjects/{number}/{kind}", reason=reason)
+
+
+def compare_two(first: Subject, other: Subject, policy: Policy, name: str) -> Comparison:
+    """The comparison of `other`, which is called `name`, with the first."""
+    shared = [kind for kind in first.records if kind in other.records]
+    before = {kind: first.records[kind] for kind in shared}
+    after = {kind: other.records[kind] for kind in shared}
+    rows = tuple(_dimension(found, policy) for found in compared_records.compare_dimensions(before, after))
+    blocked = Comparison(
+        before=subject_label(0),
+        after=name,
+        status=BLOCKED,
+        kinds=tuple(shared),
+        dimensions=rows,
+        compared=0,
+        metrics=(),
+        operators=(),
+    )
+    if any(row.status == "blocks" for row in rows):
+        return blocked
+    old, new = compared_records.metrics_of(before), compared_records.metrics_of(after)
+    changed: list[OperatorChange] = []
+    profiles = before.get("profile"), after.get("profile")
+    if isinstance(profiles[0], Profile) and isinstance(profiles[1], Profile):
+        changed = policies.judged_operators(
+            operator_changes.compare_operators(profiles[0], profiles[1]), policy
+        )
+    allowances = policies.allowances(new, changed, policy)
+    found = [_with_operator(row, changed) for row in policies.metric_changes(old, new, policy, allowances)]
+    found = [_with_distance(row, first, other) for row in found]
+    worse = any(row.status == policies.REGRESSION for row in found) or policies.any_is_worse(changed)
+    return replace(
+        blocked,
+        status=FAIL if worse else PASS,
+        compared=len({*old, *new}),
+        metrics=tuple(found),
+        operators=tuple(changed),
+    )
+
+
+def _dimension(found: compared_records.DimensionPair, policy: Policy) -> compare.Dimension:
+    status: DimensionStatus = "same"
+    if found.differs:
+        status = "allowed" if found.name in policy.allow else "blocks"
+    reason = compared_records.never_reason(found.name) if status == "blocks" else ""
+    return compare.Dimension(
+        name=found.name, status=status, before=found.before, after=found.after, reason=reason or None
+    )
+
+
+def _with_operator(row: MetricChange, changed: Sequence[OperatorChange]) -> MetricChange:
+    """`row` with the operator that made it grow most, where its figure is a sum over operators."""
+    if (
+        row.status != policies.REGRESSION
+        or (operator := operator_changes.operator_behind(row.name, changed)) is None
+    ):
+        return row
+    return replace(row, operator=changed.index(operator))
+
+
+def _with_distance(row: MetricChange, first: Subject, other: Subject) -> MetricChange:
+    """`row` with how far apart two outputs are."""
+    if row.before is None or row.after is None or not row.name.startswith("outputs."):
+        return row
+    return replace(row, detail=output_distance(first, other, row.name) or None)
+
+
+# ---- readers.compare.compare_tables
+# What `ethosu-sdk compare` shows on a terminal, made from its record alone.
+
+_MOST_ROWS = 20
+_GIVE_WAY = ("unit", "source", "where", "change")  # in a narrow terminal, the first one first
+_DIGEST = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{52}\b")
+_STATUSES: dict[MetricStatus, str] = {
+    "regression": "worse",
+    "improved": "better",
+    "missing": "in only one run",
+    "tolerated": "worse within the tolerance",
+    "differs": "different and not judged",
+}
+_COLOURS = {"regression": "red", "improved": "green", "missing": "yellow"}
+METRIC_HEADINGS = ("figure", "before", "after", "change", "", "unit", "where")
+OPERATOR_HEADINGS = ("operator", "figure", "before", "after", "change", "", "source")
+DIMENSION_HEADINGS = ("differs", "before", "after", "")
+
+
+def compare_tables(record: Comparisons, rows: int | None) -> list[RenderableType]:
+    """Each comparison: what differs, figure by figure and operator by operator. `rows` limits the operators."""
+    parts: list[RenderableType] = []
+    for comparison in record.comparisons:
+        parts += (
+            ["", *_comparison(record, comparison, rows)] if parts else _comparison(record, comparison, rows)
+        )
+    return [*parts, *(f"{escape(row.name)}: {escape(row.reason)}" for row in record.failed)]
+
+
+def comparison_title(record: Comparisons, comparison: Comparison) -> str:
+    """What is compared with what, in a line."""
+    names = {row.label: row.name for row in record.subjects}
+    before, after = comparison.before, comparison.after
+    return f"{before} ({names[before]}) → {after} ({names[after]})"
+
+
+def _comparison(record: Comparisons, comparison: Comparison, rows: int | None) -> Iterator[RenderableType]:
+    yield f"[bold]{escape(comparison_title(record, comparison))}[/bold]: {escape(comparison_summary(comparison))}"
+    parts = (
+        _table(DIMENSION_HEADINGS, dimension_rows(comparison)),
+        _table(METRIC_HEADINGS, metric_rows(comparison), has_numbers=True),
+        _table(OPERATOR_HEADINGS, operator_rows(comparison, rows or _MOST_ROWS), has_numbers=True),
+    )
+    for table in parts:
+        if table.row_count:
+            yield from ("", table)
+    left = len(comparison.operators) - (rows or _MOST_ROWS)
+    if left > 0:
+        more = counted(left, "more operator")
+        yield f"and {more} with differences, in the record; --rows shows more"
+
+
+def comparison_summary(comparison: Comparison) -> str:
+    """A comparison in a line."""
+    if comparison.status == "blocked":
+        return "cannot be compared"
+    counts = Counter(row.status for row in comparison.metrics)
+    compared = f"{counted(comparison.compared, 'figure')} of {', '.join(comparison.kinds)} compared"
+    if not comparison.metrics and not comparison.operators:
+        return f"no difference, {compared}"
+    worse = sum(1 for _ in _worse_operators(comparison))
+    at_operators = [f"{worse} at operators worse than their rules tolerate"] if worse else []
+    told = (f"{counts[name]} {words}" for name, words in _STATUSES.items() if counts[name])
+    return ", ".join((compared, *told, *at_operators))
+
+
+def _worse_operators(comparison: Comparison) -> Iterator[tuple[OperatorChange, FigureChange]]:
+    """Operators with a figure that is worse than its rule tolerates, and the figure."""
+    for row in comparison.operators:
+        yield from ((row, part) for part in row.figures if part.status == "regression")
+
+
+def _table(headings: Sequence[str], rows: Iterator[Sequence[str]], *, has_numbers: bool = False) -> Table:
+    """A table. With `has_numbers`, what was before and after are figures, and stand on the right."""
+    table = Ranked(box=None, pad_edge=False, drop=_GIVE_WAY)
+    for heading in headings:
+        is_number = has_numbers and heading in ("before", "after", "change", "")
+        table.add_column(heading, justify="right" if is_number else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(_coloured(cell) for cell in row))
+    return table
+
+
+def _coloured(cell: str) -> str:
+    colour = _COLOURS.get(cell)
+    return f"[{colour}]{cell}[/{colour}]" if colour else escape(cell)
+
+
+def dimension_rows(comparison: Comparison) -> Iterator[tuple[str, ...]]:
+    """The dimensions in which two runs differ."""
+    for row in comparison.dimensions:
+        if row.status != "same":
+            yield (
+                row.name,
+                *_parting(row.before, row.after),
+                row.status + (f": {row.reason}" if row.reason else ""),
+            )
+
+
+def _parting(before: str, after: str) -> tuple[str, str]:
+    """Two lists of words, without those that both have."""
+    parts = [text.split(", ") for text in (before, after)]
+    own = [[part for part in mine if part not in other] for mine, other in (parts, parts[::-1])]
+    return _short_digests(", ".join(own[0]) or "nothing more"), _short_digests(
+        ", ".join(own[1]) or "nothing more"
+    )
+
+
+def metric_rows(comparison: Comparison) -> Iterator[tuple[str, ...]]:
+    """The figures that differ: what is worse first."""
+    order = ("regression", "missing", "improved", "tolerated", "differs")
+    for row in sorted(comparison.metrics, key=lambda row: order.index(row.status)):
+        unit = " ".join(filter(None, (row.unit, f"({row.source})" if row.source is not None else "")))
+        operator = row.detail or ""
+        if row.operator is not None:
+            where = operator_changes.operator_words(comparison.operators[row.operator])
+            operator = f"{operator}, {_others(comparison)} {where}".lstrip(", ") if _is_output(row) else where
+        values = (number_text(row.before), number_text(row.after))
+        yield row.name, *values, _change(row), row.status, unit, operator
+
+
+def _is_output(row: MetricChange) -> bool:
+    return row.name.startswith("outputs.")
+
+
+def _others(comparison: Comparison) -> str:
+    """What is said of the operator whose constants may have changed an output."""
+    count = sum(row.constants is not None for row in comparison.operators)
+    return "other weights or scales" + (f" at {count} operators, such as" if count > 1 else " at")
+
+
+def _change(row: MetricChange | FigureChange) -> str:
+    if row.change is None:
+        return ""
+    percent = f" ({row.percent:+.2f} %)" if row.percent is not None else ""
+    return f"{number_text(row.change, sign='+')}{percent}"
+
+
+def operator_rows(comparison: Comparison, most: int) -> Iterator[tuple[str, ...]]:
+    """The operators that differ, a row for each figure."""
+    for row in comparison.operators[:most]:
+        name = operator_changes.operator_words(row)
+        name += f", only {row.only_in}" if row.only_in is not None else ""
+        for part in row.figures:
+            values = (number_text(part.before), number_text(part.after))
+            yield name, part.name, *values, _change(part), part.status or "", part.source or ""
+            name = ""
+        if row.constants is not None:
+            yield name, "weights, biases, scales", "", "", "", "differ", ""
+
+
+def number_text(value: float | str | None, sign: str = "") -> str:
+    """A figure as text; texts as they are, with short digests; a dash for None."""
+    if value is None:
+        return "-"
+    if isinstance(value, str):
+        return _short_digests(value)
+    if isinstance(value, float) and not value.is_integer():
+        return f"{value:{sign},.6g}"
+    return f"{int(value):{sign},}"
+
+
+def _short_digests(text: str) -> str:
+    """`text` with its digests cut."""
+    return _DIGEST.sub(r"\1…", text)
+
+
+def worse_reasons(comparison: Comparison) -> list[str]:
+    """Why a comparison is blocked, or what is worse in it and where, a line each."""
+    if comparison.status == "blocked":
+        rows = (row for row in dimension_rows(comparison) if not row[3].startswith("allowed"))
+        return [
+            f"{name}: {before} and {after}{why.removeprefix('blocks')}" for name, before, after, why in rows
+        ]
+    found = []
+    for row in metric_rows(comparison):
+        if row[4] == "regression":
+            name, before, after, change, _, unit, where = row
+            detail = where if name.startswith("outputs.") else where and f"most of it at {where}"
+            text = f"{name}: {before} → {after} {unit}".rstrip() + (f", {change}" if change else "")
+            found.append(text + (f", {detail}" if detail else ""))
+    return found + [_reason(row, part) for row, part in _worse_operators(comparison)]
+
+
+def _reason(row: OperatorChange, part: FigureChange) -> str:
+    """How much worse an operator is than its rule tolerates."""
+    source = f" ({part.source})" if part.source is not None else ""
+    values = f"{number_text(part.before)} → {number_text(part.after)} {part.unit}{source}, {_change(part)}"
+    return f"{operator_changes.operator_words(row)}: {part.name} {values}, tolerated {number_text(part.tolerated or 0)}"
+
+
+# ---- readers.compare.compare_command
+# `ethosu-sdk compare`: two or more runs, figure by figure, by a policy.
+
+_FOLDER = "compare"  # below the folder of all results
+_NONE: Mapping[str, str] = {}
+Profiles = Mapping[Path, MadeProfile]
+
+
+def read_policy(options: CompareOptions) -> Policy:
+    """The policy that `options` name. InputError or UsageError for one that is none."""
+    return load_policy(options.policy).allowing(options.allow)
+
+
+def compare_paths(
+    paths: Sequence[Path], profiles: Profiles, options: CompareOptions, failed: Mapping[str, str] = _NONE
+) -> Comparisons:
+    """The record of a comparison; nothing is written. `profiles` are of the folders of runs that have none.
+
+    InputError for what cannot be read.
+    """
+    if len(paths) + len(failed) < 2:
+        raise UsageError("one run cannot be compared", "give two or more: ethosu-sdk compare BEFORE AFTER")
+    policy = read_policy(options)
+    found = [compared_records.read_subject(path, profiles.get(path), loose=options.loose) for path in paths]
+    for other in found[1:]:
+        _check_kinds(found[0], other)
+    record = make_compare_record(found, policy, failed)
+    validation.check_record(record.to_json(), "the comparison")
+    return record
+
+
+def _check_kinds(first: Subject, other: Subject) -> None:
+    """InputError when two have nothing in common, or one folder alone has a run: what it compiled says nothing of
+    that."""
+    if not set(first.records) & set(other.records):
+        raise InputError(
+            f"{first.path} and {other.path} have no record of the same kind: {', '.join(first.records)} and "
+            f"{', '.join(other.records)}",
+            "give two folders of runs, or two records of the same kind",
+        )
+    runs = [subject.path for subject in (first, other) if "run" in subject.records]
+    if len(runs) == 1 and first.folder is not None and other.folder is not None:
+        lacking = other if runs[0] == first.path else first
+        raise InputError(
+            f"{lacking.path} holds no run, but {runs[0]} does", "run it; or give two records of the same kind"
+        )
+
+
+def compare_runs(
+    paths: Sequence[Path],
+    profiles: Profiles,
+    options: CompareOptions,
+    out_dir: Path | None,
+    reporter: Reporter,
+    failed: Mapping[str, str] = _NONE,
+) -> Comparisons:
+    """Compare the runs at `paths` with the first and write the record. `failed` are those that could not be run.
+
+    Raises InputError, after it was written, when two cannot be compared, VerdictError when one is worse or failed.
+    """
+    record = compare_paths(paths, profiles, options, failed)
+    _finish(record, options, comparison_folder(out_dir), reporter)
+    return record
+
+
+def comparison_folder(chosen: Path | None) -> Path:
+    """Where a comparison goes: the folder that was chosen, or the usual one."""
+    return chosen or Path(result_files.BUILD_FOLDER) / _FOLDER
+
+
+def _finish(record: Comparisons, options: CompareOptions, folder: Path, reporter: Reporter) -> None:
+    """Write and show `record`; raise what it says."""
+    write_comparison(record, kinds.COMPARE.file, "compare", folder)
+    reporter.show(*compare_tables(record, options.rows))
+    for row in record.provenance.inputs:
+        if row.loose:
+            reporter.warn(escape(f"loose: {row.file} ({row.role}) is not what its manifest lists"))
+    for unmatched in record.policy.unmatched or ():
+        reporter.warn(escape(f"the policy's '{unmatched.pattern}' has no effect: {unmatched.reason}"))
+    for gap in record.unavailable:
+        reporter.warn(escape(f"no rows of operators ({gap.path}): {gap.reason}"))
+    reporter.emit(record.to_json())
+    conclude_comparison(record)
+
+
+def write_comparison(record: Comparisons | SweepComparison, name: str, command: str, folder: Path) -> None:
+    """Publish `record` in `folder` as what `command` made."""
+    filesystem.make_directory(folder)
+    with filesystem.locked_folder(folder), bundle.writing_folder(folder, command) as add:
+        json_text.write_json(folder / name, record.to_json())
+        add(name)
+
+
+def conclude_comparison(record: Comparisons) -> None:
+    """InputError when something in `record` could not be compared, VerdictError when something is worse."""
+    blocked = [row for row in record.comparisons if row.status == BLOCKED]
+    worse = [row for row in record.comparisons if row.status == FAIL]
+    lines = [
+        f"{row.before} → {row.after}, {reason}" for row in (blocked or worse) for reason in worse_reasons(row)
+    ]
+    if blocked:
+        raise cannot_be_compared("the runs", "run", lines)
+    lines += [f"{row.name} could not be run: {row.reason}" for row in record.failed]
+    if lines:
+        raise worse_than_before(lines)
+
+
+def cannot_be_compared(what: str, verb: str, lines: Sequence[str]) -> InputError:
+    """The error, after the record was written, for what differs in more than its figures."""
+    return InputError(
+        f"{what} cannot be compared:\n" + "\n".join(f"  {line}" for line in lines),
+        f"{verb} both with the same settings, or allow the difference: --allow NAME, or `allow` in a policy",
+        recorded=True,
+    )
+
+
+def worse_than_before(lines: Sequence[str]) -> VerdictError:
+    """The error, after the record was written, for figures that a policy does not tolerate."""
+    return VerdictError(
+        "worse than before:\n" + "\n".join(f"  {line}" for line in lines),
+        "a policy sets what may become worse, and by how much: --policy FILE.toml",
+        recorded=True,
+    )

@@ -1,0 +1,1 @@
+"""`ethosu-sdk convert`: records in formats that other tools open."""

@@ -1,0 +1,96 @@
+"""`ethosu-sdk convert`: write records in the format that the user chose."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ethosu_sdk.base import filesystem
+from ethosu_sdk.base.errors import InputError, UsageError
+from ethosu_sdk.base.json_text import Record
+from ethosu_sdk.base.targets import suggestion
+from ethosu_sdk.base.terminal import Reporter, escape
+from ethosu_sdk.records import bundle, kinds, provenance, validation
+from ethosu_sdk.records.bundle import ReadPolicy
+from ethosu_sdk.reporting.convert import executorch_formats, junit, operation_formats, perfetto, sarif
+from ethosu_sdk.reporting.convert.conversion_inputs import FIGURES, ConversionInputs, Nodes, read_inputs
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format: the records it is made from, its converter, and the facts it has no place for."""
+
+    kinds: tuple[str, ...]
+    convert: Callable[[ConversionInputs], bytes]
+    left_out: tuple[str, ...]
+
+
+_NODE_DATA = "model-explorer"
+FORMATS = {
+    "junit": Format(junit.KINDS, junit.to_junit, junit.LEFT_OUT),
+    "sarif": Format(sarif.KINDS, sarif.to_sarif, sarif.LEFT_OUT),
+    "perfetto": Format(perfetto.KINDS, perfetto.to_perfetto, perfetto.LEFT_OUT),
+    "parquet": Format(
+        operation_formats.ROWS_KINDS, operation_formats.to_parquet, operation_formats.ROWS_LEFT_OUT
+    ),
+    _NODE_DATA: Format(
+        operation_formats.NODES_KINDS, operation_formats.to_model_explorer, operation_formats.NODES_LEFT_OUT
+    ),
+    "etdump": Format(
+        executorch_formats.ETDUMP_KINDS, executorch_formats.to_etdump, executorch_formats.ETDUMP_LEFT_OUT
+    ),
+    "bpte": Format(
+        executorch_formats.BUNDLED_KINDS,
+        executorch_formats.to_bundled_program,
+        executorch_formats.BUNDLED_LEFT_OUT,
+    ),
+}
+
+
+def convert(
+    path: Path, name: str, output: Path, reading: ReadPolicy, reporter: Reporter, nodes: Nodes | None = None
+) -> None:
+    """Write the records at `path` to `output` in the format `name`; `nodes` chooses what Model Explorer shows.
+
+    Raises UsageError for an unknown format, InputError for what is no record that it can be made from, ToolError when
+    a package is missing that writes it.
+    """
+    if name not in FORMATS:
+        raise UsageError(f"unknown format '{name}'", suggestion(name, FORMATS))
+    if nodes is not None and name != _NODE_DATA:
+        raise UsageError(f"--figure and --delegate belong to --to {_NODE_DATA}", "leave them out")
+    if nodes is not None and nodes.figure not in FIGURES:
+        raise UsageError(f"unknown figure '{nodes.figure}'", suggestion(nodes.figure, FIGURES))
+    chosen = FORMATS[name]
+    inputs = replace(read_inputs(path, chosen.kinds, reading), nodes=nodes or Nodes())
+    if output.resolve() in (file.resolve() for file in inputs.files.values()):
+        raise UsageError(f"{output} is a record that is being converted", "choose another file with -o")
+    try:
+        content = chosen.convert(inputs)
+    except OverflowError as error:  # JSON has numbers without end, floats do not
+        raise InputError(f"a number in {path} is too large to be converted") from error
+    record = _record(inputs, name, output, content, reading)
+    validation.check_record(record, "the record of the conversion")
+    with bundle.listed(output, "convert"):
+        filesystem.write_bytes(output, content)
+    reading.warn(reporter)
+    reporter.show(f"{escape(str(output))}: {name}, {len(content):,} bytes, from {', '.join(inputs.records)}")
+    for text in chosen.left_out:
+        reporter.note(f"left out: {text}")
+    reporter.emit(record)
+
+
+def _record(
+    converted: ConversionInputs, name: str, output: Path, content: bytes, reading: ReadPolicy
+) -> Record:
+    inputs = [
+        {**provenance.file_entry(kind, file), **reading.mark(file)} for kind, file in converted.files.items()
+    ]
+    return {
+        **provenance.header(kinds.CONVERSION.schema, "pass", inputs, []),
+        "format": name,
+        "file": {"name": output.name, "sha256": filesystem.sha256_bytes(content), "bytes": len(content)},
+        "left_out": list(FORMATS[name].left_out),
+        "host": provenance.host_part(),
+    }

@@ -1,0 +1,235 @@
+"""SARIF 2.1.0: what somebody should look at, with the line of the model it comes from, as code hosts show it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from ethosu_sdk import __version__
+from ethosu_sdk.base import plain_text
+from ethosu_sdk.base.plain_text import counted
+from ethosu_sdk.records import common, kinds
+from ethosu_sdk.records.build import Build
+from ethosu_sdk.records.common import SourceLine
+from ethosu_sdk.records.compile import Compilation
+from ethosu_sdk.records.debug import Debug, Step
+from ethosu_sdk.records.inspection import Inspection
+from ethosu_sdk.records.profile import Profile
+from ethosu_sdk.records.run import Run
+from ethosu_sdk.reporting.convert.conversion_inputs import ConversionInputs
+
+KINDS = (
+    kinds.RUN.schema,
+    kinds.PROFILE.schema,
+    kinds.BUILD.schema,
+    kinds.COMPILE.schema,
+    kinds.DEBUG.schema,
+    kinds.INSPECT.schema,
+)
+LEFT_OUT = (
+    "columns of source lines",
+    "lines in installed packages, and of what torch recorded none for: the result is at the model's file",
+)
+_SCHEMA_URI = "https://json.schemastore.org/sarif-2.1.0.json"
+_ENTRY = re.compile(r"(?<=\.py):\w+$")  # of MODEL.py:NAME
+_OF_A_PROGRAM = (Run, Profile, Build, Debug)
+_ERROR, _WARNING, _NOTE = "error", "warning", "note"
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """What a kind of result means, and how it is shown where its own level does not say."""
+
+    id: str
+    text: str
+    level: str
+
+
+_VERDICT = _Rule("verdict", "A check of the run's verdict failed.", _ERROR)
+_OPERATOR = _Rule("cpu-operator", "An operator stays on the CPU instead of the NPU.", _WARNING)
+_BOUNDARY = _Rule("cpu-boundary", "A conversion between float and quantised values runs on the CPU.", _NOTE)
+_HAZARD = _Rule("hazard", "The command stream does something too early for hardware.", _WARNING)
+_FIRMWARE = _Rule(
+    "run-note", "The run, its memory or its program is not quite as the settings ask for.", _WARNING
+)
+_BUILT = _Rule("memory-fit", "The firmware does not do what the memory mode says.", _WARNING)
+_BREAK = _Rule(
+    "accuracy-break", "The first layer that is further from the model than the threshold.", _WARNING
+)
+_DROP = _Rule("accuracy-drop", "The layer in which the accuracy falls most.", _NOTE)
+_ADVICE = _Rule("accuracy-advice", "A layer whose quantisation alone costs much accuracy.", _NOTE)
+_RULES = (_VERDICT, _OPERATOR, _BOUNDARY, _HAZARD, _FIRMWARE, _BUILT, _BREAK, _DROP, _ADVICE)
+
+
+@dataclass(frozen=True)
+class _Finding:
+    rule: _Rule
+    message: str
+    source: SourceLine | None = None
+
+
+def to_sarif(inputs: ConversionInputs) -> bytes:
+    """The findings of `inputs` as a log with one run."""
+    found = [row for kind, record in inputs.records.items() for row in _READERS[kind](record, inputs)]
+    run = {
+        "tool": {
+            "driver": {
+                "name": "ethosu-sdk",
+                "version": __version__,
+                "rules": [
+                    {
+                        "id": rule.id,
+                        "shortDescription": {"text": rule.text},
+                        "fullDescription": {"text": rule.text},
+                        "help": {"text": f"{rule.text} docs/guide/formats.md lists all rules."},
+                        "defaultConfiguration": {"level": rule.level},
+                    }
+                    for rule in _RULES
+                ],
+            }
+        },
+        "columnKind": "unicodeCodePoints",
+        "results": [_result(row, _model_file(inputs)) for row in found],
+        "properties": {
+            "records": {kind: path.name for kind, path in inputs.files.items()},
+            "leftOut": list(LEFT_OUT),
+        },
+    }
+    log = {"$schema": _SCHEMA_URI, "version": "2.1.0", "runs": [run]}
+    return (json.dumps(log, indent=2, allow_nan=False) + "\n").encode()
+
+
+def _model_file(inputs: ConversionInputs) -> str:
+    """The user's file: the one that was compiled, else the program."""
+    compiled = inputs.records.get(kinds.COMPILE.schema)
+    if isinstance(compiled, Compilation):
+        name = _ENTRY.sub("", compiled.source)
+        return name if name.endswith((".py", ".pt2")) else compiled.model.file
+    model = next((row.model.file for row in inputs.records.values() if isinstance(row, _OF_A_PROGRAM)), None)
+    return model or inputs.path.name
+
+
+def _result(row: _Finding, model_file: str) -> dict[str, Any]:
+    source = row.source or SourceLine(module="")
+    outside = f", at {common.source_function(source)}" if source.package is not None else ""
+    return {
+        "ruleId": row.rule.id,
+        "ruleIndex": _RULES.index(row.rule),
+        "level": row.rule.level,
+        "message": {"text": row.message + outside},
+        "locations": [_location(source, model_file)],
+    }
+
+
+def _location(source: SourceLine, model_file: str) -> dict[str, Any]:
+    """Where a result is shown: the user's line, or the model's file. GitHub refuses a log with a result that has no
+    ``physicalLocation.artifactLocation.uri`` ("expected at least one location")."""
+    path, line = model_file, 1
+    if source.file is not None and source.package is None:
+        path, line = os.path.join(os.path.dirname(model_file), source.file), source.line or 1
+    found: dict[str, Any] = {
+        "physicalLocation": {"artifactLocation": {"uri": _uri(path)}, "region": {"startLine": line}}
+    }
+    if source.module or source.function:
+        names = {"fullyQualifiedName": source.module or source.function, "kind": "member"}
+        found["logicalLocations"] = [names]
+    return found
+
+
+def _uri(path: str) -> str:
+    """Relative to the folder that the command runs in, which GitHub takes for the repository's root; absolute for a
+    file outside of it."""
+    here = Path.cwd()
+    whole = Path(os.path.normpath(here / plain_text.line(path)))
+    return quote(whole.relative_to(here).as_posix()) if whole.is_relative_to(here) else whole.as_uri()
+
+
+def _compiled(record: Compilation, _: ConversionInputs) -> Iterator[_Finding]:
+    for row in record.cpu_operators:
+        for site in row.sites:
+            message = (
+                f"{row.name} ({counted(site.calls, 'call')} in an inference) is on the CPU: {site.reason}"
+            )
+            yield _Finding(_BOUNDARY if row.boundary else _OPERATOR, message, site.source)
+    for text in record.warnings:
+        yield _Finding(_FIRMWARE, text)
+
+
+def _profiled(record: Profile, inputs: ConversionInputs) -> Iterator[_Finding]:
+    """Operators on the CPU, unless the compilation's record is there, which knows more of them."""
+    if kinds.COMPILE.schema in inputs.records:
+        return
+    for row in record.operations:
+        if row.runs_on == "CPU":
+            reason = row.reason or "why is not known without the record of the compilation"
+            message = f"{row.name} ({counted(row.calls, 'call')} in an inference) is on the CPU: {reason}"
+            yield _Finding(_OPERATOR, message, row.source)
+
+
+def _ran(record: Run, _: ConversionInputs) -> Iterator[_Finding]:
+    for row in record.verdict.checks:
+        if row.status == "fail":
+            yield _Finding(_VERDICT, f"{row.name}: {row.detail}")
+    for text in record.notes or ():
+        yield _Finding(_FIRMWARE, text)
+
+
+def _built(record: Build, _: ConversionInputs) -> Iterator[_Finding]:
+    for text in record.notes:
+        yield _Finding(_BUILT, text)
+
+
+def _inspected(record: Inspection, _: ConversionInputs) -> Iterator[_Finding]:
+    """Hazards, each by itself, where `inspect --hazards` looked for them."""
+    for method in record.methods:
+        for delegate in method.delegates:
+            for text in (delegate.vela.hazards or ()) if delegate.vela is not None else ():
+                yield _Finding(_HAZARD, f"delegate {delegate.index} of {method.name}: {text}")
+
+
+_REMEDIES = {
+    "16 bits": "give it 16 bits",
+    "calibration": "calibrate it with other samples",
+    "weights": "train it with quantisation, or split off the outliers of its weights",
+}
+
+
+def _debugged(record: Debug, _: ConversionInputs) -> Iterator[_Finding]:
+    layers = record.layers
+    for part in record.comparisons:
+        for step, rule in ((part.first_break, _BREAK), (part.largest_drop, _DROP)):
+            if step is not None:
+                message = f"{step.tensor}, against the {part.against} model: {_sqnr(step)}"
+                yield _Finding(rule, message, layers[step.layer].source)
+    for row in record.advice:
+        layer = layers[row.layer]
+        remedy = _REMEDIES[row.remedy]
+        sqnr = f"{row.sqnr_db:g}"
+        message = f"{layer.tensor}: its quantisation alone leaves an SQNR of {sqnr} dB: {remedy}"
+        yield _Finding(_ADVICE, message, layer.source)
+
+
+def _sqnr(step: Step) -> str:
+    ratios = (
+        (step.input_db, "SQNR of its inputs"),
+        (step.output_db, "its own SQNR"),
+        (step.drop_db, "drop"),
+    )
+    parts = [f"{text} {value:g} dB" for value, text in ratios if value is not None]
+    return ", ".join(parts) or "nothing of the signal is left"
+
+
+_READERS: dict[str, Callable[[Any, ConversionInputs], Iterator[_Finding]]] = {
+    kinds.RUN.schema: _ran,
+    kinds.PROFILE.schema: _profiled,
+    kinds.BUILD.schema: _built,
+    kinds.COMPILE.schema: _compiled,
+    kinds.DEBUG.schema: _debugged,
+    kinds.INSPECT.schema: _inspected,
+}

@@ -1,0 +1,245 @@
+"""The figures at the top: what limits the inference, what ran where, how fast, and with how much memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ethosu_sdk.records import trials, wording
+from ethosu_sdk.records.common import Metric
+from ethosu_sdk.records.profile import Profile
+from ethosu_sdk.records.run import Run
+from ethosu_sdk.records.sequences import Generate
+from ethosu_sdk.records.time_line import TimeLine
+from ethosu_sdk.reporting.pages import advice_rows, operation_tree, run_rows
+from ethosu_sdk.reporting.pages.report_inputs import ReportInputs
+
+_SRAM, _FULL = "SRAM", 0.9
+
+
+def run_title(inputs: ReportInputs) -> str:
+    """The model and its target."""
+    model, target = run_rows.model_name(inputs), run_rows.target_name(inputs)
+    return f"{model} on {target}" if target else model
+
+
+def page_title(all_inputs: Sequence[ReportInputs]) -> str:
+    """One title for all runs."""
+    found = list(dict.fromkeys(map(run_title, all_inputs)))
+    models = {run_rows.model_name(inputs) for inputs in all_inputs}
+    if len(found) == 1:
+        return found[0] + (f", {len(all_inputs)} runs" if len(all_inputs) > 1 else "")
+    if len(models) == 1:
+        targets = dict.fromkeys(run_rows.target_name(inputs) or "the CPU" for inputs in all_inputs)
+        return f"{models.pop()} on {' and '.join(targets)}"
+    return " · ".join(found)
+
+
+def limit_words(inputs: ReportInputs) -> str:
+    """What limits the inference, in a sentence or two."""
+    no_room = inputs.facts.no_room
+    first = f"{no_room[:1].upper()}{no_room[1:]}. " if no_room else ""
+    return f"{first}{_pace(inputs)}{_far_off(inputs)}"
+
+
+def _far_off(inputs: ReportInputs) -> str:
+    """That an output is far from the model's; empty where none is."""
+    reference = inputs.run.reference
+    return "".join(
+        f" Output {row.index} differs from {run_rows.reference_words(inputs)} in {row.elements - row.equal:,} of "
+        f"{row.elements:,} elements, with an SQNR of {row.sqnr_db:.1f} dB."
+        for row in (reference.outputs if reference is not None else ())
+        if row.sqnr_db is not None and row.sqnr_db < trials.BROKEN_DB
+    )
+
+
+def stale_words(inputs: ReportInputs) -> str:
+    """Which files of the folder are of another program than the run, and what helps; empty where none is."""
+    if not inputs.stale:
+        return ""
+    names = ", ".join(inputs.stale)
+    return (
+        f"The folder holds files of two programs: {names} {'is' if len(inputs.stale) == 1 else 'are'} not of the "
+        "program that the run executed. What needs them is left out. "
+        f"`ethosu-sdk run {inputs.run.model.file} -o RUN_DIR` runs the program that lies there now."
+    )
+
+
+def _pace(inputs: ReportInputs) -> str:
+    """Who takes the time of an inference."""
+    time = run_rows.time_of(inputs)
+    if time is None:
+        found = _known_cycles(inputs.run)
+        cycles = f"The {found[0]} takes {found[1].value:,} cycles; t" if found is not None else "T"
+        reason = next((row.reason for row in inputs.run.unavailable if row.path == "/time"), "")
+        return f"{cycles}he time of an inference with the CPU is not known{f': {reason}' if reason else ''}."
+    slower, share = _slower(time)
+    largest = {"CPU": wording.largest_on_cpu(time), "NPU": _largest_on_npu(inputs.profile, time)}
+    known = [f"of the {name}: {largest[name]}" for name in _by_time(time) if largest[name]]
+    return (
+        f"An inference takes {wording.milliseconds(time.total.duration_s)} on {time.place} ({time.total.source}). "
+        f"The {slower} sets the pace with {share:.0f} % of the time. Largest part {'; '.join(known)}."
+        f"{_busiest(time) if slower == 'NPU' else ''}{_boards(inputs.run, time)}"
+    )
+
+
+def _known_cycles(run: Run) -> tuple[str, Metric] | None:
+    """The cycles of an inference on the NPU, or on the CPU where nothing runs on an NPU."""
+    if run.npu is not None and run.npu.cycles is not None:
+        return "NPU", run.npu.cycles
+    if run.npu is None and run.cpu is not None and run.cpu.cycles is not None:
+        return "CPU", run.cpu.cycles
+    return None
+
+
+def _boards(run: Run, time: TimeLine) -> str:
+    """That the board of the time is another than the simulated one; empty where it is not."""
+    system = run.priced.system.name if run.priced is not None else ""
+    if time.place in (run.board, system):  # a system of Vela's is no board
+        return ""
+    where = "executed on this machine" if run.board == "host" else f"simulated on {run.board.capitalize()}"
+    return f" The program was {where}; its time is for {time.place}."
+
+
+def _by_time(time: TimeLine) -> list[str]:
+    """The processors that work, the slower one first."""
+    shares = {"CPU": time.shares.cpu_percent, "NPU": time.shares.npu_percent}
+    return sorted((name for name in shares if shares[name]), key=lambda name: -shares[name])
+
+
+def _largest_on_npu(profile: Profile | None, time: TimeLine) -> str:
+    """The operator that takes the NPU longest, all calls of its NPU operations together; empty without a profile."""
+    npu = time.clocks.npu
+    if profile is None or npu is None:
+        return ""
+    found = [
+        (
+            sum(row.calls * row.modelled_cycles for row in rows),
+            operation_tree.operator_name(operation_tree.main_operation(rows)),
+        )
+        for rows in operation_tree.group_operations(profile.operations)
+        if rows[0].runs_on == "NPU"
+    ]
+    cycles, name = max(found, default=(0, ""), key=lambda row: row[0])
+    return f"{name} {wording.milliseconds(cycles / npu.hz)}" if cycles else ""
+
+
+def _slower(time: TimeLine) -> tuple[str, float]:
+    shares = (("CPU", time.shares.cpu_percent), ("NPU", time.shares.npu_percent))
+    return max(shares, key=lambda row: row[1])
+
+
+def _busiest(time: TimeLine) -> str:
+    engines = time.engines
+    if engines is None:
+        return ""
+    rows = {
+        "MAC unit": engines.mac_percent,
+        "weight decoder": engines.weight_decoder_percent,
+        "memory": engines.memory_percent,
+    }
+    name = max(rows, key=lambda row: rows[row])
+    return f" Of the NPU, its {name} is busiest: {rows[name]:.0f} % of the NPU's time."
+
+
+def cards(inputs: ReportInputs) -> list[dict[str, str]]:
+    """The few figures that are read first: name, text and a note each."""
+    run, time = inputs.run, run_rows.time_of(inputs)
+    no_room, verdict = inputs.facts.no_room, run.verdict.status
+    status = "" if no_room and verdict == "pass" else verdict  # what does not fit is not good, though it ran
+    found = [{"name": "verdict", "text": verdict, "note": _checks(run), "status": status}]
+    if no_room:
+        found.insert(
+            0, {"name": "memory of its board", "text": "too small", "note": no_room, "status": "fail"}
+        )
+    if time is not None:
+        total = time.total
+        band = f"{total.source}, on {time.place}"
+        if total.least_s is not None and total.most_s is not None:
+            band += f", {wording.milliseconds(total.least_s)} to {wording.milliseconds(total.most_s)}"
+        slower, share = _slower(time)
+        found += [
+            {"name": "inference", "text": wording.milliseconds(total.duration_s), "note": band},
+            {
+                "name": "most of it on the",
+                "text": f"{slower}, {share:.0f} %",
+                "note": wording.time_sums(time),
+            },
+        ]
+    elif (known := _known_cycles(run)) is not None:
+        name, cycles = known
+        worth = f"the NPU alone; {_note(inputs, cycles.source)}" if name == "NPU" else cycles.source
+        found.append(
+            {"name": f"{name} cycles", "text": f"{cycles.value:,}", "note": f"of an inference, {worth}"}
+        )
+    return [
+        *found,
+        *_pace_of_tokens(inputs.generated),
+        *_limiting_memories(run, time),
+        *_accuracy(inputs),
+        *_best_change(inputs),
+    ]
+
+
+def _pace_of_tokens(record: Generate | None) -> Iterator[dict[str, str]]:
+    """The tokens per second of a language model."""
+    if record is None or record.time is None or record.time.decode.tokens_per_s is None:
+        return
+    yield {
+        "name": "decode",
+        "text": f"{record.time.decode.tokens_per_s:.1f} tokens/s",
+        "note": wording.step_text(record.time),
+    }
+
+
+def _limiting_memories(run: Run, time: TimeLine | None) -> Iterator[dict[str, str]]:
+    """The SRAM of the simulated board, and the fullest memory where that is fuller and hardly has room."""
+    rows = sorted(run_rows.used_regions(run), key=lambda row: row.used_bytes / row.size_bytes)
+    sram = [row for row in rows if row.name == _SRAM and row.used_bytes] or rows[-1:]
+    fullest = [row for row in rows[-1:] if row not in sram and row.used_bytes > _FULL * row.size_bytes]
+    place = f" of {run.board.capitalize()}" if time is not None and time.place != run.board else ""
+    for row in (*sram, *fullest):
+        share = wording.percent_text(row.used_bytes / row.size_bytes)
+        yield {"name": f"{row.name} used", "text": share, "note": f"{run_rows.used_share(row)}{place}"}
+
+
+def _accuracy(inputs: ReportInputs) -> Iterator[dict[str, str]]:
+    """The output that is furthest from that of the model in PyTorch."""
+    reference = inputs.run.reference
+    rows = reference.outputs if reference is not None else ()
+    if not rows:
+        return
+    worst = min(rows, key=lambda row: float("inf") if row.sqnr_db is None else row.sqnr_db)
+    equal, elements = sum(row.equal for row in rows), sum(row.elements for row in rows)
+    is_equal = equal == elements
+    text = "equal" if is_equal or worst.sqnr_db is None else f"{worst.sqnr_db:.1f} dB"
+    what = "" if is_equal else "SQNR "
+    is_far = not is_equal and worst.sqnr_db is not None and worst.sqnr_db < trials.BROKEN_DB
+    limit = f"; below {trials.BROKEN_DB:g} dB, `debug` says that a layer breaks" if is_far else ""
+    yield {
+        "status": "warn" if is_far else "",
+        "name": "accuracy",
+        "text": text,
+        "note": f"{what}beside {run_rows.reference_words(inputs)}; {equal:,} of {elements:,} elements equal{limit}",
+    }
+
+
+def _best_change(inputs: ReportInputs) -> Iterator[dict[str, str]]:
+    """What `advise --try` found."""
+    record = inputs.advised
+    best = advice_rows.best_change(record.tried) if record is not None and record.tried is not None else None
+    if best is not None:
+        yield best
+
+
+def _note(inputs: ReportInputs, source: str) -> str:
+    """What cycles are worth, and that they are for another system than the program's where they are."""
+    caveat = inputs.run.priced.caveat if inputs.run.priced is not None else ""
+    return "; ".join(text for text in (caveat, run_rows.believed_source(inputs.run, source)) if text)
+
+
+def _checks(run: Run) -> str:
+    checks = run.verdict.checks
+    passed = sum(row.status == "pass" for row in checks)
+    names = [row.name if row.status == "pass" else f"{row.name} ({row.status})" for row in checks]
+    unjudged = "" if any("outputs" in row.name for row in checks) else "; the outputs are not judged"
+    return f"{passed} of {len(checks)} checks passed{': ' if names else ''}{'; '.join(names)}{unjudged}"

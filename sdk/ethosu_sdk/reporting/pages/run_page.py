@@ -1,0 +1,107 @@
+"""The page of runs: what is shown of each, its plots, and the page around them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ethosu_sdk.reporting.pages import (
+    advice_rows,
+    arena_plots,
+    document,
+    headline,
+    network_graph,
+    operation_tree,
+    run_plots,
+    run_rows,
+    side_by_side,
+)
+from ethosu_sdk.reporting.pages.document import Plot
+from ethosu_sdk.reporting.pages.report_inputs import ReportInputs
+
+# ---- readers.report.plots
+# The plots of a run, as specifications of Vega-Lite.
+
+
+def plots_of(inputs: ReportInputs, prefix: str) -> dict[str, Plot]:
+    """Plots by name; their `id` begins with `prefix`."""
+    profile = inputs.profile
+    plots = {"inference": run_plots.inference_plot(inputs, f"{prefix}-plot-inference")}
+    if profile is None or profile.totals.npu.operations:
+        plots |= {
+            "cycles": run_plots.cycles_plot(profile, f"{prefix}-plot-cycles"),
+            "roofline": run_plots.roofline_plot(profile, f"{prefix}-plot-roofline"),
+            "timeline": run_plots.timeline_plot(profile, f"{prefix}-plot-timeline"),
+            **arena_plots.plots_of_arena(inputs, f"{prefix}-plot-arena"),
+        }
+    times = run_plots.operator_times_plot(profile, f"{prefix}-plot-times")
+    if times is not None:
+        plots["times"] = times
+    if inputs.debug is not None and inputs.debug.comparisons:
+        plots["accuracy"] = run_plots.accuracy_plot(inputs.debug, f"{prefix}-plot-accuracy")
+    return plots
+
+
+# ---- readers.report.views
+# What a page shows of a run, as texts and numbers: each view takes records and knows nothing of HTML.
+
+
+def views_of(inputs: ReportInputs) -> dict[str, Any]:
+    """All views of one run."""
+    run, profile, compiled = inputs.run, inputs.profile, inputs.compiled
+    return {
+        "label": inputs.label,
+        "title": headline.run_title(inputs),
+        "limits": headline.limit_words(inputs),
+        "stale": headline.stale_words(inputs),
+        "board": run.board.capitalize(),
+        "cards": headline.cards(inputs),
+        "ran": [*run_rows.setting_rows(inputs), *run_rows.count_rows(inputs)],
+        "advice": advice_rows.advice_view(inputs),
+        "checks": run.verdict.checks,
+        "memory": run_rows.memory_rows(run.memory, inputs.built),
+        "state": run_rows.state_rows(run.state),
+        "source_of_cycles": run.npu.cycles.source if run.npu is not None and run.npu.cycles else "",
+        "phases": operation_tree.phase_rows(profile),
+        "traffic": run_rows.traffic_rows(profile.memories) if profile is not None else [],
+        "sources": run_rows.source_rows(profile),
+        "vela": run_rows.vela_rows(profile),
+        "operations": operation_tree.operations_table(profile),
+        "delegation": next(
+            (row.delegation for row in (profile, compiled) if row and row.delegation is not None), ()
+        ),
+        "not_delegated": operation_tree.not_delegated(compiled) if compiled is not None else [],
+        "planned": run_rows.planned_rows(inputs.program),
+        "accuracy": run_rows.accuracy_view(inputs),
+        "origins": run_rows.origins_view(inputs),
+        "unavailable": run_rows.unavailable_rows(inputs),
+        "counters": run.npu.counters if run.npu is not None else (),
+        "missing": inputs.missing,
+    }
+
+
+# ---- readers.report.page
+# The page of runs: what the views and the plots say of each, in the page that the SDK's pages have in common.
+
+
+def render_runs(all_inputs: Sequence[ReportInputs]) -> str:
+    """The page as HTML."""
+    runs = [
+        {
+            "id": f"run{number}",
+            **views_of(inputs),
+            "plots": plots_of(inputs, f"run{number}"),
+            "graph": network_graph.graph_of(inputs),
+        }
+        for number, inputs in enumerate(all_inputs, start=1)
+    ]
+    compared = run_plots.compared_plot(all_inputs, "compared") if len(all_inputs) > 1 else None
+    found = [plot for run in runs for plot in run["plots"].values()] + ([compared] if compared else [])
+    return document.render_page(
+        __package__,
+        headline.page_title(all_inputs),
+        {"plots": {plot.id: plot.spec for plot in found if plot.spec}},
+        side_by_side=side_by_side.compared_runs(all_inputs) if len(all_inputs) > 1 else None,
+        compared=compared,
+        runs=runs,
+    )

@@ -1,0 +1,233 @@
+"""Several runs beside each other: their figures and their operators, each with the difference to the first run."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ethosu_sdk.records.profile import Profile
+from ethosu_sdk.reporting.compare import operator_changes
+from ethosu_sdk.reporting.pages import operation_tree, run_rows
+from ethosu_sdk.reporting.pages.operation_tree import Node
+from ethosu_sdk.reporting.pages.report_inputs import ReportInputs
+
+# What operators are compared by: the first that all runs have.
+_METRICS = {
+    "time": "time, modelled",
+    "measured": "cycles of the NPU, measured",
+    "modelled": "cycles of the NPU, modelled",
+    "cpu_cycles": "cycles of the CPU, modelled",
+}
+_FOLLOWS = ("NPU cycles are", "fidelity", "CPU clock", "NPU clock")  # settings that follow from others
+_MOST_CAUSES = 4
+_EQUAL, _GONE, _NEW = "equal", "gone", "new"
+_Key = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Operators:
+    """The figure that `what` describes, in `unit`, of each operator in each run: by its name, None where a run lacks
+    it."""
+
+    what: str
+    unit: str
+    digits: int
+    rows: Mapping[str, Sequence[float | None]]
+
+
+def compared_runs(all_inputs: Sequence[ReportInputs]) -> dict[str, Any]:
+    """What differs between several runs, then their figures and operators, a column each."""
+    settings = _table([list(run_rows.setting_rows(inputs)) for inputs in all_inputs])
+    figures = _table(
+        [[*run_rows.decisive_rows(inputs), *run_rows.count_rows(inputs)] for inputs in all_inputs]
+    )
+    changed = [row for row in settings if not row["is_equal"]]
+    found = operators_of(all_inputs)
+    return {
+        "labels": [inputs.label for inputs in all_inputs],
+        "others": [inputs.label for inputs in all_inputs[1:]],
+        "changed": changed,
+        "same": [(row["name"], row["cells"][0]) for row in settings if row["is_equal"]],
+        "rows": figures,
+        "cause": _cause(all_inputs, changed),
+        "lead": _lead(all_inputs),
+        "operators": None if found is None else _operator_table(found),
+    }
+
+
+def _table(columns: Sequence[Sequence[run_rows.FactRow]]) -> list[dict[str, Any]]:
+    """Rows with a cell for each run, in the order in which the first run that has one names it."""
+    by_name = [{row.name: row for row in column} for column in columns]
+    names = dict.fromkeys(row.name for column in columns for row in column)
+    return [_figure(name, [column.get(name) for column in by_name]) for name in names]
+
+
+def _cause(all_inputs: Sequence[ReportInputs], changed: Sequence[Mapping[str, Any]]) -> str:
+    """What was changed between the runs, which is why their figures differ."""
+    words = [
+        f"{row['name']} {' → '.join(row['cells'])}"
+        for row in changed
+        if row["name"] not in _FOLLOWS and all(row["cells"])
+    ]
+    if words:
+        more = f", and {len(words) - _MOST_CAUSES:,} more" if len(words) > _MOST_CAUSES else ""
+        return f"What differs: {'; '.join(words[:_MOST_CAUSES])}{more}."
+    programs = {inputs.run.model.sha256 for inputs in all_inputs}
+    if len(programs) > 1:
+        return "The programs differ, and the records name no option that does: compare the models."
+    return "Nothing that the records name differs: the same program, settings and simulator."
+
+
+def _lead(all_inputs: Sequence[ReportInputs]) -> str:
+    """How the time of an inference differs from the first run's; the NPU's cycles where a time is not known."""
+    first, *others = all_inputs
+    return " ".join(_compared(first, other) for other in others)
+
+
+def _compared(first: ReportInputs, other: ReportInputs) -> str:
+    times = [run_rows.time_of(inputs) for inputs in (first, other)]
+    if times[0] is not None and times[1] is not None:
+        what, (before, after) = "time of an inference", (row.total.duration_s * 1e3 for row in times if row)
+        shown = f"{before:,.3f} → {after:,.3f} ms"
+    else:
+        npus = [inputs.run.npu for inputs in (first, other)]
+        cycles = [npu.cycles for npu in npus if npu is not None and npu.cycles is not None]
+        if len(cycles) < 2 or cycles[0].source != cycles[1].source:
+            return f"{other.label}: nothing that both runs know says how long an inference takes."
+        what, (before, after) = f"cycles of the NPU, {cycles[0].source}", (row.value for row in cycles)
+        shown = f"{before:,} → {after:,}"
+    return f"{other.label} beside {first.label}: {what} {shown} ({change_text(before, after)})."
+
+
+def _figure(name: str, cells: Sequence[run_rows.FactRow | None]) -> dict[str, Any]:
+    first = cells[0]
+    differences = [_difference(first, other) for other in cells[1:]]
+    return {
+        "name": name,
+        "cells": ["" if cell is None else cell.text for cell in cells],
+        "differences": differences,
+        "is_equal": all(text == _EQUAL for text in differences),
+    }
+
+
+def _difference(first: run_rows.FactRow | None, other: run_rows.FactRow | None) -> str:
+    if first is None or other is None:
+        return _GONE if other is None else _NEW
+    if first.value is None or other.value is None:
+        return _EQUAL if first.text == other.text else "differs"
+    return (
+        change_text(first.value, other.value)
+        if first.value != other.value or first.text != other.text
+        else _EQUAL
+    )
+
+
+def change_text(before: float, after: float) -> str:
+    """By how much a figure changed, in percent where it was not zero."""
+    if before == after:
+        return _EQUAL
+    if not before:
+        return "from 0"
+    percent = 100 * (after - before) / before
+    return f"{percent:+,.1f} %"
+
+
+def operators_of(all_inputs: Sequence[ReportInputs]) -> Operators | None:
+    """The operators of runs that all have a profile, by the first metric that all have."""
+    profiles = [inputs.profile for inputs in all_inputs if inputs.profile is not None]
+    if len(profiles) < len(all_inputs) or len(profiles) < 2:
+        return None
+    totals = [operation_tree.tree_totals(profile) for profile in profiles]
+    metric = next((name for name in _METRICS if all(total.get(name) for total in totals)), None)
+    if metric is None:
+        return None
+    names: dict[_Key, str] = {}
+    values: defaultdict[_Key, list[float | None]] = defaultdict(lambda: [None] * len(profiles))
+    for number, profile in enumerate(profiles):
+        for key, name, value in _of(profile, metric):
+            names.setdefault(key, name)
+            values[key][number] = (values[key][number] or 0) + value
+    unit, digits, factor = "cycles", 0, 1.0
+    if metric == "time":
+        scale = max((operation_tree.scale_of(total) for total in totals), key=lambda scale: -scale.factor)
+        unit, digits, factor = scale.unit, scale.digits, scale.factor
+    rows = {
+        name: [None if value is None else value * factor for value in values[key]]
+        for key, name in _unique(names)
+    }
+    return Operators(_METRICS[metric], unit, digits, rows)
+
+
+def _of(profile: Profile, metric: str) -> Iterator[tuple[_Key, str, float]]:
+    keys = dict(
+        zip(
+            (row.index for row in profile.operations),
+            operator_changes.operator_keys(profile.operations),
+            strict=True,
+        )
+    )
+    for node in _leaves(operation_tree.tree_of(profile)):
+        value = node.own.get(metric)
+        if value is None:
+            continue
+        if node.entry is None:
+            yield ("overhead", node.name), node.name, value
+        else:
+            name = " · ".join(
+                filter(None, (operation_tree.module_of(node.entry), operation_tree.operator_name(node.entry)))
+            )
+            yield keys[node.entry.index], name, value
+
+
+def _leaves(nodes: Sequence[Node]) -> Iterator[Node]:
+    for node in nodes:
+        if node.children:
+            yield from _leaves(node.children)
+        else:
+            yield node
+
+
+def _unique(names: Mapping[_Key, str]) -> Iterator[tuple[_Key, str]]:
+    """The names of operators; with a number where several have the same."""
+    alike = Counter(names.values())
+    seen: Counter[str] = Counter()
+    for key, name in names.items():
+        seen[name] += 1
+        yield key, name if alike[name] == 1 else f"{name} ({seen[name]})"
+
+
+def _operator_table(found: Operators) -> dict[str, Any]:
+    digits = found.digits
+    rows = [
+        {
+            "name": name,
+            "cells": ["" if value is None else f"{value:,.{digits}f}" for value in values],
+            "differences": _changes(values, digits),
+            "by": max(abs((value or 0) - (values[0] or 0)) for value in values),
+        }
+        for name, values in found.rows.items()
+    ]
+    sums = [sum(row[number] or 0 for row in found.rows.values()) for number in range(_runs(found))]
+    return {
+        "what": f"{found.what}, {found.unit}" if found.unit != "cycles" else found.what,
+        "rows": sorted(rows, key=lambda row: -row["by"]),
+        "sums": [f"{value:,.{digits}f}" for value in sums],
+        "sum_differences": [change_text(sums[0], value) for value in sums[1:]],
+    }
+
+
+def _runs(found: Operators) -> int:
+    return max(map(len, found.rows.values()), default=0)
+
+
+def _changes(values: Sequence[float | None], digits: int) -> list[str]:
+    first, *others = values
+    return [_step(first, other, digits) for other in others]
+
+
+def _step(first: float | None, other: float | None, digits: int) -> str:
+    if first is None or other is None:
+        return _GONE if other is None else _NEW
+    return _EQUAL if first == other else f"{other - first:+,.{digits}f} ({change_text(first, other)})"

@@ -1,1 +1,0 @@
-"""Folders of results: their names, their manifest, and how records are read from them."""

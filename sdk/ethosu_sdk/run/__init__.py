@@ -1,0 +1,1 @@
+"""Runs of a program: job, inputs, runners, evidence, verdict and record; scripts of calls; generated text."""

@@ -1,0 +1,257 @@
+"""The table of runners, what each refuses, the choice of one, and `--runtime both`, which compares two."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy.typing as npt
+
+from ethosu_sdk.base import filesystem, npz
+from ethosu_sdk.base.errors import UsageError
+from ethosu_sdk.base.json_text import Record
+from ethosu_sdk.base.targets import suggestion
+from ethosu_sdk.base.terminal import Reporter
+from ethosu_sdk.program.execution_plan import ExecutionPlan
+from ethosu_sdk.program.output_comparison import Check, Tolerance, compare, different_bits
+from ethosu_sdk.run import firmware, host, prebuilt
+from ethosu_sdk.run.execution import Execution, SecondOpinion
+from ethosu_sdk.run.job import RunJob
+from ethosu_sdk.run.options import BOTH, EXECUTORCH, FVP, HOST, OWN, RUNTIMES, SIMULATORS, RunOptions
+from ethosu_sdk.run.reference import is_exact
+from ethosu_sdk.simulate.program_board import AUTO, BoardAndSimulator
+
+# ---- steps.run.second_opinion
+# `run --runtime both`: the program on two runtimes, and the results of the one against those of the other.
+
+Array = npt.NDArray[Any]
+
+OUTPUTS_NAME = "outputs-executorch.npz"
+UART_NAME = "uart-executorch.log"
+# The widest bound of a kernel against ExecuTorch's (docs/reference/kernels.md), for outputs in floating point of
+# programs with kernels that compute in it; all else must be the same, bit for bit.
+_BOUND = Tolerance(atol=4e-6, rtol=4e-6)
+_EXACT = Tolerance()
+# Where Arm's runner computes otherwise than ExecuTorch's reference, by the name of the operator without its overload.
+# CMSIS-NN divides the sum of an average pool so; the reference quantises the mean as torch does.
+_OTHERWISE = {
+    "cortex_m::quantized_avg_pool2d": "Arm's runner rounds a half away from zero in {}; the reference, and the "
+    "SDK's firmware, to even"
+}
+
+
+def choose_both(npu: str | None, options: RunOptions) -> BoardAndSimulator:
+    """The board and simulator of the SDK's firmware. UsageError where Arm's runner has neither."""
+    prebuilt.choose(npu, options)
+    return firmware.choose(npu, options)
+
+
+def execute_both(job: RunJob, reporter: Reporter) -> Execution:
+    """Run `job` on the SDK's firmware and on Arm's runner; the latter's outputs go to the job's folder."""
+    other_choice = prebuilt.choose(job.npu, job.options)
+    request = prebuilt.prepare(replace(job, choice=other_choice))  # which refuses before anything is built
+    own = firmware.execute(job, reporter)
+    other = prebuilt.run(request, job.folder / UART_NAME, reporter)
+    npz.write_npz(
+        job.folder / OUTPUTS_NAME, {f"output{index}": array for index, array in enumerate(other.outputs)}
+    )
+    return replace(
+        own,
+        provenance_inputs=[*own.provenance_inputs, *other.provenance_inputs],
+        tools=[*own.tools, *(row for row in other.tools if row not in own.tools)],
+        second_opinion=_compare(own, other, may_round=not is_exact(job.plan), known=_known(job.plan)),
+    )
+
+
+def _known(plan: ExecutionPlan) -> str:
+    """Why outputs of the program may differ from those of Arm's runner; empty when nothing is known."""
+    called = {name.partition(".")[0].removesuffix("_nhwc") for name in plan.called_operators()}
+    return "; ".join(words.format(name) for name, words in _OTHERWISE.items() if name in called)
+
+
+def _compare(own: Execution, other: Execution, *, may_round: bool, known: str) -> SecondOpinion:
+    """`other` against the SDK's `own` execution. Floating-point outputs may differ a little where kernels round. A
+    difference is told with the reason that is `known`."""
+    pairs = list(zip(own.outputs, other.outputs, strict=True))
+    bounds = [_BOUND if may_round and left.dtype.kind == "f" else _EXACT for left, _ in pairs]
+    checks = [
+        compare(f"output{index} is the same on both runtimes", left, right, bound)
+        for index, ((left, right), bound) in enumerate(zip(pairs, bounds, strict=True))
+    ]
+    if known:
+        checks = [row if row.passed else replace(row, detail=f"{row.detail}. {known}") for row in checks]
+    part: Record = {
+        "runtime": other.runtime,
+        "outputs": [
+            _row(index, *pair, bound) for index, (pair, bound) in enumerate(zip(pairs, bounds, strict=True))
+        ],
+        **({"npu": _npu_part(other.npu)} if other.npu is not None else {}),
+    }
+    return SecondOpinion(part, (other.done, *checks, *_npu_check(own.npu, other.npu)))
+
+
+def _row(index: int, own: Array, other: Array, bound: Tolerance) -> Record:
+    return {
+        "index": index,
+        "sha256": filesystem.sha256_bytes(other.tobytes()),
+        "file": OUTPUTS_NAME,
+        "differing": int(different_bits(own, other).sum()),
+        "atol": bound.atol,
+        "rtol": bound.rtol,
+    }
+
+
+def _npu_part(npu: Record) -> Record:
+    return {name: npu[name] for name in ("cycles", "counters") if name in npu}
+
+
+def _npu_check(own: Record | None, other: Record | None) -> Sequence[Check]:
+    """Whether the NPU counted the same; nothing without an NPU, or counters that mean something."""
+    if own is None or other is None or "cycles" not in own or "cycles" not in other:
+        return ()
+    left, right = _figures(own), _figures(other)
+    name = "the NPU counted the same on both runtimes"
+    for figure in left:
+        if figure in right and left[figure] != right[figure]:
+            detail = f"{figure} is {left[figure]:,} on the SDK's firmware, {right[figure]:,} on ExecuTorch's runtime"
+            return (Check(name, False, detail),)
+    common = [f"{figure} {value:,}" for figure, value in left.items() if figure in right]
+    return (Check(name, True, ", ".join(common)),)
+
+
+def _figures(npu: Record) -> dict[str, int]:
+    return {"cycles": npu["cycles"]["value"]} | {row["event"]: row["value"] for row in npu["counters"]}
+
+
+# ---- steps.run.runners
+# The table of runners, the options that each refuses, and the choice of a runner.
+
+_DEFAULTS = RunOptions()
+_QEMU = "qemu"
+_OUT = "leave it out"
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A member of RunOptions that a runner does not have, and the error when it is given."""
+
+    option: str
+    message: str
+    hint: str
+
+    def concerns(self, options: RunOptions) -> bool:
+        """Whether `options` have another value than the default."""
+        return bool(getattr(options, self.option) != getattr(_DEFAULTS, self.option))
+
+
+@dataclass(frozen=True)
+class Runner:
+    """A way to run a program, for the values of --runtime and --simulator that select it.
+
+    `choose` names the board and the simulator for an NPU (None: no NPU), `execute` runs a job there.
+    """
+
+    runtimes: Sequence[str]
+    simulators: Sequence[str]
+    choose: Callable[[str | None, RunOptions], BoardAndSimulator]
+    execute: Callable[[RunJob, Reporter], Execution]
+    refusals: Sequence[Refusal]
+
+    def refusal(self, options: RunOptions) -> Refusal | None:
+        """The first of the `refusals` that concerns `options`."""
+        return next((row for row in self.refusals if row.concerns(options)), None)
+
+
+def _no_simulated_time(reason: str) -> tuple[Refusal, ...]:
+    return (
+        Refusal("fast", f"--fast is for the FVP: {reason}", _OUT),
+        Refusal("simulated_limit_s", f"--simulated-limit is for the FVP: {reason}", _OUT),
+    )
+
+
+_ON_QEMU = _no_simulated_time("QEMU does not simulate time")
+_ON_FVP = (
+    Refusal(
+        "memory_timing",
+        "the FVP has timing adapters of its own, which a firmware sets",
+        "leave --memory-timing out",
+    ),
+)
+_ON_HOST = (
+    Refusal("board", "the host simulator has no board", "leave --board out"),
+    Refusal("resident", "the host simulator has no firmware", "leave --resident out"),
+    Refusal("data_memory", "the host simulator has no board's memory", "leave --data-memory out"),
+    Refusal(
+        "runtime",
+        "--runtime chooses what runs on a board, but the host simulator has no board",
+        "leave --runtime out: the host simulator runs ExecuTorch's own runtime",
+    ),
+    Refusal("split", "--split runs on the SDK's own firmware", "leave --simulator out"),
+    *_no_simulated_time("the host simulator does not simulate time"),
+)
+_ON_PREBUILT = (
+    Refusal("data_memory", "--data-memory is for the SDK's own firmware", "leave --data-memory out"),
+    Refusal(
+        "resident",
+        "--resident is for the SDK's own firmware: Arm's runner is not built for a program",
+        "leave --resident out",
+    ),
+    Refusal("split", "--split runs on the SDK's own firmware", "leave --runtime out"),
+    Refusal("memory_timing", "--memory-timing is for the SDK's own firmware", "leave --runtime out"),
+    *_no_simulated_time("Arm's runner runs on QEMU, which does not simulate time"),
+)
+
+# The table. Where several rows fit the options, the simulator that `choose` names decides.
+RUNNERS = (
+    Runner((OWN,), (AUTO, _QEMU), firmware.choose, firmware.execute, _ON_QEMU),
+    Runner((OWN,), (AUTO, FVP), firmware.choose, firmware.execute, _ON_FVP),
+    Runner((EXECUTORCH,), (AUTO, _QEMU, FVP), prebuilt.choose, prebuilt.execute, _ON_PREBUILT),
+    Runner((BOTH,), (AUTO, _QEMU, FVP), choose_both, execute_both, _ON_PREBUILT),
+    Runner(RUNTIMES, (HOST,), host.choose, host.execute, _ON_HOST),
+)
+
+
+def check_runner_options(options: RunOptions) -> None:
+    """UsageError for a --simulator or --runtime that does not exist, and for an option that no runner of both has."""
+    for name, value, known in (
+        ("simulator", options.simulator, SIMULATORS),
+        ("runtime", options.runtime, RUNTIMES),
+    ):
+        if value not in known:
+            raise UsageError(f"unknown {name} '{value}'", suggestion(value, known))
+    _refuse(_fitting(options), options)
+
+
+def refuse_data_files(options: RunOptions) -> None:
+    """UsageError for a runner that takes a program without data files alone."""
+    if options.resident:
+        raise UsageError("--resident takes no program with data files (.ptd)", "leave --resident out")
+    if options.runtime != OWN:
+        raise UsageError(
+            f"--runtime {options.runtime} takes no program with data files (.ptd): Arm's runner has no room for them",
+            "leave --runtime out, or use --simulator host",
+        )
+
+
+def choose_runner(options: RunOptions, npu: str | None) -> tuple[Runner, BoardAndSimulator]:
+    """The runner of a program that uses `npu` (None: no NPU), the board and the simulator.
+
+    `options` have passed :func:`check`. UsageError for what the runner does not have.
+    """
+    fitting = _fitting(options)
+    choice = fitting[0].choose(npu, options)
+    runner = next(row for row in fitting if choice.simulator in row.simulators)
+    _refuse([runner], options)
+    return runner, choice
+
+
+def _fitting(options: RunOptions) -> list[Runner]:
+    return [row for row in RUNNERS if options.runtime in row.runtimes and options.simulator in row.simulators]
+
+
+def _refuse(rows: Sequence[Runner], options: RunOptions) -> None:
+    """UsageError when every one of the `rows` refuses an option."""
+    refusals = [row.refusal(options) for row in rows]
+    if refusals[0] is not None and all(refusals):
+        raise UsageError(refusals[0].message, refusals[0].hint)

@@ -1,0 +1,429 @@
+"""The time of an inference: the CPU's cycles and the NPU's on one axis, and the memories that the CPU waits for."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import cast
+
+from ethosu_sdk.base import board_profiles
+from ethosu_sdk.base.board_profiles import CODE, BoardMemory, BoardProfile
+from ethosu_sdk.base.json_text import Record
+from ethosu_sdk.compile.pricing_system import PricingSystem
+from ethosu_sdk.npu import timing
+from ethosu_sdk.npu.timing import systems
+from ethosu_sdk.npu.timing.systems import SystemConfig
+from ethosu_sdk.records import common
+from ethosu_sdk.records.common import CpuPart, Target
+from ethosu_sdk.records.run import Operator, Run
+from ethosu_sdk.records.time_line import (
+    WAITS_PATH,
+    Clock,
+    Clocks,
+    Contributor,
+    Shares,
+    TimeLine,
+    TimePart,
+    TimeSums,
+    TimeTotal,
+    Waits,
+    WaitsFor,
+    What,
+    sums,
+)
+from ethosu_sdk.simulate import cpu_cycles as cpu_band
+from ethosu_sdk.simulate.cpu_cycles import LineWaits, MovedBytes, wait_cycles
+
+# ---- steps.shared.cpu_waits
+# The memories of a board's CPU: where its code, the constants and the arena lie, and how long it waits for them.
+
+_NO_PROFILE = "the memories of the CPU are not known: --system NAME prices a board"
+_NO_AREAS = "the profile {board} does not say which memories the areas of {system} are"
+_NO_WAITS = "the profile {board} does not say how long the CPU waits for {memory}"
+_NOT_CACHED = (
+    "{memory} of {board} is not cached, or not known to be: the waits of single accesses are not modelled"
+)
+_NO_CACHE = "the CPU of {board} has no {kind} cache: the waits of single accesses are not modelled"
+_SMALL = (
+    "the code of the inference, {size:,} bytes, does not stay in the {cache:,} bytes of the instruction cache"
+)
+
+
+@dataclass(frozen=True)
+class CpuMemories:
+    """The memories by what lies in them, with their waits; `reason` is why there are none."""
+
+    names: WaitsFor | None = None
+    waits: LineWaits | None = None
+    source: str = ""
+    reason: str = ""
+
+
+def cpu_memories_of_board(
+    profile: BoardProfile | None, system: SystemConfig | None, code_bytes: int
+) -> CpuMemories:
+    """Where things lie on the board of `profile` in a `system` of it (None: its default), for an inference with so
+    many bytes of code."""
+    if profile is None:
+        return CpuMemories(reason=_NO_PROFILE)
+    system = system or _default_system(profile)
+    row = profile.system(system.name)
+    areas = {} if row is None else row.areas
+    names = {
+        "code": areas.get(CODE, ""),
+        "constants": areas.get(system.constants.name, ""),
+        "arena": areas.get(system.arena.name, ""),
+    }
+    if not all(names.values()):
+        return CpuMemories(reason=_NO_AREAS.format(board=profile.name, system=system.name))
+    reason = _missing_waits(profile, names, code_bytes)
+    if reason:
+        return CpuMemories(reason=reason)
+    waits = {part: float(_wait(profile.memory(name)) or 0) for part, name in names.items()}
+    source = f"{profile.ini_source}: {_wait_sources(profile, names)}"
+    return CpuMemories(WaitsFor(**names), LineWaits(**waits), source)
+
+
+def _default_system(profile: BoardProfile) -> SystemConfig:
+    system, npu = profile.default_system, profile.npus[0].rpartition("-")[0]
+    return systems.system_from_ini(
+        profile.vela_ini(), profile.ini_source, npu, system.name, system.memory_modes[0]
+    )
+
+
+def _wait(memory: BoardMemory | None) -> float | None:
+    """Cycles for a line; None where they are not known."""
+    if memory is None:
+        return None
+    return 0 if memory.kind == "tcm" else memory.cpu_wait_cycles
+
+
+def _missing_waits(profile: BoardProfile, names: Mapping[str, str], code_bytes: int) -> str:
+    """Why waits cannot be priced; empty if they can."""
+    for part, name in names.items():
+        memory = profile.memory(name)
+        if memory is None or _wait(memory) is None:
+            return _NO_WAITS.format(board=profile.name, memory=name)
+        if memory.kind == "tcm":
+            continue
+        if not memory.cached:
+            return _NOT_CACHED.format(memory=name, board=profile.name)
+        kind = "instruction" if part == "code" else "data"
+        cache = profile.cpu.icache_bytes if part == "code" else profile.cpu.dcache_bytes
+        if cache == 0:
+            return _NO_CACHE.format(board=profile.name, kind=kind)
+        if part == "code" and cache is not None and code_bytes > cache:
+            return _SMALL.format(size=code_bytes, cache=cache)
+    return ""
+
+
+def _wait_sources(profile: BoardProfile, names: Mapping[str, str]) -> str:
+    """The sources of the waits, each once."""
+    slow = (row for name in names.values() if (row := profile.memory(name)) is not None and row.kind != "tcm")
+    places = (f"memories.{row.name}.cpu_wait_cycles" for row in slow)
+    found = dict.fromkeys(map(profile.source, places))
+    return "; ".join(found) or profile.source("areas")
+
+
+# ---- steps.shared.time_line
+# The time of an inference: the CPU's cycles and the NPU's on one axis, each by its clock.
+#
+# The firmware makes the two take turns: the driver starts a job, and the CPU sleeps until the NPU's interrupt. So
+# the
+# line is the CPU's parts in the order of time, with each job after the part that starts it. The CPU's waits for its
+# memories are in its parts where a board profile tells them. What nobody modelled is not in it: the time that an
+# interrupt takes to arrive.
+
+PATH = "/time"
+_GIVEN = "--cpu-clock-mhz"
+_NO_CLOCK = (
+    "the clock of the CPU is not known: --system NAME prices a board, and --cpu-clock-mhz gives the clock of "
+    "its CPU"
+)
+_NOT_PUBLIC = "the clock of the CPU of {board} is not known ({why}): --cpu-clock-mhz gives it"
+_NO_NPU_CLOCK = "the clock of the NPU of {board} is not known: a profile with npu_hz gives it"
+_OTHER_CORE = "the CPU's cycles are those of a {found}, and {board} has a {core}"
+_OTHER_CLOCK = (
+    "--cpu-clock-mhz gives another clock than the profile {board}, whose waits are cycles of its own"
+)
+_NO_MOVED = "the run does not say what its parts move"
+_NO_SYSTEM = "the system that the program was compiled for is not known: --vela-config or --system gives it"
+_ADAPTERS = "modelled cycles are for memories behind timing adapters, which belong to no board"
+_NO_JOB_CYCLES = "the NPU's cycles are not known for every call of a delegate"
+
+
+@dataclass(frozen=True)
+class KnownClock:
+    """A clock, and where its frequency is from."""
+
+    hz: float
+    source: str
+
+    def part(self) -> Record:
+        """The clock as records have it."""
+        return {"hz": self.hz, "source": self.source}
+
+
+@dataclass(frozen=True)
+class CpuClock:
+    """The `clock` of the CPU `core` of a `board`, empty where they are not known; `reason` is why there is none.
+
+    `npu` is the clock that the NPU has on the board. Without a board, it is the system's. `profile` is the board's.
+    """
+
+    board: str
+    clock: KnownClock | None
+    core: str = ""
+    reason: str = ""
+    npu: KnownClock | None = None
+    profile: BoardProfile | None = None
+
+    def was_asked_for(self, board: str | None) -> bool:
+        """Whether the user gave it, or the `board` that it is of."""
+        return board is not None or (self.clock is not None and self.clock.source == _GIVEN)
+
+
+def cpu_clock(board: str | None, mhz: float | None, priced: PricingSystem | None) -> CpuClock:
+    """The clock of the CPU: the given one, else that of the board profile `board`, else of the profile that the
+    program was compiled for.
+
+    UsageError for an unknown profile, InputError for a file that is not one.
+    """
+    profile = board_profiles.find_profile(board) if board is not None else _compiled_for(priced)
+    given = None if mhz is None else KnownClock(mhz * 1e6, _GIVEN)
+    if profile is None:
+        return CpuClock("", given, reason=_NO_CLOCK)
+    clock = given or _of_profile(profile, "cpu.clock_hz", profile.cpu.clock_hz)
+    reason = _NOT_PUBLIC.format(board=profile.name, why=profile.source("cpu.clock_hz"))
+    npu = _of_profile(profile, "npu_hz", profile.npu_hz)
+    return CpuClock(profile.name, clock, profile.cpu.core, "" if clock else reason, npu, profile)
+
+
+def _of_profile(profile: BoardProfile, place: str, hz: int | None) -> KnownClock | None:
+    return None if hz is None else KnownClock(hz, f"{profile.ini_source}: {profile.source(place)}")
+
+
+def _compiled_for(priced: PricingSystem | None) -> BoardProfile | None:
+    """The SDK's board profile whose configuration the program was compiled with."""
+    for name in board_profiles.profile_names() if priced is not None and priced.is_compiled_for else ():
+        profile = board_profiles.find_profile(name)
+        if priced is not None and priced.system.source == profile.ini_source:
+            return profile if priced.system.sha256 == profile.ini_sha256 else None
+    return None
+
+
+@dataclass(frozen=True)
+class TimeFacts:
+    """What a time line is made from: a run, the cycles of each delegate's call where they are not the run's, the
+    system that they are for, and the clocks."""
+
+    run: Run
+    priced: PricingSystem | None
+    cpu: CpuClock
+    npu_hz: float | None = None  # None: the system's
+    job_cycles: Mapping[int, int] | None = None  # by instruction
+
+    @property
+    def npu_clock(self) -> KnownClock | None:
+        """The NPU's; None without an NPU, and for a board on which it is not known."""
+        if self.priced is None:
+            return None
+        if self.npu_hz is not None:
+            return KnownClock(self.npu_hz, "--clock-mhz")
+        if self.cpu.board:
+            return self.cpu.npu
+        system = self.priced.system
+        return KnownClock(system.clock_hz, f"core_clock of {system.name} in {system.source}")
+
+
+def time_member(facts: TimeFacts) -> tuple[Record, list[Record]]:
+    """The member `time` of a record, and what is unavailable."""
+    reason = _missing(facts)
+    if reason:
+        return {}, [{"path": PATH, "reason": reason}]
+    memories = _memories(facts)
+    no_waits = [{"path": WAITS_PATH, "reason": memories.reason}] if memories.waits is None else []
+    return {"time": _make(facts, memories).to_json()}, no_waits
+
+
+def _missing(facts: TimeFacts) -> str:
+    """Why there is no time line; empty if there is one."""
+    run = facts.run
+    if run.cpu.cycles is None:
+        reasons = [row.reason for row in run.unavailable if row.path == "/cpu/cycles"]
+        return reasons[0] if reasons else "the run has no cycles of the CPU"
+    return _missing_of_cpu(facts) or _missing_of_npu(facts)
+
+
+def _missing_of_cpu(facts: TimeFacts) -> str:
+    run = facts.run
+    if facts.cpu.clock is None:
+        return facts.cpu.reason
+    if facts.cpu.core and facts.cpu.core != run.cpu.core:
+        return _OTHER_CORE.format(found=run.cpu.core, board=facts.cpu.board, core=facts.cpu.core)
+    return ""
+
+
+def _missing_of_npu(facts: TimeFacts) -> str:
+    run = facts.run
+    if facts.priced is not None and facts.priced.areas is None:
+        return _NO_SYSTEM
+    if run.npu is not None and run.npu.memory_timing is not None:
+        return _ADAPTERS
+    if facts.priced is not None and facts.npu_clock is None:
+        return _NO_NPU_CLOCK.format(board=facts.cpu.board)
+    jobs = [row for row in run.operators if row.kind == "delegate"]
+    known = [row for row in jobs if _job_cycles(facts, row) is not None]
+    return _NO_JOB_CYCLES if len(known) < len(jobs) or (jobs and facts.priced is None) else ""
+
+
+def _job_cycles(facts: TimeFacts, row: Operator) -> int | None:
+    if facts.job_cycles is not None:
+        return facts.job_cycles.get(row.instruction)
+    return None if row.npu_cycles is None else int(row.npu_cycles.value)
+
+
+def _memories(facts: TimeFacts) -> CpuMemories:
+    """The memories of the CPU, or why its waits are not known."""
+    parts = facts.run.cpu.parts or ()
+    if parts and all(row.moved is None for row in parts):
+        return CpuMemories(reason=_NO_MOVED)
+    profile, clock = facts.cpu.profile, facts.cpu.clock
+    if profile is not None and clock is not None and clock.hz != profile.cpu.clock_hz:
+        return CpuMemories(reason=_OTHER_CLOCK.format(board=profile.name))
+    code_bytes = sum(row.moved.code_bytes or 0 for row in parts if row.moved is not None)
+    system = None if facts.priced is None else facts.priced.system
+    return cpu_memories_of_board(profile, system, code_bytes)
+
+
+@dataclass(frozen=True)
+class _Step:
+    """A part with its cycles, and what the CPU moves in it."""
+
+    operator: int
+    what: str
+    cycles: int
+    moved: MovedBytes
+
+
+def _make(facts: TimeFacts, memories: CpuMemories) -> TimeLine:
+    cpu, npu = facts.cpu.clock, facts.npu_clock
+    assert cpu is not None  # _missing
+    start, parts = 0.0, []
+    for step in _steps(facts):
+        part = _part(step, start, facts, memories.waits)
+        start = part.end_s
+        parts.append(part)
+    return _of_parts(tuple(parts), facts, (cpu, npu), memories)
+
+
+def _part(step: _Step, start: float, facts: TimeFacts, waits: LineWaits | None) -> TimePart:
+    cpu, npu = facts.cpu.clock, facts.npu_clock
+    assert cpu is not None  # _missing
+    is_job = step.what == "npu"
+    hz = cpu.hz if not is_job or npu is None else npu.hz
+    waiting = 0.0 if waits is None else wait_cycles([step.moved], waits)
+    return TimePart(
+        operator=step.operator,
+        what=cast(What, step.what),
+        on="NPU" if is_job else "CPU",
+        name=facts.run.operators[step.operator].name if step.what == "kernel" else None,
+        start_s=start,
+        duration_s=(step.cycles + waiting) / hz,
+        waits_s=waiting / hz if waiting else None,
+    )
+
+
+def _steps(facts: TimeFacts) -> Iterator[_Step]:
+    """The parts in the order of time. What comes after the last operator has the next number."""
+    left = {
+        row.part: _Step(len(facts.run.operators), row.part, 0, MovedBytes())
+        for row in facts.run.cpu.parts or ()
+    }
+    for row in facts.run.cpu.parts or ():
+        left[row.part] = _add(left[row.part], row, 1)
+    for number, operator in enumerate(facts.run.operators):
+        job = _job_cycles(facts, operator) if operator.kind == "delegate" else None
+        parts = operator.cpu_parts or ()
+        names = [part.part for part in parts]
+        start = len(names) - names[::-1].index("driver_start") if "driver_start" in names else len(names)
+        found = [_add(_Step(number, part.part, 0, MovedBytes()), part, 1) for part in parts]
+        for part in parts:
+            left[part.part] = _add(left[part.part], part, -1)
+        if job is not None:
+            found.insert(start, _Step(number, "npu", job, MovedBytes()))
+        yield from found
+    yield from (step for step in left.values() if step.cycles)
+
+
+def _add(step: _Step, row: CpuPart, times: int) -> _Step:
+    """`step` and so many times `row`."""
+    names = common.Moved.__struct_fields__
+    more = {name: times * (getattr(row.moved, name, None) or 0) for name in names}
+    every = {name: getattr(step.moved, name) + size for name, size in more.items()}
+    return replace(step, cycles=step.cycles + times * int(row.cycles.value), moved=MovedBytes(**every))
+
+
+def _of_parts(
+    parts: tuple[TimePart, ...],
+    facts: TimeFacts,
+    clocks: tuple[KnownClock, KnownClock | None],
+    memories: CpuMemories,
+) -> TimeLine:
+    cpu, npu = clocks
+    spent = sums(parts)
+    total = sum(row.duration_s for row in parts)
+    target = facts.run.target
+    return TimeLine(
+        place=facts.cpu.board
+        or ("" if facts.priced is None else facts.priced.system.name)
+        or facts.run.board,
+        total=_total(total, spent, None if npu is None else target, waits=memories.waits is not None),
+        clocks=Clocks(
+            cpu=Clock(hz=cpu.hz, source=cpu.source),
+            npu=None if npu is None else Clock(hz=npu.hz, source=npu.source),
+        ),
+        sums=spent,
+        shares=Shares(
+            cpu_percent=100 * spent.cpu_s / total if total else 0.0,
+            npu_percent=100 * spent.npu_s / total if total else 0.0,
+        ),
+        largest=_largest(parts),
+        waits=_waits(parts, memories),
+        parts=parts,
+    )
+
+
+def _waits(parts: Sequence[TimePart], memories: CpuMemories) -> Waits | None:
+    if memories.names is None:
+        return None
+    duration = sum(row.waits_s or 0.0 for row in parts)
+    return Waits(duration_s=duration, memories=memories.names, source=memories.source)
+
+
+def _total(total: float, spent: TimeSums, target: Target | None, *, waits: bool) -> TimeTotal:
+    """The sum with its band; without a `target` the CPU does all of the work. `waits` says whether those of the CPU
+    are in it."""
+    cpu = cpu_band.cpu_band(waits=waits)
+    error = 0.0 if target is None else timing.error(target.npu, target.macs)
+    words = [] if target is None else [f"NPU: {timing.band(target.npu, target.macs)}"]
+    return TimeTotal(
+        duration_s=total,
+        source="modelled",
+        least_s=spent.npu_s * (1 - error) + spent.cpu_s / (1 + cpu_band.BAND_ERROR),
+        most_s=spent.npu_s * (1 + error) + spent.cpu_s / (1 - cpu.too_low),
+        band=(*words, f"CPU: {cpu.words}"),
+    )
+
+
+def _largest(parts: Sequence[TimePart]) -> Contributor:
+    """The operator's kernel or the part of the other work that takes the CPU longest, over all of its calls."""
+    found: defaultdict[str, float] = defaultdict(float)
+    for row in parts:
+        if row.on == "CPU":
+            found[row.name or row.what] += row.duration_s
+    if not found:
+        return Contributor(name="runtime", duration_s=0.0)
+    name = max(found, key=lambda key: found[key])
+    return Contributor(name=name, duration_s=found[name])

@@ -1,0 +1,570 @@
+"""ExecuTorch's own C++ runtime, from the executorch wheel, running a `.pte` on this machine."""
+
+from __future__ import annotations
+
+import enum
+import functools
+import hashlib
+import importlib.metadata
+import math
+import os
+import re
+import socket
+import struct
+import tempfile
+import tomllib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ethosu_sdk import npu
+from ethosu_sdk.base import cache, filesystem, proc, resources
+from ethosu_sdk.base.errors import InputError, SimulationError, ToolError
+from ethosu_sdk.npu import errors, pmu, vela_blocks
+from ethosu_sdk.npu.timing.systems import SystemConfig
+from ethosu_sdk.program import executorch_package
+from ethosu_sdk.program.execution_plan import ENTRY
+from ethosu_sdk.program.pte_schema import NUMPY_TYPES
+
+# ---- simulators.host.wire
+# Messages between this process and the runner (runner.cpp), over a Unix stream socket.
+#
+# A message is u32 kind, u32 number of blobs, then for each blob u64 size and its bytes, in the machine's byte
+# order: both ends run on one machine. A descriptor blob is u32 ScalarType, u32 rank, u32 sizes[rank],
+# u32 dim_order[rank]. Which blobs each kind carries is stated at `Kind`.
+
+Array = NDArray[Any]
+_HEAD = struct.Struct("=II")
+_SIZE = struct.Struct("=Q")
+_MAX_BLOBS = 1 << 16
+
+_DTYPES = {row.number: row.dtype for row in NUMPY_TYPES}
+
+
+class Kind(enum.IntEnum):
+    """What a message says; the replies of the parent carry the kind that they answer."""
+
+    DELEGATE = 1  # from the runner: index, payload; reply: u32 number of the delegate's inputs
+    READY = 2  # from the runner, for each method: u32 number of inputs, a descriptor for each input and each output
+    EXECUTE = 3  # from the runner: index, descriptor and data of each input, descriptor of each output;
+    #              reply: the data of each output
+    DONE = 4  # from the runner: descriptor and data of each output
+    ERROR = 5  # from the runner: text
+    RUN = 6  # to the runner: u32 number of the method, the data of each input
+    READ = 7  # to the runner: u32 arena, offset and bytes of planned memory, nothing; reply: its content
+    WRITE = 8  # to the runner: u32 arena, offset and bytes, the content; the reply is empty
+
+
+@dataclass(frozen=True)
+class TensorInfo:
+    """A tensor's NumPy dtype name, logical shape, and dim_order: its axes from the outermost in memory to the
+    innermost."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    dim_order: tuple[int, ...]
+
+    @property
+    def nbytes(self) -> int:
+        """Size in bytes."""
+        return int(np.dtype(self.dtype).itemsize * math.prod(self.shape))
+
+    @property
+    def memory_shape(self) -> tuple[int, ...]:
+        """The sizes in the order of memory."""
+        return tuple(self.shape[axis] for axis in self.dim_order)
+
+    def to_memory(self, array: Array) -> bytes:
+        """The bytes of `array`, which has the logical shape, in the order of memory."""
+        return array.transpose(self.dim_order).tobytes()
+
+    def from_memory(self, data: bytes) -> Array:
+        """The array with the logical shape whose bytes in the order of memory are `data`."""
+        stored = np.frombuffer(data, self.dtype).reshape(self.memory_shape)
+        axes = tuple(self.dim_order.index(axis) for axis in range(len(self.shape)))
+        return stored.transpose(axes).copy(order="C")
+
+
+def parse_descriptor(blob: bytes) -> TensorInfo:
+    """Decode a descriptor blob; InputError for a type that NumPy lacks."""
+    code, rank = _HEAD.unpack_from(blob)
+    if code not in _DTYPES:
+        raise InputError(f"the program uses tensors of ScalarType {code}, which NumPy does not have")
+    words = struct.unpack_from(f"={2 * rank}I", blob, _HEAD.size)
+    return TensorInfo(_DTYPES[code], words[:rank], words[rank:])
+
+
+def u32(value: int) -> bytes:
+    """`value` as a blob."""
+    return struct.pack("=I", value)
+
+
+def parse_u32(blob: bytes) -> int:
+    """The value of a blob made by :func:`u32`."""
+    value: int = struct.unpack("=I", blob)[0]
+    return value
+
+
+def send_message(connection: socket.socket, kind: Kind, blobs: Sequence[bytes]) -> None:
+    """Send one message. OSError when the runner is gone or the socket's time-out passes."""
+    parts = [_HEAD.pack(kind, len(blobs))]
+    for blob in blobs:
+        parts += [_SIZE.pack(len(blob)), blob]
+    connection.sendall(b"".join(parts))
+
+
+def receive_message(connection: socket.socket) -> tuple[Kind, list[bytes]]:
+    """Wait for one message. EOFError when the runner is gone, TimeoutError when it stays silent."""
+    kind, count = _HEAD.unpack(_exactly(connection, _HEAD.size))
+    if kind not in Kind.__members__.values() or count > _MAX_BLOBS:
+        raise SimulationError(f"the host runtime sent an unknown message ({kind}, {count} parts)")
+    blobs = []
+    for _ in range(count):
+        (size,) = _SIZE.unpack(_exactly(connection, _SIZE.size))
+        blobs.append(_exactly(connection, size))
+    return Kind(kind), blobs
+
+
+def _exactly(connection: socket.socket, size: int) -> bytes:
+    data = bytearray(size)
+    view = memoryview(data)
+    at = 0
+    while at < size:
+        count = connection.recv_into(view[at:])
+        if count == 0:
+            raise EOFError
+        at += count
+    return bytes(data)
+
+
+# ---- simulators.host.build
+# Building the runner against the C++ runtime that the executorch wheel ships, without CMake.
+#
+# The wheel's CMake package (1.5.1) defines targets for CMake 3.28 and later only; what it asks of a compiler
+# are these definitions, one include folder, and its libraries. Those with kernels only register themselves when
+# they are loaded, so the linker must be told to keep them.
+
+_HERE = Path(__file__).parent / "host_runner"
+_SOURCES = (_HERE / "runner.cpp", _HERE / "firmware_kernels.cpp")
+_HEADERS = (_HERE / "named_data.hpp", _HERE / "planned_memory.hpp")
+_DEFINITIONS = ("-DC10_USING_CUSTOM_GENERATED_MACROS", "-DET_EVENT_TRACER_ENABLED", "-DET_USE_THREADPOOL")
+_KERNEL_LIBRARIES = ("executorch_threadpool", "executorch_kernels_optimized", "executorch_kernels_quantized")
+_BUILD_TIMEOUT_S = (
+    1800.0  # half a minute, but far more where another processor is emulated or the machine is busy
+)
+CACHE_PART = "host-runner"
+
+# ExecuTorch's wheel has no kernels for the operators of its Cortex-M backend: those are the firmware's.
+_FROM_FIRMWARE = "cortex_m::"
+_FUNCTION = re.compile(r"[a-z_0-9]+")
+_USES = re.compile(r'^#include "kernels/operators/(\w+)\.hpp"', re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class _Firmware:
+    """The part of the firmware that has these kernels: its folder, sources, and the generated files by name."""
+
+    folder: Path
+    sources: tuple[Path, ...]
+    generated: dict[str, str]
+
+    def content(self) -> Iterator[bytes]:
+        """All that shapes what is compiled."""
+        for folder in ("kernels", "base"):
+            for path in sorted((self.folder / folder).rglob("*.[ch]pp")):
+                yield path.read_bytes()
+        yield from (text.encode() for text in self.generated.values())
+
+
+def _firmware() -> _Firmware:
+    folder = resources.directory("firmware")
+    kernels = folder / "kernels"
+    tables = tomllib.loads((kernels / "kernels.toml").read_text(encoding="utf-8"))
+    functions, rows, families = [], [], []
+    for family, table in tables.items():
+        functions += [_FUNCTION.match(call)[0] for call in table.values()]  # type: ignore[index]
+        own = {name: call for name, call in table.items() if name.startswith(_FROM_FIRMWARE)}
+        rows += [
+            f'{{"{name}", ethosu_sdk::kernels::{call.partition("(")[0]}}},' for name, call in own.items()
+        ]
+        if own:
+            families.append(family)
+    declared = "".join(
+        f"Status {name}(KernelContext& context, Span<Value* const> arguments);\n"
+        for name in dict.fromkeys(functions)
+    )
+    header = (kernels / "kernels.hpp.in").read_text(encoding="utf-8")
+    shared = [
+        path for place in ("support", "support/scalar", "../base") for path in (kernels / place).glob("*.cpp")
+    ]
+    return _Firmware(
+        folder,
+        (*_kernel_sources(kernels / "operators", families), *sorted(shared)),
+        {
+            "kernels/kernels.hpp": header.replace("@ETHOSU_KERNEL_DECLARATIONS@", declared),
+            "firmware_kernels.inc": "\n".join(rows),
+        },
+    )
+
+
+def _kernel_sources(folder: Path, families: list[str]) -> Iterator[Path]:
+    """The sources of families of operators, and of those that they use."""
+    wanted = list(families)
+    for family in wanted:
+        source = folder / f"{family}.cpp"
+        used = _USES.findall(source.read_text(encoding="utf-8"))
+        wanted += [name for name in used if name not in wanted]
+        yield source
+
+
+def runner_argv(compiler: str, root: Path, output: Path, generated: Path) -> list[str]:
+    """The compiler's command line for the runner, against the executorch package at `root`, with the files that were
+    generated into the folder `generated`."""
+    libraries = root / "lib"
+    kernels = [
+        word
+        for name in _KERNEL_LIBRARIES
+        for word in ("-Wl,--push-state,--no-as-needed", str(libraries / f"lib{name}.so"), "-Wl,--pop-state")
+    ]
+    firmware = _firmware()
+    return [
+        compiler,
+        "-std=c++17",
+        "-O2",
+        "-ffp-contract=off",
+        "-Wall",
+        "-Wextra",
+        *_DEFINITIONS,
+        "-I",
+        str(generated),
+        "-I",
+        str(firmware.folder),
+        "-isystem",
+        str(root / "include"),
+        # c10 and other headers are vendored below the runtime's own.
+        "-isystem",
+        str(root / "include" / "executorch" / "runtime" / "core" / "portable_type" / "c10"),
+        *map(str, (*_SOURCES, *firmware.sources)),
+        "-o",
+        str(output),
+        str(libraries / "libexecutorch.so"),
+        *kernels,
+        f"-Wl,-rpath,{libraries}",
+    ]
+
+
+def build_runner(folder: Path) -> Path:
+    """The runner program, built in `folder` (half a minute) unless one from the same sources, options and
+    executorch is there already or came with the installation: that one needs no compiler. ToolError when the
+    compiler or executorch is missing, or the build fails."""
+    root = executorch_package.executorch_root()
+    name = _program_name(root)
+    shipped = cache.prebuilt(CACHE_PART)
+    if shipped is not None and (shipped / name).is_file():
+        return shipped / name
+    with filesystem.locked_folder(folder):
+        return cache.kept(folder / name, lambda program: _make_runner(program, root))
+
+
+def _make_runner(program: Path, root: Path) -> None:
+    compiler = proc.find_tool("g++", hint="apt-get install g++")
+    if not (root / "include").is_dir():
+        raise ToolError("the installed executorch package has no C++ headers", executorch_package.INSTALL)
+    with filesystem.temporary_directory(".generated-", program.parent) as generated:
+        for name, text in _firmware().generated.items():
+            path = generated / name
+            filesystem.write_bytes(filesystem.make_directory(path.parent) / path.name, text.encode())
+        filesystem.write_atomic(
+            program, lambda temporary: _compile_runner(runner_argv(compiler, root, temporary, generated))
+        )
+    filesystem.make_executable(program)
+
+
+def _program_name(root: Path) -> str:
+    key = hashlib.sha256()
+    for content in (*(path.read_bytes() for path in (*_SOURCES, *_HEADERS)), *_firmware().content()):
+        key.update(content)
+    version = importlib.metadata.version("executorch")
+    key.update("\n".join([version, *runner_argv("g++", root, Path("runner"), Path("generated"))]).encode())
+    return f"host-runner-{key.hexdigest()[:16]}"
+
+
+def _compile_runner(argv: list[str]) -> None:
+    proc.run(argv, timeout_s=_BUILD_TIMEOUT_S, error=ToolError)
+
+
+# ---- simulators.host.runtime
+# A `.pte` on ExecuTorch's own C++ runtime, in a child process, with its delegates executed by the caller.
+
+DEFAULT_TIMEOUT_S = 300.0
+_MISSING_OPERATOR = re.compile(r"Missing operator: \[\d+\] ([\w:.]+)")  # as ExecuTorch 1.5.1 prints it
+_FAILED_OPERATOR = re.compile(r"KernelCall failed at instruction \S+ in operator ([\w:.]+):")
+_MOST_LOG_BYTES = 1 << 20
+_LEAST_WAIT_S = 0.001  # none at all would make the socket one that never waits
+
+
+@dataclass(frozen=True)
+class DelegateCall:
+    """One execution of an Ethos-U delegate.
+
+    `index` is the delegate's place in the program. `inputs` are in the payload's order; each is dense, and
+    its axes are in the order of memory (``TensorInfo.memory_shape``), so that its bytes are those that the
+    NPU would read. The callable returns one array per entry of `outputs`, with bytes in the same sense.
+    """
+
+    index: int
+    payload: bytes
+    payload_sha256: str
+    inputs: tuple[Array, ...]
+    outputs: tuple[TensorInfo, ...]
+
+
+Delegate = Callable[[DelegateCall], Sequence[Array]]
+
+
+class HostRuntime:
+    """Loaded methods that can be run many times. Made by :func:`open_pte`.
+
+    `inputs` and `outputs` describe those of the first method, `methods` those of each.
+    """
+
+    def __init__(
+        self,
+        connection: socket.socket,
+        delegate: Delegate | None,
+        log: IO[bytes],
+        silence_s: float,
+        names: Sequence[str] = (ENTRY,),
+    ) -> None:
+        self._connection = connection
+        self._silence_s = silence_s
+        self._delegate = delegate
+        self._log = log
+        self._payloads: list[bytes] = []
+        self._input_counts: list[int] = []
+        self._digests: list[str] = []
+        self.methods: dict[str, tuple[tuple[TensorInfo, ...], tuple[TensorInfo, ...]]] = {
+            name: self._load() for name in names
+        }
+        self.inputs, self.outputs = self.methods[names[0]]
+
+    def _load(self) -> tuple[tuple[TensorInfo, ...], tuple[TensorInfo, ...]]:
+        """Answer the runner's questions until it describes the next method: its inputs and outputs."""
+        blobs = self._converse(Kind.READY, "loading")
+        count = parse_u32(blobs[0])
+        tensors = tuple(parse_descriptor(blob) for blob in blobs[1:])
+        return tensors[:count], tensors[count:]
+
+    def run(self, inputs: Sequence[Array], method: str | None = None) -> list[Array]:
+        """The outputs of a method for `inputs`, all with their logical shapes; None is the first method.
+
+        InputError when number, dtype or shape of the inputs differ; SimulationError when the runtime fails.
+        What the delegate callable raises passes through, and the runtime is not usable after it.
+        """
+        name = method if method is not None else next(iter(self.methods))
+        number, described = list(self.methods).index(name), self.methods[name][0]
+        if len(inputs) != len(described):
+            raise InputError(f"{len(inputs)} inputs given, but the program takes {len(described)}")
+        for index, (array, info) in enumerate(zip(inputs, described, strict=True)):
+            if array.dtype != np.dtype(info.dtype) or array.shape != info.shape:
+                raise InputError(
+                    f"input {index} is {array.dtype} {array.shape}, but the program takes {info.dtype} {info.shape}"
+                )
+        data = [info.to_memory(array) for array, info in zip(inputs, described, strict=True)]
+        self._send(Kind.RUN, [u32(number), *data])
+        blobs = self._converse(Kind.DONE, "execution")
+        return [
+            parse_descriptor(description).from_memory(content)
+            for description, content in zip(blobs[::2], blobs[1::2], strict=True)
+        ]
+
+    def read(self, arena: int, offset: int, size_bytes: int) -> bytes:
+        """What is in planned memory. SimulationError for a place outside of it."""
+        place = b"".join(map(u32, (arena, offset, size_bytes)))
+        self._send(Kind.READ, [place, b""])
+        return self._converse(Kind.READ, "a look at its state")[0]
+
+    def write(self, arena: int, offset: int, content: bytes) -> None:
+        """Put `content` into planned memory. SimulationError for a place outside of it."""
+        place = b"".join(map(u32, (arena, offset, len(content))))
+        self._send(Kind.WRITE, [place, content])
+        self._converse(Kind.WRITE, "a change of its state")
+
+    def _converse(self, until: Kind, doing: str) -> list[bytes]:
+        """Serve delegates until the runner sends `until`; its blobs."""
+        while True:
+            kind, blobs = self._receive(doing)
+            if kind is until:
+                return blobs
+            if kind is Kind.ERROR:
+                raise self._failed(blobs[0].decode(errors="replace"))
+            if kind is Kind.DELEGATE:
+                self._adopt(blobs[1])
+            elif kind is Kind.EXECUTE:
+                self._execute(blobs)
+            else:
+                raise SimulationError(f"the host runtime sent {kind.name} during {doing}")
+
+    def _failed(self, text: str) -> SimulationError:
+        missing = dict.fromkeys(_MISSING_OPERATOR.findall(self._printed()))
+        if not missing:
+            failed = _FAILED_OPERATOR.search(self._printed())
+            where = f" in {failed[1]}" if failed else ""
+            return SimulationError(f"ExecuTorch's host runtime failed{where}: {text}", self._last_words())
+        return SimulationError(
+            f"ExecuTorch's host runtime has no kernel for {', '.join(missing)}: {text}",
+            "the operator stays on the CPU; docs/reference/kernels.md lists the operators for which the firmware "
+            "has a kernel",
+        )
+
+    def _adopt(self, payload: bytes) -> None:
+        inputs = len(vela_blocks.parse(payload).inputs)
+        self._payloads.append(payload)
+        self._digests.append(hashlib.sha256(payload).hexdigest())
+        self._input_counts.append(inputs)
+        self._send(Kind.DELEGATE, [u32(inputs)])
+
+    def _execute(self, blobs: list[bytes]) -> None:
+        index = parse_u32(blobs[0])
+        count = self._input_counts[index]
+        described, rest = blobs[1 : 1 + 2 * count], blobs[1 + 2 * count :]
+        outputs = tuple(parse_descriptor(blob) for blob in rest)
+        if self._delegate is None:
+            raise SimulationError(f"the program calls delegate {index}, but nothing was given to execute it")
+        inputs = []
+        for description, content in zip(described[::2], described[1::2], strict=True):
+            info = parse_descriptor(description)
+            inputs.append(np.frombuffer(content, info.dtype).reshape(info.memory_shape))
+        call = DelegateCall(index, self._payloads[index], self._digests[index], tuple(inputs), outputs)
+        results = [np.ascontiguousarray(array).tobytes() for array in self._delegate(call)]
+        expected, got = [info.nbytes for info in outputs], [len(data) for data in results]
+        if expected != got:
+            raise SimulationError(
+                f"delegate {index} returned outputs of {got} bytes, but the program has {expected}"
+            )
+        self._send(Kind.EXECUTE, results)
+
+    def _send(self, kind: Kind, blobs: Sequence[bytes]) -> None:
+        try:
+            send_message(self._connection, kind, blobs)
+        except OSError as error:
+            raise SimulationError(f"the host runtime ended early: {error}", self._last_words()) from error
+
+    def _receive(self, doing: str) -> tuple[Kind, list[bytes]]:
+        left_s = errors.left_s()
+        self._connection.settimeout(max(_LEAST_WAIT_S, min(self._silence_s, left_s)))
+        try:
+            return receive_message(self._connection)
+        except TimeoutError as error:
+            if left_s < self._silence_s:
+                raise SimulationError(
+                    f"the time limit was reached during {doing}", "--timeout gives it more time"
+                ) from error
+            raise SimulationError(
+                f"the host runtime was silent for {self._silence_s:g} s during {doing}"
+            ) from error
+        except (EOFError, OSError) as error:
+            raise SimulationError(f"the host runtime ended during {doing}", self._last_words()) from error
+
+    def _printed(self) -> str:
+        """The end of what the runner printed."""
+        self._log.seek(max(0, self._log.seek(0, os.SEEK_END) - _MOST_LOG_BYTES))
+        return self._log.read().decode(errors="replace")
+
+    def _last_words(self) -> str:
+        text = proc.tail(self._printed())
+        return f"it printed:\n{text}" if text.strip() else ""
+
+
+@contextmanager
+def open_pte(
+    runner: Path,
+    path: Path,
+    delegate: Delegate | None = None,
+    *,
+    method: str | Sequence[str] = ENTRY,
+    shares_state: bool = False,
+    timeout_s: float = DEFAULT_TIMEOUT_S,
+    data: Sequence[Path] = (),
+) -> Iterator[HostRuntime]:
+    """Methods of the `.pte` at `path` with its `data` files, loaded, for the time of a `with` block.
+
+    With `shares_state` they have one memory, as they were planned.
+
+    `runner` comes from :func:`ethosu_sdk.simulate.host_runtime.build_runner`. `delegate` executes Ethos-U delegates
+    in this process; without it a program that calls one fails. The runner may be silent for `timeout_s`
+    between two messages, and until the deadline of :mod:`ethosu_sdk.npu.errors`, if there is one.
+    InputError when the file is missing; SimulationError when the runtime refuses it.
+    """
+    if not path.is_file():
+        raise InputError(f"there is no file {path}")
+    ours, theirs = socket.socketpair()
+    with ours, theirs, tempfile.TemporaryFile() as log:
+        ours.settimeout(timeout_s)
+        names = (method,) if isinstance(method, str) else tuple(method)
+        memory = "shared" if shares_state else "own"
+        argv = [str(runner), str(path), ",".join(names), memory, str(theirs.fileno()), *map(str, data)]
+        with proc.spawn(argv, pass_fds=(theirs.fileno(),), stdout=log):
+            theirs.close()
+            yield HostRuntime(ours, delegate, log, timeout_s, names)
+
+
+def run_pte(
+    runner: Path,
+    path: Path,
+    inputs: Sequence[Array],
+    delegate: Delegate | None = None,
+    *,
+    timeout_s: float = DEFAULT_TIMEOUT_S,
+) -> list[Array]:
+    """The outputs of one inference: :func:`open_pte`, then :meth:`HostRuntime.run`."""
+    with open_pte(runner, path, delegate, timeout_s=timeout_s) as runtime:
+        return runtime.run(inputs)
+
+
+# ---- simulators.host.npu_model
+# Executes the Ethos-U delegates of a program on the host runtime with the SDK's NPU model.
+
+Observer = Callable[[DelegateCall, npu.Written], None]
+
+
+class NpuModel:
+    """Callable for :func:`ethosu_sdk.simulate.host_runtime.open_pte`. Decoded weights are kept from call to call.
+
+    `observer` is given each OFM of each call as it is written. `calls` are the counters of each delegate call so far;
+    whoever reads them may clear them.
+    """
+
+    def __init__(self, system: SystemConfig | None = None, observer: Observer | None = None) -> None:
+        """`system` is what cycles and AXI ports are modelled for, by default the family's default."""
+        self._system = system
+        self._observer = observer
+        self._programs: dict[str, npu.Program] = {}
+        self.calls: list[npu.Counters] = []
+
+    def __call__(self, call: DelegateCall) -> list[Array]:
+        """Execute one delegate call. Raises what :func:`ethosu_sdk.npu.run` raises."""
+        if call.payload_sha256 not in self._programs:
+            self._programs[call.payload_sha256] = npu.load(call.payload, self._system)
+        observer = None if self._observer is None else functools.partial(self._observer, call)
+        result = npu.run(self._programs[call.payload_sha256], call.inputs, observer)
+        self.calls.append(result.counters)
+        return result.outputs
+
+
+def event_totals(target_npu: str, events: tuple[int, ...], calls: list[npu.Counters]) -> dict[int, int]:
+    """PMU event → how often it happened in all `calls`, counted per call as the hardware's PMU does."""
+    kind = pmu.pmu_of(target_npu)
+    return {event: sum(kind.value(event, counters) for counters in calls) for event in events}
+
+
+# ---- simulators.host
+# ExecuTorch's own C++ runtime, from the executorch wheel, running a `.pte` on this machine.
+#
+# It is the reference for the firmware's interpreter and its CPU operators, and the fastest way to many
+# inferences. Whoever calls it says what executes the Ethos-U delegates.

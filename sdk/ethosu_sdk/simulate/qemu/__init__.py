@@ -1,0 +1,1 @@
+"""QEMU with the SDK's NPU model as the Ethos-U."""

@@ -1,1 +1,0 @@
-"""Counts of executed blocks: the plugin in QEMU, and the file that it counts in."""

@@ -1,1 +1,0 @@
-"""The commands that make records: each may compile, build or run."""

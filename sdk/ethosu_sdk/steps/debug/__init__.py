@@ -1,1 +1,0 @@
-"""`ethosu-sdk debug`: numerics inside of delegates."""

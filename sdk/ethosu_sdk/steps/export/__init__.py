@@ -1,1 +1,0 @@
-"""`ethosu-sdk export`: settings of a program for other builds."""

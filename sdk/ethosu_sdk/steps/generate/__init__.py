@@ -1,1 +1,0 @@
-"""`ethosu-sdk generate`: a language model goes on with a prompt, token by token, on the board."""

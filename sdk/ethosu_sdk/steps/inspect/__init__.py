@@ -1,1 +1,0 @@
-"""`ethosu-sdk inspect`."""

@@ -1,1 +1,0 @@
-"""Runs of several methods in turn, as a script of calls says."""

@@ -1,1 +1,0 @@
-"""Runs whose inferences are steps of a sequence."""

@@ -1,1 +1,0 @@
-"""Tries changes of a program: each is compiled, run and profiled as the program was (:mod:`.trying`)."""

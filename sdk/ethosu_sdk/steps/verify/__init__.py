@@ -1,1 +1,0 @@
-"""`ethosu-sdk verify`: do what a record describes again, and compare."""

@@ -1,0 +1,270 @@
+"""Cells in the folder of a sweep: where each lies, its record, ``sweep-cell/1``, and its row in the table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from ethosu_sdk.base import filesystem, json_text
+from ethosu_sdk.base.json_text import Record
+from ethosu_sdk.base.targets import cores
+from ethosu_sdk.compile.compile_facts import FLOAT
+from ethosu_sdk.compile.thresholds import EXECUTED, TRUTHS
+from ethosu_sdk.records import bundle, kinds, provenance, validation
+from ethosu_sdk.records.accuracy import Pair
+from ethosu_sdk.records.common import Content, RecordKind
+from ethosu_sdk.records.compile import CheckedOutput, Compilation
+from ethosu_sdk.records.run import Run
+from ethosu_sdk.records.sweep import SweepCell
+from ethosu_sdk.records.time_line import headline
+
+# ---- sweep.places
+# Where things lie in the folder of a sweep: a folder for each task, named by the beginning of its key.
+
+LOWERED, COMPILED, CELLS = "lowered", "compiled", "cells"
+_CHARACTERS = 12
+
+
+READS_NAME = ".reads.json"  # beside a compilation: the files of its lowering, which no manifest lists
+
+
+def short_key(key: str) -> str:
+    """The short name of a task."""
+    return key[:_CHARACTERS]
+
+
+def lowered_folder(store: Path, key: str) -> Path:
+    """The folder of a lowering."""
+    return store / LOWERED / short_key(key)
+
+
+def compiled_folder(store: Path, key: str) -> Path:
+    """The folder of a compilation."""
+    return store / COMPILED / short_key(key)
+
+
+def cell_folder(store: Path, key: str) -> Path:
+    """The folder of a cell."""
+    return store / CELLS / short_key(key)
+
+
+# ---- sweep.rows
+# A cell's record, ``sweep-cell/1``, and its row in the table.
+
+Row = dict[str, Any]  # of the table of cells, by its columns
+PASS, FAIL, REFUSED, FAILED, NOT_RUN = "pass", "fail", "refused", "failed", "not run"
+TIMEOUT, OUT_OF_MEMORY, KILLED = "timeout", "out of memory", "killed"
+STATUSES = (PASS, FAIL, REFUSED, FAILED, TIMEOUT, OUT_OF_MEMORY, KILLED, NOT_RUN)
+UNFINISHED = (FAILED, TIMEOUT, OUT_OF_MEMORY, KILLED)
+_BY_EXIT_CODE = {7: FAIL, 2: REFUSED, 3: REFUSED}
+_LONGEST_MESSAGE = 8000  # of a tool's last lines
+_HZ_PER_MHZ = 1e6
+
+TEXT, WHOLE, NUMBER = "text", "whole number", "number"
+# Column → its type. The order is that of the table.
+COLUMNS = {
+    "cell": TEXT,
+    "model": TEXT,
+    "model_sha256": TEXT,
+    "target": TEXT,
+    "npu": TEXT,
+    "macs": WHOLE,
+    "system": TEXT,
+    "system_config": TEXT,
+    "memory_mode": TEXT,
+    "quantize": TEXT,
+    "vela": TEXT,
+    "simulator": TEXT,
+    "board": TEXT,
+    "inputs": TEXT,
+    "status": TEXT,
+    "error": TEXT,
+    "exit_code": WHOLE,
+    "message": TEXT,
+    "hint": TEXT,
+    "seconds": NUMBER,
+    "folder": TEXT,
+    "program_bytes": WHOLE,
+    "program_sha256": TEXT,
+    "npu_cycles": WHOLE,
+    "npu_cycles_source": TEXT,
+    "clock_mhz": NUMBER,
+    "time_ms": NUMBER,
+    "inference_ms": NUMBER,
+    "sram_bytes": WHOLE,
+    "dram_bytes": WHOLE,
+    "flash_bytes": WHOLE,
+    "npu_macs": WHOLE,
+    "operators_npu": WHOLE,
+    "operators_cpu": WHOLE,
+    "cpu_calls": WHOLE,
+    "check": TEXT,
+    "check_sqnr_db": NUMBER,
+    "sqnr_db": NUMBER,
+    "top1": NUMBER,
+    "outputs_sha256": TEXT,
+}
+VOLATILE = ("seconds",)
+
+
+def write_cell(out: Path, task: Mapping[str, Any], outcome: Mapping[str, Any]) -> Row:
+    """Write the record of a cell into its folder, with a manifest over all that is there; its row."""
+    error = dict(outcome.get("error", {}))
+    status = PASS if not error else error.pop("status", _BY_EXIT_CODE.get(error["exit_code"], FAILED))
+    if error:
+        error["message"] = error["message"][:_LONGEST_MESSAGE]
+    compiled, run = _read_kind(kinds.COMPILE, out), _read_kind(kinds.RUN, out)
+    found = cell_figures(compiled, run)
+    exact = [name for name, value in found.items() if value == math.inf]
+    limits = {key: task[key] for key in ("time_s", "memory_bytes") if task[key] is not None}
+    record = {
+        **provenance.opening(kinds.SWEEP_CELL.schema, status),
+        "key": task["key"],
+        "model_sha256": task["model_sha256"],
+        "cell": {name: value for name, value in task["dimensions"].items() if value is not None},
+        **({"error": error} if error else {}),
+        "figures": {name: value for name, value in found.items() if value not in (None, math.inf)},
+        **({"no_noise": exact} if exact else {}),
+        "reads": dict(outcome.get("reads", {})),
+        "limits": limits,
+        "wall_time_s": outcome.get("seconds", 0.0),
+        "host": provenance.host_part(),
+    }
+    validation.check_record(record, "the cell")
+    json_text.write_json(out / kinds.SWEEP_CELL.file, record)
+    complete_manifest(out)
+    return row_of_cell(kinds.SWEEP_CELL.convert(record))
+
+
+def complete_manifest(out: Path) -> None:
+    """Add to the manifest of `out` what is there and no command lists."""
+    with bundle.writing_folder(out, "sweep") as add:
+        manifest = bundle.read_manifest(out)
+        listed = {part.path for part in manifest.files} if manifest is not None else set()
+        paths = (path for path in sorted(out.rglob("*")) if path.is_file())
+        names = (str(path.relative_to(out)) for path in paths)
+        add(*(name for name in names if name not in listed and _is_listed(name)))
+
+
+def _is_listed(name: str) -> bool:
+    return name != bundle.MANIFEST_NAME and not any(part.startswith(".") for part in name.split("/"))
+
+
+def _read_kind(kind: RecordKind[Content], out: Path) -> Content | None:
+    """The record of `kind` in the folder `out`; None when there is none."""
+    paths = sorted(out.glob(kind.file))
+    return kind.convert(json_text.read_json(paths[0])) if paths else None
+
+
+def row_of_cell(record: SweepCell) -> Row:
+    """The row of a cell's record, with every column; unknown values are None."""
+    key, error = short_key(record.key), record.error
+    known: Row = {
+        **record.cell.to_json(),
+        **record.figures.to_json(),
+        **dict.fromkeys(record.no_noise or (), math.inf),
+        **_head(record.key, record.model_sha256, record.cell.target),
+        "status": record.status,
+        "error": None if error is None else error.class_name,
+        "exit_code": 0 if error is None else error.exit_code,
+        "message": None if error is None else error.message,
+        "hint": None if error is None else error.hint,
+        "seconds": record.wall_time_s,
+        "folder": f"{CELLS}/{key}",
+    }
+    return {name: known.get(name) for name in COLUMNS}
+
+
+def _head(key: str, model_sha256: str, target: str) -> Row:
+    head: Row = {"cell": short_key(key), "model_sha256": model_sha256}
+    if target in cores():
+        return head
+    npu, _, macs = target.rpartition("-")
+    return {**head, "npu": npu, "macs": int(macs)}
+
+
+def row_not_run(key: str, model_sha256: str, dimensions: Mapping[str, Any]) -> Row:
+    """The row of a cell that was not run."""
+    known = {**dimensions, **_head(key, model_sha256, dimensions["target"]), "status": NOT_RUN}
+    return {name: known.get(name) for name in COLUMNS}
+
+
+def cell_figures(compiled: Compilation | None, run: Run | None) -> Record:
+    """The figures of a cell's records; an SQNR is infinite where there is no noise."""
+    if compiled is None:
+        return {}
+    delegation = compiled.delegation or ()
+    clock_hz = None if compiled.system is None else compiled.system.clock_hz
+    if run is not None and run.priced is not None and not run.priced.compiled_for:
+        clock_hz = None  # cycles for another system are no time of this one
+    cycles, source = _cycles(compiled, run)
+    whole = None if run is None else headline(run)
+    return {
+        "program_bytes": compiled.model.bytes,
+        "program_sha256": compiled.model.sha256,
+        "npu_cycles": cycles,
+        "npu_cycles_source": source,
+        "clock_mhz": None if clock_hz is None else clock_hz / _HZ_PER_MHZ,
+        "time_ms": None if clock_hz is None or cycles is None else cycles * 1e3 / clock_hz,
+        "inference_ms": None if whole is None else whole.total.duration_s * 1e3,
+        "sram_bytes": _most(compiled, "sram_used"),
+        "dram_bytes": _most(compiled, "dram_used"),
+        "flash_bytes": sum(part.payload_bytes for part in compiled.delegates),
+        "npu_macs": _sum(compiled, "macs"),
+        "operators_npu": sum(part.delegated for part in delegation),
+        "operators_cpu": sum(part.not_delegated for part in delegation),
+        "cpu_calls": sum(part.calls for part in compiled.cpu_operators),
+        "check": compiled.check.status,
+        "check_sqnr_db": _worst_db(compiled.check.outputs or ()),
+        **_accuracy(compiled.accuracy.pairs if compiled.accuracy is not None else ()),
+        "outputs_sha256": None if run is None else _outputs(run),
+    }
+
+
+def _accuracy(pairs: Iterable[Pair]) -> Record:
+    """What the executed program is worth on samples: the worst output's distance from floating point, and share of
+    right answers."""
+    executed = [row for row in pairs if row.candidate == EXECUTED]
+    shares = [row.top1.share for row in executed if row.reference in TRUTHS and row.top1 is not None]
+    distance = _worst_db(row for row in executed if row.reference == FLOAT)
+    return {"sqnr_db": distance, "top1": min(shares, default=None)}
+
+
+def _worst_db(rows: Iterable[CheckedOutput | Pair]) -> float | None:
+    """The least SQNR of compared outputs, infinite where all of them are equal; None where nothing says."""
+    known = [
+        math.inf if row.sqnr_db is None else row.sqnr_db
+        for row in rows
+        if row.sqnr_db is not None or row.equal == row.elements
+    ]
+    return min(known, default=None)
+
+
+def _outputs(run: Run) -> str:
+    """One digest of all outputs."""
+    return filesystem.sha256_bytes(" ".join(part.sha256 for part in run.outputs).encode())
+
+
+def _cycles(compiled: Compilation, run: Run | None) -> tuple[float | None, str | None]:
+    """The NPU's cycles of an inference: the run's, or Vela's estimate where nothing ran."""
+    if run is not None and run.npu is not None:
+        known = run.npu.cycles
+        return (None, None) if known is None else (known.value, known.source)
+    total = _sum(compiled, "total_cycles")
+    return (None, None) if total is None or run is not None else (total, "estimated")
+
+
+def _estimates(compiled: Compilation, name: str) -> list[float]:
+    return [part.value for row in compiled.delegates for part in row.estimates if part.name == name]
+
+
+def _sum(compiled: Compilation, name: str) -> int | None:
+    found = _estimates(compiled, name)
+    return int(sum(found)) if found else None
+
+
+def _most(compiled: Compilation, name: str) -> int | None:
+    found = _estimates(compiled, name)
+    return int(max(found)) if found else None

@@ -1,0 +1,430 @@
+"""What the page of a sweep shows: settings that tell cells apart, the cells as its script finds them, the verdict
+in words.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any
+from urllib.parse import quote
+
+from ethosu_sdk.base import plain_text
+from ethosu_sdk.records import kinds
+from ethosu_sdk.records.sweep import (
+    CellVerdict,
+    Goal,
+    ModelVerdict,
+    Nearest,
+    Ranking,
+    TargetVerdict,
+    Verdict,
+    VerdictCounts,
+)
+from ethosu_sdk.sweep import sweep_goals
+
+# ---- sweep.page.settings
+# The settings that vary between cells, and those beside and above the matrix.
+
+Row = Mapping[str, object]
+
+MODEL, TARGET, SYSTEM, MODE = "model", "target", "system", "memory_mode"
+TITLES = {
+    MODEL: "model",
+    TARGET: "target",
+    SYSTEM: "system",
+    "system_config": "system config",
+    MODE: "memory mode",
+    "quantize": "quantised",
+    "vela": "Vela",
+    "simulator": "simulator",
+    "board": "board",
+    "inputs": "inputs",
+}
+_HARDWARE = (TARGET, SYSTEM, "system_config", MODE)
+_OF_A_TARGET = ("system_config", "board")  # follow from target and system, unless they have several
+MOST_NAME, MOST_MESSAGE = 200, 2000
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Names of settings: `varying` ones tell cells apart; `fixed` ones are the same in all, with their value."""
+
+    varying: tuple[str, ...]
+    fixed: Mapping[str, str]
+
+    @property
+    def beside(self) -> list[str]:
+        """What a row of the matrix stands for."""
+        return [MODEL, *(name for name in self.varying if name not in (MODEL, *_HARDWARE))]
+
+    @property
+    def above(self) -> list[str]:
+        """What a column of the matrix stands for."""
+        return [name for name in _HARDWARE if name in self.varying or name in (TARGET, MODE)]
+
+    @property
+    def shown(self) -> list[str]:
+        """Those that have a column in the list of cells."""
+        return [name for name in TITLES if name in {*self.beside, *self.above}]
+
+    def words(self, row: Row) -> str:
+        """The settings that distinguish the cell `row` from the model's other cells."""
+        names = [name for name in self.shown if name != MODEL]
+        return " · ".join(text for name in names if (text := short_text(row.get(name))))
+
+
+def settings_of(rows: Sequence[Row]) -> Settings:
+    """The settings of `rows`."""
+    varying = tuple(name for name in TITLES if _varies(name, rows))
+    fixed = {}
+    for name in TITLES:
+        values = {short_text(row.get(name)) for row in rows}
+        if len(values) == 1 and (value := values.pop()):
+            fixed[name] = value
+    return Settings(varying, fixed)
+
+
+def _varies(name: str, rows: Sequence[Row]) -> bool:
+    if name not in _OF_A_TARGET:
+        return len({row.get(name) for row in rows}) > 1
+    found = {(row.get(TARGET), row.get(SYSTEM), row.get(name)) for row in rows}
+    return len(found) > len({place[:2] for place in found})
+
+
+def short_text(value: object, most: int = MOST_NAME) -> str:
+    """A text from elsewhere on one line, shortened; empty for None."""
+    if value is None:
+        return ""
+    return plain_text.cut(str(value)[: most + 1], most)  # what is behind that is not even looked at
+
+
+# ---- sweep.page.cells
+# The cells as the page's script finds them: columns once, texts once, and rows of numbers.
+
+MOST_CELLS = 20_000  # that a page lists: more than a browser sorts at once
+_TEXTS = ("cell", *TITLES, "model_sha256", "status", "error", "npu_cycles_source")
+_MESSAGES = ("message", "hint")
+NUMBERS = (
+    *("sram_bytes", "dram_bytes", "flash_bytes", "program_bytes", "time_ms", "clock_mhz", "judged_ms"),
+    *("inference_ms", "npu_cycles", "npu_macs"),
+    *("operators_npu", "operators_cpu", "cpu_calls", "sqnr_db", "top1", "check_sqnr_db"),
+    *("seconds", "exit_code"),
+)
+JUDGED = "judged_ms"  # the NPU's time at the clock of the verdict, if that has one
+_MADE = ("standing", "why", "link", "link_text")
+_RECORDS = (
+    ("report.html", "report"),
+    (kinds.SWEEP_CELL.file, "record"),
+    (kinds.RUN.file, "record"),
+)
+# Titles of what is no figure of constraints and goals, and the unit that follows a number of each.
+_MORE_TITLES = {
+    "clock_mhz": ("NPU clock", "MHz"),
+    "seconds": ("time the cell took", "s"),
+    "exit_code": ("exit code", ""),
+}
+_SHORT_TITLES = {
+    "inference_ms": "inference",
+    "npu_macs": "MACs",
+    "operators_npu": "NPU ops",
+    "operators_cpu": "CPU ops",
+    "cpu_calls": "CPU calls",
+    "top1": "top-1",
+    "check_sqnr_db": "check",
+    "clock_mhz": "clock",
+    "seconds": "took",
+}
+
+
+@dataclass
+class _Texts:
+    """Each text once, by its place."""
+
+    places: dict[str, int] = field(default_factory=dict)
+
+    def place(self, text: str) -> int:
+        return self.places.setdefault(text, len(self.places))
+
+
+def page_cells(folder: Path, verdict: Verdict, rows: Sequence[Row], settings: Settings) -> dict[str, Any]:
+    """Everything that the script shows of `rows`, which lie below `folder`."""
+    texts = _Texts()
+    judged = {cell.cell: cell for cell in verdict.cells}
+    clock = judging_clock(verdict)
+    listed = [{**row, JUDGED: _judged(row, clock)} for row in rows[:MOST_CELLS]]
+    return {
+        "textColumns": [*_TEXTS, *_MESSAGES, *_MADE],
+        "numberColumns": list(NUMBERS),
+        "rows": [_cell_row(folder, row, judged.get(str(row["cell"])), texts) for row in listed],
+        "texts": list(texts.places),
+        "titles": TITLES,
+        "beside": settings.beside,
+        "above": settings.above,
+        "shown": settings.shown,
+        "varying": list(settings.varying),
+        "figures": [
+            _page_figure(name, clock) for name in NUMBERS if any(row.get(name) is not None for row in listed)
+        ],
+        "first": verdict.goals[0].figure,
+    }
+
+
+def judging_clock(verdict: Verdict) -> float | None:
+    """The one clock, in MHz, of all times in goals and constraints; None where they are at the cells' own clocks."""
+    clocks = {row.clock_mhz for row in verdict.goals if row.figure == sweep_goals.TIME}
+    clocks |= {row.clock_mhz for row in verdict.constraints if row.figure == sweep_goals.TIME}
+    return clocks.pop() if len(clocks) == 1 else None
+
+
+def _judged(row: Row, clock_mhz: float | None) -> float | None:
+    return sweep_goals.figure_value(row, sweep_goals.TIME, clock_mhz).number if clock_mhz else None
+
+
+def _page_figure(name: str, clock_mhz: float | None) -> dict[str, str]:
+    """Its title, the shorter one of a heading, and its unit."""
+    if name == JUDGED:
+        title = sweep_goals.figure_title(sweep_goals.TIME, clock_mhz)
+        return {"name": name, "title": title, "short": f"at {clock_mhz:g} MHz", "unit": "ms"}
+    title, unit = _MORE_TITLES.get(name, ("", ""))
+    if not title:
+        title, unit = sweep_goals.FIGURES[name].title, sweep_goals.FIGURES[name].unit
+    return {"name": name, "title": title, "short": _SHORT_TITLES.get(name, title), "unit": unit}
+
+
+def _cell_row(folder: Path, row: Row, judged: CellVerdict | None, texts: _Texts) -> list[Any]:
+    link, link_text = _link(folder, row.get("folder"))
+    found = [short_text(row.get(name)) for name in _TEXTS]
+    found += [short_text(row.get(name), MOST_MESSAGE) for name in _MESSAGES]
+    standing, reason = ("", "") if judged is None else (judged.standing, why_unranked(judged))
+    found += [standing, short_text(reason, MOST_MESSAGE), link, link_text]
+    return [*(texts.place(text) for text in found), *(_json_number(row.get(name)) for name in NUMBERS)]
+
+
+def why_unranked(judged: CellVerdict | Nearest) -> str:
+    """What keeps a cell from being ranked."""
+    missing = judged.missing or () if isinstance(judged, CellVerdict) else ()
+    return "; ".join([*(row.text for row in judged.misses or ()), *missing])
+
+
+def _json_number(value: object) -> float | str | None:
+    """A number; a text where JSON has no number; None for what is none."""
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        return None
+    if isinstance(value, float) and not math.isfinite(value):
+        return "inf" if value == math.inf else None
+    return value if abs(value) <= sweep_goals.MOST else None
+
+
+def _link(folder: Path, place: object) -> tuple[str, str]:
+    """Address, relative to `folder`, of what a reader opens of a cell, and its name; empty where there is nothing."""
+    if not isinstance(place, str) or not place or "\0" in place:
+        return "", ""
+    path = PurePosixPath(place)
+    if path.is_absolute() or ".." in path.parts or len(place) > MOST_MESSAGE:
+        return "", ""
+    for name, text in _RECORDS:
+        if (folder / path / name).is_file():
+            return _address(path / name), text
+    return (_address(path) + "/", "folder") if (folder / path).is_dir() else ("", "")
+
+
+def _address(path: PurePosixPath) -> str:
+    """`./` in front, so that no first part of it can be taken for a scheme."""
+    return "./" + quote(str(path), errors="surrogateescape")
+
+
+# ---- sweep.page.overview
+# The verdict in words and tables: what is read before any cell.
+
+_MOST_NAMES = 8
+_MOST_LISTED = 3
+_MOST_FAILURES = 100
+
+
+def verdict_overview(verdict: Verdict, rows: Sequence[Row], settings: Settings) -> dict[str, Any]:
+    """Everything that the page says above the cells."""
+    by_cell = {str(row["cell"]): row for row in rows}
+    targets = [_target(row, len(verdict.models)) for row in verdict.targets]
+    return {
+        "status": verdict.status,
+        "cards": _cards(verdict, rows),
+        "constraints": [row.text for row in verdict.constraints],
+        "goals": [row.text for row in verdict.goals],
+        "default_goals": verdict.default_goals,
+        "timed_goals": [sweep_goals.FIGURES[row.figure].has_source for row in verdict.goals],
+        "goal_titles": [_goal_title(row) for row in verdict.goals],
+        "models": [_model(row, verdict.goals, by_cell, settings) for row in verdict.models],
+        "targets": targets,
+        "notes": verdict.notes,
+        **_failures(rows, settings),
+        "fixed": [(TITLES[name], value) for name, value in settings.fixed.items()],
+        "cells": len(rows),
+        "listed": min(len(rows), MOST_CELLS),
+    }
+
+
+def _cards(verdict: Verdict, rows: Sequence[Row]) -> list[dict[str, str]]:
+    models, kept = verdict.models, verdict.counts.kept
+    fitting = sum(row.counts.kept > 0 for row in models)
+    what = "keep all constraints in at least one cell" if verdict.constraints else "pass in at least one cell"
+    statuses = Counter(str(row["status"]) for row in rows)
+    others = ", ".join(f"{count:,} {name}" for name, count in sorted(statuses.items()) if name != "pass")
+    everywhere = [row.target for row in verdict.targets if row.every_model]
+    found = [
+        {
+            "name": "models",
+            "text": f"{fitting:,} of {len(models):,}",
+            "note": what,
+            "status": verdict.status,
+        },
+        {"name": "targets for every model", "text": _names(everywhere) or "none", "note": "", "status": ""},
+        {
+            "name": "cells that keep the constraints",
+            "text": f"{kept:,} of {len(rows):,}",
+            "note": _stands(verdict.counts),
+            "status": "",
+        },
+        {"name": "cells that pass", "text": f"{statuses['pass']:,}", "note": others, "status": ""},
+    ]
+    return [
+        card for card in found if card["name"] != "cells that keep the constraints" or verdict.constraints
+    ]
+
+
+def _failures(rows: Sequence[Row], settings: Settings) -> dict[str, Any]:
+    """Cells that did not pass, by status and message: the most frequent first."""
+    found: dict[tuple[str, ...], list[Row]] = defaultdict(list)
+    for row in rows:
+        if row["status"] != "pass":
+            key = (
+                short_text(row["status"]),
+                *(short_text(row.get(name), MOST_MESSAGE) for name in ("message", "hint")),
+            )
+            found[key].append(row)
+    groups = sorted(found.items(), key=lambda item: (-len(item[1]), item[0]))
+    return {
+        "failures": [_failure(key, same, settings) for key, same in groups[:_MOST_FAILURES]],
+        "more_failures": max(0, len(groups) - _MOST_FAILURES),
+    }
+
+
+def _failure(key: tuple[str, ...], rows: Sequence[Row], settings: Settings) -> dict[str, Any]:
+    cells_named = [
+        {"cell": str(row["cell"]), "text": f"{short_text(row['model'])} · {settings.words(row)}".rstrip(" ·")}
+        for row in rows[:_MOST_LISTED]
+    ]
+    status, message, hint = key
+    more = max(0, len(rows) - _MOST_LISTED)
+    return {
+        "status": status,
+        "message": message,
+        "hint": hint,
+        "count": len(rows),
+        "cells": cells_named,
+        "more": more,
+    }
+
+
+def _stands(counts: VerdictCounts) -> str:
+    words = {
+        "break one": counts.broken,
+        "not judged": counts.not_judged,
+        "without a result": counts.no_result,
+    }
+    return ", ".join(f"{count:,} {text}" for text, count in words.items() if count)
+
+
+def _goal_title(goal: Goal) -> str:
+    return sweep_goals.figure_title(goal.figure, goal.clock_mhz)
+
+
+def _model(
+    model: ModelVerdict, goals: Sequence[Goal], by_cell: Mapping[str, Row], settings: Settings
+) -> dict[str, Any]:
+    """A row of the table of models: a line for each ranking, or why there is none."""
+    lines = [_winner(part, model, goals, by_cell, settings) for part in model.rankings] or [
+        _nearest(model, goals, by_cell, settings)
+    ]
+    reason = "" if model.no_winner is None else model.no_winner.reason
+    return {
+        "model": short_text(model.model),
+        "lines": lines,
+        "reason": reason,
+        "counts": model.counts,
+        "notes": model.notes,
+    }
+
+
+def _winner(
+    part: Ranking, model: ModelVerdict, goals: Sequence[Goal], by_cell: Mapping[str, Row], settings: Settings
+) -> dict[str, Any]:
+    first = by_cell[part.winners[0]]
+    more = len(part.winners) - _MOST_LISTED
+    return {
+        "kind": "winner" if model.winners else "best of its source",
+        "cells": [_named(cell, by_cell, settings) for cell in part.winners[:_MOST_LISTED]],
+        "more": f"and {more:,} more that are equal in every goal" if more > 0 else "",
+        "values": [_value(first, goal) for goal in goals],
+        "plain_source": part.source or "",
+        "source": _timed(part.source or "", first, goals),
+        "why": "",
+    }
+
+
+def _nearest(
+    model: ModelVerdict, goals: Sequence[Goal], by_cell: Mapping[str, Row], settings: Settings
+) -> dict[str, Any]:
+    nearest = None if model.no_winner is None else model.no_winner.nearest
+    row: Row = by_cell[nearest.cell] if nearest else {}
+    return {
+        "kind": "nearest miss" if nearest else "",
+        "cells": [_named(nearest.cell, by_cell, settings)] if nearest else [],
+        "more": "",
+        "values": [_value(row, goal) for goal in goals],
+        "plain_source": "",
+        "source": _timed(str(row.get("npu_cycles_source") or ""), row, goals),
+        "why": why_unranked(nearest) if nearest else "",
+    }
+
+
+def _named(cell: str, by_cell: Mapping[str, Row], settings: Settings) -> dict[str, str]:
+    return {"cell": cell, "text": settings.words(by_cell[cell]) or cell}
+
+
+def _timed(source: str, row: Row, goals: Sequence[Goal]) -> str:
+    """Where a time comes from, with the clock that it is at unless its heading says it."""
+    clock = sweep_goals.parse_clock(row.get("clock_mhz"))
+    times = [goal for goal in goals if goal.figure == sweep_goals.TIME]
+    if not source or clock is None or not times or times[0].clock_mhz:
+        return source
+    return f"{source}, {clock:,g} MHz"
+
+
+def _value(row: Row, goal: Goal) -> str:
+    number = sweep_goals.figure_value(row, goal.figure, goal.clock_mhz).number
+    return "-" if number is None else sweep_goals.shown_figure(goal.figure, number)
+
+
+def _target(row: TargetVerdict, models: int) -> dict[str, Any]:
+    words = {
+        "broken by": row.broken,
+        "not judged for": row.not_judged,
+        "no result for": row.no_result,
+        "not swept for": row.not_swept,
+    }
+    return {
+        "target": short_text(row.target),
+        "every_model": row.every_model,
+        "kept": f"{len(row.kept):,} of {models:,}",
+        "others": "; ".join(f"{text} {_names(names)}" for text, names in words.items() if names),
+    }
+
+
+def _names(names: Sequence[str]) -> str:
+    more = len(names) - _MOST_NAMES
+    listed = ", ".join(short_text(name, 60) for name in names[:_MOST_NAMES])
+    return f"{listed} and {more:,} more" if more > 0 else listed

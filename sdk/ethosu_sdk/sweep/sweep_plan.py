@@ -1,0 +1,441 @@
+"""The plan of a sweep: its cells by the keys of their tasks, the steps they share, and the results that exist."""
+
+from __future__ import annotations
+
+import fnmatch
+import functools
+import json
+import shutil
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from msgspec import structs
+
+from ethosu_sdk.base import filesystem, json_text, resources, tools
+from ethosu_sdk.base.errors import InputError, SdkError
+from ethosu_sdk.base.forks import Task
+from ethosu_sdk.base.json_text import Record
+from ethosu_sdk.base.targets import Target
+from ethosu_sdk.compile import child_process, shared_lowering, zoo
+from ethosu_sdk.compile.model_spec import ModelSpec, parse_model_spec
+from ethosu_sdk.compile.shared_lowering import FACTS_NAME
+from ethosu_sdk.records import bundle, kinds, result_files, sweep, validation
+from ethosu_sdk.records.sweep import Left, SweepCell
+from ethosu_sdk.sweep import cell_rows
+from ethosu_sdk.sweep.cell_rows import Row
+from ethosu_sdk.sweep.cells import Cell, Cells, expand
+from ethosu_sdk.sweep.options import SweepOptions
+from ethosu_sdk.sweep.sweep_configuration import DEFAULT, NONE, QEMU, Configuration
+
+# ---- sweep.keys
+# Keys of tasks: digests of everything that shapes their results and is known beforehand.
+
+
+def _basis_digest(basis: Mapping[str, Any]) -> str:
+    return filesystem.sha256_bytes(json.dumps(basis, sort_keys=True).encode())
+
+
+@functools.cache
+def _simulator_identity(simulator: str) -> Record:
+    """What a simulator has beside the SDK's own sources."""
+    basis: Record = {}
+    if simulator == QEMU:
+        basis["firmware"] = child_process.sources_digest(resources.directory("firmware"))
+        for name in ("qemu-system-arm", "arm-none-eabi-g++"):
+            basis[name] = tools.probe(name).version if name in tools.tool_table() else ""
+    return basis
+
+
+class Keys:
+    """The keys of one sweep's tasks; files are named from `folder`. `pricing` is what a cell's times depend on."""
+
+    def __init__(
+        self, folder: Path, *, trust: bool, pricing: Callable[[Cell], Sequence[object]] = lambda _: ()
+    ) -> None:
+        self._folder = folder
+        self._pricing = pricing
+        self._trust = trust
+        self._files: dict[Path, str] = {}
+
+    def spec(self, model: str) -> ModelSpec:
+        """The model, with its path from anywhere."""
+        return parse_model_spec(model if model.startswith("zoo:") else str(self._folder / model))
+
+    def model_sha256(self, model: str) -> str:
+        """The digest of the model's source."""
+        spec = self.spec(model)
+        return self._file(spec.path if spec.path is not None else zoo.source(str(spec.entry)))
+
+    def lowering(self, cell: Cell) -> str:
+        """The key of the lowering that `cell` takes part in."""
+        return _basis_digest(
+            {
+                "step": "lower",
+                "tools": child_process.compiler_identity(),
+                "model": cell.model,
+                "sha256": self.model_sha256(cell.model),
+                "entry": self.spec(cell.model).entry,
+                "variant": shared_lowering.lowering_variant(cell.target),
+                "quantize": cell.quantize,
+                "samples": None if cell.samples is None else self._file(self._folder / cell.samples),
+                "trust": self._trust,
+            }
+        )
+
+    def compilation(self, cell: Cell) -> str:
+        """The key of its compilation, which is executed too: its check and its accuracy are of the whole SDK."""
+        target = cell.target
+        names = [target.name, *cell.configuration]
+        names += [target.vela_config] if isinstance(target, Target) and target.vela_config else []
+        return _basis_digest(
+            {
+                "step": "compile",
+                "sdk": child_process.sources_digest(resources.PACKAGE_ROOT),
+                "lowering": self.lowering(cell),
+                "target": names,
+                "vela": cell.vela,
+            }
+        )
+
+    def cell(self, cell: Cell) -> str:
+        """The key of the cell itself."""
+        inputs = cell.inputs
+        files = None if inputs in (None, DEFAULT) else self._file(self._folder / str(inputs))
+        pricing = list(self._pricing(cell))
+        run = {} if cell.simulator == NONE else _simulator_identity(cell.simulator)
+        return _basis_digest(
+            {
+                "step": "cell",
+                "compilation": self.compilation(cell),
+                "run": [cell.simulator, cell.board, files, run, *(pricing if any(pricing) else ())],
+            }
+        )
+
+    def unchanged(self, reads: Mapping[str, str]) -> bool:
+        """Whether files that were read are as they were then."""
+        return all(self.digest_now(name) == digest for name, digest in reads.items())
+
+    def digest_now(self, name: str) -> str:
+        """The digest of a file; empty when there is none."""
+        path = self._folder / name
+        return self._file(path) if path.is_file() else ""
+
+    def _file(self, path: Path) -> str:
+        if path not in self._files:
+            self._files[path] = filesystem.sha256_file(path)
+        return self._files[path]
+
+
+# ---- sweep.evidence
+# Check that a task's folder still holds what the task wrote, by the digests in its manifest.
+
+
+def is_any(_: str) -> bool:
+    """Whether a file counts: each does."""
+    return True
+
+
+def is_record(name: str) -> bool:
+    """Whether a file is a record of a cell, not one of its arrays or programs, which may be large."""
+    return name.endswith(".json")
+
+
+def evidence_problem(folder: Path, needed: str, counts: Callable[[str], bool]) -> str:
+    """Why the files of `folder` whose names `counts` picks are no evidence; nothing when its manifest lists them as
+    they are, and one whose name fits the pattern `needed` among them.
+
+    The manifest is not held against its schema: there is one for each of many thousand cells.
+    """
+    try:
+        manifest = json_text.read_json(folder / bundle.MANIFEST_NAME)
+        if manifest["status"] != bundle.COMPLETE:
+            return f"{folder} is incomplete"
+        listed = {row["path"]: row["sha256"] for row in manifest["files"] if counts(row["path"])}
+        if not fnmatch.filter(listed, needed):
+            return f"the manifest of {folder} does not list {needed}"
+        changed = next(
+            (name for name, sha256 in listed.items() if _file_digest(folder / name) != sha256), None
+        )
+    except SdkError as error:
+        return error.message
+    except (AttributeError, KeyError, TypeError):
+        return f"the manifest of {folder} is damaged"
+    return "" if changed is None else f"{folder / changed} is not what was written"
+
+
+def _file_digest(path: Path) -> str:
+    return filesystem.sha256_file(path) if path.is_file() else ""
+
+
+# ---- sweep.plan
+# The plan of a sweep: its cells by their keys, the steps they share, and the results that exist.
+
+DEFAULT_FOLDER = Path(result_files.BUILD_FOLDER) / "sweep"
+# Seconds, where no cell tells: small networks on one core.
+_USUAL_S = {"lower": 15.0, "compile": 1.0, NONE: 0.0, "host": 0.6, "qemu": 12.0}
+_MOST_FACTS_BYTES = 1 << 24
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A cell and the keys of its steps."""
+
+    cell: Cell
+    key: str
+    compilation: str
+    lowering: str
+    model_sha256: str
+
+    def row_not_run(self) -> Row:
+        """Its row while it is not run."""
+        return cell_rows.row_not_run(self.key, self.model_sha256, self.cell.dimensions())
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All cells of a sweep in the folder `store`; `done` are the records of those that are there, by their keys.
+
+    `lowered` are the lowerings that can be used, with the files that each read, `compiled` the compilations of these.
+    `changed` says of each result that is done again why it is no evidence.
+    """
+
+    configuration: Configuration
+    store: Path
+    expanded: Cells
+    cells: tuple[Planned, ...]
+    done: dict[str, SweepCell]
+    lowered: dict[str, dict[str, str]]
+    compiled: frozenset[str]
+    stale: tuple[Path, ...] = field(default=())
+    changed: tuple[str, ...] = field(default=())
+
+    @property
+    def todo(self) -> tuple[Planned, ...]:
+        """The cells that are still to be done."""
+        return tuple(row for row in self.cells if row.key not in self.done)
+
+    def total(self) -> Left:
+        """All there is, in numbers."""
+        return _numbers(self.cells)
+
+    def left(self) -> Left:
+        """What is left to do, in numbers."""
+        left = self.todo
+        todo = [row for row in left if row.compilation not in self.compiled]
+        lowerings = {row.lowering for row in todo} - self.lowered.keys()
+        return structs.replace(_numbers(left), lowerings=len(lowerings), vela_runs=_vela_runs(todo))
+
+    def record(self) -> sweep.Plan:
+        """The plan as the record of a sweep has it."""
+        dropped = (sweep.Dropped(reason=name, count=count) for name, count in self.expanded.dropped.items())
+        return sweep.Plan(
+            **structs.asdict(self.total()), excluded=self.expanded.excluded, dropped=tuple(dropped)
+        )
+
+    def estimated_s(self, jobs: int) -> float:
+        """A rough guess of the seconds that the rest takes, by the cells that are done, or by small networks."""
+        known = [row.wall_time_s for row in self.done.values() if row.status == cell_rows.PASS]
+        work_s: float = self.left().lowerings * _USUAL_S["lower"]
+        for planned in self.todo:
+            usual = _USUAL_S["compile"] + _USUAL_S[planned.cell.simulator]
+            work_s += sum(known) / len(known) if known else usual
+        return work_s / max(1, jobs)
+
+
+def _vela_runs(chosen: Sequence[Planned]) -> int:
+    """How many compilations of these Vela has a part in: those for an NPU."""
+    return len({row.compilation for row in chosen if isinstance(row.cell.target, Target)})
+
+
+def _numbers(chosen: Sequence[Planned]) -> Left:
+    """How many cells these are, and how many steps they are made of."""
+    return Left(
+        cells=len(chosen),
+        lowerings=len({row.lowering for row in chosen}),
+        vela_runs=_vela_runs(chosen),
+        simulations=sum(row.cell.simulator != NONE for row in chosen),
+    )
+
+
+def sweep_folder(configuration: Configuration, chosen: Path | None) -> Path:
+    """The folder of a sweep's results."""
+    return chosen or DEFAULT_FOLDER / configuration.name
+
+
+def make_plan(configuration: Configuration, store: Path, options: SweepOptions) -> Plan:
+    """The plan of a sweep whose results go to `store`; nothing is written. InputError when there is nothing to do."""
+    expanded = expand(configuration)
+    keys = Keys(configuration.folder, trust=options.trust, pricing=_pricing(configuration, options))
+    planned: dict[str, Planned] = {}
+    for cell in expanded.cells:
+        row = Planned(
+            cell, keys.cell(cell), keys.compilation(cell), keys.lowering(cell), keys.model_sha256(cell.model)
+        )
+        planned.setdefault(row.key, row)
+    changed: dict[str, None] = {}
+    done = {}
+    for key in planned:
+        record = _finished_cell(store, key, keys, configuration, options)
+        if record is not None and _is_whole(
+            cell_rows.cell_folder(store, key), kinds.SWEEP_CELL.file, changed
+        ):
+            done[key] = record
+    todo = [row for row in planned.values() if row.key not in done]
+    lowered, stale = _usable_lowerings(store, planned.values(), keys)
+    for key in {row.lowering for row in todo} & lowered.keys():
+        if not _is_whole(cell_rows.lowered_folder(store, key), FACTS_NAME, changed):
+            del lowered[key]
+            stale.append(cell_rows.lowered_folder(store, key))
+    compiled = {
+        row.compilation
+        for row in planned.values()
+        if row.lowering in lowered and _reads_of(store, row.compilation) == lowered[row.lowering]
+    }
+    for key in {row.compilation for row in todo} & compiled:
+        if not _is_whole(cell_rows.compiled_folder(store, key), kinds.COMPILE.file, changed):
+            compiled.remove(key)
+    return Plan(
+        configuration,
+        store,
+        expanded,
+        tuple(planned.values()),
+        done,
+        lowered,
+        frozenset(compiled),
+        tuple(stale),
+        tuple(changed),
+    )
+
+
+def _is_whole(folder: Path, needed: str, changed: dict[str, None]) -> bool:
+    """Whether the task's `folder` is as it was written; else `changed` gets the reason. Of a cell, records count."""
+    counts = is_record if needed == kinds.SWEEP_CELL.file else is_any
+    reason = evidence_problem(folder, needed, counts)
+    if reason:
+        changed[reason] = None
+    return not reason
+
+
+def _finished_cell(
+    store: Path, key: str, keys: Keys, configuration: Configuration, options: SweepOptions
+) -> SweepCell | None:
+    """The record of a cell that is there, and need not be done again."""
+    path = cell_rows.cell_folder(store, key) / kinds.SWEEP_CELL.file
+    if not path.is_file():
+        return None
+    try:
+        record = json_text.read_json(path)
+        validation.check_record(record, str(path))
+    except SdkError:
+        return None  # it is made anew
+    cell = kinds.SWEEP_CELL.convert(record)
+    again = options.retry and cell.status in cell_rows.UNFINISHED
+    if cell.key != key or again or _more_is_allowed(cell, configuration):
+        return None
+    return cell if keys.unchanged(cell.reads) else None
+
+
+def _more_is_allowed(record: SweepCell, configuration: Configuration) -> bool:
+    """Whether a task that reached its limit may take more now."""
+    name = {cell_rows.TIMEOUT: "time_s", cell_rows.OUT_OF_MEMORY: "memory_bytes"}.get(record.status)
+    before = None if name is None else getattr(record.limits, name)
+    if name is None or before is None:
+        return False
+    now = getattr(configuration.limits, name)
+    return bool(now is None or now > before)
+
+
+def found_later(plan: Plan, missing: Iterable[Planned], options: SweepOptions) -> dict[str, SweepCell]:
+    """The records, by their keys, of cells that ended after the plan was made."""
+    keys = Keys(plan.configuration.folder, trust=options.trust, pricing=_pricing(plan.configuration, options))
+    as_is = replace(options, retry=False)
+    found = {row.key: _finished_cell(plan.store, row.key, keys, plan.configuration, as_is) for row in missing}
+    return {key: record for key, record in found.items() if record is not None}
+
+
+def _reads_of(store: Path, compilation: str) -> dict[str, str] | None:
+    """The files that a compilation rests on; None where there is no whole one."""
+    try:
+        return json_text.read_json(cell_rows.compiled_folder(store, compilation) / cell_rows.READS_NAME)
+    except SdkError:
+        return None
+
+
+def _usable_lowerings(
+    store: Path, planned: Iterable[Planned], keys: Keys
+) -> tuple[dict[str, dict[str, str]], list[Path]]:
+    """The lowerings that can be used, with the files that they read, and the folders of those that cannot: a file
+    that was read is another now."""
+    good: dict[str, dict[str, str]] = {}
+    stale: dict[Path, None] = {}
+    for row in planned:
+        folder = cell_rows.lowered_folder(store, row.lowering)
+        if row.lowering in good or not folder.is_dir():
+            continue
+        try:
+            reads = json.loads(filesystem.file_text(folder / FACTS_NAME, _MOST_FACTS_BYTES))["reads"]
+            fits = keys.unchanged(reads)
+        except (InputError, OSError, ValueError, KeyError, AttributeError, TypeError):
+            fits = False
+        if fits:
+            good[row.lowering] = reads
+        else:
+            stale[folder] = None
+            stale[cell_rows.compiled_folder(store, row.compilation)] = None
+    return good, list(stale)
+
+
+def remove_stale(plan: Plan) -> None:
+    """Remove what the plan does not use, because it was made from other files."""
+    for folder in plan.stale:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _pricing(configuration: Configuration, options: SweepOptions) -> Callable[[Cell], Sequence[object]]:
+    """What the time of an inference depends on beside its program."""
+    return lambda cell: (configuration.system(cell.system).sha256, options.cpu_clock_mhz)
+
+
+def tasks_of_cell(plan: Plan, planned: Planned, token: str, options: SweepOptions) -> dict[str, Task]:
+    """The tasks of a cell by their steps."""
+    cell, configuration = planned.cell, plan.configuration
+    system = configuration.system(cell.system)
+    is_default = system is configuration.systems[DEFAULT]
+    vela_config = options.vela_config if is_default else None
+    common: Task = {
+        "store": str(plan.store.absolute()),
+        "cwd": str(configuration.folder),
+        "token": token,
+        "tools": child_process.compiler_identity(),
+        "time_s": configuration.limits.time_s,
+        "memory_bytes": configuration.limits.memory_bytes,
+        "model": cell.model,
+        "model_sha256": planned.model_sha256,
+        "quantize": cell.quantize,
+        "samples": cell.samples,
+        "vela": cell.vela,
+        "trust": options.trust,
+        "vela_config": None if vela_config is None else str(vela_config.absolute()),
+        "system": system.argument,
+        "cpu_clock_mhz": options.cpu_clock_mhz,
+        "lowering": planned.lowering,
+        "compilation": planned.compilation,
+    }
+    target = asdict(cell.target)
+    lowered_for = shared_lowering.representative_target(cell.target)
+    return {
+        "lower": {**common, "step": "lower", "key": planned.lowering, "target": asdict(lowered_for)},
+        "compile": {**common, "step": "compile", "key": planned.compilation, "target": target},
+        "finish": {
+            **common,
+            "step": "finish",
+            "key": planned.key,
+            "target": target,
+            "simulator": cell.simulator,
+            "board": cell.board,
+            "inputs": cell.inputs,
+            "dimensions": cell.dimensions(),
+        },
+    }

@@ -1,1 +1,0 @@
-"""Rows, words and tables made from records, which steps print and readers write elsewhere."""
