@@ -28,7 +28,7 @@ from rich.table import Table
 
 from ethosu_sdk.base.targets import Target
 from ethosu_sdk.program import pte
-from ethosu_sdk.simulate import arm_runners, simulators
+from ethosu_sdk.simulate import arm_runners, simulation, simulators
 from ethosu_sdk.simulate.block_counts import Mark
 
 COMMAND = Path(sys.executable).with_name("ethosu-sdk")
@@ -192,7 +192,7 @@ def count_arms(path: Path) -> list[int]:
     simulator = simulators.create_simulator("qemu", None, simulators.SimulatorOptions(), runner.board)
     # No call uses the NPU, but the runner looks for one.
     npu = Target(runner.npus[0], runner.default_macs, system_config="", memory_mode="")
-    request = simulators.SimulationRequest(
+    request = simulation.SimulationRequest(
         elf=elf,
         images=placed.images,
         target=npu,

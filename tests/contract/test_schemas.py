@@ -117,8 +117,8 @@ def test_a_whole_number_with_a_point_is_one() -> None:
 
 def test_a_valid_record_is_checked_without_jsonschema() -> None:
     code = (
-        "import json, sys; from ethosu_sdk import schema; "
-        "schema.check(json.load(open(sys.argv[1])), 'it'); print('jsonschema' in sys.modules)"
+        "import json, sys; from ethosu_sdk.records import validation; "
+        "validation.check_record(json.load(open(sys.argv[1])), 'it'); print('jsonschema' in sys.modules)"
     )
     path = VALID[0].parent / "run-ds_cnn.json"
     done = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True, check=True)

@@ -13,7 +13,7 @@ from ethosu_sdk.simulate.cpu_cycles import BAND_ERROR, BAND_TOO_LOW
 _CPU = """## CPU
 
 Cycles of a Cortex-M core are executions of blocks, counted on QEMU, times the price of each block
-(`ethosu_sdk/simulate/cpu_cycles.py`). Prices come from LLVM's scheduling models by way of an in-order scoreboard, with the
+(`simulate/cpu_cycles.py`). Prices come from LLVM's scheduling models by way of an in-order scoreboard, with the
 rows of `simulate/cpu_cores.toml` where LLVM has no figure or a wrong one. Prices were not fitted to the
 runs below.
 

@@ -121,7 +121,8 @@ def as_markdown() -> str:
     """The catalogue as the site shows it."""
     parts = [
         "# Known errors\n",
-        "`ethosu-sdk explain --markdown` makes this page from `sdk/ethosu_sdk/base/error_catalogue.toml`; edit that file.",
+        "`ethosu-sdk explain --markdown` makes this page from `sdk/ethosu_sdk/base/error_catalogue.toml`; edit that "
+        "file.",
         '`ethosu-sdk explain ID`, `explain 0x21` or `explain "a line of a log"` prints one entry.\n',
     ]
     for area, title in _AREAS.items():

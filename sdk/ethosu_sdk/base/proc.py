@@ -1,4 +1,4 @@
-"""Runs other programs: every child process of the SDK starts here, under a supervisor that ends all that it started."""
+"""Runs other programs: every child process of the SDK starts here, under a supervisor that ends what it started."""
 
 from __future__ import annotations
 

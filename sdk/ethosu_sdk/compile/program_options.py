@@ -113,11 +113,11 @@ class ProgramOptions:
     FALLBACK_CHOICES, names the kernels of what stays there: ExecuTorch's portable ones, or those of its Cortex-M
     backend where they can be; None is ``portable``. `inputs` is an `.npz` with the
     example inputs ``input0``…; each file of `calibration` holds ``input0``… with samples stacked on a leading axis.
-    `system` is a board profile, by name or as a file (:mod:`ethosu_sdk.base.board_profiles`), and `vela_config` a Vela
-    configuration file: either takes the place of Vela's own configurations. `vela_flags` are added to Vela's command
-    line. With `trust` a ``.pt2`` is loaded although that could run code
-    (:mod:`ethosu_sdk.compile.saved_program`). `etrecord` asks for ExecuTorch's record of the lowering beside
-    the program, which stays the same.
+    `system` is a board profile, by name or as a file (:mod:`ethosu_sdk.base.board_profiles`), and `vela_config` a
+    Vela configuration file: either takes the place of Vela's own configurations. `vela_flags` are added to Vela's
+    command line. With `trust` a ``.pt2`` is loaded although that could run code
+    (:mod:`ethosu_sdk.compile.saved_program`). `etrecord` asks for ExecuTorch's record of the lowering beside the
+    program, which stays the same.
     """
 
     system: str | None = option(

@@ -60,8 +60,8 @@ class OwnQuantizer:
             option = "--quantize" if options.quantize is not None else "--quantize-per"
             raise UsageError(
                 f"{option} would have no effect: the '{QUANTIZER_NAME}' of {self.path} is a complete Quantizer",
-                f"leave {option} out, or make '{QUANTIZER_NAME}' a function that takes Arm's quantiser, to which {option} "
-                "applies",
+                f"leave {option} out, or make '{QUANTIZER_NAME}' a function that takes Arm's quantiser, to which "
+                f"{option} applies",
             )
 
     def applied(self, default: Any, graph_module: Any) -> Any:
@@ -94,8 +94,8 @@ class OwnQuantizer:
                 continue
             names = _wanted(finder)
             raise InputError(
-                f"'{QUANTIZER_NAME}' of {self.path} has a setting for {' and '.join(names) or type(finder).__name__}, which "
-                "matches nothing in the model",
+                f"'{QUANTIZER_NAME}' of {self.path} has a setting for {' and '.join(names) or type(finder).__name__}"
+                ", which matches nothing in the model",
                 suggestion(names[0], _module_names(graph_module)) if names else _QUANTIZER_HINT,
             )
 

@@ -107,7 +107,7 @@ def _compiled(
     flags = list(EthosUCompileSpec._from_list(list(spec)).compiler_flags)
     nodes = {name: {_ORIGIN: line} for name, line in given.sources.items()}
     if path:
-        payload, made = vela_capture.compile_by_version(tosa, flags, path, config)
+        payload, made = vela_versions.compile_by_version(tosa, flags, path, config)
     else:
         with vela_capture.runs_captured(config) as captures:
             payload = bytes(backend.vela_compile(tosa, flags).processed_bytes)

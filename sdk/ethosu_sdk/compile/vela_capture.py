@@ -11,14 +11,13 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from ethosu_sdk.base import filesystem, plain_text
 from ethosu_sdk.base.errors import BuildError
-from ethosu_sdk.compile import tool_hooks, vela_versions
+from ethosu_sdk.compile import tool_hooks
 from ethosu_sdk.compile.tool_hooks import LoweringTrace, patched
 from ethosu_sdk.compile.vela_config import VelaConfig
 
@@ -214,32 +213,3 @@ def _only(folder: Path, pattern: str) -> bytes:
     if len(matches) != 1:
         raise BuildError(f"Vela wrote {len(matches)} files like {pattern} instead of one")
     return matches[0].read_bytes()
-
-
-# ---- aot.vela.another
-# Runs another version of Vela than ExecuTorch's own. ExecuTorch packs its result in the usual way.
-
-
-def compile_by_version(
-    tosa: bytes, flags: Sequence[str], path: str, config: VelaConfig | None = None
-) -> tuple[bytes, VelaCapture]:
-    """The payload of a TOSA graph by the Vela in `path`, a process of its own, and what that reports.
-
-    `path` is as :func:`ethosu_sdk.compile.vela_versions.python_path` gives it, `config` the configuration file that the
-    flags call by its `stored_name`. BuildError when that Vela refuses the
-    graph or its results cannot be packed.
-    """
-    from executorch.backends.arm import arm_vela
-
-    own = arm_vela.vela
-    with tempfile.TemporaryDirectory(prefix="ethosu-vela-", dir=spaceless_directory()) as name:
-        folder = Path(name)
-        arm_vela.vela = SimpleNamespace(main=lambda words: vela_versions.run_vela(path, words, folder))
-        try:
-            words = [*with_config(flags, config, folder), *REPORT_FLAGS]
-            payload = bytes(arm_vela.vela_compile(tosa, words, intermediate_path=name).processed_bytes)
-        except (OSError, ValueError, KeyError, RuntimeError) as error:
-            raise BuildError(f"Vela's results cannot be packed: {error}") from error
-        finally:
-            arm_vela.vela = own
-        return payload, read_capture(tosa, {}, payload, folder)

@@ -50,7 +50,8 @@ def check_call(
     index: int, payload: bytes, capture: VelaCapture, finder: SourceFinder, arguments: int | None
 ) -> None:
     """InputError when the program calls the delegate with another number of tensors than its commands know: one that
-    it is given was found to be of no use (:mod:`ethosu_sdk.compile.rewrite.before_quantisation` avoids the known way)."""
+    it is given was found to be of no use (:mod:`ethosu_sdk.compile.rewrite.before_quantisation` avoids the known
+    way)."""
     blocks = vela_blocks.parse(payload)
     known = len(blocks.inputs) + len(blocks.outputs)
     if arguments in (None, known):

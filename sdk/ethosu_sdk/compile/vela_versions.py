@@ -7,10 +7,12 @@ import json
 import os
 import re
 import sys
+import tempfile
 import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from ethosu_sdk.base import cache, filesystem, forks, plain_text, proc, tools
@@ -19,6 +21,8 @@ from ethosu_sdk.base.forks import Task
 from ethosu_sdk.compile import compile_facts, vela_capture, vela_checks, vela_delegates
 from ethosu_sdk.compile.compile_facts import DelegateFacts
 from ethosu_sdk.compile.graphs.source_lines import SourceFinder
+from ethosu_sdk.compile.vela_capture import VelaCapture
+from ethosu_sdk.compile.vela_config import VelaConfig
 from ethosu_sdk.program.execution_plan import ENTRY
 
 # ---- aot.vela.versions
@@ -123,6 +127,35 @@ def run_vela(path: str, arguments: Sequence[str], folder: Path) -> None:
         raise ToolError(f"Vela ended with exit status {done.returncode}: {_last_line(done.output)}")
 
 
+# ---- aot.vela.another
+# Runs another version of Vela than ExecuTorch's own. ExecuTorch packs its result in the usual way.
+
+
+def compile_by_version(
+    tosa: bytes, flags: Sequence[str], path: str, config: VelaConfig | None = None
+) -> tuple[bytes, VelaCapture]:
+    """The payload of a TOSA graph by the Vela in `path`, a process of its own, and what that reports.
+
+    `path` is as :func:`python_path` gives it, `config` the configuration file that the
+    flags call by its `stored_name`. BuildError when that Vela refuses the
+    graph or its results cannot be packed.
+    """
+    from executorch.backends.arm import arm_vela
+
+    own = arm_vela.vela
+    with tempfile.TemporaryDirectory(prefix="ethosu-vela-", dir=vela_capture.spaceless_directory()) as name:
+        folder = Path(name)
+        arm_vela.vela = SimpleNamespace(main=lambda words: run_vela(path, words, folder))
+        try:
+            words = [*vela_capture.with_config(flags, config, folder), *vela_capture.REPORT_FLAGS]
+            payload = bytes(arm_vela.vela_compile(tosa, words, intermediate_path=name).processed_bytes)
+        except (OSError, ValueError, KeyError, RuntimeError) as error:
+            raise BuildError(f"Vela's results cannot be packed: {error}") from error
+        finally:
+            arm_vela.vela = own
+        return payload, vela_capture.read_capture(tosa, {}, payload, folder)
+
+
 # ---- aot.vela.recompile
 # Compiles a program's TOSA graphs with other versions of Vela: the same program with new payloads.
 #
@@ -223,7 +256,7 @@ def _recompiled(
     (plan,) = (plan for plan in file.program.execution_plan if plan.name == ENTRY)
     for index, (delegate, graph) in enumerate(zip(plan.delegates, graphs, strict=True)):
         flags = EthosUCompileSpec._from_list(list(delegate.compile_specs)).compiler_flags
-        payload, reports = vela_capture.compile_by_version(graph, flags, vela)
+        payload, reports = compile_by_version(graph, flags, vela)
         file.program.backend_delegate_data[delegate.processed.index].data = payload
         facts.append(vela_delegates.write_delegate(folder, index, reports, SourceFinder(None)))
         vela_checks.check_tables(facts[-1], payload)

@@ -212,7 +212,7 @@ def _alignment(row: Placement) -> int:
 
 
 def input_image_bytes(input_bytes: tuple[int, ...], inferences: int) -> int:
-    """Size in bytes of an input image for so many inferences (:mod:`ethosu_sdk.program.protocol` states its layout)."""
+    """Size in bytes of an input image for so many inferences (its layout: :mod:`ethosu_sdk.program.protocol`)."""
     data = sum(aligned(size) for size in input_bytes)
     table = protocol.INPUT_IMAGE_REFERENCE_BYTES * len(input_bytes)
     return aligned(protocol.INPUT_IMAGE_HEADER_BYTES + table * inferences) + data * inferences

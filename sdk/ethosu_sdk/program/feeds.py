@@ -399,7 +399,8 @@ def check_feed(feed: Feed, inputs: Sequence[Described], outputs: Sequence[Descri
         raise UsageError(f"{feed}: the program has no output{feed.output}, it has {len(outputs)}")
     if feed.form == COPY and outputs[feed.output] != (dtype, shape):
         raise UsageError(
-            f"{feed}: the output is {_described_words(outputs[feed.output])}, the input {_described_words((dtype, shape))}",
+            f"{feed}: the output is {_described_words(outputs[feed.output])}, "
+            f"the input {_described_words((dtype, shape))}",
             "an output is fed as it is: type and shape must be the same",
         )
     if feed.is_choice:

@@ -267,7 +267,8 @@ def render_sweep(folder: Path, record: Sweep, rows: Sequence[Row]) -> str:
         "cells": sweep_page.page_cells(folder, record.verdict, rows, found),
     }
     models, targets = len(record.verdict.models), len(record.verdict.targets)
-    title = f"{sweep_page.short_text(record.name) or 'sweep'}: {counted(models, 'model')} on {counted(targets, 'target')}"
+    name = sweep_page.short_text(record.name) or "sweep"
+    title = f"{name}: {counted(models, 'model')} on {counted(targets, 'target')}"
     return document.render_page(
         __package__,
         title,

@@ -186,8 +186,8 @@ def test_every_operator_on_the_cpu_has_a_line(tried: Callable[..., Tried]) -> No
 
 
 _DS_CNN = """import torch
-from ethosu_sdk.compile.zoo.random_weights import build
-made = build()
+from ethosu_sdk.compile.zoo.random_weights import ds_cnn
+made = ds_cnn()
 model, example_inputs, calibration = made.module, made.example_inputs, made.calibration"""
 _MEAN = (
     "class Mean(torch.nn.Module):",

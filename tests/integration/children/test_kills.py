@@ -19,7 +19,7 @@ from tests.places import GOLDEN_PTE
 # As Ninja does it, each compiler in a group of its own; and as worse programs do, that leave session and parent.
 TREE = """
 import os, subprocess, sys, time
-from ethosu_sdk import interrupts, proc
+from ethosu_sdk.base import interrupts, proc
 words = ["sh", "-c", "setsid sh -c 'sleep 61 & echo a; sleep 62' & (sleep 63 &) ; exec sleep 64"]
 code = "import subprocess, time; subprocess.Popen(%r, process_group=0); print('up', flush=True); time.sleep(65)"
 code %= words
@@ -56,7 +56,10 @@ def test_a_lock_outlives_the_sdk_as_long_as_a_compiler_does(tmp_path: Path) -> N
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, check=False)
     supervisor = int(done.stdout)
-    waiting = "import pathlib\nfrom ethosu_sdk.base import filesystem\nwith filesystem.locked_folder(pathlib.Path('out')): pass"
+    waiting = (
+        "import pathlib\nfrom ethosu_sdk.base import filesystem\n"
+        "with filesystem.locked_folder(pathlib.Path('out')): pass"
+    )
     with subprocess.Popen([sys.executable, "-c", waiting], cwd=tmp_path) as other:
         with pytest.raises(subprocess.TimeoutExpired):
             other.wait(1.5)

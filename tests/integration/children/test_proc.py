@@ -78,7 +78,7 @@ def test_a_time_out_kills_the_whole_group() -> None:
 
 def test_a_child_dies_with_a_killed_parent() -> None:
     code = (
-        "import time\nfrom ethosu_sdk import proc\n"
+        "import time\nfrom ethosu_sdk.base import proc\n"
         "with proc.spawn(['sleep', '600']) as child:\n"
         "    print(child.pid, flush=True)\n    time.sleep(600)\n"
     )

@@ -91,11 +91,11 @@ UNTOUCHED = (
 
 def main() -> None:
     """Compile everything below the folder of the command line."""
-    repaired = lowering.repaired
+    repaired = lowering.rewrites_installed
     tables = (*TABLES, TABLES_INT16, *LOST, HALVED, UNSEEN, *LARGER)
     for case in (*REPAIRED, *BATCHED, *INT16, *tables, CRASHING, *UNTOUCHED):
         folder = filesystem.make_directory(Path(sys.argv[1]) / case.name)
-        lowering.repaired = contextlib.nullcontext if case.untouched else repaired
+        lowering.rewrites_installed = contextlib.nullcontext if case.untouched else repaired
         request = CompileRequest(
             f"{MODELS}:{case.model}",
             parse_target(case.target),

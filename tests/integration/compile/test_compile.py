@@ -117,7 +117,7 @@ def test_the_digits_model_has_learnt_its_task() -> None:
     result = warm.python(
         "-c",
         """if True:
-        from ethosu_sdk.compile.compile_facts import zoo
+        from ethosu_sdk.compile import zoo
         import torch
         images, labels = zoo.digits.held_back()
         model = zoo.load("digits_cnn").module
@@ -141,7 +141,7 @@ def in_child(script: str, *arguments: str, **environment: str) -> subprocess.Com
 
 def test_listing_the_zoo_is_light() -> None:
     result = in_child(
-        "import sys; from ethosu_sdk.compile.compile_facts import zoo; zoo.names(); zoo.entries()\n"
+        "import sys; from ethosu_sdk.compile import zoo; zoo.names(); zoo.entries()\n"
         "print({'torch', 'executorch', 'sklearn'} & set(sys.modules))"
     )
     assert result.stdout == "set()\n"
@@ -150,13 +150,14 @@ def test_listing_the_zoo_is_light() -> None:
 COMPILE = """
 import sys
 from pathlib import Path
-from ethosu_sdk import aot
+from ethosu_sdk.compile.child_process import compile_model
+from ethosu_sdk.compile.compile_facts import CompileRequest
 from ethosu_sdk.compile.program_options import ProgramOptions
 from ethosu_sdk.base.targets import parse_target
 folder, model, target, quantize = sys.argv[1:]
 options = ProgramOptions(quantize=quantize)
-request = aot.CompileRequest(model, parse_target(target), Path(folder), options=options)
-aot.compile_model(request, lambda stage: print("stage", stage))
+request = CompileRequest(model, parse_target(target), Path(folder), options=options)
+compile_model(request, lambda stage: print("stage", stage))
 """
 
 

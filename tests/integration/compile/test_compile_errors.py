@@ -183,13 +183,14 @@ def test_vela_ends_the_process(failure: Compile, monkeypatch: pytest.MonkeyPatch
 FILE_LIMIT = """
 import resource, sys
 from pathlib import Path
-from ethosu_sdk import aot
+from ethosu_sdk.compile.child_process import compile_model
+from ethosu_sdk.compile.compile_facts import CompileRequest
 from ethosu_sdk.base.errors import SdkError
 from ethosu_sdk.base.targets import parse_target
 limit = int(sys.argv[2])
 resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 try:
-    aot.compile_model(aot.CompileRequest("zoo:add", parse_target("ethos-u55-128"), Path(sys.argv[1])))
+    compile_model(CompileRequest("zoo:add", parse_target("ethos-u55-128"), Path(sys.argv[1])))
 except SdkError as error:
     print(error.exit_code, error.message)
 """

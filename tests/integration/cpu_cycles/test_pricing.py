@@ -12,7 +12,7 @@ import pytest
 
 from ethosu_sdk.base import cache, tools
 from ethosu_sdk.base.errors import ToolError, UsageError
-from ethosu_sdk.simulate import cpu_cycles, cpu_pipeline
+from ethosu_sdk.simulate import cpu_cycles, llvm_figures
 from ethosu_sdk.simulate.block_counts import Block
 from tests.integration.cpu_cycles.assembler import assemble
 from tests.integration.cpu_cycles.stand_ins import stand_in
@@ -139,13 +139,13 @@ def test_a_branch_that_is_never_taken_costs_no_refill() -> None:
 
 def test_predicated_instructions_are_priced_like_others() -> None:
     """An instruction's price does not depend on the IT or VPT block that it stands in."""
-    plain = cpu_pipeline.figures_of(
-        list(cpu_pipeline.split_instructions(assemble("add r0, r1; vadd.i32 q0, q1, q2"))),
-        cpu_pipeline.core_of(M85),
+    plain = llvm_figures.figures_of(
+        list(llvm_figures.split_instructions(assemble("add r0, r1; vadd.i32 q0, q1, q2"))),
+        llvm_figures.core_of(M85),
     )
-    inside = cpu_pipeline.figures_of(
-        list(cpu_pipeline.split_instructions(assemble("it eq; addeq r0, r1; vpst; vaddt.i32 q0, q1, q2"))),
-        cpu_pipeline.core_of(M85),
+    inside = llvm_figures.figures_of(
+        list(llvm_figures.split_instructions(assemble("it eq; addeq r0, r1; vpst; vaddt.i32 q0, q1, q2"))),
+        llvm_figures.core_of(M85),
     )
     assert all(inside[encoding] == row for encoding, row in plain.items())
     assert {row.text for row in inside.values()} > {"it eq", "vpst"}
@@ -165,7 +165,7 @@ def test_warnings_of_llvm_leave_every_known_instruction_its_figures() -> None:
     known = [struct.pack("<HH", 0xF240 | number >> 12, number & 0xFF) for number in range(256)]  # movw r0
     unknown = [struct.pack("<HH", 0xFFFF, 0xFF00 | number) for number in range(256)]
     mixed = [encoding for pair in zip(known, unknown, strict=True) for encoding in pair]
-    found = cpu_pipeline.figures_of(mixed, cpu_pipeline.core_of(M55))
+    found = llvm_figures.figures_of(mixed, llvm_figures.core_of(M55))
     assert [found[encoding].text for encoding in known] == [f"movw r0, #{number}" for number in range(256)]
     assert not any(found[encoding].text for encoding in unknown)
 
@@ -193,7 +193,7 @@ def test_prices_are_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
         def refuse(*_: object) -> None:
             raise AssertionError("LLVM was asked again")
 
-        monkeypatch.setattr(cpu_cycles.pipeline, "figures_of", refuse)
+        monkeypatch.setattr(llvm_figures, "figures_of", refuse)
         assert cpu_cycles.cycles_of([some], M85) == first
         with pytest.raises(AssertionError, match="asked again"):
             cpu_cycles.cycles_of([block("vhsub.s8 q0, q1, q2")], M85)

@@ -145,7 +145,7 @@ def test_rows_are_those_of_the_whole_array(path: Path, save: Any) -> None:
 
 
 def test_rows_may_be_more_than_memory_is_given_for(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(npz.reading, "_MAX_TOTAL_BYTES", 1 << 10)
+    monkeypatch.setattr(npz, "_MAX_TOTAL_BYTES", 1 << 10)
     np.savez(path, input0=image(9), input1=np.asfortranarray(image(9)))
     with npz.open_rows(path) as reader:
         assert len(list(reader.rows("input0"))) == 9
@@ -261,8 +261,8 @@ def test_other_entries(path: Path, names: tuple[str, ...], method: int, words: s
 
 
 def test_zip_bombs(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert npz.reading._MAX_TOTAL_BYTES == 1 << 29
-    monkeypatch.setattr(npz.reading, "_MAX_TOTAL_BYTES", 10 << 20)
+    assert npz._MAX_TOTAL_BYTES == 1 << 29
+    monkeypatch.setattr(npz, "_MAX_TOTAL_BYTES", 10 << 20)
     size = 6 << 20
     shape = f"({size},)"
     head = npy(f"{{'descr': '|u1', 'fortran_order': False, 'shape': {shape}, }}", b"")

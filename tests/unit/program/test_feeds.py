@@ -27,7 +27,7 @@ def test_given_rows_come_first_and_indices_must_fit() -> None:
         (np.array([1.5], np.float32),),  # held
         (np.array([9], np.int16),),  # copied
     )
-    wanted = feeds.parse(["argmax(output0, stop=6):input0", "step:input1", "output1:input3"])
+    wanted = feeds.parse_feeds(["argmax(output0, stop=6):input0", "step:input1", "output1:input3"])
     stepper = Stepper(Steps(9, given, wanted))
     rows = []
     for chosen in (7, 2, 6):
@@ -37,7 +37,7 @@ def test_given_rows_come_first_and_indices_must_fit() -> None:
     assert rows == [[3, 5, 1.5, 9], [4, 6, 1.5, 70], [2, 7, 1.5, 20]]
     assert stepper.stopped
     assert stepper.is_over
-    stepper = Stepper(Steps(3, ((np.array([0], np.int8),),), feeds.parse(["argmax(output0):input0"])))
+    stepper = Stepper(Steps(3, ((np.array([0], np.int8),),), feeds.parse_feeds(["argmax(output0):input0"])))
     row = np.zeros((1, 300), np.float32)
     row[0, 200] = 1
     with pytest.raises(SimulationError, match="does not hold 200"):
@@ -60,7 +60,7 @@ def test_feeds_that_do_not_fit_are_refused(feed: str, reason: str) -> None:
     inputs = [("int64", (1, 3)), ("int64", (1, 1)), ("bool", (1,))]
     outputs = [("float32", (1, 4, 8)), ("float32", (1, 2, 8)), ("int8", (1, 8))]
     with pytest.raises(UsageError, match=reason):
-        feeds.check_feed(feeds.parse([feed])[0], inputs, outputs)
+        feeds.check_feed(feeds.parse_feeds([feed])[0], inputs, outputs)
 
 
 # --- How feeds are written.
@@ -81,8 +81,8 @@ def test_feeds_that_do_not_fit_are_refused(feed: str, reason: str) -> None:
     ],
 )
 def test_feeds_are_read_and_written(text: str, feed: Feed) -> None:
-    assert feeds.parse([text]) == (feed,)
-    assert feeds.parse([str(feed)]) == (feed,)
+    assert feeds.parse_feeds([text]) == (feed,)
+    assert feeds.parse_feeds([str(feed)]) == (feed,)
 
 
 @each(
@@ -104,7 +104,7 @@ def test_feeds_are_read_and_written(text: str, feed: Feed) -> None:
 )
 def test_what_is_no_feed_is_refused(texts: list[str], reason: str) -> None:
     with pytest.raises(UsageError, match=reason):
-        feeds.parse(texts)
+        feeds.parse_feeds(texts)
 
 
 # --- Indices chosen by numbers: against published values, exact arithmetic and the distribution that they draw from.

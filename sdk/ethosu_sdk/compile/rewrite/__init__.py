@@ -1,1 +1,1 @@
-"""Rewrites of graphs: before quantisation, before and during lowering, in the graph that Vela gets, and after lowering."""
+"""Rewrites of graphs: before quantisation, before and during lowering, in Vela's graph, and after lowering."""

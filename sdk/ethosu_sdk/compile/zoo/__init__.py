@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from ethosu_sdk.compile.zoo import digits, packages
+from ethosu_sdk.compile.zoo import digits as digits, packages
 from ethosu_sdk.compile.zoo.packages import ZooModel
 
 

@@ -1,4 +1,4 @@
-"""The stages of one operation, the part of each that does not overlap with others, and what the MAC unit waits for."""
+"""The stages of one operation, the part of each that does not overlap with others, and what the MACs wait for."""
 
 from __future__ import annotations
 

@@ -432,7 +432,8 @@ def _reason(row: OperatorChange, part: FigureChange) -> str:
     """How much worse an operator is than its rule tolerates."""
     source = f" ({part.source})" if part.source is not None else ""
     values = f"{number_text(part.before)} → {number_text(part.after)} {part.unit}{source}, {_change(part)}"
-    return f"{operator_changes.operator_words(row)}: {part.name} {values}, tolerated {number_text(part.tolerated or 0)}"
+    tolerated = number_text(part.tolerated or 0)
+    return f"{operator_changes.operator_words(row)}: {part.name} {values}, tolerated {tolerated}"
 
 
 # ---- readers.compare.compare_command

@@ -1,1 +1,0 @@
-"""Compares each stage of a compilation with the stage before it, and evaluates the model on labelled samples."""
