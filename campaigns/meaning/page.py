@@ -5,12 +5,11 @@ from collections.abc import Callable, Iterable, Mapping
 
 from campaigns import grid
 from campaigns.meaning.cells import BAD_REFUSAL, FINDINGS, HANG, REFUSED, RIGHT, TARGETS, WRONG, Outcome
-from campaigns.meaning.grammar import FAMILIES
 from campaigns.meaning.judge import LIMITS
 from tests.conformance.report import table, versions
 
 Outcomes = Mapping[str, Outcome]
-_LONGEST = 220  # characters of a message
+_LONGEST = 150  # characters of a message
 _HEADINGS = ("right", "refused, exit 3", "refused, exit 7", "wrong", "bad refusal", "hang")
 
 
@@ -39,29 +38,19 @@ def grouped(outcomes: Outcomes, heading: str, key: Callable[[str, Outcome], str]
     return table((heading, "cells", *_HEADINGS), rows)
 
 
-def by_idiom(outcomes: Outcomes, family: str) -> str:
-    """A row for each idiom of a family, in the order of its table."""
-    rows = sorted(
-        ((cell, row) for cell, row in outcomes.items() if row.family == family),
-        key=lambda pair: pair[1].idiom,
-    )
-    return grouped(dict(rows), "idiom", lambda _, row: escaped(row.idiom))
-
-
 def _number(count: int) -> str:
     return str(count) if count else ""
 
 
 def messages(outcomes: Outcomes, verdicts: tuple[str, ...]) -> str:
-    """What cells with one of the `verdicts` say, once for each idiom and message."""
-    rows: dict[tuple[str, ...], int] = {}
+    """Cells with one of the `verdicts`: for each idiom and exit how many, and what the first of them says."""
+    rows: dict[tuple[str, str], list[str]] = {}
     for row in outcomes.values():
         if row.verdict in verdicts:
             code = f"{row.step} {row.exit_code}" if row.exit_code else row.verdict
             text = "; ".join(filter(None, (row.problem, row.message)))
-            key = (f"{row.family}: {escaped(row.idiom)}", code, escaped(text))
-            rows[key] = rows.get(key, 0) + 1
-    lines = [[*key, str(count)] for key, count in sorted(rows.items())]
+            rows.setdefault((f"{row.family}: {escaped(row.idiom)}", code), []).append(escaped(text))
+    lines = [[*key, sorted(texts)[0], str(len(texts))] for key, texts in sorted(rows.items())]
     return table(("idiom", "exit", "message", "cells"), lines) if lines else "None."
 
 
@@ -72,7 +61,6 @@ def escaped(text: str) -> str:
 
 def page(outcomes: Outcomes, count: int, seed: int) -> str:
     """The whole page."""
-    families = [f"### {family.capitalize()}\n\n{by_idiom(outcomes, family)}" for family in FAMILIES]
     return _PAGE.format(
         count=count,
         seed=seed,
@@ -83,7 +71,6 @@ def page(outcomes: Outcomes, count: int, seed: int) -> str:
         by_family=grouped(outcomes, "family", lambda _, row: row.family),
         by_way=grouped(outcomes, "`--quantize`", lambda _, row: row.quantize),
         by_target=grouped(outcomes, "target", lambda cell, _: cell.partition("@")[2]),
-        idioms="\n\n".join(families),
         findings=messages(outcomes, FINDINGS),
         refusals=messages(outcomes, (REFUSED,)),
         versions=versions(),
@@ -124,10 +111,6 @@ calibrated range, and this test does not look for that.
 ## Findings
 
 {findings}
-
-## By idiom
-
-{idioms}
 
 ## Refusals
 
