@@ -37,12 +37,20 @@ def _db(value: float | None) -> str:
 
 
 def main_table(outcomes: Outcomes) -> str:
-    """A row for each architecture, a column for each target."""
+    """A row for each architecture, with one figure for the targets that have the same."""
     rows = []
     for name, entry in ARCHITECTURES.items():
-        found = [outcomes.get(Cell(name, target)) for target in TARGETS]
-        rows.append([f"`{name}`", entry.package, entry.task, _on_cpu(found), *map(cell_text, found)])
-    return table(("architecture", "package", "task", "on the CPU", *TARGETS), rows)
+        found = {target: outcomes.get(Cell(name, target)) for target in TARGETS}
+        texts: dict[str, list[str]] = {}
+        for target, outcome in found.items():
+            texts.setdefault(cell_text(outcome), []).append(target)
+        shown = next(iter(texts)) if len(texts) == 1 else _by_target(texts)
+        rows.append([f"`{name}`", entry.package, entry.task, _on_cpu([*found.values()]), shown])
+    return table(("architecture", "package", "task", "on the CPU", "decibels"), rows)
+
+
+def _by_target(texts: Mapping[str, Sequence[str]]) -> str:
+    return "; ".join(f"{text} ({', '.join(targets)})" for text, targets in texts.items())
 
 
 def _on_cpu(found: Sequence[Outcome | None]) -> str:
@@ -129,9 +137,9 @@ rejected it, because the outputs were wrong by more than rounding.
 
 {tally}. {equality}
 
-The figures are decibels of the worst output. *float → quantised* is the cost of int8. *quantised → executed* is the
-distance of the program from PyTorch's emulation of it. `=` means that all elements are equal. `compile`'s check
-compares the second figure with rounding ([accuracy.md](../guide/accuracy.md)).
+The figures are decibels of the worst output, on all targets where none is named. *float → quantised* is the cost of
+int8. *quantised → executed* is the distance of the program from PyTorch's emulation of it. `=` means that all
+elements are equal. `compile`'s check compares the second figure with rounding ([accuracy.md](../guide/accuracy.md)).
 
 {table}
 

@@ -65,20 +65,20 @@ def _sentence(text: str) -> str:
 
 
 def delegate_table(outcomes: Outcomes, notes: Notes) -> str:
-    """A row for each model and quantisation, a column for each target."""
+    """A row for each model and those of its quantisations with the same outcomes, a column for each target."""
     rows = []
     for model in MODELS:
+        found: dict[tuple[str, ...], list[str]] = {}
         for quantize in quantisations(model):
-            row = [f"`{model}`", quantize]
-            for target in TARGETS:
-                mode = executorch_target(target).memory_mode
-                row.append(cell_text(outcomes[Cell(DELEGATES, model, target, quantize, mode)], notes))
-            rows.append(row)
+            given = ((name, executorch_target(name).memory_mode) for name in TARGETS)
+            keys = (Cell(DELEGATES, model, name, quantize, mode) for name, mode in given)
+            found.setdefault(tuple(cell_text(outcomes[key], notes) for key in keys), []).append(quantize)
+        rows += [[f"`{model}`", ", ".join(names), *texts] for texts, names in found.items()]
     return table(("model", "quantised", *TARGETS), rows)
 
 
 def memory_section(target: str, outcomes: Outcomes, notes: Notes) -> str:
-    """A row for each model, a column for each memory mode of the target.
+    """A row for each model and those memory modes of the target that have the same outcome.
 
     What `build` notes for every program with a delegate is said once.
     """
@@ -88,11 +88,18 @@ def memory_section(target: str, outcomes: Outcomes, notes: Notes) -> str:
     common = set.intersection(*ran) if ran else set()
     rows = []
     for model in MODELS:
-        outcomes_of = [found[cell] for cell in found if cell.model == model]
-        rest = [replace(row, notes=tuple(n for n in row.notes if n not in common)) for row in outcomes_of]
-        rows.append([f"`{model}`", *(cell_text(row, notes) for row in rest)])
+        texts: dict[str, list[str]] = {}
+        for mode, row in zip(modes, (found[cell] for cell in found if cell.model == model), strict=True):
+            rest = replace(row, notes=tuple(note for note in row.notes if note not in common))
+            texts.setdefault(cell_text(rest, notes), []).append(mode)
+        rows += [
+            [f"`{model}`", "all" if len(names) == len(modes) else ", ".join(names), text]
+            for text, names in texts.items()
+        ]
     title = f"### {target}, {parse_target(target).system_config}"
-    return "\n\n".join([title, *map(_sentence, sorted(common)), table(("model", *modes), rows)])
+    return "\n\n".join(
+        [title, *map(_sentence, sorted(common)), table(("model", "memory modes", "outcome"), rows)]
+    )
 
 
 def tally(found: Iterable[Outcome]) -> str:
