@@ -40,7 +40,7 @@ class Compilation:
 
 
 def _halve(graph: Any, table: Any) -> None:
-    """As `lost_lookup_tables._separate`, with a limit that values reach."""
+    """As `tosa_transposes._separate_table`, with a limit that values reach."""
     from executorch.exir.dialects._ops import ops
 
     value = table.args[0]
@@ -51,10 +51,10 @@ def _halve(graph: Any, table: Any) -> None:
 
 
 PLANTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
-    "-unmoved": (tosa_transposes, "repair_transposed", lambda graph: False),
-    "-unseparated": (tosa_transposes, "repair_reused", lambda graph: False),
-    "-halved": (tosa_transposes, "_separate", _halve),
-    "-unseen": (vela_checks, "check", lambda delegate, payload: None),  # as others compile
+    "-unmoved": (tosa_transposes, "hoist_tables", lambda graph: False),
+    "-unseparated": (tosa_transposes, "reload_tables", lambda graph: False),
+    "-halved": (tosa_transposes, "_separate_table", _halve),
+    "-unseen": (vela_checks, "check_tables", lambda delegate, payload: None),  # as others compile
 }
 
 
