@@ -16,7 +16,7 @@ from ethosu_sdk.firmware_build.memory_fit import aligned, memory_mode
 from ethosu_sdk.program import protocol, pte
 from ethosu_sdk.program.execution_plan import ExecutionPlan
 from ethosu_sdk.program.named_data import DataFile
-from ethosu_sdk.simulate.board_choice import BoardChoice, choose_board
+from ethosu_sdk.simulate.program_board import BoardChoice, choose_board
 
 # ---- firmware_build.firmware
 # `.pte` → firmware: check, plan, generate, compile, publish.

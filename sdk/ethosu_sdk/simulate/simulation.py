@@ -16,9 +16,7 @@ if TYPE_CHECKING:
     from ethosu_sdk.simulate.block_counts import BlockCounts, Mark
 
 
-# ---- simulators.base
-# The interface of every simulator: the request, the result and the :class:`Simulator` protocol.
-
+# Sources of metrics.
 MODELLED = "modelled"
 MEASURED = "measured"
 COUNTED = "counted"  # executed instructions
@@ -164,10 +162,6 @@ class Simulator(Protocol):
         when the simulator cannot be started.
         """
         ...
-
-
-# ---- simulators.uart_log
-# The file that a run writes the UART's output to.
 
 
 @contextlib.contextmanager
