@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,11 +19,7 @@ from ethosu_sdk.base.json_text import Record
 from ethosu_sdk.firmware_build import cmake, generated_files, kernels
 from ethosu_sdk.firmware_build.kernels import Kernel
 
-# ---- firmware_build.elf
-# Facts read from a finished ELF: memory used per region, pools and symbols. Read with pyelftools.
-
 _SHF_ALLOC = 0x2
-_SHT_NOBITS = "SHT_NOBITS"
 _STB_GLOBAL = 1
 _SYMBOL = struct.Struct("<IIIBBH")  # Elf32_Sym: name, value, size, info, other, section
 
@@ -73,24 +70,26 @@ class Image:
 
 def read_elf(path: Path) -> Image:
     """Sections and global symbols of the ELF at `path`. BuildError when it is not an ELF."""
-    try:
-        with path.open("rb") as stream:
-            elf = ELFFile(stream)
-            return Image(_sections(elf), _symbols(elf))
-    except (OSError, ELFError) as error:
-        raise BuildError(f"cannot read {path} as an ELF file: {error}") from error
+    with _opened(path) as elf:
+        return Image(_sections(elf), _symbols(elf))
 
 
 def section_bytes(path: Path, name: str) -> bytes:
     """The content of the section `name` of the ELF at `path`. BuildError when there is none."""
+    with _opened(path) as elf:
+        section = elf.get_section_by_name(name)
+        if section is None:
+            raise BuildError(f"the firmware has no section '{name}'")
+        return bytes(section.data())
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[ELFFile]:
     try:
         with path.open("rb") as stream:
-            section = ELFFile(stream).get_section_by_name(name)
-            if section is not None:
-                return bytes(section.data())
+            yield ELFFile(stream)
     except (OSError, ELFError) as error:
         raise BuildError(f"cannot read {path} as an ELF file: {error}") from error
-    raise BuildError(f"the firmware has no section '{name}'")
 
 
 def _sections(elf: ELFFile) -> tuple[Section, ...]:
@@ -107,7 +106,7 @@ def _sections(elf: ELFFile) -> tuple[Section, ...]:
                 address=address,
                 load_address=address if home is None else address - home.p_vaddr + home.p_paddr,
                 bytes=section["sh_size"],
-                in_file=section["sh_type"] != _SHT_NOBITS,
+                in_file=section["sh_type"] != "SHT_NOBITS",
             )
         )
     return tuple(rows)
@@ -147,14 +146,6 @@ def _used(image: Image, memory: Memory) -> int:
     return used
 
 
-# ---- firmware_build.cache
-# Decides when a finished firmware may be used again, and where objects that all models share are compiled.
-#
-# Keys are over content, never over times or paths.
-
-_NOT_FIRMWARE = ("tests", "README.md")  # names of folders and files that no firmware is built from
-
-
 def work_directory(identity: Mapping[str, object]) -> Path | None:
     """A folder for the objects that all models share. Each `identity` has its own; its user takes its lock.
 
@@ -177,7 +168,7 @@ def firmware_sources(root: Path) -> dict[str, bytes]:
     found = generated_files.shared_sources()
     for path in sorted(root.rglob("*")):
         relative = path.relative_to(root)
-        if path.is_file() and not set(relative.parts) & set(_NOT_FIRMWARE):
+        if path.is_file() and not {"tests", "README.md"} & set(relative.parts):
             try:
                 found[relative.as_posix()] = path.read_bytes()
             except OSError as error:
@@ -186,20 +177,19 @@ def firmware_sources(root: Path) -> dict[str, bytes]:
 
 
 def content_hashes(files: Mapping[str, bytes]) -> dict[str, str]:
-    """SHA-256 of each file by its name."""
     return {name: filesystem.sha256_bytes(content) for name, content in files.items()}
 
 
 def build_key(parts: Mapping[str, object]) -> str:
-    """SHA-256 over everything that shapes a firmware: content hashes, generated texts, versions."""
+    """SHA-256 over everything that shapes a firmware: content hashes, generated texts, versions; never times or
+    paths."""
     return filesystem.sha256_bytes(json.dumps(parts, sort_keys=True).encode())
 
 
 def is_current(stamp: Path, key: str, products: Mapping[str, Path]) -> bool:
     """Whether `products` are those that `remember` noted in `stamp` under the same `key`."""
     try:
-        noted = json_text.read_json(stamp)
-        return noted == _stamp_of(key, products)
+        return json_text.read_json(stamp) == _stamp_of(key, products)
     except InputError:  # no stamp, a damaged one, or a product that is gone
         return False
 
@@ -212,9 +202,6 @@ def remember(stamp: Path, key: str, products: Mapping[str, Path]) -> None:
 def _stamp_of(key: str, products: Mapping[str, Path]) -> Record:
     return {"key": key, "sha256": {name: filesystem.sha256_file(path) for name, path in products.items()}}
 
-
-# ---- firmware_build.executable
-# Builds an executable of the firmware's tree unless it is current, and reads facts from its ELF.
 
 STAMP_NAME = "current.json"  # the record that shows whether a build is current
 

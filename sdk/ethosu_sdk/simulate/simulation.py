@@ -138,9 +138,7 @@ class Simulator(Protocol):
     name: str
 
     @property
-    def figures(self) -> Figures:
-        """What the NPU's counters of a run are worth."""
-        ...
+    def figures(self) -> Figures: ...
 
     def fidelity(self, npu: str | None, macs: int | None = None) -> str:
         """One line, for the run's record: what of a run with `npu` of `macs` is real, measured or modelled."""

@@ -94,7 +94,6 @@ class PacketParser:
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> None:
-        """Append bytes that arrived."""
         self._buffer += data
 
     def next_packet(self) -> bytes | None:
@@ -179,7 +178,6 @@ class GdbRemote:
         return packet
 
     def request(self, payload: bytes) -> bytes:
-        """Send one request and return its answer."""
         self.send(payload)
         return self.answer()
 

@@ -22,10 +22,10 @@ from ethosu_sdk.npu.timing.systems import SystemConfig
 from ethosu_sdk.simulate import block_counts
 from ethosu_sdk.simulate.block_counts import CountsFile
 from ethosu_sdk.simulate.qemu import firmware_image
-from ethosu_sdk.simulate.qemu.machine import Machine, MachineOptions, Semihosting, start_machine
+from ethosu_sdk.simulate.qemu.machine import Machine, MachineOptions, start_machine
 from ethosu_sdk.simulate.qemu.memories import MPS3_AN547, BoardMap, NpuMemory, board_map, open_bank_access
 from ethosu_sdk.simulate.qemu.npu_bridge import NpuBridge, NpuDevice, NpuSocket, NpuTransport, NpuTraps
-from ethosu_sdk.simulate.qemu.run_loop import Limits, RunLoop
+from ethosu_sdk.simulate.qemu.run_loop import RunLoop
 from ethosu_sdk.simulate.simulation import (
     MODEL_FIGURES,
     Figures,
@@ -35,16 +35,14 @@ from ethosu_sdk.simulate.simulation import (
     open_log,
 )
 
-# ---- simulators.qemu.uart_end
-# The end of a run that the firmware asks for by what it prints: Arm's FVPs end at a character or a text on UART0.
-
 
 class EndedByUart(Exception):  # noqa: N818 - an event, no error
     """The firmware asked for the end of the simulation by what it printed."""
 
 
 class EndMarks(io.RawIOBase):
-    """A stream that takes what the firmware prints. Raises EndedByUart, once, behind the first of `marks`."""
+    """A stream that takes what the firmware prints. Raises EndedByUart, once, behind the first of `marks`: Arm's FVPs
+    end at a character or a text on UART0."""
 
     def __init__(self, marks: Sequence[bytes]) -> None:
         super().__init__()
@@ -53,7 +51,6 @@ class EndMarks(io.RawIOBase):
         self._ended = False
 
     def write(self, data: Any) -> int:
-        """Take `data`, all of it."""
         if not self._marks or self._ended:
             return len(data)
         self._recent += bytes(data)
@@ -62,10 +59,6 @@ class EndMarks(io.RawIOBase):
             raise EndedByUart
         self._recent = self._recent[-max(map(len, self._marks)) :]
         return len(data)
-
-
-# ---- simulators.named_system
-# The system that names on a command line stand for, for firmware whose program nobody knows.
 
 
 def named_system(
@@ -93,9 +86,6 @@ def named_system(
     target = parse_target(f"{npu}-{row.macs[0]}", system, memory_mode)
     return systems.memory_map(npu, target.system_config, target.memory_mode)
 
-
-# ---- simulators.qemu.simulator
-# Runs firmware on QEMU, with the SDK's NPU model as the Ethos-U.
 
 _PROGRAM = "qemu-system-arm"
 _OWN_PROGRAM = "qemu-corstone"  # of our own build
@@ -148,12 +138,10 @@ class QemuSimulator:
 
     @property
     def figures(self) -> Figures:
-        """Those of the NPU model; instructions of the processor can be counted."""
         # The firmware counts cycles of the board's clock.
         return replace(MODEL_FIGURES, instructions_per_cycle=1 / (self._board.core_hz * _INSTRUCTION_S))
 
     def no_block_counts(self) -> str:
-        """Why this QEMU cannot count executed blocks; empty if it can."""
         return block_counts.why_uncountable(self._program or self._installed().path)
 
     def fidelity(self, npu: str | None, macs: int | None = None) -> str:
@@ -167,7 +155,6 @@ class QemuSimulator:
         return self._installed().version
 
     def run(self, request: SimulationRequest) -> SimulationResult:
-        """Run the firmware to its own end; see :meth:`ethosu_sdk.simulate.simulation.Simulator.run`."""
         begun = time.monotonic()
         _check_request(request, self._board)
         program = self._program or self._installed().path
@@ -181,49 +168,53 @@ class QemuSimulator:
             ) as machine,
             open_bank_access(machine.process.program_pid, machine.gdb) as banks,
         ):
-            memory = NpuMemory(machine.memories, banks, self._board)
-            npu = self._npu(machine, memory, request.target)
-            loop = RunLoop(machine, npu, Limits(request.timeout_s, request.idle_timeout_s), request.elf)
+            bridge, transport = None, None
+            if request.target is not None:
+                bridge, transport = self._npu(
+                    machine, NpuMemory(machine.memories, banks, self._board), request.target
+                )
+            loop = RunLoop(machine, bridge, transport, request)
             loop.prepare()
             found = firmware_image.compare_loaded(request.elf, machine) if request.compare_loaded else None
             # Only now: QEMU lays the firmware into its memories before it answers for the first time.
             for address, data in request.images:
-                machine.lay(address, data)
+                place = machine.shared_bytes(address, len(data))
+                assert place is not None  # check_images has seen to it
+                place.data[:] = data
             with errors.until(time.monotonic() + request.timeout_s):
-                exit_code = _run(loop, machine)
+                try:
+                    exit_code = loop.run()
+                except EndedByUart:
+                    firmware_image.stop_guest(machine)
+                    exit_code = 0
             return SimulationResult(
                 uart=machine.console.output,
                 exit_code=exit_code,
                 wall_time_s=time.monotonic() - begun,
-                npu_accesses=npu[0].accesses if npu is not None else 0,
-                npu_jobs=npu[0].jobs if npu is not None else (),
+                npu_accesses=0 if bridge is None else bridge.accesses,
+                npu_jobs=() if bridge is None else bridge.jobs,
                 memory=firmware_image.read_ranges(request.read_back, machine, banks),
                 loaded=found,
                 block_counts=None if counts is None else counts.read(),
             )
 
     def _options(self, request: SimulationRequest, counts: CountsFile | None) -> MachineOptions:
+        target = request.target
         return MachineOptions(
-            self._board,
-            Semihosting(request.semihosting_cwd, request.semihosting_arguments),
+            board=self._board,
+            semihosting_folder=request.semihosting_cwd,
+            semihosting_arguments=request.semihosting_arguments,
             count_instructions=request.count_instructions,
-            npu_window_bytes=0
-            if request.target is None
-            else family(request.target.npu).register_window_bytes,
+            npu_window_bytes=0 if target is None else family(target.npu).register_window_bytes,
             counts=counts,
         )
 
     def _installed(self) -> tools.ToolStatus:
         return tools.require(_OWN_PROGRAM if self._board.own_build else _PROGRAM)
 
-    def _npu(
-        self, machine: Machine, memory: NpuMemory, target: Target | None
-    ) -> tuple[NpuBridge, NpuTransport] | None:
-        if target is None:
-            return None
-        bridge = NpuBridge(
-            self._open_device(target, memory), memory, family(target.npu).register_window_bytes
-        )
+    def _npu(self, machine: Machine, memory: NpuMemory, target: Target) -> tuple[NpuBridge, NpuTransport]:
+        device = self._open_device(target, memory)
+        bridge = NpuBridge(device, memory, family(target.npu).register_window_bytes)
         if machine.npu is None:
             return bridge, NpuTraps(machine, bridge)
         return bridge, NpuSocket(machine.npu, machine.console, bridge)
@@ -233,14 +224,6 @@ def _counts_file(request: SimulationRequest) -> contextlib.AbstractContextManage
     if request.marks is None:
         return contextlib.nullcontext()
     return block_counts.open_counts_file(block_counts.require_plugin(), request.marks)
-
-
-def _run(loop: RunLoop, machine: Machine) -> int:
-    try:
-        return loop.run()
-    except EndedByUart:
-        firmware_image.stop_guest(machine)
-        return 0
 
 
 def _check_request(request: SimulationRequest, board: BoardMap) -> None:
