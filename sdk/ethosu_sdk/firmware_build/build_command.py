@@ -37,14 +37,6 @@ class Built:
         return self.content.to_json()
 
 
-@dataclass(frozen=True)
-class Data:
-    """The data files of a program, by default those beside it, and the memory that they are to lie in."""
-
-    paths: Sequence[Path] = ()
-    memory: str | None = None
-
-
 def build(
     path: Path,
     board: str | None,
@@ -53,13 +45,15 @@ def build(
     *,
     allow_spill: bool,
     vela_config: Path | None,
-    data: Data,
+    data: Sequence[Path],
+    data_memory: str | None = None,
 ) -> Built:
     """Build the firmware for the `.pte` at `path` and write its record.
 
-    `vela_config` is the Vela configuration file that it was compiled with, where that cannot be found.
+    `vela_config` is the Vela configuration file that it was compiled with, where that cannot be found. `data` are its
+    data files, by default those beside it, and `data_memory` is the memory that they are to lie in.
     """
-    program = pte.read(result_files.require_pte(path), data.paths)
+    program = pte.read(result_files.require_pte(path), data)
     program.check_data()
     program_checks.refuse_kernel_calls(program.plans)
     program_checks.refuse_lost_tables(program.plans)
@@ -72,7 +66,7 @@ def build(
             allow_spill=allow_spill,
             areas=pricing_system.memory_areas(path, program, vela_config),
             methods=program.methods,
-            data_memory=data.memory,
+            data_memory=data_memory,
         )
         with (
             bundle.writing_folder(folder, "build") as add,

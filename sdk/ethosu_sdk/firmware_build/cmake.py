@@ -123,15 +123,6 @@ class TreeConfiguration:
     preset: str
     toolchain: Toolchain
 
-    def identity(self) -> Record:
-        """Everything that makes two build trees different. Sources are not part of it: Ninja notices their
-        changes."""
-        return {
-            "preset": self.preset,
-            "programs": {row.tool.name: str(row.path) for row in self.toolchain.programs},
-            "versions": self.toolchain.versions(),
-        }
-
 
 def publish_products(
     configuration: TreeConfiguration,
@@ -222,7 +213,13 @@ def mirror_sources(folder: Path, files: Mapping[str, bytes]) -> None:
 
 
 def _identity(work: Path, configuration: TreeConfiguration) -> Record:
-    return {**configuration.identity(), "place": str(work.absolute())}  # CMake's trees hold absolute paths
+    """Everything that makes two build trees different. Sources are not part of it: Ninja notices their changes."""
+    return {
+        "preset": configuration.preset,
+        "programs": {row.tool.name: str(row.path) for row in configuration.toolchain.programs},
+        "versions": configuration.toolchain.versions(),
+        "place": str(work.absolute()),  # CMake's trees hold absolute paths
+    }
 
 
 def _discard_foreign(work: Path, configuration: TreeConfiguration) -> None:

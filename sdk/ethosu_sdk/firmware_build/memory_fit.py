@@ -86,27 +86,6 @@ def _mode_by_areas(name: str, areas: MemoryAreas) -> MemoryMode:
     return replace(alike, name=name, fast_scratch_bytes=limit)
 
 
-def method_pool_bytes(plan: ExecutionPlan) -> int:
-    """Bytes of the method pool that suffice for `plan`, a multiple of 16.
-
-    It is an upper bound for the memory that firmware/runtime needs to load a method. The firmware reports what it
-    really took (`memory` record ``method_pool``); a test compares the two.
-    """
-    tensors = [value for value in plan.values if isinstance(value, Tensor)]
-    items = sum(len(value.items) for value in plan.values if isinstance(value, List))
-    calls = (row for row in plan.instructions if isinstance(row, KernelCall | DelegateCall))
-    # Sizes on the 32-bit target with room for alignment, and half as much again for what the runtime may grow to.
-    return aligned(
-        512
-        + 36 * len(plan.values)
-        + 40 * len(tensors)
-        + 6 * sum(len(tensor.sizes) for tensor in tensors)
-        + 6 * items
-        + 24 * len(plan.operators)
-        + 6 * max((len(row.args) for row in calls), default=0)
-    )
-
-
 POOL_ALIGNMENT = 16
 MODEL_ALIGNMENT = 128
 MIB = 1 << 20
@@ -114,9 +93,7 @@ MIB = 1 << 20
 # The order in which placement.ld and firmware/board/common/sections.ld lay the pools into a memory that they share.
 LINK_ORDER = ("MODEL_DATA", "MODEL", "SCRATCH", "FAST_SCRATCH", "PLANNED", "METHOD_POOL", "INPUT_IMAGE")
 _SPILLABLE = ("MODEL_DATA", "MODEL", "SCRATCH")  # in the order in which they give way
-
 _DEFAULT_INFERENCES = 64  # inputs of so many inferences fit the input image
-_MIN_INPUT_IMAGE_BYTES = MIB
 _METHOD_POOL_NEAR_LIMIT = 256 << 10  # the rest of that memory is for the stack, .data and .bss
 
 
@@ -169,209 +146,6 @@ class DoesNotFitError(BuildError):
         super().__init__(message)
         self.memory = memory
         self.largest = largest
-
-
-def aligned(size: int, alignment: int = POOL_ALIGNMENT) -> int:
-    """`size` rounded up to a multiple of `alignment`."""
-    return -(-size // alignment) * alignment
-
-
-def end_of(rows: Sequence[Placement]) -> int:
-    """How far `rows`, which lie in one memory, reach into it when the linker lays them, in bytes."""
-    end = 0
-    for row in _in_link_order(rows):
-        alignment = MODEL_ALIGNMENT if row.name in ("MODEL", "MODEL_DATA") else POOL_ALIGNMENT
-        end = aligned(end, alignment) + row.size_bytes
-    return end
-
-
-def _in_link_order(rows: Sequence[Placement]) -> list[Placement]:
-    """Those that take memory, as the linker lays them."""
-    return sorted((row for row in rows if row.size_bytes), key=lambda row: LINK_ORDER.index(row.name))
-
-
-def input_image_bytes(input_bytes: tuple[int, ...], inferences: int) -> int:
-    """Size in bytes of an input image for so many inferences (its layout: :mod:`ethosu_sdk.program.protocol`)."""
-    data = sum(aligned(size) for size in input_bytes)
-    table = protocol.INPUT_IMAGE_REFERENCE_BYTES * len(input_bytes)
-    return aligned(protocol.INPUT_IMAGE_HEADER_BYTES + table * inferences) + data * inferences
-
-
-def planned_layout(
-    needs: Requirements, board: Board, inferences: int = 1, *, allow_spill: bool = False
-) -> Layout:
-    """Place everything that `needs` asks for, exactly as the linker will.
-
-    The input image holds 64 inferences and at least 1 MiB, less where the memory is short, and in any case
-    `inferences`: one firmware serves runs of many lengths. With `allow_spill`, the model and then the scratch leave a
-    fast memory that is too small for what the memory mode wants there, and a note says so. BuildError for an unknown
-    memory mode, DoesNotFitError, with the arithmetic, when something does not fit: memory modes are kept to the
-    letter.
-    """
-    notes: list[str] = []
-    rows = [*_model_data(needs, board), *_npu_pools(needs, board)]
-    if allow_spill:
-        rows = _spilled(rows, needs, board, notes)
-    notes += _unusual_data(rows, needs, board)
-    planned = sum(aligned(size) for size in needs.planned_bytes)
-    rows.append(Placement("PLANNED", board.bulk, planned, sum(needs.planned_bytes)))
-    pool = needs.method_pool_bytes
-    rows.append(
-        Placement("METHOD_POOL", board.near if pool <= _METHOD_POOL_NEAR_LIMIT else board.bulk, pool, pool)
-    )
-    rows.append(_input_image(needs, board, rows, inferences))
-    for memory in board.memories:
-        _check_fit(memory, [row for row in rows if row.memory == memory], needs.memory_mode, board)
-    return Layout(tuple(rows), tuple(notes))
-
-
-def data_memories(board: Board) -> tuple[Memory, ...]:
-    """The memories that data files can lie in: those that the NPU reaches, too."""
-    return (board.fast, board.bulk)
-
-
-def _model_data(needs: Requirements, board: Board) -> list[Placement]:
-    """MODEL_DATA: the data files one after the other, each aligned as the model is."""
-    if not needs.data_bytes:
-        return []
-    usual = _usual_memory(needs, board)
-    memory = next((row for row in data_memories(board) if row.name == needs.data_memory), usual)
-    *others, last = needs.data_bytes
-    size = sum(aligned(size, MODEL_ALIGNMENT) for size in others) + last
-    return [Placement("MODEL_DATA", memory, size, size)]
-
-
-def _usual_memory(needs: Requirements, board: Board) -> Memory:
-    """Where the memory mode has the model, and so its data files."""
-    return {"fast": board.fast, "bulk": board.bulk}[memory_mode(needs.memory_mode, needs.areas).model]
-
-
-def _unusual_data(rows: Sequence[Placement], needs: Requirements, board: Board) -> list[str]:
-    """A note when the data files lie where --data-memory asks, and not where the memory mode has the model."""
-    usual = _usual_memory(needs, board)
-    found = next((row.memory for row in rows if row.name == "MODEL_DATA"), usual)
-    if needs.memory_mode is None or found == usual or found.name != needs.data_memory:
-        return []
-    return [
-        f"the data files lie in {found.name}, as --data-memory asks, but {needs.memory_mode} has the model in "
-        f"{usual.name}: cycles and traffic are priced for {usual.name}"
-    ]
-
-
-def _npu_pools(needs: Requirements, board: Board) -> list[Placement]:
-    """MODEL, SCRATCH and FAST_SCRATCH, as the memory mode has them."""
-    mode = memory_mode(needs.memory_mode, needs.areas)
-    kinds = {"fast": board.fast, "bulk": board.bulk}
-    fast_bytes = needs.fast_scratch_bytes
-    if fast_bytes is None:
-        limit = board.fast.size_bytes if mode.fast_scratch_bytes is None else mode.fast_scratch_bytes
-        fast_bytes = limit if mode.fast_scratch else 0
-    return [
-        Placement("MODEL", kinds[mode.model], needs.model_bytes, needs.model_bytes),
-        Placement("SCRATCH", kinds[mode.scratch], aligned(needs.scratch_bytes), needs.scratch_bytes),
-        Placement("FAST_SCRATCH", board.fast, aligned(fast_bytes), fast_bytes),
-    ]
-
-
-def _spilled(rows: list[Placement], needs: Requirements, board: Board, notes: list[str]) -> list[Placement]:
-    """`rows` with as much of them moved from the fast into the large memory as must be."""
-    for name in _SPILLABLE:
-        fast = [row for row in rows if row.memory == board.fast]
-        moving = next((row for row in fast if row.name == name), None)
-        if moving is None or end_of(fast) <= board.fast.size_bytes:
-            continue
-        rows = [replace(row, memory=board.bulk) if row is moving else row for row in rows]
-        place = (
-            f"the {name.lower()} of {moving.used_bytes:,} bytes in {board.fast.name}, which is too small: it lies in "
-            f"{board.bulk.name}"
-        )
-        if name == "MODEL_DATA" and _usual_memory(needs, board) != board.fast:
-            notes.append(f"--data-memory asks for {place}")
-        else:
-            notes.append(
-                f"{needs.memory_mode} wants {place}, and traffic figures are not those of {needs.memory_mode}"
-            )
-    return rows
-
-
-def _input_image(needs: Requirements, board: Board, others: list[Placement], inferences: int) -> Placement:
-    preferred_bytes = max(_MIN_INPUT_IMAGE_BYTES, input_image_bytes(needs.input_bytes, _DEFAULT_INFERENCES))
-    used = aligned(end_of([row for row in others if row.memory == board.bulk]))
-    left = (board.bulk.size_bytes - used) // POOL_ALIGNMENT * POOL_ALIGNMENT
-    least = input_image_bytes(needs.input_bytes, inferences) + aligned(needs.extra_image_bytes)
-    return Placement("INPUT_IMAGE", board.bulk, max(least, min(preferred_bytes, left)), least)
-
-
-def _check_fit(memory: Memory, rows: list[Placement], mode: str | None, board: Board) -> None:
-    end = end_of(rows)
-    if end <= memory.size_bytes:
-        return
-    present = _in_link_order(rows)
-    terms = [f"{row.name.lower()} {row.size_bytes:,}" for row in present]
-    padding = end - sum(row.size_bytes for row in present)
-    if padding:
-        terms.append(f"alignment {padding:,}")
-    largest = max(present, key=lambda row: row.size_bytes)
-    because = f" in memory mode {mode}" if mode and memory == board.fast else ""
-    needed = f"{' + '.join(terms)} = {end:,} bytes" if len(terms) > 1 else f"{terms[0]} bytes"
-    raise DoesNotFitError(
-        f"the {largest.name.lower()} does not fit {memory.name} of {board.name}{because}: {needed}, but it "
-        f"has {memory.size_bytes:,} ({end - memory.size_bytes:,} too many)",
-        memory.name,
-        largest.name,
-    )
-
-
-@dataclass(frozen=True)
-class Buffer:
-    """A planned buffer: its offset in the pool and its size in bytes."""
-
-    offset: int
-    size_bytes: int
-
-
-@dataclass(frozen=True)
-class MethodMemory:
-    """What a method has: the buffers by memory id from 1, room for the interpreter's tables, delegates."""
-
-    name: str
-    buffers: tuple[Buffer, ...]
-    method_pool_bytes: int
-    delegates: int
-
-
-@dataclass(frozen=True)
-class ProgramMemory:
-    """The methods that are loaded, and the sizes of the pools' parts that they are given, in their order."""
-
-    methods: tuple[MethodMemory, ...]
-    planned_bytes: tuple[int, ...]
-
-    @property
-    def method_pool_bytes(self) -> int:
-        """Room for the interpreter's tables of all methods."""
-        return sum(row.method_pool_bytes for row in self.methods)
-
-
-def memory_of_methods(plans: Sequence[ExecutionPlan]) -> ProgramMemory:
-    """The memory of the methods `plans`, which are all loaded. Where they share their state, they also share the
-    memory that they compute in: one runs after the other."""
-    shared = shares_state(plans)
-    planned: list[int] = []
-    if shared:
-        planned = [
-            max(row.non_const_buffer_sizes[number] for row in plans) for number in (WORK_ID, SHARED_ID)
-        ]
-    methods = []
-    for plan in plans:
-        sizes = plan.non_const_buffer_sizes[1:]  # ExecuTorch reserves the first
-        first = 0 if shared else len(planned)
-        if not shared:
-            planned.extend(sizes)
-        offsets = list(itertools.accumulate(map(aligned, planned), initial=0))[first:-1]
-        buffers = tuple(Buffer(offset, size) for offset, size in zip(offsets, sizes, strict=True))
-        methods.append(MethodMemory(plan.name, buffers, method_pool_bytes(plan), len(plan.delegates)))
-    return ProgramMemory(tuple(methods), tuple(planned))
 
 
 # What makes a pool smaller, by its name.
@@ -498,3 +272,216 @@ def _most_inferences(needs: Requirements, board: Board, asked: int) -> int:
         else:
             high = middle
     return low
+
+
+def aligned(size: int, alignment: int = POOL_ALIGNMENT) -> int:
+    """`size` rounded up to a multiple of `alignment`."""
+    return -(-size // alignment) * alignment
+
+
+def end_of(rows: Sequence[Placement]) -> int:
+    """How far `rows`, which lie in one memory, reach into it when the linker lays them, in bytes."""
+    end = 0
+    for row in _in_link_order(rows):
+        alignment = MODEL_ALIGNMENT if row.name in ("MODEL", "MODEL_DATA") else POOL_ALIGNMENT
+        end = aligned(end, alignment) + row.size_bytes
+    return end
+
+
+def _in_link_order(rows: Sequence[Placement]) -> list[Placement]:
+    """Those that take memory, as the linker lays them."""
+    return sorted((row for row in rows if row.size_bytes), key=lambda row: LINK_ORDER.index(row.name))
+
+
+def input_image_bytes(input_bytes: tuple[int, ...], inferences: int) -> int:
+    """Size in bytes of an input image for so many inferences (its layout: :mod:`ethosu_sdk.program.protocol`)."""
+    data = sum(aligned(size) for size in input_bytes)
+    table = protocol.INPUT_IMAGE_REFERENCE_BYTES * len(input_bytes)
+    return aligned(protocol.INPUT_IMAGE_HEADER_BYTES + table * inferences) + data * inferences
+
+
+def planned_layout(
+    needs: Requirements, board: Board, inferences: int = 1, *, allow_spill: bool = False
+) -> Layout:
+    """Place everything that `needs` asks for, exactly as the linker will.
+
+    The input image holds 64 inferences and at least 1 MiB, less where the memory is short, and in any case
+    `inferences`: one firmware serves runs of many lengths. With `allow_spill`, the model and then the scratch leave a
+    fast memory that is too small for what the memory mode wants there, and a note says so. BuildError for an unknown
+    memory mode, DoesNotFitError, with the arithmetic, when something does not fit: memory modes are kept to the
+    letter.
+    """
+    notes: list[str] = []
+    rows = [*_model_data(needs, board), *_npu_pools(needs, board)]
+    if allow_spill:
+        rows = _spilled(rows, needs, board, notes)
+    notes += _unusual_data(rows, needs, board)
+    planned = sum(aligned(size) for size in needs.planned_bytes)
+    rows.append(Placement("PLANNED", board.bulk, planned, sum(needs.planned_bytes)))
+    pool = needs.method_pool_bytes
+    rows.append(
+        Placement("METHOD_POOL", board.near if pool <= _METHOD_POOL_NEAR_LIMIT else board.bulk, pool, pool)
+    )
+    rows.append(_input_image(needs, board, rows, inferences))
+    for memory in board.memories:
+        _check_fit(memory, [row for row in rows if row.memory == memory], needs.memory_mode, board)
+    return Layout(tuple(rows), tuple(notes))
+
+
+def data_memories(board: Board) -> tuple[Memory, ...]:
+    """The memories that data files can lie in: those that the NPU reaches, too."""
+    return (board.fast, board.bulk)
+
+
+def _model_data(needs: Requirements, board: Board) -> list[Placement]:
+    """MODEL_DATA: the data files one after the other, each aligned as the model is."""
+    if not needs.data_bytes:
+        return []
+    usual = _usual_memory(needs, board)
+    memory = next((row for row in data_memories(board) if row.name == needs.data_memory), usual)
+    *others, last = needs.data_bytes
+    size = sum(aligned(size, MODEL_ALIGNMENT) for size in others) + last
+    return [Placement("MODEL_DATA", memory, size, size)]
+
+
+def _usual_memory(needs: Requirements, board: Board) -> Memory:
+    """Where the memory mode has the model, and so its data files."""
+    return {"fast": board.fast, "bulk": board.bulk}[memory_mode(needs.memory_mode, needs.areas).model]
+
+
+def _unusual_data(rows: Sequence[Placement], needs: Requirements, board: Board) -> list[str]:
+    """A note when the data files lie where --data-memory asks, and not where the memory mode has the model."""
+    usual = _usual_memory(needs, board)
+    found = next((row.memory for row in rows if row.name == "MODEL_DATA"), usual)
+    if needs.memory_mode is None or found == usual or found.name != needs.data_memory:
+        return []
+    return [
+        f"the data files lie in {found.name}, as --data-memory asks, but {needs.memory_mode} has the model in "
+        f"{usual.name}: cycles and traffic are priced for {usual.name}"
+    ]
+
+
+def _npu_pools(needs: Requirements, board: Board) -> list[Placement]:
+    """MODEL, SCRATCH and FAST_SCRATCH, as the memory mode has them."""
+    mode = memory_mode(needs.memory_mode, needs.areas)
+    kinds = {"fast": board.fast, "bulk": board.bulk}
+    fast_bytes = needs.fast_scratch_bytes
+    if fast_bytes is None:
+        limit = board.fast.size_bytes if mode.fast_scratch_bytes is None else mode.fast_scratch_bytes
+        fast_bytes = limit if mode.fast_scratch else 0
+    return [
+        Placement("MODEL", kinds[mode.model], needs.model_bytes, needs.model_bytes),
+        Placement("SCRATCH", kinds[mode.scratch], aligned(needs.scratch_bytes), needs.scratch_bytes),
+        Placement("FAST_SCRATCH", board.fast, aligned(fast_bytes), fast_bytes),
+    ]
+
+
+def _spilled(rows: list[Placement], needs: Requirements, board: Board, notes: list[str]) -> list[Placement]:
+    """`rows` with as much of them moved from the fast into the large memory as must be."""
+    for name in _SPILLABLE:
+        fast = [row for row in rows if row.memory == board.fast]
+        moving = next((row for row in fast if row.name == name), None)
+        if moving is None or end_of(fast) <= board.fast.size_bytes:
+            continue
+        rows = [replace(row, memory=board.bulk) if row is moving else row for row in rows]
+        place = (
+            f"the {name.lower()} of {moving.used_bytes:,} bytes in {board.fast.name}, which is too small: it lies in "
+            f"{board.bulk.name}"
+        )
+        if name == "MODEL_DATA" and _usual_memory(needs, board) != board.fast:
+            notes.append(f"--data-memory asks for {place}")
+        else:
+            notes.append(
+                f"{needs.memory_mode} wants {place}, and traffic figures are not those of {needs.memory_mode}"
+            )
+    return rows
+
+
+def _input_image(needs: Requirements, board: Board, others: list[Placement], inferences: int) -> Placement:
+    preferred_bytes = max(MIB, input_image_bytes(needs.input_bytes, _DEFAULT_INFERENCES))
+    used = aligned(end_of([row for row in others if row.memory == board.bulk]))
+    left = (board.bulk.size_bytes - used) // POOL_ALIGNMENT * POOL_ALIGNMENT
+    least = input_image_bytes(needs.input_bytes, inferences) + aligned(needs.extra_image_bytes)
+    return Placement("INPUT_IMAGE", board.bulk, max(least, min(preferred_bytes, left)), least)
+
+
+def _check_fit(memory: Memory, rows: list[Placement], mode: str | None, board: Board) -> None:
+    end = end_of(rows)
+    if end <= memory.size_bytes:
+        return
+    present = _in_link_order(rows)
+    terms = [f"{row.name.lower()} {row.size_bytes:,}" for row in present]
+    padding = end - sum(row.size_bytes for row in present)
+    if padding:
+        terms.append(f"alignment {padding:,}")
+    largest = max(present, key=lambda row: row.size_bytes)
+    because = f" in memory mode {mode}" if mode and memory == board.fast else ""
+    needed = f"{' + '.join(terms)} = {end:,} bytes" if len(terms) > 1 else f"{terms[0]} bytes"
+    raise DoesNotFitError(
+        f"the {largest.name.lower()} does not fit {memory.name} of {board.name}{because}: {needed}, but it "
+        f"has {memory.size_bytes:,} ({end - memory.size_bytes:,} too many)",
+        memory.name,
+        largest.name,
+    )
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """A planned buffer: its offset in the pool and its size in bytes."""
+
+    offset: int
+    size_bytes: int
+
+
+@dataclass(frozen=True)
+class MethodMemory:
+    """What a method has: the buffers by memory id from 1, room for the interpreter's tables, delegates."""
+
+    name: str
+    buffers: tuple[Buffer, ...]
+    method_pool_bytes: int
+    delegates: int
+
+
+def memory_of_methods(plans: Sequence[ExecutionPlan]) -> tuple[tuple[MethodMemory, ...], tuple[int, ...]]:
+    """The memory of the methods `plans`, which are all loaded, and the sizes of the planned buffers in their order.
+
+    Where they share their state, they also share the memory that they compute in: one runs after the other.
+    """
+    shared = shares_state(plans)
+    planned: list[int] = []
+    if shared:
+        planned = [
+            max(row.non_const_buffer_sizes[number] for row in plans) for number in (WORK_ID, SHARED_ID)
+        ]
+    methods = []
+    for plan in plans:
+        sizes = plan.non_const_buffer_sizes[1:]  # ExecuTorch reserves the first
+        first = 0 if shared else len(planned)
+        if not shared:
+            planned.extend(sizes)
+        offsets = list(itertools.accumulate(map(aligned, planned), initial=0))[first:-1]
+        buffers = tuple(Buffer(offset, size) for offset, size in zip(offsets, sizes, strict=True))
+        methods.append(MethodMemory(plan.name, buffers, method_pool_bytes(plan), len(plan.delegates)))
+    return tuple(methods), tuple(planned)
+
+
+def method_pool_bytes(plan: ExecutionPlan) -> int:
+    """Bytes of the method pool that suffice for `plan`, a multiple of 16.
+
+    It is an upper bound for the memory that firmware/runtime needs to load a method. The firmware reports what it
+    really took (`memory` record ``method_pool``); a test compares the two.
+    """
+    tensors = [value for value in plan.values if isinstance(value, Tensor)]
+    items = sum(len(value.items) for value in plan.values if isinstance(value, List))
+    calls = (row for row in plan.instructions if isinstance(row, KernelCall | DelegateCall))
+    # Sizes on the 32-bit target with room for alignment, and half as much again for what the runtime may grow to.
+    return aligned(
+        512
+        + 36 * len(plan.values)
+        + 40 * len(tensors)
+        + 6 * sum(len(tensor.sizes) for tensor in tensors)
+        + 6 * items
+        + 24 * len(plan.operators)
+        + 6 * max((len(row.args) for row in calls), default=0)
+    )

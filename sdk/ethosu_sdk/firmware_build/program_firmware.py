@@ -114,7 +114,7 @@ def build_firmware(pte_path: Path, out_dir: Path, options: BuildOptions = _DEFAU
     )
     configuration = generated_files.ModelConfiguration(
         version=__version__,
-        methods=memory_fit.memory_of_methods(plans).methods,
+        methods=memory_fit.memory_of_methods(plans)[0],
         npu_settings=memory_mode(needs.memory_mode, needs.areas).settings,
         npu_timeout_ms=options.npu_timeout_ms,
         data_files=len(program.data_files),
@@ -213,14 +213,14 @@ def requirements(
         plan.check_backends()
     rows = (row for plan in plans for row in plan.delegates)
     scratch = (row.vela.scratch_bytes for row in rows if row.vela is not None)
-    loaded = memory_fit.memory_of_methods(plans)
+    methods, planned = memory_fit.memory_of_methods(plans)
     inputs = [tuple(tensor.nbytes for tensor in plan.input_tensors()) for plan in plans]
     return memory_fit.Requirements(
         model_bytes=data_bytes,
         memory_mode=target.memory_mode if target else None,
         scratch_bytes=max(scratch, default=0),
-        planned_bytes=loaded.planned_bytes,
-        method_pool_bytes=loaded.method_pool_bytes,
+        planned_bytes=planned,
+        method_pool_bytes=sum(row.method_pool_bytes for row in methods),
         input_bytes=max(inputs, key=lambda sizes: sum(map(aligned, sizes))),
         fast_scratch_bytes=fast_scratch_bytes,
         areas=areas,

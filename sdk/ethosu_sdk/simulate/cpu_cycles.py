@@ -97,7 +97,6 @@ def cpu_band(*, waits: bool) -> Band:
 # at once: the waits above come on top.
 
 _VERSION = 5  # of what is cached
-_PART = "cpu-cycles"
 _MOST_BYTES = 256 << 20
 _OFFSET = re.compile(r"#(-?\d+)$")
 _AHEAD = 4  # the program counter that a branch adds its offset to
@@ -151,7 +150,7 @@ def _target(block: Block, last: Instruction) -> int | None:
 def _figures(encodings: set[bytes], core: Core) -> dict[bytes, Instruction]:
     """The figures of `encodings`: from the cache, and those that are new there by LLVM."""
     key = filesystem.sha256_bytes(f"{_VERSION} {core!r} {llvm_version()}".encode())[:16]
-    place = cache.directory_or_own(_PART) / f"{core.name}-{key}.json"
+    place = cache.directory_or_own("cpu-cycles") / f"{core.name}-{key}.json"
     known = _read_prices(place)
     missing = sorted(encodings - known.keys())
     if missing:

@@ -14,9 +14,9 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Literal
+from typing import IO
 
 from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
@@ -26,7 +26,140 @@ from ethosu_sdk.base.errors import InputError, SdkError, SimulationError, ToolEr
 from ethosu_sdk.simulate import fvp_models, fvp_output
 from ethosu_sdk.simulate.fvp_models import FvpModel, FvpRun, fvp_argv, models_by_program
 from ethosu_sdk.simulate.fvp_output import NOT_AN_FVP, FvpOutput
-from ethosu_sdk.simulate.simulation import MEASURED, Figures, SimulationRequest, SimulationResult, open_log
+from ethosu_sdk.simulate.simulation import (
+    MEASURED,
+    Figures,
+    SimulationRequest,
+    SimulationResult,
+    last_lines,
+    open_log,
+)
+
+_FIDELITY = (
+    "Arm's model: instructions and NPU arithmetic are exact, NPU counters measured on it, CPU time is not"
+)
+_NO_CPU_CYCLES = "the FVP is not cycle-accurate: it counts instructions, not the time that the CPU takes"
+_NO_COUNTERS = "the FVP ran with --fast: its NPU counters are not representative of hardware"
+_WITHOUT_NPU = "ethos-u55"  # a firmware without an NPU runs on any board that has one
+_CUTS = {
+    "time": ("did not end within {timeout_s:g} s", "--timeout gives it more time"),
+    "idle": ("hangs: for {idle_timeout_s:g} s it printed nothing", "its last lines show how far it came"),
+    "output": ("prints too much output", ""),
+    "log": ("was stopped: its UART log cannot be written", "is the disk full?"),
+}
+
+
+class FvpSimulator:
+    """Arm's FVP for the NPU of a request; implements :class:`ethosu_sdk.simulate.simulation.Simulator`.
+
+    `fast` has the NPU skip its timing. `simulated_limit_s` bounds the simulated time. One object serves one NPU: its
+    version is that of the FVP for `npu`.
+    """
+
+    name = "fvp"
+
+    def __init__(
+        self, npu: str | None = None, *, fast: bool = False, simulated_limit_s: float | None = None
+    ) -> None:
+        self._model = fvp_models.model_for_npu(npu or _WITHOUT_NPU)
+        self._fast = fast
+        self._simulated_limit_s = simulated_limit_s
+
+    @functools.cached_property
+    def _installed(self) -> InstalledFvp:
+        """The FVP that is used, asked for its version once. ToolError when it is missing or does not start."""
+        return installed_fvp(self._model)
+
+    @property
+    def figures(self) -> Figures:
+        return Figures(
+            MEASURED,
+            every_event=True,
+            no_cpu_cycles=_NO_CPU_CYCLES,
+            absent=_NO_COUNTERS if self._fast else "",
+        )
+
+    def fidelity(self, npu: str | None, macs: int | None = None) -> str:
+        del npu, macs
+        return _FIDELITY + ("; --fast: NPU counters are not representative" if self._fast else "")
+
+    def version(self) -> str:
+        """The version of the FVP that is installed, with the name of its program. ToolError when it is missing."""
+        return f"{self._installed.version} ({self._model.program})"
+
+    def no_block_counts(self) -> str:
+        return "the FVP does not count what the CPU executes: --simulator qemu does"
+
+    def run(self, request: SimulationRequest) -> SimulationResult:
+        begun = time.monotonic()
+        fvp = self._installed
+        _check_board(request.elf, self._model)
+        with tempfile.TemporaryDirectory(prefix="ethosu-sdk-fvp-") as name, open_log(request.uart_log) as log:
+            argv = fvp_argv(str(fvp.program), self._model, self._fvp_run(request, Path(name)))
+            finished = _run_fvp(argv, fvp.environment, request, log)
+        parted = fvp_output.parted_output(bytes(finished.output))
+        _refuse(finished, parted, request)
+        return SimulationResult(
+            uart=parted.uart,
+            exit_code=finished.returncode,
+            wall_time_s=time.monotonic() - begun,
+            npu_accesses=0,
+            npu_jobs=None,
+        )
+
+    def _fvp_run(self, request: SimulationRequest, folder: Path) -> FvpRun:
+        data = []
+        for index, (address, content) in enumerate(request.images):
+            path = folder / f"image{index}.bin"
+            path.write_bytes(content)
+            data.append((path, address))
+        return FvpRun(
+            elf=request.elf.absolute(),
+            macs=request.target.macs if request.target else self._model.default_macs,
+            data=data,
+            time_limit_s=request.timeout_s,
+            simulated_limit_s=self._simulated_limit_s,
+            fast=self._fast or request.fast,
+            semihosting_folder=request.semihosting_cwd,
+            semihosting_arguments=request.semihosting_arguments,
+        )
+
+
+def _check_board(elf: Path, model: FvpModel) -> None:
+    board = board_of(elf)
+    if board != model.board:
+        kind = f"it is linked for {board}" if board else "it has no vector table where that board starts"
+        raise InputError(
+            f"{elf} cannot run on {model.program}, which is a {model.board}: {kind}",
+            f"build it with --board {model.board}",
+        )
+
+
+def _refuse(finished: _Execution, parted: FvpOutput, request: SimulationRequest) -> None:
+    """Raise for a run that did not end by itself, or whose output reports a failure."""
+    messages = finished.messages
+    complaints = (row for row in error_catalogue.in_text(messages) if not row.harmless)
+    causes = [*parted.errors, *complaints]
+    hint = ""
+    if finished.cut:
+        text, hint = _CUTS[finished.cut]
+        reason = f"the firmware {text.format(**vars(request))}"
+    elif parted.failures:
+        reason = f"the FVP's log reports a failure: {parted.failures[0]}"
+    elif finished.returncode == 0:
+        return
+    elif causes:  # the loader's and the FVP's complaints come before the first instruction
+        raise ToolError(
+            f"the FVP does not run: {messages[-1] if messages else causes[0].cause}", causes[0].advice
+        )
+    else:
+        reason = f"the FVP ended with exit status {finished.returncode}"
+    printed = last_lines(parted.uart, 12)
+    lines = [reason, "  last lines of the output:" if printed else "  nothing was printed on the UART"]
+    lines += [f"    {line}" for line in printed]
+    if messages:
+        lines.append(f"  the FVP says: {messages[-1]}")
+    raise SimulationError("\n".join(lines), causes[0].advice if causes else hint)
 
 
 def board_of(elf: Path) -> str | None:
@@ -53,9 +186,8 @@ def board_of(elf: Path) -> str | None:
 
 
 FVP_VARIABLE = "ETHOSU_FVP_DIR"
-
 _VERSION = re.compile(r"\d+\.\d+(?:\.\d+)*")
-_VERSION_TIMEOUT_S = 30.0
+
 # An installer of Arm's puts the programs into models/<platform>_<compiler>/ of the folder it is given.
 _PLACES = ("{name}", "bin/{name}", "models/*/{name}", "*/models/*/{name}", "*/*/models/*/{name}")
 _LAUNCHER_MARK = b"ethosu_sdk.simulate.fvp_launcher"
@@ -146,9 +278,7 @@ def installed_fvp(model: FvpModel) -> InstalledFvp:
     program = find_fvp(model)
     variables = fvp_environment(program)
     try:
-        answer = proc.run(
-            [str(program), "--version"], timeout_s=_VERSION_TIMEOUT_S, env=variables, error=ToolError
-        ).output
+        answer = proc.run([str(program), "--version"], timeout_s=30.0, env=variables, error=ToolError).output
     except SdkError as error:
         raise ToolError(f"{program} does not start: {error.message}", error.hint) from error
     if NOT_AN_FVP in answer:
@@ -168,34 +298,28 @@ def installed_fvp(model: FvpModel) -> InstalledFvp:
 _MAX_OUTPUT_BYTES = 256 << 20
 _MAX_MESSAGE_BYTES = 64 << 10
 _CHUNK_BYTES = 1 << 16
-_END_S = 10.0
-
-_Cut = Literal["", "time", "idle", "output", "log"]
 
 
-@dataclass(frozen=True)
-class _Finished:
-    """A run that is over. `cut` says why it was ended from outside, if it was; `messages` is standard error."""
-
-    output: bytes = field(repr=False)
-    messages: str
-    returncode: int
-    cut: _Cut
-
-
-class _Recorder:
-    """Takes the output of a child: keeps it, and hands it on to logs."""
+class _Execution:
+    """A run of an FVP: what came of it, which is handed on to `logs` as it comes. `cut` says why it was ended from
+    outside, if it was: a key of `_CUTS`."""
 
     def __init__(self, logs: Sequence[IO[bytes]]) -> None:
         self._logs = logs
+        self._messages = bytearray()
         self.output = bytearray()
-        self.messages = bytearray()
         self.last_byte_at = time.monotonic()
-        self.cut: _Cut = ""
+        self.cut = ""
+        self.returncode = 0
+
+    @property
+    def messages(self) -> list[str]:
+        """The lines of its standard error."""
+        return self._messages.decode(errors="replace").strip().splitlines()
 
     def take(self, data: bytes, *, is_output: bool) -> None:
         if not is_output:
-            self.messages += data[: _MAX_MESSAGE_BYTES - len(self.messages)]
+            self._messages += data[: _MAX_MESSAGE_BYTES - len(self._messages)]
             return
         self.last_byte_at = time.monotonic()
         self.output += data
@@ -211,178 +335,43 @@ class _Recorder:
 
 def _run_fvp(
     argv: Sequence[str], environment: Mapping[str, str], request: SimulationRequest, log: IO[bytes]
-) -> _Finished:
+) -> _Execution:
     """Run `argv` to its end, or until it is cut after the request's times by the wall; its standard output also goes
     to `log` and the request's `uart_tee`.
 
     Raises ToolError when it cannot be started.
     """
     pipe, tee = subprocess.PIPE, request.uart_tee
-    recorder = _Recorder([log] if tee is None else [log, tee])
+    run = _Execution([log] if tee is None else [log, tee])
     with proc.spawn(argv, env=environment, cwd=request.semihosting_cwd, stdout=pipe, stderr=pipe) as process:
-        cut = _drain(process, recorder, request)
-        if cut:
+        _drain(process, run, request)
+        if run.cut:
             proc.kill_tree(process)
         try:
-            process.wait(_END_S)
+            process.wait(10.0)
         except subprocess.TimeoutExpired:  # it closed its output and lives on
             proc.kill_tree(process)
         assert process.stderr is not None
         process.stderr.close()
-    return _Finished(
-        output=bytes(recorder.output),
-        messages=recorder.messages.decode(errors="replace").strip(),
-        returncode=process.returncode,
-        cut=cut,
-    )
+    run.returncode = process.returncode
+    return run
 
 
-def _drain(process: subprocess.Popen[bytes], recorder: _Recorder, request: SimulationRequest) -> _Cut:
+def _drain(process: subprocess.Popen[bytes], run: _Execution, request: SimulationRequest) -> None:
     assert process.stdout is not None  # asked for as pipes
     assert process.stderr is not None
     whole = time.monotonic() + request.timeout_s
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdout, selectors.EVENT_READ, True)
         selector.register(process.stderr, selectors.EVENT_READ, False)
-        while selector.get_map():
-            now, idle = time.monotonic(), recorder.last_byte_at + request.idle_timeout_s
+        while selector.get_map() and not run.cut:
+            now, idle = time.monotonic(), run.last_byte_at + request.idle_timeout_s
             if now >= min(whole, idle):
-                return "time" if whole <= idle else "idle"
+                run.cut = "time" if whole <= idle else "idle"
+                return
             for key, _ in selector.select(min(whole, idle) - now):
                 data = os.read(key.fd, _CHUNK_BYTES)
                 if data:
-                    recorder.take(data, is_output=key.data)
+                    run.take(data, is_output=key.data)
                 else:
                     selector.unregister(key.fileobj)
-            if recorder.cut:
-                return recorder.cut
-    return ""
-
-
-_FIDELITY = (
-    "Arm's model: instructions and NPU arithmetic are exact, NPU counters measured on it, CPU time is not"
-)
-_NO_CPU_CYCLES = "the FVP is not cycle-accurate: it counts instructions, not the time that the CPU takes"
-_NO_COUNTERS = "the FVP ran with --fast: its NPU counters are not representative of hardware"
-_FAST = "; --fast: NPU counters are not representative"
-_WITHOUT_NPU = "ethos-u55"  # a firmware without an NPU runs on any board that has one
-_TAIL_LINES = 12
-_CUTS = {
-    "time": ("did not end within {timeout_s:g} s", "--timeout gives it more time"),
-    "idle": ("hangs: for {idle_timeout_s:g} s it printed nothing", "its last lines show how far it came"),
-    "output": ("prints too much output", ""),
-    "log": ("was stopped: its UART log cannot be written", "is the disk full?"),
-}
-
-
-class FvpSimulator:
-    """Arm's FVP for the NPU of a request; implements :class:`ethosu_sdk.simulate.simulation.Simulator`.
-
-    `fast` has the NPU skip its timing. `simulated_limit_s` bounds the simulated time. One object serves one NPU: its
-    version is that of the FVP for `npu`.
-    """
-
-    name = "fvp"
-
-    def __init__(
-        self, npu: str | None = None, *, fast: bool = False, simulated_limit_s: float | None = None
-    ) -> None:
-        self._model = fvp_models.model_for_npu(npu or _WITHOUT_NPU)
-        self._fast = fast
-        self._simulated_limit_s = simulated_limit_s
-
-    @functools.cached_property
-    def _installed(self) -> InstalledFvp:
-        """The FVP that is used, asked for its version once. ToolError when it is missing or does not start."""
-        return installed_fvp(self._model)
-
-    @property
-    def figures(self) -> Figures:
-        return Figures(
-            MEASURED,
-            every_event=True,
-            no_cpu_cycles=_NO_CPU_CYCLES,
-            absent=_NO_COUNTERS if self._fast else "",
-        )
-
-    def fidelity(self, npu: str | None, macs: int | None = None) -> str:
-        del npu, macs
-        return f"{_FIDELITY}{_FAST if self._fast else ''}"
-
-    def version(self) -> str:
-        """The version of the FVP that is installed, with the name of its program. ToolError when it is missing."""
-        return f"{self._installed.version} ({self._model.program})"
-
-    def no_block_counts(self) -> str:
-        return "the FVP does not count what the CPU executes: --simulator qemu does"
-
-    def run(self, request: SimulationRequest) -> SimulationResult:
-        begun = time.monotonic()
-        fvp = self._installed
-        _check_board(request.elf, self._model)
-        with tempfile.TemporaryDirectory(prefix="ethosu-sdk-fvp-") as name, open_log(request.uart_log) as log:
-            argv = fvp_argv(str(fvp.program), self._model, self._fvp_run(request, Path(name)))
-            finished = _run_fvp(argv, fvp.environment, request, log)
-        parted = fvp_output.parted_output(finished.output)
-        _refuse(finished, parted, request)
-        return SimulationResult(
-            uart=parted.uart,
-            exit_code=finished.returncode,
-            wall_time_s=time.monotonic() - begun,
-            npu_accesses=0,
-            npu_jobs=None,
-        )
-
-    def _fvp_run(self, request: SimulationRequest, folder: Path) -> FvpRun:
-        data = []
-        for index, (address, content) in enumerate(request.images):
-            path = folder / f"image{index}.bin"
-            path.write_bytes(content)
-            data.append((path, address))
-        return FvpRun(
-            elf=request.elf.absolute(),
-            macs=request.target.macs if request.target else self._model.default_macs,
-            data=data,
-            time_limit_s=request.timeout_s,
-            simulated_limit_s=self._simulated_limit_s,
-            fast=self._fast or request.fast,
-            semihosting_folder=request.semihosting_cwd,
-            semihosting_arguments=request.semihosting_arguments,
-        )
-
-
-def _check_board(elf: Path, model: FvpModel) -> None:
-    board = board_of(elf)
-    if board != model.board:
-        kind = f"it is linked for {board}" if board else "it has no vector table where that board starts"
-        raise InputError(
-            f"{elf} cannot run on {model.program}, which is a {model.board}: {kind}",
-            f"build it with --board {model.board}",
-        )
-
-
-def _refuse(finished: _Finished, parted: FvpOutput, request: SimulationRequest) -> None:
-    """Raise for a run that did not end by itself, or whose output reports a failure."""
-    messages = finished.messages.splitlines()
-    complaints = (row for row in error_catalogue.in_text(messages) if not row.harmless)
-    causes = [*parted.errors, *complaints]
-    hint = ""
-    if finished.cut:
-        text, hint = _CUTS[finished.cut]
-        reason = f"the firmware {text.format(**vars(request))}"
-    elif parted.failures:
-        reason = f"the FVP's log reports a failure: {parted.failures[0]}"
-    elif finished.returncode == 0:
-        return
-    elif causes:  # the loader's and the FVP's complaints come before the first instruction
-        raise ToolError(
-            f"the FVP does not run: {messages[-1] if messages else causes[0].cause}", causes[0].advice
-        )
-    else:
-        reason = f"the FVP ended with exit status {finished.returncode}"
-    printed = parted.uart.decode("ascii", errors="replace").splitlines()[-_TAIL_LINES:]
-    lines = [reason, "  last lines of the output:" if printed else "  nothing was printed on the UART"]
-    lines += ["    " + "".join(c if c.isprintable() else "·" for c in line) for line in printed]
-    if messages:
-        lines.append(f"  the FVP says: {messages[-1]}")
-    raise SimulationError("\n".join(lines), causes[0].advice if causes else hint)

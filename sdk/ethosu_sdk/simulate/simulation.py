@@ -162,6 +162,13 @@ class Simulator(Protocol):
         ...
 
 
+def last_lines(uart: bytes, count: int) -> list[str]:
+    """The last lines that the firmware printed, with everything unprintable replaced: fit for a terminal."""
+    text = uart[-(1 << 16) :].decode("ascii", errors="replace")
+    lines = ["".join(c if c.isprintable() else "·" for c in line) for line in text.splitlines()]
+    return lines[-count:]
+
+
 @contextlib.contextmanager
 def open_log(path: Path) -> Iterator[IO[bytes]]:
     """The new file at `path`, open for the time of a `with` block. InputError when it cannot be written."""

@@ -21,7 +21,6 @@ from ethosu_sdk.simulate.fvp_models import FvpModel, command_line_limit, launche
 from ethosu_sdk.simulate.fvp_output import NOT_AN_FVP
 
 _NO_LIMIT_S = 7 * 24 * 3600.0  # an FVP without --timelimit runs for ever
-_END_OF_TRANSMISSION = b"\x04"
 _BOARD = "corstone-300"
 # What an FVP says, word for word: scripts look for it.
 _TIME_OVER = "\nInfo: Simulation is stopping. Reason: CPU time has been exceeded.\n"
@@ -215,4 +214,4 @@ def _open_uart(model: FvpModel, options: Options) -> IO[bytes]:
 def _end_marks(model: FvpModel, options: Options) -> tuple[bytes, ...]:
     tag = str(options.values.get(f"{model.instances['board']}.uart0.shutdown_tag", "")).encode()
     on_eot = bool(options.values.get(model.parameter("uart_end_on_eot"), False))
-    return tuple(mark for mark in (_END_OF_TRANSMISSION if on_eot else b"", tag) if mark)
+    return tuple(mark for mark in (b"\x04" if on_eot else b"", tag) if mark)

@@ -23,13 +23,13 @@ import numpy as np
 from ethosu_sdk.base import proc
 from ethosu_sdk.base.boards import board_named
 from ethosu_sdk.base.errors import SimulationError
+from ethosu_sdk.simulate import simulation
 from ethosu_sdk.simulate.block_counts import CountsFile
 from ethosu_sdk.simulate.qemu.gdb_remote import GdbRemote
 from ethosu_sdk.simulate.qemu.memories import MPS3_AN547, Bank, BoardMap, Bytes
 
 MAX_UART_BYTES = 256 << 20
 _MAX_MESSAGE_BYTES = 64 << 10
-_TAIL_LINES = 10
 _CHUNK_BYTES = 1 << 16
 
 
@@ -71,10 +71,7 @@ class Console:
         return self._said.decode(errors="replace").strip()
 
     def last_lines(self) -> list[str]:
-        """The guest's last lines, with everything unprintable replaced: fit for a terminal."""
-        text = bytes(self._output[-_CHUNK_BYTES:]).decode("ascii", errors="replace")
-        lines = ["".join(c if c.isprintable() else "·" for c in line) for line in text.splitlines()]
-        return lines[-_TAIL_LINES:]
+        return simulation.last_lines(bytes(self._output), 10)
 
     def wait(self, descriptor: int, timeout_s: float) -> bool:
         """Take output until `descriptor` is readable (True) or the time is over (False).

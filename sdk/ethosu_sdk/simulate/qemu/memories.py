@@ -8,7 +8,7 @@ import contextlib
 import functools
 import os
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -156,11 +156,7 @@ class ProcessBankAccess(BankAccess):
         for index, place in enumerate(places):
             start = index * bank.block_bytes
             piece = memoryview(data)[start : start + bank.block_bytes]
-            try:
-                moved = os.preadv(self._memory, [piece], place)
-            except OSError as error:
-                raise GdbError(f"QEMU's memory cannot be read: {error.strerror}") from error
-            _check_moved(moved, piece)
+            _move(os.preadv, self._memory, piece, place, "read")
         return data
 
     def write(self, bank: Bank, offset: int, data: memoryview) -> None:
@@ -171,13 +167,8 @@ class ProcessBankAccess(BankAccess):
         for index, place in enumerate(places):
             start = index * bank.block_bytes
             piece = data[max(0, start - offset) : max(0, start + bank.block_bytes - offset)]
-            if not len(piece):
-                continue
-            try:
-                moved = os.pwritev(self._memory, [piece], place + max(0, offset - start))
-            except OSError as error:
-                raise GdbError(f"QEMU's memory cannot be written: {error.strerror}") from error
-            _check_moved(moved, piece)
+            if len(piece):
+                _move(os.pwritev, self._memory, piece, place + max(0, offset - start), "written")
 
     def places(self, bank: Bank) -> tuple[int, ...] | None:
         """Where in QEMU's address space the blocks of `bank` are; None when that cannot be proved."""
@@ -237,7 +228,13 @@ class ProcessBankAccess(BankAccess):
             return b""
 
 
-def _check_moved(moved: int, piece: memoryview) -> None:
+def _move(
+    call: Callable[[int, list[memoryview], int], int], memory: int, piece: memoryview, place: int, done: str
+) -> None:
+    try:
+        moved = call(memory, [piece], place)
+    except OSError as error:
+        raise GdbError(f"QEMU's memory cannot be {done}: {error.strerror}") from error
     if moved != len(piece):
         raise GdbError("QEMU's memory file became shorter")
 

@@ -16,9 +16,6 @@ from ethosu_sdk.simulate.qemu.machine import Machine, QtestError
 from ethosu_sdk.simulate.qemu.npu_bridge import NpuBridge, NpuTransport
 from ethosu_sdk.simulate.simulation import SimulationRequest
 
-_DUMPED_REGISTER = re.compile(r"\bR(\d\d)=([0-9a-f]{8})")
-_LOCKUP = re.compile(r"Lockup: (.*)")
-
 
 @dataclass(frozen=True)
 class Place:
@@ -27,32 +24,6 @@ class Place:
     pc: int
     lr: int
     sp: int
-
-
-def how_qemu_ended(returncode: int, messages: str) -> str:
-    """What it means that QEMU ended with `returncode`, negative for a signal, and nobody asked it to."""
-    if lockup := _LOCKUP.search(messages):
-        return f"the processor locked up: {lockup[1].strip()}"
-    if returncode == -signal.SIGABRT:
-        return "QEMU aborted"
-    if returncode < 0:
-        return f"QEMU was killed from outside by {_signal_name(-returncode)}"
-    return f"QEMU ended early with exit status {returncode}"
-
-
-def dumped_place(messages: str) -> Place | None:
-    """The registers that QEMU prints when it aborts; None when it printed none."""
-    registers = {int(number): int(value, 16) for number, value in _DUMPED_REGISTER.findall(messages)}
-    if not {13, 14, 15} <= registers.keys():
-        return None
-    return Place(registers[15], registers[14], registers[13])
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
 
 
 _GDB_SIGNAL_QUIT = 3  # how the stub reports that the guest has reset or powered off the machine
@@ -246,3 +217,33 @@ def _stop_reason(packet: bytes) -> str:
     if packet[:1] == b"F":  # gdb's file I/O: semihosting with the target "gdb"
         return "the firmware asked for a file on the host, but this run gives it no access to files"
     return f"QEMU reported {packet[:40]!r}"
+
+
+_DUMPED_REGISTER = re.compile(r"\bR(\d\d)=([0-9a-f]{8})")
+_LOCKUP = re.compile(r"Lockup: (.*)")
+
+
+def how_qemu_ended(returncode: int, messages: str) -> str:
+    """What it means that QEMU ended with `returncode`, negative for a signal, and nobody asked it to."""
+    if lockup := _LOCKUP.search(messages):
+        return f"the processor locked up: {lockup[1].strip()}"
+    if returncode == -signal.SIGABRT:
+        return "QEMU aborted"
+    if returncode < 0:
+        return f"QEMU was killed from outside by {_signal_name(-returncode)}"
+    return f"QEMU ended early with exit status {returncode}"
+
+
+def dumped_place(messages: str) -> Place | None:
+    """The registers that QEMU prints when it aborts; None when it printed none."""
+    registers = {int(number): int(value, 16) for number, value in _DUMPED_REGISTER.findall(messages)}
+    if not {13, 14, 15} <= registers.keys():
+        return None
+    return Place(registers[15], registers[14], registers[13])
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -35,64 +35,9 @@ from ethosu_sdk.simulate.simulation import (
     open_log,
 )
 
-
-class EndedByUart(Exception):  # noqa: N818 - an event, no error
-    """The firmware asked for the end of the simulation by what it printed."""
-
-
-class EndMarks(io.RawIOBase):
-    """A stream that takes what the firmware prints. Raises EndedByUart, once, behind the first of `marks`: Arm's FVPs
-    end at a character or a text on UART0."""
-
-    def __init__(self, marks: Sequence[bytes]) -> None:
-        super().__init__()
-        self._marks = tuple(mark for mark in marks if mark)
-        self._recent = b""
-        self._ended = False
-
-    def write(self, data: Any) -> int:
-        if not self._marks or self._ended:
-            return len(data)
-        self._recent += bytes(data)
-        if any(mark in self._recent for mark in self._marks):
-            self._ended = True
-            raise EndedByUart
-        self._recent = self._recent[-max(map(len, self._marks)) :]
-        return len(data)
-
-
-def named_system(
-    npu: str, vela_config: Path | None, system: str | None, memory_mode: str | None
-) -> SystemConfig | None:
-    """The system of an NPU such as ``ethos-u55`` with the names of the Vela configuration file `vela_config`, by
-    default Vela's own; None where nothing is given.
-
-    What is not given is the family's default if the file has that, or the file's only one. InputError for a damaged
-    file, UsageError for a name that does not exist.
-    """
-    row = family(npu)
-    if vela_config is not None:
-        text, source = filesystem.file_text(vela_config, systems.LARGEST_BYTES), vela_config.name
-        ini = systems.parse(text, source)
-        return systems.system_from_ini(
-            text,
-            source,
-            npu,
-            ini.chosen(systems.SYSTEM, system, row.default_system_config),
-            ini.chosen(systems.MODE, memory_mode, row.default_memory_mode),
-        )
-    if system is None and memory_mode is None:
-        return None
-    target = parse_target(f"{npu}-{row.macs[0]}", system, memory_mode)
-    return systems.memory_map(npu, target.system_config, target.memory_mode)
-
-
-_PROGRAM = "qemu-system-arm"
-_OWN_PROGRAM = "qemu-corstone"  # of our own build
-
 _INSTRUCTION_S = 32e-9  # of QEMU's time, with `-icount shift=5`
-
 _FIDELITY = "functional: instructions and NPU arithmetic are exact, cycles of NPU and CPU are modelled"
+
 # QEMU itself has neither Corstone-320 nor a Cortex-M85.
 _OWN_BOARD = "; the board is the SDK's own, in a QEMU of its own build"
 _NO_SUCH_BOARD = "; Corstone-300 with an Ethos-U85 in it, which exists in this simulator alone"
@@ -210,7 +155,7 @@ class QemuSimulator:
         )
 
     def _installed(self) -> tools.ToolStatus:
-        return tools.require(_OWN_PROGRAM if self._board.own_build else _PROGRAM)
+        return tools.require("qemu-corstone" if self._board.own_build else "qemu-system-arm")
 
     def _npu(self, machine: Machine, memory: NpuMemory, target: Target) -> tuple[NpuBridge, NpuTransport]:
         device = self._open_device(target, memory)
@@ -242,3 +187,54 @@ def _uart(log: IO[bytes], request: SimulationRequest) -> tuple[IO[bytes], ...]:
     """Where the output goes; what looks for its end comes last, so that the others have it all."""
     tee = () if request.uart_tee is None else (request.uart_tee,)
     return (log, *tee, cast(IO[bytes], EndMarks(request.end_marks)))
+
+
+class EndedByUart(Exception):  # noqa: N818 - an event, no error
+    """The firmware asked for the end of the simulation by what it printed."""
+
+
+class EndMarks(io.RawIOBase):
+    """A stream that takes what the firmware prints. Raises EndedByUart, once, behind the first of `marks`: Arm's FVPs
+    end at a character or a text on UART0."""
+
+    def __init__(self, marks: Sequence[bytes]) -> None:
+        super().__init__()
+        self._marks = tuple(mark for mark in marks if mark)
+        self._recent = b""
+        self._ended = False
+
+    def write(self, data: Any) -> int:
+        if not self._marks or self._ended:
+            return len(data)
+        self._recent += bytes(data)
+        if any(mark in self._recent for mark in self._marks):
+            self._ended = True
+            raise EndedByUart
+        self._recent = self._recent[-max(map(len, self._marks)) :]
+        return len(data)
+
+
+def named_system(
+    npu: str, vela_config: Path | None, system: str | None, memory_mode: str | None
+) -> SystemConfig | None:
+    """The system of an NPU such as ``ethos-u55`` with the names of the Vela configuration file `vela_config`, by
+    default Vela's own; None where nothing is given.
+
+    What is not given is the family's default if the file has that, or the file's only one. InputError for a damaged
+    file, UsageError for a name that does not exist.
+    """
+    row = family(npu)
+    if vela_config is not None:
+        text, source = filesystem.file_text(vela_config, systems.LARGEST_BYTES), vela_config.name
+        ini = systems.parse(text, source)
+        return systems.system_from_ini(
+            text,
+            source,
+            npu,
+            ini.chosen(systems.SYSTEM, system, row.default_system_config),
+            ini.chosen(systems.MODE, memory_mode, row.default_memory_mode),
+        )
+    if system is None and memory_mode is None:
+        return None
+    target = parse_target(f"{npu}-{row.macs[0]}", system, memory_mode)
+    return systems.memory_map(npu, target.system_config, target.memory_mode)
