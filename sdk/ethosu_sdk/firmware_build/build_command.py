@@ -19,7 +19,7 @@ from ethosu_sdk.firmware_build.program_firmware import BuildOptions, FirmwareBui
 from ethosu_sdk.program import pte
 from ethosu_sdk.records import bundle, kinds, provenance, result_files, validation
 from ethosu_sdk.records.build import Board, Build, DataMemory, Elf, Kernel, Memory, Options, Pool, Section
-from ethosu_sdk.records.common import FileDigest, Model, Use
+from ethosu_sdk.records.common import FileDigest, Model
 from ethosu_sdk.simulate import program_board
 from ethosu_sdk.simulate.program_board import board_for_build
 
@@ -152,10 +152,7 @@ def _content(
             for row in firmware.kernels
         ),
         memory=Memory(
-            regions=tuple(
-                Use(name=row.name, used_bytes=row.used_bytes, size_bytes=row.size_bytes)
-                for row in firmware.regions
-            ),
+            regions=firmware.regions,
             pools=tuple(
                 Pool(
                     name=row.name,

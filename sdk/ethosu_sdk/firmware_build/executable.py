@@ -19,6 +19,7 @@ from ethosu_sdk.base.errors import BuildError, InputError
 from ethosu_sdk.base.json_text import Record
 from ethosu_sdk.firmware_build import cmake, generated_files, kernels
 from ethosu_sdk.firmware_build.kernels import Kernel
+from ethosu_sdk.records.common import Use
 
 STAMP_NAME = "current.json"  # the record that shows whether a build is current
 
@@ -44,11 +45,10 @@ class Executable:
     build_key: str
     cached: bool  # nothing had to be compiled
     board: str
-    regions: tuple[RegionUse, ...]
+    regions: tuple[Use, ...]
     sections: tuple[Section, ...]
     symbols: dict[str, Symbol]
     kernels: tuple[Kernel, ...]  # exactly those that are linked
-    toolchain: dict[str, str]  # program → version
 
 
 def make_executable(recipe: Recipe, out_dir: Path, work: Path) -> Executable:
@@ -95,7 +95,6 @@ def make_executable(recipe: Recipe, out_dir: Path, work: Path) -> Executable:
         sections=image.sections,
         symbols=image.symbols,
         kernels=recipe.kernels,
-        toolchain=toolchain.versions(),
     )
 
 
@@ -168,16 +167,6 @@ class Section:
     load_address: int
     bytes: int
     in_file: bool
-
-
-@dataclass(frozen=True)
-class RegionUse:
-    """How much of one memory the firmware takes."""
-
-    name: str
-    origin: int
-    used_bytes: int
-    size_bytes: int
 
 
 @dataclass(frozen=True)
@@ -263,10 +252,10 @@ def _symbols(elf: ELFFile) -> dict[str, Symbol]:
     return found
 
 
-def region_use(image: Image, board: Board) -> tuple[RegionUse, ...]:
+def region_use(image: Image, board: Board) -> tuple[Use, ...]:
     """Use of every memory of `board`: bytes of the sections that lie or are stored in it."""
     return tuple(
-        RegionUse(memory.name, memory.origin, _used(image, memory), memory.size_bytes)
+        Use(name=memory.name, used_bytes=_used(image, memory), size_bytes=memory.size_bytes)
         for memory in board.memories
     )
 

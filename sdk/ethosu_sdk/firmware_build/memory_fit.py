@@ -200,15 +200,13 @@ def fitting_layout(
             raise MemoryFitError(error.message, advice, less_scratch=less) from error
         mode, other = _other_mode(needs, board, inferences, allowed_modes)
         spill = _fits(needs, board, inferences, allow_spill=True)
-        ways = [
-            _other_data_memory(needs, board, inferences),
-            other,
-            f"put it into {board.bulk.name} with --allow-spill: the outputs stay the same, but memory traffic is not "
-            f"that of {needs.memory_mode}"
-            if spill
-            else "",
-            _other_board(needs, board, inferences, npu),
-        ]
+        ways = [_other_data_memory(needs, board, inferences), other]
+        if spill:
+            ways.append(
+                f"put it into {board.bulk.name} with --allow-spill: the outputs stay the same, but memory traffic is "
+                f"not that of {needs.memory_mode}"
+            )
+        ways.append(_other_board(needs, board, inferences, npu))
         advice = "; or ".join(filter(None, ways)) or smaller
         raise MemoryFitError(error.message, advice, mode=mode, spill=spill, less_scratch=less) from error
 

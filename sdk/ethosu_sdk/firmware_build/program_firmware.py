@@ -42,9 +42,6 @@ class FirmwareBuild(Executable):
 
     board_reason: str  # why it is this board
     methods: tuple[str, ...]
-    model_sha256: str
-    model_bytes: int
-    target: Target | None  # None when nothing is delegated
     pools: tuple[Pool, ...]
     notes: tuple[str, ...]  # of the board, and all that `spilled` says
     spilled: tuple[str, ...]  # what lies elsewhere than the memory mode has it
@@ -137,9 +134,6 @@ def build_firmware(pte_path: Path, out_dir: Path, options: BuildOptions = _DEFAU
         **vars(made),
         board_reason=choice.reason,
         methods=tuple(plan.name for plan in plans),
-        model_sha256=program.sha256,
-        model_bytes=len(data),
-        target=target,
         pools=_pools(layout, made.sections),
         notes=choice.notes + layout.notes,
         spilled=layout.notes,

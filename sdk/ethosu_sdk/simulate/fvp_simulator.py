@@ -91,7 +91,6 @@ class FvpSimulator:
         return "the FVP does not count what the CPU executes: --simulator qemu does"
 
     def run(self, request: SimulationRequest) -> SimulationResult:
-        begun = time.monotonic()
         fvp = self._installed
         _check_board(request.elf, self._model)
         with tempfile.TemporaryDirectory(prefix="ethosu-sdk-fvp-") as name, open_log(request.uart_log) as log:
@@ -102,7 +101,6 @@ class FvpSimulator:
         return SimulationResult(
             uart=parted.uart,
             exit_code=finished.returncode,
-            wall_time_s=time.monotonic() - begun,
             npu_accesses=0,
             npu_jobs=None,
         )

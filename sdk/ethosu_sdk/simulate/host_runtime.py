@@ -180,7 +180,7 @@ def _make_runner(program: Path, root: Path) -> None:
     if not (root / "include").is_dir():
         raise ToolError("the installed executorch package has no C++ headers", executorch_package.INSTALL)
     with filesystem.temporary_directory(".generated-", program.parent) as generated:
-        for name, text in _generated_files(_kernel_tables()).items():
+        for name, text in _generated_files().items():
             path = generated / name
             filesystem.write_bytes(filesystem.make_directory(path.parent) / path.name, text.encode())
 
@@ -195,11 +195,11 @@ def _make_runner(program: Path, root: Path) -> None:
 def _program_name(root: Path) -> str:
     """The runner's name, by all that shapes what is compiled."""
     firmware = resources.directory("firmware")
-    kernels = (path for part in ("kernels", "base") for path in sorted((firmware / part).rglob("*.[ch]pp")))
+    kernels = (path for name in ("kernels", "base") for path in sorted((firmware / name).rglob("*.[ch]pp")))
     key = hashlib.sha256()
     for path in (*_SOURCES, *_HEADERS, *kernels):
         key.update(path.read_bytes())
-    for text in _generated_files(_kernel_tables()).values():
+    for text in _generated_files().values():
         key.update(text.encode())
     version = importlib.metadata.version("executorch")
     key.update("\n".join([version, *runner_argv("g++", root, Path("runner"), Path("generated"))]).encode())
@@ -231,8 +231,9 @@ def _kernel_tables() -> dict[str, dict[str, str]]:
     return tomllib.loads(text)
 
 
-def _generated_files(tables: dict[str, dict[str, str]]) -> dict[str, str]:
+def _generated_files() -> dict[str, str]:
     """The header that declares every kernel, and the table of those that come from the firmware."""
+    tables = _kernel_tables()
     calls = [call.partition("(")[0] for table in tables.values() for call in table.values()]
     declared = "".join(
         f"Status {name}(KernelContext& context, Span<Value* const> arguments);\n"
@@ -244,13 +245,9 @@ def _generated_files(tables: dict[str, dict[str, str]]) -> dict[str, str]:
         for name, call in table.items()
         if name.startswith(_FROM_FIRMWARE)
     )
-    header = resources.directory("firmware") / "kernels" / "kernels.hpp.in"
-    return {
-        "kernels/kernels.hpp": header.read_text(encoding="utf-8").replace(
-            "@ETHOSU_KERNEL_DECLARATIONS@", declared
-        ),
-        "firmware_kernels.inc": "\n".join(rows),
-    }
+    template = resources.directory("firmware") / "kernels" / "kernels.hpp.in"
+    header = template.read_text(encoding="utf-8").replace("@ETHOSU_KERNEL_DECLARATIONS@", declared)
+    return {"kernels/kernels.hpp": header, "firmware_kernels.inc": "\n".join(rows)}
 
 
 def _firmware_sources() -> Iterator[Path]:

@@ -124,7 +124,6 @@ class SimulationResult:
 
     uart: bytes = field(repr=False)
     exit_code: int
-    wall_time_s: float
     npu_accesses: int
     npu_jobs: tuple[Any, ...] | None
     memory: tuple[bytes, ...] = field(default=(), repr=False)

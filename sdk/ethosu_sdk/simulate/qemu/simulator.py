@@ -100,7 +100,6 @@ class QemuSimulator:
         return self._installed().version
 
     def run(self, request: SimulationRequest) -> SimulationResult:
-        begun = time.monotonic()
         _check_request(request, self._board)
         program = self._program or self._installed().path
         taken = firmware_image.read_loaded(request.elf, self._board)
@@ -135,7 +134,6 @@ class QemuSimulator:
             return SimulationResult(
                 uart=machine.console.output,
                 exit_code=exit_code,
-                wall_time_s=time.monotonic() - begun,
                 npu_accesses=0 if bridge is None else bridge.accesses,
                 npu_jobs=() if bridge is None else bridge.jobs,
                 memory=firmware_image.read_ranges(request.read_back, machine, banks),
