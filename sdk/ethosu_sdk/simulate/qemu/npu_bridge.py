@@ -85,19 +85,6 @@ class NpuBridge:
             ) from error
 
 
-class NpuTransport(Protocol):
-    """How accesses of the guest come to a bridge, and its answers back."""
-
-    # Whether, after an error, a packet will announce that the guest has stopped at the access.
-    announces_stops: bool
-
-    def attach(self) -> None:
-        """Have every access to the NPU's registers served from now on. Raises GdbError."""
-
-    def serve_stop(self, packet: bytes) -> bool:
-        """Serve the access that `packet`, a stop reply, announces; False when it announces something else."""
-
-
 # The frames of the NPU device in QEMU (qemu/hw/misc/ethos-u.c), both ways: little endian and of fixed size. The guest
 # waits for the answer; the level of the interrupt line is in each.
 _REQUEST = struct.Struct("<BBHII")  # operation, size, zero, offset, value
@@ -111,7 +98,7 @@ class NpuSocket:
     """Serves the accesses that a device in QEMU sends over `connection`, while `console` waits for whatever else
     happens."""
 
-    announces_stops = True
+    announces_stops = True  # after an error, a packet will say that the guest has stopped at the access
 
     def __init__(self, connection: socket.socket, console: Console, bridge: NpuBridge) -> None:
         self._socket = connection
@@ -121,9 +108,11 @@ class NpuSocket:
         self._received = bytearray()
 
     def attach(self) -> None:
+        """Have every access to the NPU's registers served from now on."""
         self._console.attend(self._socket.fileno(), self.service)
 
     def serve_stop(self, packet: bytes) -> bool:
+        """False: no stop of the guest is for an access."""
         return False
 
     def service(self) -> bool:
@@ -192,11 +181,12 @@ class NpuTraps:
         self._decoded: dict[int, thumb.Access] = {}
 
     def attach(self) -> None:
-        """Have every access to the NPU's registers stop the guest, at both aliases."""
+        """Have every access to the NPU's registers stop the guest, at both aliases. Raises GdbError."""
         for base in self._machine.board.npu_bases:
             self._machine.gdb.watch(base, self._bridge.window_bytes)
 
     def serve_stop(self, packet: bytes) -> bool:
+        """Serve the access at which a watchpoint stopped the guest; False for a `packet` of another stop."""
         if b"watch:" not in packet:
             return False
         self.service()
@@ -256,6 +246,10 @@ class NpuTraps:
                 value = self._bridge.load(at, size)
                 loaded.append((target, _sign_extended(value, size) if access.signed else value))
         return loaded
+
+
+# How accesses of the guest come to a bridge, and its answers back.
+NpuTransport = NpuSocket | NpuTraps
 
 
 def _sign_extended(value: int, size: int) -> int:
