@@ -203,7 +203,7 @@ def build(
         quiet,
         allow_spill=allow_spill,
         vela_config=vela_config,
-        data=build_command.Data(data),
+        data=data,
     )
     return Firmware(built.firmware.elf, record=built.record)
 

@@ -32,7 +32,7 @@ from ethosu_sdk.records.run import Run
 from ethosu_sdk.records.run_facts import Flow, Lifetime, Lifetimes, MadeProfile, Mode, ProgramFacts, RunFacts
 from ethosu_sdk.records.sequences import Generate
 from ethosu_sdk.run.options import HOST
-from ethosu_sdk.simulate.board_choice import choose_board
+from ethosu_sdk.simulate.program_board import choose_board
 
 # ---- steps.run_facts.lifetimes
 # Place and lifetime of data in a delegate's memory, read from its command stream.

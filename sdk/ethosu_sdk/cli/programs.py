@@ -78,7 +78,8 @@ def build_command(
         output,
         invocation.reporter(),
         allow_spill=options.allow_spill,
-        data=build_command.Data(options.data, options.data_memory),
+        data=options.data,
+        data_memory=options.data_memory,
         vela_config=vela_config,
     )
 

@@ -14,16 +14,14 @@ from ethosu_sdk.base import filesystem, json_text, tools
 from ethosu_sdk.base.json_text import Record
 from ethosu_sdk.base.terminal import Reporter, escape
 from ethosu_sdk.compile import pricing_system
-from ethosu_sdk.firmware_build import memory_advice, program_checks, program_firmware
+from ethosu_sdk.firmware_build import cmake, memory_advice, program_checks, program_firmware
 from ethosu_sdk.firmware_build.program_firmware import BuildOptions, FirmwareBuild
 from ethosu_sdk.program import pte
 from ethosu_sdk.records import bundle, kinds, provenance, result_files, validation
 from ethosu_sdk.records.build import Board, Build, DataMemory, Elf, Kernel, Memory, Options, Pool, Section
-from ethosu_sdk.records.common import FileDigest, Model, Use
+from ethosu_sdk.records.common import FileDigest, Model
 from ethosu_sdk.simulate import program_board
 from ethosu_sdk.simulate.program_board import board_for_build
-
-_PROGRAMS = ("arm-none-eabi-g++", "cmake", "ninja", "flatc")
 
 
 @dataclass(frozen=True)
@@ -36,19 +34,7 @@ class Built:
 
     @property
     def record(self) -> Record:
-        """The build's record as JSON."""
         return self.content.to_json()
-
-
-@dataclass(frozen=True)
-class Data:
-    """The data files of a program, by default those beside it, and the memory that they are to lie in."""
-
-    paths: Sequence[Path] = ()
-    memory: str | None = None
-
-
-_NO_DATA = Data()
 
 
 def build(
@@ -58,14 +44,16 @@ def build(
     reporter: Reporter,
     *,
     allow_spill: bool,
-    vela_config: Path | None = None,
-    data: Data = _NO_DATA,
+    vela_config: Path | None,
+    data: Sequence[Path],
+    data_memory: str | None = None,
 ) -> Built:
     """Build the firmware for the `.pte` at `path` and write its record.
 
-    `vela_config` is the Vela configuration file that it was compiled with, where that cannot be found.
+    `vela_config` is the Vela configuration file that it was compiled with, where that cannot be found. `data` are its
+    data files, by default those beside it, and `data_memory` is the memory that they are to lie in.
     """
-    program = pte.read(result_files.require_pte(path), data.paths)
+    program = pte.read(result_files.require_pte(path), data)
     program.check_data()
     program_checks.refuse_kernel_calls(program.plans)
     program_checks.refuse_lost_tables(program.plans)
@@ -78,7 +66,7 @@ def build(
             allow_spill=allow_spill,
             areas=pricing_system.memory_areas(path, program, vela_config),
             methods=program.methods,
-            data_memory=data.memory,
+            data_memory=data_memory,
         )
         with (
             bundle.writing_folder(folder, "build") as add,
@@ -108,7 +96,7 @@ def build_in(
     start = time.monotonic()
     # Should this build fail, an earlier one must not be taken for it.
     (folder / kinds.BUILD.file).unlink(missing_ok=True)
-    for name in _PROGRAMS:
+    for name in cmake.PROGRAMS:
         tools.require(name)
     with reporter.stage(f"building the firmware for {escape(path.name)}"):
         needs = replace(
@@ -135,7 +123,7 @@ def model_part(path: Path, program: pte.Pte, method: str) -> Record:
 
 def tool_rows() -> list[Record]:
     """The programs that shape a firmware, as rows of `provenance.tools`."""
-    return [provenance.tool_entry(name, tools.probe(name).version) for name in _PROGRAMS]
+    return [provenance.tool_entry(name, tools.probe(name).version) for name in cmake.PROGRAMS]
 
 
 def _content(
@@ -164,10 +152,7 @@ def _content(
             for row in firmware.kernels
         ),
         memory=Memory(
-            regions=tuple(
-                Use(name=row.name, used_bytes=row.used_bytes, size_bytes=row.size_bytes)
-                for row in firmware.regions
-            ),
+            regions=firmware.regions,
             pools=tuple(
                 Pool(
                     name=row.name,
@@ -194,6 +179,32 @@ def use(name: str, used_bytes: int, size_bytes: int) -> Record:
     return {"name": name, "used_bytes": used_bytes, "size_bytes": size_bytes}
 
 
+def summary(built: Built, folder: Path) -> Table:
+    """What was built, for people."""
+    record = built.content
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_row("firmware", f"{escape(record.elf.file)}, {record.elf.bytes:,} bytes")
+    table.add_row("board", f"{record.board}: {escape(record.board_reason)}")
+    for line in data_lines(built.program):
+        table.add_row("data", escape(line))
+    kernels = ", ".join(row.operator for row in record.kernels)
+    table.add_row("kernels", escape(kernels) or "none: everything runs on the NPU")
+    table.add_row("memory", memory_table([row.to_json() for row in record.memory.regions], "region"))
+    table.add_row("pools", _pool_table(record.memory.pools))
+    for note in record.notes:
+        table.add_row("note", escape(note))
+    table.add_row("files", escape(str(folder)))
+    return table
+
+
+def data_lines(program: pte.Pte) -> list[str]:
+    """The data files of the program, and which of them nobody named, for people."""
+    return [
+        f"{row.path.name}, {row.size:,} bytes{', found beside the program' if row.is_found else ''}"
+        for row in program.data_files
+    ]
+
+
 def memory_table(rows: list[Record], title: str) -> Table:
     """Use of memory for people: used, free, size, share."""
     table = Table(title, box=None, pad_edge=False)
@@ -212,37 +223,6 @@ def _pool_table(rows: Sequence[Pool]) -> Table:
     for column in ("used", "of"):
         table.add_column(column, justify="right")
     for row in sorted(rows, key=lambda row: row.address):
-        table.add_row(
-            escape(row.name),
-            row.region,
-            f"{row.address:#010x}",
-            f"{row.used_bytes:,}",
-            f"{row.size_bytes:,} bytes",
-        )
-    return table
-
-
-def data_lines(program: pte.Pte) -> list[str]:
-    """The data files of the program, and which of them nobody named, for people."""
-    return [
-        f"{row.path.name}, {row.size:,} bytes{', found beside the program' if row.is_found else ''}"
-        for row in program.data_files
-    ]
-
-
-def summary(built: Built, folder: Path) -> Table:
-    """What was built, for people."""
-    record = built.content
-    table = Table(box=None, show_header=False, pad_edge=False)
-    table.add_row("firmware", f"{escape(record.elf.file)}, {record.elf.bytes:,} bytes")
-    table.add_row("board", f"{record.board}: {escape(record.board_reason)}")
-    for line in data_lines(built.program):
-        table.add_row("data", escape(line))
-    kernels = ", ".join(row.operator for row in record.kernels)
-    table.add_row("kernels", escape(kernels) or "none: everything runs on the NPU")
-    table.add_row("memory", memory_table([row.to_json() for row in record.memory.regions], "region"))
-    table.add_row("pools", _pool_table(record.memory.pools))
-    for note in record.notes:
-        table.add_row("note", escape(note))
-    table.add_row("files", escape(str(folder)))
+        used, size = f"{row.used_bytes:,}", f"{row.size_bytes:,} bytes"
+        table.add_row(escape(row.name), row.region, f"{row.address:#010x}", used, size)
     return table

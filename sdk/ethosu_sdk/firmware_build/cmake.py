@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,10 +13,8 @@ from ethosu_sdk.base import cache, filesystem, json_text, proc, tools
 from ethosu_sdk.base.errors import BuildError, InputError, ToolError
 from ethosu_sdk.base.json_text import Record
 
-# ---- firmware_build.build_tree
-# Digests of every file in a build tree, so that a tree that was changed between builds is noticed.
-#
-# Ninja trusts times: it would link an object that somebody replaced, or that an interrupted build left, as its own.
+# Digests of every file in a build tree are noted, so that a tree that was changed between builds is noticed: Ninja
+# trusts times, and would link an object that somebody replaced, or that an interrupted build left, as its own.
 
 _NOTE = "objects.json"
 _OBJECTS = "objects"  # below the tree; sources are compared with their contents each time
@@ -36,7 +34,7 @@ def open_tree(tree: Path) -> None:
 
     Until the tree is closed again it counts as interrupted.
     """
-    noted = _noted(tree)
+    noted = _read_note(tree / _NOTE)
     (tree / _NOTE).unlink(missing_ok=True)
     if noted is None:
         discard_tree(tree)
@@ -53,12 +51,10 @@ def open_tree(tree: Path) -> None:
 
 
 def close_tree(tree: Path) -> None:
-    """Note the digests of everything in `tree`."""
     json_text.write_json(tree / _NOTE, _digests(tree))
 
 
 def discard_tree(tree: Path) -> None:
-    """Remove `tree`, if it is there."""
     try:
         if tree.is_dir():
             shutil.rmtree(tree)
@@ -66,21 +62,19 @@ def discard_tree(tree: Path) -> None:
         raise BuildError(f"cannot clear {tree}: {error.strerror}") from error
 
 
-def _noted(tree: Path) -> dict[str, str] | None:
+def _read_note(path: Path) -> Record | None:
     try:
-        return dict(json_text.read_json(tree / _NOTE))
+        return json_text.read_json(path)
     except InputError:  # no note, or a damaged one
         return None
 
 
 def _digests(tree: Path) -> dict[str, str]:
-    return {path.relative_to(tree).as_posix(): _digest(path) for path in _files(tree / _OBJECTS)}
-
-
-def _files(folder: Path) -> Iterator[Path]:
-    for path in sorted(folder.rglob("*")):
-        if path.name not in _DIARIES and (path.is_symlink() or not path.is_dir()):
-            yield path
+    return {
+        path.relative_to(tree).as_posix(): _digest(path)
+        for path in sorted((tree / _OBJECTS).rglob("*"))
+        if path.name not in _DIARIES and (path.is_symlink() or not path.is_dir())
+    }
 
 
 def _digest(path: Path) -> str:
@@ -90,12 +84,9 @@ def _digest(path: Path) -> str:
         return "cannot be read"
 
 
-# ---- firmware_build.cmake
-# Driving CMake and Ninja. All tools are found first, so that a missing one is named before anything runs.
-
 _CONFIGURE_TIMEOUT_S = 120.0
 _BUILD_TIMEOUT_S = 600.0
-_PROGRAMS = ("arm-none-eabi-g++", "cmake", "ninja", "flatc")
+PROGRAMS = ("arm-none-eabi-g++", "cmake", "ninja", "flatc")
 INCLUDE_ROOTS = ("/usr/include", "/usr/local/include")  # where firmware/runtime looks, too
 _CONFIGURED_FOR = "configured-for.json"
 EXECUTABLE = "executor_runner"  # firmware/cmake
@@ -105,26 +96,23 @@ LOG_NAME = "build.log"
 
 @dataclass(frozen=True)
 class Toolchain:
-    """The programs of a build."""
-
     programs: tuple[tools.ToolStatus, ...]
 
     def versions(self) -> dict[str, str]:
-        """Version of each program by name."""
         return {row.tool.name: row.version for row in self.programs}
 
     def path(self, name: str) -> str:
-        """Absolute path of the program called `name`."""
         return next(str(row.path) for row in self.programs if row.tool.name == name)
 
 
 def find_toolchain() -> Toolchain:
-    """Everything a build needs. ToolError, with the package to install, for the first thing that lacks."""
+    """Everything a build needs, found before anything runs. ToolError, with the package to install, for the first
+    thing that lacks."""
     if not any((Path(root) / "flatbuffers" / "flatbuffers.h").is_file() for root in INCLUDE_ROOTS):
         raise ToolError(
             "build needs the FlatBuffers headers, which are missing", "apt-get install libflatbuffers-dev"
         )
-    return Toolchain(tuple(tools.require(name) for name in _PROGRAMS))
+    return Toolchain(tuple(tools.require(name) for name in PROGRAMS))
 
 
 @dataclass(frozen=True)
@@ -135,15 +123,6 @@ class TreeConfiguration:
     preset: str
     toolchain: Toolchain
 
-    def identity(self) -> Record:
-        """Everything that makes two build trees different. Sources are not part of it: Ninja notices their
-        changes."""
-        return {
-            "preset": self.preset,
-            "programs": {row.tool.name: str(row.path) for row in self.toolchain.programs},
-            "versions": self.toolchain.versions(),
-        }
-
 
 def publish_products(
     configuration: TreeConfiguration,
@@ -151,11 +130,11 @@ def publish_products(
     folder: Path,
     shared: Path | None,
     products: Sequence[Path],
-    executable: str = EXECUTABLE,
+    executable: str,
 ) -> None:
     """Build in the tree `shared`, or else in `folder`, which the caller has locked, and copy what came of it.
 
-    `products` is where the ELF and the linker's map go; for the rest see :func:`build`.
+    `products` is where the ELF and the linker's map go; for the rest see :func:`build_tree`.
     """
     log = folder / LOG_NAME
     log.unlink(missing_ok=True)
@@ -191,38 +170,27 @@ def build_tree(
     source, objects = work / "source", work / "objects"
     generated = objects / "generated"  # below the build folder: no path of this machine enters the map
     toolchain = configuration.toolchain
-    _check_place(work)
+    if found := unfit_characters(work):
+        raise BuildError(
+            f"CMake cannot build in {work}: its path contains {found}",
+            "choose a folder without these characters for the cache (ETHOSU_SDK_CACHE), or for -o",
+        )
     _discard_foreign(work, configuration)
     mirror_sources(source, configuration.sources)
     mirror_sources(generated, {**files, OPERATORS: _all_lines(files[OPERATORS], generated / OPERATORS)})
     if not (work / _CONFIGURED_FOR).is_file():
-        arguments = ["-S", str(source), "-B", str(objects), "--preset", configuration.preset]
-        variables = {
-            "ETHOSU_GENERATED_DIR": generated,
-            "CMAKE_MAKE_PROGRAM": toolchain.path("ninja"),
-            "ETHOSU_FLATC": toolchain.path("flatc"),
-        }
         argv = [
-            toolchain.path("cmake"),
-            *arguments,
-            *(f"-D{name}={value}" for name, value in variables.items()),
+            *(toolchain.path("cmake"), "-S", str(source), "-B", str(objects)),
+            *("--preset", configuration.preset),
+            f"-DETHOSU_GENERATED_DIR={generated}",
+            f"-DCMAKE_MAKE_PROGRAM={toolchain.path('ninja')}",
+            f"-DETHOSU_FLATC={toolchain.path('flatc')}",
         ]
         proc.run(argv, timeout_s=_CONFIGURE_TIMEOUT_S, log=log)
         json_text.write_json(work / _CONFIGURED_FOR, _identity(work, configuration))
     jobs = str(len(os.sched_getaffinity(0)))
-    proc.run(
-        [
-            toolchain.path("cmake"),
-            "--build",
-            str(objects),
-            "-j",
-            jobs,
-            "--target",
-            executable,
-        ],
-        timeout_s=_BUILD_TIMEOUT_S,
-        log=log,
-    )
+    argv = [toolchain.path("cmake"), "--build", str(objects), "-j", jobs, "--target", executable]
+    proc.run(argv, timeout_s=_BUILD_TIMEOUT_S, log=log)
     return objects / f"{executable}.elf", objects / f"{executable}.map"
 
 
@@ -230,15 +198,6 @@ def _all_lines(text: bytes, path: Path) -> bytes:
     """The lines of `text` and of the file at `path`, if it is there: what a tree once compiled, it keeps."""
     kept = path.read_bytes() if path.is_file() else b""
     return b"".join(sorted({*text.splitlines(keepends=True), *kept.splitlines(keepends=True)}))
-
-
-def _check_place(work: Path) -> None:
-    """BuildError for a path that the tools would take apart, or build in another place."""
-    if found := unfit_characters(work):
-        raise BuildError(
-            f"CMake cannot build in {work}: its path contains {found}",
-            "choose a folder without these characters for the cache (ETHOSU_SDK_CACHE), or for -o",
-        )
 
 
 def mirror_sources(folder: Path, files: Mapping[str, bytes]) -> None:
@@ -254,17 +213,16 @@ def mirror_sources(folder: Path, files: Mapping[str, bytes]) -> None:
 
 
 def _identity(work: Path, configuration: TreeConfiguration) -> Record:
-    return {**configuration.identity(), "place": str(work.absolute())}  # CMake's trees hold absolute paths
+    """Everything that makes two build trees different. Sources are not part of it: Ninja notices their changes."""
+    return {
+        "preset": configuration.preset,
+        "programs": {row.tool.name: str(row.path) for row in configuration.toolchain.programs},
+        "versions": configuration.toolchain.versions(),
+        "place": str(work.absolute()),  # CMake's trees hold absolute paths
+    }
 
 
 def _discard_foreign(work: Path, configuration: TreeConfiguration) -> None:
     """Remove a tree that was configured otherwise, or in another place."""
-    if _configured_for(work) != _identity(work, configuration):
+    if _read_note(work / _CONFIGURED_FOR) != _identity(work, configuration):
         discard_tree(work)
-
-
-def _configured_for(work: Path) -> Record | None:
-    try:
-        return json_text.read_json(work / _CONFIGURED_FOR)
-    except InputError:  # no note, or a damaged one
-        return None

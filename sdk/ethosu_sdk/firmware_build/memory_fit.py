@@ -5,6 +5,7 @@ anything is compiled.
 from __future__ import annotations
 
 import functools
+import itertools
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -25,16 +26,14 @@ from ethosu_sdk.program.execution_plan import (
     shares_state,
 )
 
-# ---- firmware_build.memory_modes
-# Vela's memory modes as the firmware has them (memory_modes.toml).
-
 _AT = ("fast", "bulk")  # AXI interface 0 is that of the memory beside the NPU, 1 that of the large one
 WITHOUT_NPU = "Shared_Sram"  # what a program that delegates nothing is laid out as
 
 
 @dataclass(frozen=True)
 class MemoryMode:
-    """One memory mode: which kind of memory (``fast`` or ``bulk``) the model and the scratch lie in.
+    """One of Vela's memory modes as the firmware has it (memory_modes.toml): which kind of memory (``fast`` or
+    ``bulk``) the model and the scratch lie in.
 
     `fast_scratch` says that part of the scratch lies in fast memory as region 2, `fast_scratch_bytes` how much at
     most; None when the mode has no limit. `settings` is the name of the NPU's register settings.
@@ -63,7 +62,7 @@ def memory_mode(name: str | None, areas: MemoryAreas | None = None) -> MemoryMod
     guessed.
     """
     if areas is not None:
-        return _by_areas(name or "", areas)
+        return _mode_by_areas(name or "", areas)
     mode = memory_modes().get(name or WITHOUT_NPU)
     if mode is None:
         raise BuildError(
@@ -73,9 +72,10 @@ def memory_mode(name: str | None, areas: MemoryAreas | None = None) -> MemoryMod
     return mode
 
 
-def _by_areas(name: str, areas: MemoryAreas) -> MemoryMode:
+def _mode_by_areas(name: str, areas: MemoryAreas) -> MemoryMode:
     place = (_AT[areas.constants], _AT[areas.arena], areas.cache != areas.arena)
-    alike = next((mode for mode in memory_modes().values() if _areas_of(mode) == place), None)
+    modes = memory_modes().values()
+    alike = next((mode for mode in modes if (mode.model, mode.scratch, mode.fast_scratch) == place), None)
     if alike is None or _AT[areas.cache] != "fast":
         raise BuildError(
             f"memory mode '{name}' has constants at AXI {areas.constants}, arena at AXI {areas.arena} and cache at "
@@ -86,49 +86,6 @@ def _by_areas(name: str, areas: MemoryAreas) -> MemoryMode:
     return replace(alike, name=name, fast_scratch_bytes=limit)
 
 
-def _areas_of(mode: MemoryMode) -> tuple[str, str, bool]:
-    return mode.model, mode.scratch, mode.fast_scratch
-
-
-# ---- firmware_build.method_pool
-# An upper bound for the memory that firmware/runtime needs to load a method.
-#
-# The firmware reports what it really took (`memory` record ``method_pool``); a test compares the two.
-
-# Sizes on the 32-bit target with room for alignment, and half as much again for what the runtime may grow to.
-_STATE = 512
-_VALUE = 36
-_TENSOR = 40
-_DIMENSION = 6
-_LIST_ITEM = 6
-_OPERATOR = 24
-_ARGUMENT = 6
-
-
-def method_pool_bytes(plan: ExecutionPlan) -> int:
-    """Bytes of the method pool that suffice for `plan`, a multiple of 16."""
-    tensors = [value for value in plan.values if isinstance(value, Tensor)]
-    items = sum(len(value.items) for value in plan.values if isinstance(value, List))
-    calls = (row for row in plan.instructions if isinstance(row, KernelCall | DelegateCall))
-    total = (
-        _STATE
-        + _VALUE * len(plan.values)
-        + _TENSOR * len(tensors)
-        + _DIMENSION * sum(len(tensor.sizes) for tensor in tensors)
-        + _LIST_ITEM * items
-        + _OPERATOR * len(plan.operators)
-        + _ARGUMENT * max((len(row.args) for row in calls), default=0)
-    )
-    return -(-total // 16) * 16
-
-
-# ---- firmware_build.layout
-# Where a model's memory goes, and whether it fits: pure arithmetic, before anything is compiled.
-#
-# Memory modes are kept to the letter: a buffer that does not fit where its mode has it is refused, unless the
-# caller
-# allows it to spill into the large memory.
-
 POOL_ALIGNMENT = 16
 MODEL_ALIGNMENT = 128
 MIB = 1 << 20
@@ -136,9 +93,7 @@ MIB = 1 << 20
 # The order in which placement.ld and firmware/board/common/sections.ld lay the pools into a memory that they share.
 LINK_ORDER = ("MODEL_DATA", "MODEL", "SCRATCH", "FAST_SCRATCH", "PLANNED", "METHOD_POOL", "INPUT_IMAGE")
 _SPILLABLE = ("MODEL_DATA", "MODEL", "SCRATCH")  # in the order in which they give way
-
 _DEFAULT_INFERENCES = 64  # inputs of so many inferences fit the input image
-_MIN_INPUT_IMAGE_BYTES = MIB
 _METHOD_POOL_NEAR_LIMIT = 256 << 10  # the rest of that memory is for the stack, .data and .bss
 
 
@@ -177,7 +132,6 @@ class Layout:
     notes: tuple[str, ...]
 
     def size_of(self, name: str) -> int:
-        """Size in bytes of the pool called `name`."""
         return next(row.size_bytes for row in self.placements if row.name == name)
 
     def end_in(self, memory: Memory) -> int:
@@ -194,6 +148,130 @@ class DoesNotFitError(BuildError):
         self.largest = largest
 
 
+# What makes a pool smaller, by its name.
+_SMALLER = {
+    "MODEL": "use a model with fewer or narrower weights: int8 takes a quarter of the bytes of floating point",
+    "MODEL_DATA": "use data files with fewer or narrower weights",
+    "PLANNED": "planned memory holds the model's state and what the CPU computes: use a smaller input or batch, and "
+    "for a decoder a shorter context or caches in int8",
+    "SCRATCH": "scratch holds the feature maps of the NPU: use a smaller input",
+}
+
+
+class MemoryFitError(BuildError):
+    """A program that does not fit the board as its memory mode has it.
+
+    `mode` is another memory mode that it could be compiled for and would fit in, by the sizes of the present program;
+    empty when there is none. `spill` says that it fits when it may leave the mode's memory, `less_scratch` that it
+    would fit with a smaller scratch.
+    """
+
+    def __init__(
+        self, message: str, hint: str, *, mode: str = "", spill: bool = False, less_scratch: bool = False
+    ) -> None:
+        super().__init__(message, hint)
+        self.mode = mode
+        self.spill = spill
+        self.less_scratch = less_scratch
+
+
+def fitting_layout(
+    needs: Requirements,
+    board: Board,
+    inferences: int,
+    allowed_modes: Sequence[str],
+    *,
+    allow_spill: bool,
+    npu: str | None = None,
+) -> Layout:
+    """The layout of `needs` on `board`, whose program may be compiled for `allowed_modes` too and computes on `npu`,
+    if on any.
+
+    MemoryFitError when it does not fit, with the arithmetic and a suggestion that was planned and does fit.
+    """
+    try:
+        return planned_layout(needs, board, inferences, allow_spill=allow_spill)
+    except DoesNotFitError as error:
+        smaller = _SMALLER.get(error.largest, "use a smaller model or input")
+        less = _fits(replace(needs, scratch_bytes=0, fast_scratch_bytes=0), board, inferences)
+        if error.memory != board.fast.name:
+            most = _most_inferences(needs, board, inferences)
+            advice = f"{most:,} inferences fit one run: give that many inputs at once" if most else smaller
+            raise MemoryFitError(error.message, advice, less_scratch=less) from error
+        mode, other = _other_mode(needs, board, inferences, allowed_modes)
+        spill = _fits(needs, board, inferences, allow_spill=True)
+        ways = [_other_data_memory(needs, board, inferences), other]
+        if spill:
+            ways.append(
+                f"put it into {board.bulk.name} with --allow-spill: the outputs stay the same, but memory traffic is "
+                f"not that of {needs.memory_mode}"
+            )
+        ways.append(_other_board(needs, board, inferences, npu))
+        advice = "; or ".join(filter(None, ways)) or smaller
+        raise MemoryFitError(error.message, advice, mode=mode, spill=spill, less_scratch=less) from error
+
+
+def _fits(needs: Requirements, board: Board, inferences: int, *, allow_spill: bool = False) -> bool:
+    try:
+        planned_layout(needs, board, inferences, allow_spill=allow_spill)
+    except DoesNotFitError:
+        return False
+    return True
+
+
+def _other_mode(needs: Requirements, board: Board, inferences: int, modes: Sequence[str]) -> tuple[str, str]:
+    """The first other mode that fits, and words for it; two empty texts without one.
+
+    Vela plans anew for it: the sizes are those of the present program.
+    """
+    for mode in (name for name in memory_modes() if name in modes and name != needs.memory_mode):
+        other = replace(needs, memory_mode=mode, areas=None, fast_scratch_bytes=None)
+        try:
+            result = planned_layout(other, board, inferences)
+        except DoesNotFitError:
+            continue
+        fast = board.fast
+        return mode, (
+            f"compile it again with --memory-mode {mode}, which takes {result.end_in(fast):,} of the "
+            f"{fast.size_bytes:,} bytes of {fast.name}, judging by this program's sizes"
+        )
+    return "", ""
+
+
+def _other_data_memory(needs: Requirements, board: Board, inferences: int) -> str:
+    """Words for the data files in the large memory; empty where they lie there, or that does not help."""
+    bulk = board.bulk.name
+    if not needs.data_bytes or needs.data_memory == bulk:
+        return ""
+    fits = _fits(replace(needs, data_memory=bulk), board, inferences)
+    return f"give --data-memory {bulk.lower()} for the data files" if fits else ""
+
+
+def _other_board(needs: Requirements, board: Board, inferences: int, npu: str | None) -> str:
+    """Words for the first other board with the NPU on which the program fits; empty without one."""
+    for other in all_boards().values():
+        if other.name == board.name or (npu is not None and npu not in other.npus):
+            continue
+        if _fits(needs, other, inferences):
+            return (
+                f"build it for --board {other.name}, whose {other.fast.name} has "
+                f"{other.fast.size_bytes:,} bytes"
+            )
+    return ""
+
+
+def _most_inferences(needs: Requirements, board: Board, asked: int) -> int:
+    """The most inferences, fewer than `asked`, whose inputs fit; 0 when not even one does."""
+    low, high = 0, asked  # `low` fit, `high` do not
+    while high - low > 1:
+        middle = (low + high) // 2
+        if _fits(needs, board, middle, allow_spill=True):
+            low = middle
+        else:
+            high = middle
+    return low
+
+
 def aligned(size: int, alignment: int = POOL_ALIGNMENT) -> int:
     """`size` rounded up to a multiple of `alignment`."""
     return -(-size // alignment) * alignment
@@ -202,13 +280,15 @@ def aligned(size: int, alignment: int = POOL_ALIGNMENT) -> int:
 def end_of(rows: Sequence[Placement]) -> int:
     """How far `rows`, which lie in one memory, reach into it when the linker lays them, in bytes."""
     end = 0
-    for row in sorted(rows, key=lambda row: LINK_ORDER.index(row.name)):
-        end = aligned(end, _alignment(row)) + row.size_bytes if row.size_bytes else end
+    for row in _in_link_order(rows):
+        alignment = MODEL_ALIGNMENT if row.name in ("MODEL", "MODEL_DATA") else POOL_ALIGNMENT
+        end = aligned(end, alignment) + row.size_bytes
     return end
 
 
-def _alignment(row: Placement) -> int:
-    return MODEL_ALIGNMENT if row.name in ("MODEL", "MODEL_DATA") else POOL_ALIGNMENT
+def _in_link_order(rows: Sequence[Placement]) -> list[Placement]:
+    """Those that take memory, as the linker lays them."""
+    return sorted((row for row in rows if row.size_bytes), key=lambda row: LINK_ORDER.index(row.name))
 
 
 def input_image_bytes(input_bytes: tuple[int, ...], inferences: int) -> int:
@@ -226,7 +306,8 @@ def planned_layout(
     The input image holds 64 inferences and at least 1 MiB, less where the memory is short, and in any case
     `inferences`: one firmware serves runs of many lengths. With `allow_spill`, the model and then the scratch leave a
     fast memory that is too small for what the memory mode wants there, and a note says so. BuildError for an unknown
-    memory mode, DoesNotFitError, with the arithmetic, when something does not fit.
+    memory mode, DoesNotFitError, with the arithmetic, when something does not fit: memory modes are kept to the
+    letter.
     """
     notes: list[str] = []
     rows = [*_model_data(needs, board), *_npu_pools(needs, board)]
@@ -235,17 +316,14 @@ def planned_layout(
     notes += _unusual_data(rows, needs, board)
     planned = sum(aligned(size) for size in needs.planned_bytes)
     rows.append(Placement("PLANNED", board.bulk, planned, sum(needs.planned_bytes)))
-    rows.append(_method_pool(needs, board))
+    pool = needs.method_pool_bytes
+    rows.append(
+        Placement("METHOD_POOL", board.near if pool <= _METHOD_POOL_NEAR_LIMIT else board.bulk, pool, pool)
+    )
     rows.append(_input_image(needs, board, rows, inferences))
     for memory in board.memories:
         _check_fit(memory, [row for row in rows if row.memory == memory], needs.memory_mode, board)
     return Layout(tuple(rows), tuple(notes))
-
-
-def _method_pool(needs: Requirements, board: Board) -> Placement:
-    small = needs.method_pool_bytes <= _METHOD_POOL_NEAR_LIMIT
-    size = needs.method_pool_bytes
-    return Placement("METHOD_POOL", board.near if small else board.bulk, size, size)
 
 
 def data_memories(board: Board) -> tuple[Memory, ...]:
@@ -304,12 +382,11 @@ def _spilled(rows: list[Placement], needs: Requirements, board: Board, notes: li
         if moving is None or end_of(fast) <= board.fast.size_bytes:
             continue
         rows = [replace(row, memory=board.bulk) if row is moving else row for row in rows]
-        asked = name == "MODEL_DATA" and _usual_memory(needs, board) != board.fast
         place = (
             f"the {name.lower()} of {moving.used_bytes:,} bytes in {board.fast.name}, which is too small: it lies in "
             f"{board.bulk.name}"
         )
-        if asked:
+        if name == "MODEL_DATA" and _usual_memory(needs, board) != board.fast:
             notes.append(f"--data-memory asks for {place}")
         else:
             notes.append(
@@ -319,7 +396,7 @@ def _spilled(rows: list[Placement], needs: Requirements, board: Board, notes: li
 
 
 def _input_image(needs: Requirements, board: Board, others: list[Placement], inferences: int) -> Placement:
-    preferred_bytes = max(_MIN_INPUT_IMAGE_BYTES, input_image_bytes(needs.input_bytes, _DEFAULT_INFERENCES))
+    preferred_bytes = max(MIB, input_image_bytes(needs.input_bytes, _DEFAULT_INFERENCES))
     used = aligned(end_of([row for row in others if row.memory == board.bulk]))
     left = (board.bulk.size_bytes - used) // POOL_ALIGNMENT * POOL_ALIGNMENT
     least = input_image_bytes(needs.input_bytes, inferences) + aligned(needs.extra_image_bytes)
@@ -330,7 +407,7 @@ def _check_fit(memory: Memory, rows: list[Placement], mode: str | None, board: B
     end = end_of(rows)
     if end <= memory.size_bytes:
         return
-    present = sorted((row for row in rows if row.size_bytes), key=lambda row: LINK_ORDER.index(row.name))
+    present = _in_link_order(rows)
     terms = [f"{row.name.lower()} {row.size_bytes:,}" for row in present]
     padding = end - sum(row.size_bytes for row in present)
     if padding:
@@ -344,10 +421,6 @@ def _check_fit(memory: Memory, rows: list[Placement], mode: str | None, board: B
         memory.name,
         largest.name,
     )
-
-
-# ---- firmware_build.method_memory
-# The memory of a program's methods: which planned buffers they share, and where each lies in the pool.
 
 
 @dataclass(frozen=True)
@@ -368,184 +441,45 @@ class MethodMemory:
     delegates: int
 
 
-@dataclass(frozen=True)
-class ProgramMemory:
-    """The methods that are loaded, and the sizes of the pools' parts that they are given, in their order."""
+def memory_of_methods(plans: Sequence[ExecutionPlan]) -> tuple[tuple[MethodMemory, ...], tuple[int, ...]]:
+    """The memory of the methods `plans`, which are all loaded, and the sizes of the planned buffers in their order.
 
-    methods: tuple[MethodMemory, ...]
-    planned_bytes: tuple[int, ...]
-
-    @property
-    def method_pool_bytes(self) -> int:
-        """Room for the interpreter's tables of all methods."""
-        return sum(row.method_pool_bytes for row in self.methods)
-
-
-def memory_of_methods(plans: Sequence[ExecutionPlan]) -> ProgramMemory:
-    """The memory of the methods `plans`, which are all loaded. Where they share their state, they also share the
-    memory that they compute in: one runs after the other."""
+    Where they share their state, they also share the memory that they compute in: one runs after the other.
+    """
     shared = shares_state(plans)
-    parts: list[int] = []
+    planned: list[int] = []
     if shared:
-        parts = [max(row.non_const_buffer_sizes[number] for row in plans) for number in (WORK_ID, SHARED_ID)]
+        planned = [
+            max(row.non_const_buffer_sizes[number] for row in plans) for number in (WORK_ID, SHARED_ID)
+        ]
     methods = []
     for plan in plans:
         sizes = plan.non_const_buffer_sizes[1:]  # ExecuTorch reserves the first
-        first = 0 if shared else len(parts)
+        first = 0 if shared else len(planned)
         if not shared:
-            parts.extend(sizes)
-        offsets = _offsets(parts)[first:]
+            planned.extend(sizes)
+        offsets = list(itertools.accumulate(map(aligned, planned), initial=0))[first:-1]
         buffers = tuple(Buffer(offset, size) for offset, size in zip(offsets, sizes, strict=True))
         methods.append(MethodMemory(plan.name, buffers, method_pool_bytes(plan), len(plan.delegates)))
-    return ProgramMemory(tuple(methods), tuple(parts))
+    return tuple(methods), tuple(planned)
 
 
-def _offsets(sizes: Sequence[int]) -> list[int]:
-    found, end = [], 0
-    for size in sizes:
-        found.append(end)
-        end += aligned(size)
-    return found
+def method_pool_bytes(plan: ExecutionPlan) -> int:
+    """Bytes of the method pool that suffice for `plan`, a multiple of 16.
 
-
-# ---- firmware_build.fit
-# Plans memory, and refuses a program that does not fit with a suggestion that was planned and does fit.
-
-# What makes a pool smaller, by its name.
-_SMALLER = {
-    "MODEL": "use a model with fewer or narrower weights: int8 takes a quarter of the bytes of floating point",
-    "MODEL_DATA": "use data files with fewer or narrower weights",
-    "PLANNED": "planned memory holds the model's state and what the CPU computes: use a smaller input or batch, and "
-    "for a decoder a shorter context or caches in int8",
-    "SCRATCH": "scratch holds the feature maps of the NPU: use a smaller input",
-}
-_NOTHING = "use a smaller model or input"
-
-
-class MemoryFitError(BuildError):
-    """A program that does not fit the board as its memory mode has it.
-
-    `mode` is another memory mode that it could be compiled for and would fit in, by the sizes of the present program;
-    empty when there is none. `spill` says that it fits when it may leave the mode's memory, `less_scratch` that it
-    would fit with a smaller scratch.
+    It is an upper bound for the memory that firmware/runtime needs to load a method. The firmware reports what it
+    really took (`memory` record ``method_pool``); a test compares the two.
     """
-
-    def __init__(
-        self, message: str, hint: str, *, mode: str = "", spill: bool = False, less_scratch: bool = False
-    ) -> None:
-        super().__init__(message, hint)
-        self.mode = mode
-        self.spill = spill
-        self.less_scratch = less_scratch
-
-
-def fitting_layout(
-    needs: Requirements,
-    board: Board,
-    inferences: int,
-    allowed_modes: Sequence[str],
-    *,
-    allow_spill: bool,
-    npu: str | None = None,
-) -> Layout:
-    """The layout of `needs` on `board` (:func:`layout.plan`), whose program may be compiled for `allowed_modes` too
-    and computes on `npu`, if on any.
-
-    MemoryFitError, with the arithmetic and the memory mode or number of inputs that would fit, when it does not.
-    """
-    try:
-        return planned_layout(needs, board, inferences, allow_spill=allow_spill)
-    except DoesNotFitError as error:
-        raise _refusal(error, needs, board, inferences, allowed_modes, npu) from error
-
-
-def _refusal(
-    error: DoesNotFitError,
-    needs: Requirements,
-    board: Board,
-    inferences: int,
-    modes: Sequence[str],
-    npu: str | None,
-) -> MemoryFitError:
-    nothing = _SMALLER.get(error.largest, _NOTHING)
-    less = _fits(replace(needs, scratch_bytes=0, fast_scratch_bytes=0), board, inferences)
-    if error.memory != board.fast.name:
-        most = _most_inferences(needs, board, inferences)
-        advice = f"{most:,} inferences fit one run: give that many inputs at once" if most else nothing
-        return MemoryFitError(error.message, advice, less_scratch=less)
-    mode, other = _other_mode(needs, board, inferences, modes)
-    spill = _spill(needs, board, inferences)
-    elsewhere = _other_board(needs, board, inferences, npu)
-    data = _other_data_memory(needs, board, inferences)
-    advice = "; or ".join(text for text in (data, other, spill, elsewhere) if text) or nothing
-    return MemoryFitError(error.message, advice, mode=mode, spill=bool(spill), less_scratch=less)
-
-
-def _fits(needs: Requirements, board: Board, inferences: int, *, allow_spill: bool = False) -> bool:
-    try:
-        planned_layout(needs, board, inferences, allow_spill=allow_spill)
-    except DoesNotFitError:
-        return False
-    return True
-
-
-def _other_mode(needs: Requirements, board: Board, inferences: int, modes: Sequence[str]) -> tuple[str, str]:
-    """The first other mode that fits, and words for it; two empty texts without one.
-
-    Vela plans anew for it: the sizes are those of the present program.
-    """
-    for mode in (name for name in memory_modes() if name in modes and name != needs.memory_mode):
-        other = replace(needs, memory_mode=mode, areas=None, fast_scratch_bytes=None)
-        try:
-            result = planned_layout(other, board, inferences)
-        except DoesNotFitError:
-            continue
-        fast = board.fast
-        return mode, (
-            f"compile it again with --memory-mode {mode}, which takes {result.end_in(fast):,} of the "
-            f"{fast.size_bytes:,} bytes of {fast.name}, judging by this program's sizes"
-        )
-    return "", ""
-
-
-def _other_data_memory(needs: Requirements, board: Board, inferences: int) -> str:
-    """Words for the data files in the large memory; empty where they lie there, or that does not help."""
-    if not needs.data_bytes or needs.data_memory == board.bulk.name:
-        return ""
-    if not _fits(replace(needs, data_memory=board.bulk.name), board, inferences):
-        return ""
-    return f"give --data-memory {board.bulk.name.lower()} for the data files"
-
-
-def _other_board(needs: Requirements, board: Board, inferences: int, npu: str | None) -> str:
-    """Words for the first other board with the NPU on which the program fits; empty without one."""
-    for other in all_boards().values():
-        if other.name == board.name or (npu is not None and npu not in other.npus):
-            continue
-        if _fits(needs, other, inferences):
-            return (
-                f"build it for --board {other.name}, whose {other.fast.name} has "
-                f"{other.fast.size_bytes:,} bytes"
-            )
-    return ""
-
-
-def _spill(needs: Requirements, board: Board, inferences: int) -> str:
-    if not _fits(needs, board, inferences, allow_spill=True):
-        return ""
-    return (
-        f"put it into {board.bulk.name} with --allow-spill: the outputs stay the same, but memory traffic is not "
-        f"that of {needs.memory_mode}"
+    tensors = [value for value in plan.values if isinstance(value, Tensor)]
+    items = sum(len(value.items) for value in plan.values if isinstance(value, List))
+    calls = (row for row in plan.instructions if isinstance(row, KernelCall | DelegateCall))
+    # Sizes on the 32-bit target with room for alignment, and half as much again for what the runtime may grow to.
+    return aligned(
+        512
+        + 36 * len(plan.values)
+        + 40 * len(tensors)
+        + 6 * sum(len(tensor.sizes) for tensor in tensors)
+        + 6 * items
+        + 24 * len(plan.operators)
+        + 6 * max((len(row.args) for row in calls), default=0)
     )
-
-
-def _most_inferences(needs: Requirements, board: Board, asked: int) -> int:
-    """The most inferences, fewer than `asked`, whose inputs fit; 0 when not even one does."""
-    low, high = 0, asked  # `low` fit, `high` do not
-    while high - low > 1:
-        middle = (low + high) // 2
-        if _fits(needs, board, middle, allow_spill=True):
-            low = middle
-        else:
-            high = middle
-    return low

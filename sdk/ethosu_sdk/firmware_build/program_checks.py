@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -17,12 +18,9 @@ if TYPE_CHECKING:
     from ethosu_sdk.npu.program import Reach
 
 
-# ---- steps.shared.kernel_calls
-# Refuses kernel calls of which two runtimes could make different things.
-#
-# A kernel writes its output, and that lies on none of its inputs. Its overload says whether an input is a tensor
-# or a
-# number: the firmware has one kernel for both.
+# Kernel calls of which two runtimes could make different things are refused. A kernel writes its output, and that
+# lies on none of its inputs. Its overload says whether an input is a tensor or a number: the firmware has one kernel
+# for both.
 
 _PRIMITIVES = "executorch_prim::"  # they return nothing, and a view's output is its input's memory
 _OUT = "out"  # in the overload of an operator with an output of its own
@@ -112,11 +110,6 @@ def _is_state(one: Tensor, other: Tensor) -> bool:
     return same and (one.data is not None or other.data is not None)
 
 
-# ---- steps.shared.delegates
-# The Ethos-U delegates of a program: what is refused before anything runs, on whichever simulator, and what their
-# command streams may reach there.
-
-
 def refuse_delegates(plan: ExecutionPlan) -> None:
     """InputError for a delegate that is no Ethos-U's, or that the NPU model does not run."""
     plan.check_backends()
@@ -146,6 +139,7 @@ def reach_of_streams(
 
 
 def _velas(plan: ExecutionPlan) -> Iterator[tuple[int, VelaBlocks]]:
+    """The Ethos-U delegates of `plan` with their numbers."""
     for index, row in enumerate(plan.delegates):
         if row.vela is not None:
             yield index, row.vela
@@ -160,17 +154,9 @@ def _add(found: dict[bytes, Reach], stream: bytes, reach: Reach) -> None:
         found[stream] = replace(reach, sizes=sizes, begins=begins)
 
 
-# ---- steps.shared.hazards
-# Hazards: commands that hardware, which runs operations in parallel, may start too early.
-
-_SHOWN = 3
+# Hazards are commands that hardware, which runs operations in parallel, may start too early.
+_SHOWN_HAZARDS = 3
 HAZARDS_HINT = "`ethosu-sdk inspect MODEL.pte --hazards` lists them"
-
-
-_AGAIN = (
-    "Vela 4.5.0 to 5.2.0 write such a stream for an activation after a change of the order of axes: "
-    "`ethosu-sdk compile` avoids it, and so does another target, such as ethos-u55-128"
-)
 
 
 def refuse_lost_tables(plans: Iterable[ExecutionPlan]) -> None:
@@ -179,7 +165,7 @@ def refuse_lost_tables(plans: Iterable[ExecutionPlan]) -> None:
     from ethosu_sdk.npu.config import NpuConfig
     from ethosu_sdk.npu.hazards import HazardKind
 
-    for index, vela in _streams(plans):
+    for index, vela in itertools.chain.from_iterable(map(_velas, plans)):
         try:
             config = NpuConfig.from_word(vela.config_word)
             found = hazards.lost(bytes(vela.command_stream), config)
@@ -188,15 +174,10 @@ def refuse_lost_tables(plans: Iterable[ExecutionPlan]) -> None:
         beyond = [hazard for hazard in found if hazard.kind is HazardKind.LUT_BEYOND_MEMORY]
         if beyond:
             raise InputError(
-                f"delegate {index} cannot run on {config.npu}-{config.macs}: {beyond[0].describe()}", _AGAIN
+                f"delegate {index} cannot run on {config.npu}-{config.macs}: {beyond[0].describe()}",
+                "Vela 4.5.0 to 5.2.0 write such a stream for an activation after a change of the order of axes: "
+                "`ethosu-sdk compile` avoids it, and so does another target, such as ethos-u55-128",
             )
-
-
-def _streams(plans: Iterable[ExecutionPlan]) -> Iterator[tuple[int, VelaBlocks]]:
-    for plan in plans:
-        for index, delegate in enumerate(plan.delegates):
-            if delegate.vela is not None:
-                yield index, delegate.vela
 
 
 def hazard_sentences(vela: VelaBlocks) -> list[str]:
@@ -213,22 +194,18 @@ def hazard_sentences(vela: VelaBlocks) -> list[str]:
 
 def hazard_warnings(plan: ExecutionPlan) -> Iterator[str]:
     """What to say of the delegates of a program whose results on hardware may differ from the model's."""
-    for index, delegate in enumerate(plan.delegates):
-        found = hazard_sentences(delegate.vela) if delegate.vela is not None else []
+    for index, vela in _velas(plan):
+        found = hazard_sentences(vela)
         if found:
-            more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+            more = f"; and {len(found) - _SHOWN_HAZARDS} more" if len(found) > _SHOWN_HAZARDS else ""
             yield (
                 f"delegate {index} has {counted(len(found), 'hazard')}: hardware may compute something else than the "
-                f"NPU model, which runs operations one by one: {'; '.join(found[:_SHOWN])}{more}"
+                f"NPU model, which runs operations one by one: {'; '.join(found[:_SHOWN_HAZARDS])}{more}"
             )
 
 
-# ---- steps.shared.fast_scratch
-# How much fast scratch memory delegates need: a payload does not say it, its commands do.
-
-
 def fast_scratch_bytes(plans: Iterable[ExecutionPlan]) -> int | None:
-    """What the delegates of `plans` write to fast scratch memory, at most.
+    """What the delegates of `plans` write to fast scratch memory, at most: payloads do not say it, their commands do.
 
     None when the NPU model cannot read them, which need not concern who runs the program elsewhere.
     """
@@ -236,7 +213,7 @@ def fast_scratch_bytes(plans: Iterable[ExecutionPlan]) -> int | None:
     from ethosu_sdk.npu import config, program
 
     most = 0
-    for vela in (row.vela for plan in plans for row in plan.delegates if row.vela is not None):
+    for _, vela in itertools.chain.from_iterable(map(_velas, plans)):
         try:
             npu = config.NpuConfig.from_word(vela.config_word)
             written = program.written_bytes(bytes(vela.command_stream), npu)

@@ -16,17 +16,13 @@ from ethosu_sdk.firmware_build.memory_fit import aligned, memory_mode
 from ethosu_sdk.program import protocol, pte
 from ethosu_sdk.program.execution_plan import ExecutionPlan
 from ethosu_sdk.program.named_data import DataFile
-from ethosu_sdk.simulate.board_choice import BoardChoice, choose_board
-
-# ---- firmware_build.firmware
-# `.pte` → firmware: check, plan, generate, compile, publish.
+from ethosu_sdk.simulate.program_board import choose_board
 
 DEFAULT_NPU_TIMEOUT_MS = 10_000
 _MODEL_SECTION = ".model"  # app/model.S
-_DATA_SECTION = ".model_data"  # generate.data_files
+_DATA_SECTION = ".model_data"  # generated_files.data_files
 _WORK = "firmware"  # the folder beside the ELF
 WORK_FILES = (f"{_WORK}/{cmake.LOG_NAME}", f"{_WORK}/{executable.STAMP_NAME}")
-_MOST_METHODS = protocol.MAX_METHODS
 
 
 @dataclass(frozen=True)
@@ -46,18 +42,14 @@ class FirmwareBuild(Executable):
 
     board_reason: str  # why it is this board
     methods: tuple[str, ...]
-    model_sha256: str
-    model_bytes: int
-    target: Target | None  # None when nothing is delegated
     pools: tuple[Pool, ...]
-    delegates: int
     notes: tuple[str, ...]  # of the board, and all that `spilled` says
     spilled: tuple[str, ...]  # what lies elsewhere than the memory mode has it
 
 
 @dataclass(frozen=True, kw_only=True)
 class BuildOptions:
-    """What :func:`build` may be asked for.
+    """What :func:`build_firmware` may be asked for.
 
     `board` is the name of one of `BOARDS`, by default the one that carries the program's NPU; `simulator`, such as
     ``qemu``, is where the firmware is to run, if that is known (:func:`choose_board`). `methods` are those that it
@@ -87,57 +79,21 @@ class BuildOptions:
 _DEFAULTS = BuildOptions()
 
 
-@dataclass(frozen=True)
-class _Plan:
-    """All that shapes the firmware."""
-
-    choice: BoardChoice
-    program: pte.Pte
-    data: bytes
-    methods: tuple[str, ...]
-    target: Target | None
-    delegates: int
-    layout: memory_fit.Layout
-    recipe: Recipe  # with the model among its files
-
-
 def build_firmware(pte_path: Path, out_dir: Path, options: BuildOptions = _DEFAULTS) -> FirmwareBuild:
     """Build the firmware of the program at `pte_path` and put ELF and map into `out_dir`.
 
     Raises InputError for a damaged or unusable program, UsageError for a board or simulator without its NPU,
     BuildError when an operator has no kernel, the model does not fit or a tool fails, ToolError when one is missing.
     """
-    plan = _plan(pte_path, options)
-    made = executable.make_executable(plan.recipe, out_dir, out_dir / _WORK)
-    if section_bytes(made.elf, _MODEL_SECTION) != plan.data or not _has_data(made.elf, options.data_files):
-        raise BuildError(
-            f"{made.elf} contains a different program than the one given: the build failed",
-            f"remove {made.elf.parent} and the cache's folder 'firmware', and build again",
-        )
-    return FirmwareBuild(
-        **vars(made),
-        board_reason=plan.choice.reason,
-        methods=plan.methods,
-        model_sha256=plan.program.sha256,
-        model_bytes=len(plan.data),
-        target=plan.target,
-        pools=_pools(plan.layout, made.sections),
-        delegates=plan.delegates,
-        notes=plan.choice.notes + plan.layout.notes,
-        spilled=plan.layout.notes,
-    )
-
-
-def _plan(path: Path, options: BuildOptions) -> _Plan:
     if options.inferences < 1:
         raise InputError(
             f"a run of {options.inferences} inferences cannot be built", "give at least one input set"
         )
-    data = _read(path)
+    data = _read(pte_path)
     program = pte.parse(data, options.data_files)
     _check_data_files(program, options)
     plans = [program.plan(name) for name in _method_names(program, options.methods)]
-    target, loaded = program.target(), memory_fit.memory_of_methods(plans)
+    target = program.target()
     operators = (row.full_name for plan in plans for row in plan.operators)
     selected = kernels.select_kernels(operators, kernels.known_kernels())
     needs = replace(
@@ -150,38 +106,38 @@ def _plan(path: Path, options: BuildOptions) -> _Plan:
     board = boards.board_named(choice.board)
     _check_data_memory(options.data_memory, board)
     modes = allowed_modes(target)
-    memory = memory_fit.fitting_layout(
+    layout = memory_fit.fitting_layout(
         needs, board, options.inferences, modes, allow_spill=options.allow_spill, npu=program.npu()
     )
     configuration = generated_files.ModelConfiguration(
         version=__version__,
-        methods=loaded.methods,
+        methods=memory_fit.memory_of_methods(plans)[0],
         npu_settings=memory_mode(needs.memory_mode, needs.areas).settings,
         npu_timeout_ms=options.npu_timeout_ms,
         data_files=len(program.data_files),
     )
-    files = {
-        "model_config.hpp": generated_files.model_config(configuration, memory).encode(),
-        "placement.ld": generated_files.placement_script(memory).encode(),
-        "model.pte": data,
-        "data_files.S": generated_files.data_file_sources(
-            [row.sha256 for row in program.data_files]
-        ).encode(),
-        **{
-            generated_files.data_file_name(index): bytes(row.data)
-            for index, row in enumerate(program.data_files)
-        },
-    }
     recipe = Recipe(
         name=cmake.EXECUTABLE,
         board=board,
         kernels=selected,
-        files=files,
+        files={
+            "model_config.hpp": generated_files.model_config(configuration, layout).encode(),
+            "placement.ld": generated_files.placement_script(layout).encode(),
+            "model.pte": data,
+            **generated_files.data_files(program.data_files),
+        },
         symbols=(protocol.INPUT_IMAGE_SYMBOL,),
     )
-    delegates = sum(row.delegates for row in loaded.methods)
-    names = tuple(plan.name for plan in plans)
-    return _Plan(choice, program, data, names, target, delegates, memory, recipe)
+    made = executable.make_executable(recipe, out_dir, out_dir / _WORK)
+    _check_content(made.elf, data, options.data_files)
+    return FirmwareBuild(
+        **vars(made),
+        board_reason=choice.reason,
+        methods=tuple(plan.name for plan in plans),
+        pools=_pools(layout, made.sections),
+        notes=choice.notes + layout.notes,
+        spilled=layout.notes,
+    )
 
 
 def _check_data_files(program: pte.Pte, options: BuildOptions) -> None:
@@ -201,13 +157,18 @@ def _check_data_memory(name: str | None, board: boards.Board) -> None:
         raise UsageError(f"unknown memory '{name}' for --data-memory", suggestion(name, names))
 
 
-def _has_data(elf: Path, files: Sequence[DataFile]) -> bool:
-    """Whether the firmware contains these data files and no others."""
-    if not files:
-        return True
-    parts = [bytes(row.data) for row in files]
-    padded = (part + bytes(-len(part) % memory_fit.MODEL_ALIGNMENT) for part in parts[:-1])
-    return section_bytes(elf, _DATA_SECTION) == b"".join(padded) + parts[-1]
+def _check_content(elf: Path, program: bytes, files: Sequence[DataFile]) -> None:
+    """BuildError unless the firmware contains the program and these data files, and no others."""
+    alike = section_bytes(elf, _MODEL_SECTION) == program
+    if files:
+        *others, last = (bytes(row.data) for row in files)
+        padded = (content + bytes(-len(content) % memory_fit.MODEL_ALIGNMENT) for content in others)
+        alike = alike and section_bytes(elf, _DATA_SECTION) == b"".join(padded) + last
+    if not alike:
+        raise BuildError(
+            f"{elf} contains a different program than the one given: the build failed",
+            f"remove {elf.parent} and the cache's folder 'firmware', and build again",
+        )
 
 
 def allowed_modes(target: Target | None) -> tuple[str, ...]:
@@ -226,8 +187,8 @@ def _read(path: Path) -> bytes:
 
 def _method_names(program: pte.Pte, requested: Sequence[str]) -> Sequence[str]:
     names = requested or (program.plan().name,)
-    if len(names) > _MOST_METHODS:
-        raise InputError(f"{len(names)} methods, but the firmware loads {_MOST_METHODS} at most")
+    if len(names) > protocol.MAX_METHODS:
+        raise InputError(f"{len(names)} methods, but the firmware loads {protocol.MAX_METHODS} at most")
     return [program.plan(name).name for name in names]  # names that are identifiers: they become C++ source
 
 
@@ -246,31 +207,27 @@ def requirements(
         plan.check_backends()
     rows = (row for plan in plans for row in plan.delegates)
     scratch = (row.vela.scratch_bytes for row in rows if row.vela is not None)
-    loaded = memory_fit.memory_of_methods(plans)
+    methods, planned = memory_fit.memory_of_methods(plans)
     inputs = [tuple(tensor.nbytes for tensor in plan.input_tensors()) for plan in plans]
     return memory_fit.Requirements(
         model_bytes=data_bytes,
         memory_mode=target.memory_mode if target else None,
         scratch_bytes=max(scratch, default=0),
-        planned_bytes=loaded.planned_bytes,
-        method_pool_bytes=loaded.method_pool_bytes,
+        planned_bytes=planned,
+        method_pool_bytes=sum(row.method_pool_bytes for row in methods),
         input_bytes=max(inputs, key=lambda sizes: sum(map(aligned, sizes))),
         fast_scratch_bytes=fast_scratch_bytes,
         areas=areas,
     )
 
 
-def _pools(plan: memory_fit.Layout, found: Iterable[Section]) -> tuple[Pool, ...]:
+def _pools(layout: memory_fit.Layout, found: Iterable[Section]) -> tuple[Pool, ...]:
     """The planned pools as the linker placed them; each has a section of its own, named after it."""
     sections = {section.name: section for section in found}
     rows = []
-    for row in plan.placements:
+    for row in layout.placements:
         section = sections.get(f".{row.name.lower()}")
         if section is not None and row.size_bytes:
             used = min(row.used_bytes, section.bytes)
             rows.append(Pool(row.name.lower(), row.memory.name, section.address, used, section.bytes))
     return tuple(rows)
-
-
-# ---- firmware_build
-# `.pte` → bare-metal firmware: selective kernels, memory placement, CMake and the GNU Arm toolchain.

@@ -17,12 +17,9 @@ import msgspec
 
 from ethosu_sdk.base import filesystem, tools
 from ethosu_sdk.base.errors import BuildError, ToolError, UsageError
-from ethosu_sdk.program import execution_plan, pte
-from ethosu_sdk.program.execution_plan import ExecutionPlan, List, Operator, Scalar, Value
+from ethosu_sdk.program import pte
+from ethosu_sdk.program.execution_plan import ExecutionPlan, KernelCall, List, Operator, Scalar, Tensor, Value
 from ethosu_sdk.program.pte_tree import Node, read_tree, write_tree
-
-# ---- runtimes.runners
-# Which prebuilt runners there are (arm_runners.toml), and the installed file of each, checked by its digest.
 
 
 @dataclass(frozen=True)
@@ -62,7 +59,6 @@ def all_runners() -> tuple[PrebuiltRunner, ...]:
 
 
 def runners_package() -> str:
-    """The Python package that carries the runners."""
     return str(_table()["package"]["name"])
 
 
@@ -76,9 +72,9 @@ def runner_for(npu: str | None) -> PrebuiltRunner:
     for row in all_runners():
         if npu is None or npu in row.npus:
             return row
-    known = ", ".join(name for row in all_runners() for name in row.npus)
+    others = ", ".join(name for row in all_runners() for name in row.npus)
     raise UsageError(
-        f"Arm publishes no ExecuTorch runner for {npu}: its package has runners for {known}",
+        f"Arm publishes no ExecuTorch runner for {npu}: its package has runners for {others}",
         "leave --runtime out: the SDK's own firmware can run the program",
     )
 
@@ -101,12 +97,9 @@ def runner_executable(runner: PrebuiltRunner) -> Path:
     return path
 
 
-# ---- runtimes.adapter
-# Gives Arm's runner the `cortex_m` operators of ExecuTorch 1.5.1 in the forms that its older build has.
-#
-# Only the copy of the program that the runner gets is changed. What has no such form is left as it is: the runner
-# then
-# names the operator that it lacks.
+# The `cortex_m` operators of ExecuTorch 1.5.1 in the forms that Arm's older build has. Only the copy of the program
+# that the runner gets is changed. What has no such form is left as it is: the runner then names the operator that it
+# lacks.
 
 _NHWC = "_nhwc"
 _PAD, _COPY = "cortex_m::pad.out", "cortex_m::maximum"
@@ -120,10 +113,6 @@ class _Dropped:
     place: int
     name: str
     only: int | bool | None = None
-
-    def change(self) -> str:
-        """What is done, for the record."""
-        return f"{self.name}{'' if self.only is None else f' ({self.only})'} left out"
 
 
 # What the forms lack: the schemas of ExecuTorch 1.5.1 (backends/cortex_m/ops/operators.yaml) beside the signatures in
@@ -159,16 +148,17 @@ def adapted_program(program: pte.Pte, plan: ExecutionPlan) -> Adapted:
 
     BuildError for a call that these forms cannot express, with the operator and the reason.
     """
-    found = (
-        _runner_form(plan, *pair) for pair in zip(plan.operators, _calls_of_operators(plan), strict=True)
-    )
-    rows = [row for row in found if row is not None]
-    if not rows:
+    calls: list[list[KernelCall]] = [[] for _ in plan.operators]
+    for row in plan.instructions:
+        if isinstance(row, KernelCall):
+            calls[row.op_index].append(row)
+    found = (_runner_form(plan, *pair) for pair in zip(plan.operators, calls, strict=True))
+    forms = {form.name: form for form in found if form is not None}
+    if not forms:
         return Adapted(program, ())
     tree = read_tree(program)
     node = tree["execution_plan"][program.plans.index(plan)]
     editor = _Editor(plan, node)
-    forms = {row.name: row for row in rows}
     for operator, content in zip(plan.operators, node["operators"], strict=True):
         if operator.full_name in forms:
             content["name"] = forms[operator.full_name].called.removesuffix(f".{operator.overload}")
@@ -177,15 +167,6 @@ def adapted_program(program: pte.Pte, plan: ExecutionPlan) -> Adapted:
             kind, call = instruction["instr_args"]
             editor.change(kind, call, forms)
     return Adapted(pte.parse(write_tree(program, tree)), tuple(forms.values()))
-
-
-def _calls_of_operators(plan: ExecutionPlan) -> list[list[execution_plan.KernelCall]]:
-    """The calls of each operator of `plan`."""
-    calls: list[list[execution_plan.KernelCall]] = [[] for _ in plan.operators]
-    for row in plan.instructions:
-        if isinstance(row, execution_plan.KernelCall):
-            calls[row.op_index].append(row)
-    return calls
 
 
 class _Editor:
@@ -215,14 +196,14 @@ class _Editor:
         """A tensor N, C, H, W in channels-last order on the memory of number `index`, which is N, H, W, C."""
         if index not in self._channels_last:
             value = self._plan.values[index]
-            if not isinstance(value, execution_plan.Tensor) or value.dim_order != (0, 1, 2, 3):
+            if not isinstance(value, Tensor) or value.dim_order != (0, 1, 2, 3):
                 raise _refused(name, f"value {index} is not a contiguous tensor of four dimensions")
             if value.allocation is None or value.dynamism != "STATIC":
                 raise _refused(name, f"value {index} has no place in the memory plan, or no fixed shape")
             batch, height, width, channels = value.sizes
             _, content = self._values[index]["val"]
             alias: dict[str, Any] = {
-                **{key: part for key, part in content.items() if key != "data_buffer_idx"},
+                **{key: item for key, item in content.items() if key != "data_buffer_idx"},
                 "sizes": (batch, channels, height, width),
                 "dim_order": bytes((0, 2, 3, 1)),
             }
@@ -231,9 +212,7 @@ class _Editor:
         return self._channels_last[index]
 
 
-def _runner_form(
-    plan: ExecutionPlan, operator: Operator, calls: list[execution_plan.KernelCall]
-) -> AdaptedOperator | None:
+def _runner_form(plan: ExecutionPlan, operator: Operator, calls: list[KernelCall]) -> AdaptedOperator | None:
     """The runner's form of `operator`, None where it needs none or there is none."""
     name = operator.full_name
     base, nhwc = _base_name(name)
@@ -242,8 +221,8 @@ def _runner_form(
     if base not in _DROPPED or not calls:
         return None
     layout = ("N, H, W, C tensors described as N, C, H, W in channels-last order",) if nhwc else ()
-    changes = (*layout, *(row.change() for row in _DROPPED[base]))
-    return AdaptedOperator(name, f"{base}.out", len(calls), changes)
+    dropped = (f"{row.name}{'' if row.only is None else f' ({row.only})'} left out" for row in _DROPPED[base])
+    return AdaptedOperator(name, f"{base}.out", len(calls), (*layout, *dropped))
 
 
 def _base_name(name: str) -> tuple[str, bool]:
@@ -252,7 +231,7 @@ def _base_name(name: str) -> tuple[str, bool]:
     return base.removesuffix(_NHWC), base.endswith(_NHWC)
 
 
-def _pads(plan: ExecutionPlan, call: execution_plan.KernelCall) -> bool:
+def _pads(plan: ExecutionPlan, call: KernelCall) -> bool:
     """Whether a call of `pad` (input, before, behind, value, output) makes its input larger."""
     if len(call.args) != 4 + _OUTPUTS:
         return True
@@ -287,9 +266,6 @@ def _refused(name: str, reason: str) -> BuildError:
     )
 
 
-# ---- runtimes.image
-# Places a program and its inputs in memory for a runner, and reads its outputs from memory.
-
 _GUARD_BYTES = 64
 _LEAVE = "leave --runtime out: the SDK's own firmware is built for the program"
 
@@ -323,12 +299,13 @@ def placed_inference(
         )
     outputs_bytes = sum(row.nbytes for row in tensors)
     content = b"".join(inputs)
+    scratch = (row.vela.scratch_bytes for row in plan.delegates if row.vela)
     for what, need, room in (
         ("the program", len(program), runner.program.size_bytes),
         ("its inputs", len(content), runner.inputs.size_bytes),
         ("its outputs", outputs_bytes, runner.outputs.size_bytes - _GUARD_BYTES),
         ("its planned memory", sum(plan.non_const_buffer_sizes), runner.method_pool_bytes),
-        ("a delegate's scratch memory", _scratch_bytes(plan), runner.temporary_pool_bytes),
+        ("a delegate's scratch memory", max(scratch, default=0), runner.temporary_pool_bytes),
     ):
         if need > room:
             raise BuildError(
@@ -345,11 +322,3 @@ def placed_inference(
         blank=blank,
         outputs_bytes=outputs_bytes,
     )
-
-
-def _scratch_bytes(plan: ExecutionPlan) -> int:
-    return max((row.vela.scratch_bytes for row in plan.delegates if row.vela), default=0)
-
-
-# ---- runtimes
-# Prebuilt runtimes: they run programs as a second opinion to the SDK's own firmware.

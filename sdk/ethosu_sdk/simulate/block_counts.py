@@ -18,9 +18,6 @@ import numpy.typing as npt
 from ethosu_sdk.base import filesystem, tools
 from ethosu_sdk.base.errors import InputError, SimulationError
 
-# ---- cpu_cycles.blocks
-# What was executed: blocks of instructions and how often each ran.
-
 
 @dataclass(frozen=True)
 class Block:
@@ -34,14 +31,6 @@ class Block:
     instructions: int
     code: bytes = field(repr=False)
     executions: int
-
-
-# ---- cpu_cycles.counts
-# What a simulator counted: the blocks of a run, and of each of its segments.
-
-# Blocks with which a program waits end with one of these (Armv8-M Architecture Reference Manual, T1 encodings).
-_NOP = 0xBF00
-_WFI, _WFE, _BRANCH_TO_ITSELF = b"\x30\xbf", b"\x20\xbf", b"\xfe\xe7"
 
 
 @dataclass(frozen=True)
@@ -81,8 +70,12 @@ class BlockCounts:
         return np.array([not _is_wait(block) for block in self.blocks], bool)
 
     def instructions(self) -> npt.NDArray[Any]:
-        """The number of instructions of each block."""
         return np.array([block.instructions for block in self.blocks], np.int64)
+
+
+# Blocks with which a program waits end with one of these (Armv8-M Architecture Reference Manual, T1 encodings).
+_NOP = 0xBF00
+_WFI, _WFE, _BRANCH_TO_ITSELF = b"\x30\xbf", b"\x20\xbf", b"\xfe\xe7"
 
 
 def _is_wait(block: Block) -> bool:
@@ -102,14 +95,10 @@ def _polls(code: bytes) -> bool:
     is_comparison = all(
         word == _NOP or word >> 11 == 0b00101 or word >> 6 in (0b0100001000, 0b0100001010) for word in others
     )
-    is_chase = {word & 7 for word in loads} & {
-        word >> 3 & 7 for word in loads
-    }  # the next load depends on the last
+    # The next load depends on the last.
+    is_chase = {word & 7 for word in loads} & {word >> 3 & 7 for word in loads}
     return goes_back and bool(loads) and is_comparison and not is_chase
 
-
-# ---- simulators.qemu.counting.plugin
-# Whether QEMU can count executed blocks: the plugin qemu/plugin/block-counts.c, and a QEMU that takes it.
 
 _PLUGIN = "block-counts.so"
 # A function of version 1 of QEMU's plugin interface, which newer ones have replaced. Programs export it by name.
@@ -145,8 +134,7 @@ def _takes_plugins(program: Path) -> bool:
         return False
 
 
-# ---- simulators.qemu.counting.block_counts
-# Counts of executed blocks, from the plugin in QEMU (qemu/plugin/block-counts.c): its file and its options.
+# The plugin's file.
 
 _MAGIC = b"EUBLOCK2"
 _PART = np.dtype(
@@ -166,16 +154,14 @@ _HEADER = np.dtype(
         ("reserved", "<u8", 2),
     ]
 )
-_CODE = np.dtype("u1")
 # What follows the header in `struct counts` of the plugin, in its order: the member with the number of those in use,
 # the type and the most there can be.
 _TABLES = (
     ("parts_used", _PART, 1 << 17),
     ("segments_used", _SEGMENT, 1 << 16),
     ("deltas_used", _DELTA, 1 << 22),
-    ("code_used", _CODE, 1 << 22),
+    ("code_used", np.dtype("u1"), 1 << 22),
 )
-_SIZE_BYTES = _HEADER.itemsize + sum(kind.itemsize * most for _, kind, most in _TABLES)
 Rows = npt.NDArray[Any]
 Numbers = npt.NDArray[np.int64]
 
@@ -224,7 +210,8 @@ def open_counts_file(plugin: Path, marks: Sequence[Mark]) -> Iterator[CountsFile
         try:
             descriptor = os.memfd_create("ethosu-sdk-block-counts")
             stack.callback(os.close, descriptor)
-            os.ftruncate(descriptor, _SIZE_BYTES)  # sparse
+            tables = sum(kind.itemsize * most for _, kind, most in _TABLES)
+            os.ftruncate(descriptor, _HEADER.itemsize + tables)  # sparse
         except OSError as error:
             raise SimulationError(f"cannot allocate memory for block counts: {error.strerror}") from error
         yield CountsFile(descriptor, plugin, marks)

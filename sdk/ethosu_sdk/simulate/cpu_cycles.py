@@ -19,13 +19,8 @@ from ethosu_sdk.simulate import cpu_pipeline, llvm_figures
 from ethosu_sdk.simulate.block_counts import Block, BlockCounts
 from ethosu_sdk.simulate.llvm_figures import Core, Instruction, llvm_version
 
-# ---- cpu_cycles.waits
-# Cycles that a core waits for memory, from figures that the caller knows of a board.
-#
-# The model is small. Each line of a buffer is fetched or written once for each time that the buffer passes
-# through the
-# cache, and the core waits for all of the transfer. Code is fetched once in an inference. Prefetching, write
-# buffers
+# Waits for memory. Each line of a buffer is fetched or written once for each time that the buffer passes through the
+# cache, and the core waits for all of the transfer. Code is fetched once in an inference. Prefetching, write buffers
 # and conflicts are left out. Tightly coupled memory has no waits.
 
 LINE_BYTES = 32
@@ -54,20 +49,17 @@ class MovedBytes:
 
 def wait_cycles(work: Iterable[MovedBytes], waits: LineWaits) -> float:
     """Cycles that the core waits for what `work` moves."""
+
+    def lines(size_bytes: int) -> int:
+        return -(-size_bytes // LINE_BYTES)
+
     return sum(
-        _lines(row.code_bytes) * waits.code
-        + _lines(row.constant_bytes) * waits.constants
-        + _lines(row.arena_bytes) * waits.arena
+        lines(row.code_bytes) * waits.code
+        + lines(row.constant_bytes) * waits.constants
+        + lines(row.arena_bytes) * waits.arena
         for row in work
     )
 
-
-def _lines(size_bytes: int) -> int:
-    return -(-size_bytes // LINE_BYTES)
-
-
-# ---- cpu_cycles.band
-# How far modelled cycles of the CPU are from published ones.
 
 BAND_ERROR = 0.20
 """The bound of errors, as a share of the published cycles, with the waits of the board's memories. Of nine published
@@ -98,19 +90,13 @@ def cpu_band(*, waits: bool) -> Band:
     return Band(BAND_TOO_LOW, f"{_JUDGED}, with the waits of the board's memories; {missing}; {_NOT_JUDGED}")
 
 
-# ---- cpu_cycles.pricing
-# Cycles of blocks of executed instructions, by LLVM's scheduling models of Cortex-M55 and Cortex-M85.
-#
-# A block that branches back to its own start is priced as a loop, by the cycles of one turn; others from their
-# first
-# issue to the last. Both follow from an in-order scoreboard (:mod:`ethosu_sdk.simulate.cpu_pipeline`). llvm-mca's
-# own
-# totals are of no use here: its in-order pipeline lets nothing finish before what started earlier, and it has no
-# price
-# for the ends of low-overhead loops. Memory answers at once; :mod:`ethosu_sdk.simulate.cpu_cycles` has the waits.
+# Prices of blocks, by LLVM's scheduling models of Cortex-M55 and Cortex-M85. A block that branches back to its own
+# start is priced as a loop, by the cycles of one turn; others from their first issue to the last. Both follow from an
+# in-order scoreboard (cpu_pipeline.py). The totals of llvm-mca itself are of no use here: its in-order pipeline lets
+# nothing finish before what started earlier, and it has no price for the ends of low-overhead loops. Memory answers
+# at once: the waits above come on top.
 
 _VERSION = 5  # of what is cached
-_PART = "cpu-cycles"
 _MOST_BYTES = 256 << 20
 _OFFSET = re.compile(r"#(-?\d+)$")
 _AHEAD = 4  # the program counter that a branch adds its offset to
@@ -123,18 +109,16 @@ def cycles_of(blocks: Sequence[Block], core: str) -> list[float]:
     cycle.
     """
     facts = llvm_figures.core_of(core)
-    known = _figures(
-        {encoding for block in blocks for encoding in llvm_figures.split_instructions(block.code)}, facts
-    )
+    bodies = [tuple(llvm_figures.split_instructions(block.code)) for block in blocks]
+    known = _figures({encoding for body in bodies for encoding in body}, facts)
     entered: Counter[int] = Counter()
-    for block in blocks:
-        entered[block.start] += block.executions
     ends: Counter[int] = Counter()
     for block in blocks:
+        entered[block.start] += block.executions
         ends[block.end] += block.executions
     return [
-        _cycles(block, [known[e] for e in llvm_figures.split_instructions(block.code)], entered, ends, facts)
-        for block in blocks
+        _cycles(block, [known[encoding] for encoding in body], entered, ends, facts)
+        for block, body in zip(blocks, bodies, strict=True)
     ]
 
 
@@ -165,18 +149,14 @@ def _target(block: Block, last: Instruction) -> int | None:
 
 def _figures(encodings: set[bytes], core: Core) -> dict[bytes, Instruction]:
     """The figures of `encodings`: from the cache, and those that are new there by LLVM."""
-    place = _prices_file(core)
+    key = filesystem.sha256_bytes(f"{_VERSION} {core!r} {llvm_version()}".encode())[:16]
+    place = cache.directory_or_own("cpu-cycles") / f"{core.name}-{key}.json"
     known = _read_prices(place)
     missing = sorted(encodings - known.keys())
     if missing:
         known |= llvm_figures.figures_of(missing, core)
         _store_prices(place, known)
     return known
-
-
-def _prices_file(core: Core) -> Path:
-    key = filesystem.sha256_bytes(f"{_VERSION} {core!r} {llvm_version()}".encode())[:16]
-    return cache.directory_or_own(_PART) / f"{core.name}-{key}.json"
 
 
 class _Stored(msgspec.Struct, frozen=True):
@@ -192,10 +172,9 @@ def _prices_digest(place: Path, prices: bytes) -> str:
 
 def _store_prices(place: Path, known: Mapping[bytes, Instruction]) -> None:
     prices = msgspec.json.encode({key.hex(): row for key, row in sorted(known.items())})
+    stored = _Stored(_prices_digest(place, prices), msgspec.Raw(prices))
     try:
-        filesystem.write_bytes(
-            place, msgspec.json.encode(_Stored(_prices_digest(place, prices), msgspec.Raw(prices)))
-        )
+        filesystem.write_bytes(place, msgspec.json.encode(stored))
     except BuildError as error:
         cache.note(f"{error.message}: the CPU's prices are not cached")
 
@@ -215,15 +194,11 @@ def _read_prices(place: Path) -> dict[bytes, Instruction]:
     return {}
 
 
-# ---- cpu_cycles.timeline
-# What the processor did in the first inference, part by part, in the order of time.
-#
-# The firmware's marks divide a run into segments (:data:`ethosu_sdk.program.protocol.MARKS`). Work of an
-# interrupt is a span of
-# its own between two spans of the part that it interrupted.
+# What the processor did, part by part, in the order of time. The firmware's marks divide a run into segments
+# (:data:`ethosu_sdk.program.protocol.MARKS`). Work of an interrupt is a span of its own between two spans of the part
+# that it interrupted.
 
 START_UP, AFTER = "start_up", "after"  # before the first mark, after the last
-INTERRUPTS = ("interrupt", "clock")
 WAIT, CLOCK, REPORT = "wait", "clock", "report"
 _RENAMED = {"": START_UP, "end": AFTER, "operator": "runtime"}
 
@@ -255,9 +230,8 @@ def spans_of(counts: BlockCounts, prices: Sequence[float]) -> list[Span]:
     lines = [range(block.start // LINE_BYTES, -(-block.end // LINE_BYTES)) for block in counts.blocks]
     fetched: set[int] = set()
     found = []
-    for (operator, part), segment in zip(
-        _places(row.name for row in counts.segments), counts.segments, strict=True
-    ):
+    places = _places(row.name for row in counts.segments)
+    for (operator, part), segment in zip(places, counts.segments, strict=True):
         instructions = int((each_instructions[segment.blocks] * segment.executions).sum())
         cycles = float((each_cycles[segment.blocks] * segment.executions).sum())
         before = len(fetched)
@@ -275,7 +249,7 @@ def _places(names: Iterator[str]) -> Iterator[tuple[int | None, str]]:
     for name in names:
         if name == "operator":
             operator += 1
-        if name in INTERRUPTS:
+        if name in ("interrupt", CLOCK):
             interrupted.append(part)
         is_back = name == "back" and interrupted
         part = interrupted.pop() if is_back else _RENAMED.get(name, name)

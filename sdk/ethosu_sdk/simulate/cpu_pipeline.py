@@ -10,28 +10,11 @@ from dataclasses import dataclass
 
 from ethosu_sdk.simulate.llvm_figures import Core, Instruction
 
-# ---- cpu_cycles.pipeline.operands
 # Which registers an instruction reads and writes, from its text, and in which role.
 
 _MVE_SETS_P0 = ("vcmp", "vctp", "vpt", "vpst")
 _STORES = ("str", "stm", "stl", "push", "vstr", "vst", "vpush", "vstm")
-_NO_RESULT = (
-    "cmp",
-    "cmn",
-    "tst",
-    "teq",
-    "vcmp",
-    "vctp",
-    "vpt",
-    "vpst",
-    "cb",
-    "tb",
-    "msr",
-    "vmsr",
-    "it",
-    "pl",
-    "le",
-)
+_NO_RESULT = ("cmp", "cmn", "tst", "teq", *_MVE_SETS_P0, "cb", "tb", "msr", "vmsr", "it", "pl", "le")
 # The result is also an operand. Accumulators first: some cores take these later than other operands.
 _ACCUMULATES = re.compile(
     r"v?(q?r?d?mla|q?r?d?mls|fma|fms|fnma|fnms|nmla|nmls|cmla|addva|addlva|mladava|mlava|mlaldava|mlalva|"
@@ -92,22 +75,18 @@ def operands_of(text: str) -> Operands:
         sources, accumulators = sources[:-1], fields[3]
     if mnemonic.startswith("le") and "lr" in rest:
         written, sources = (14,), (14,)
+    if _SETS_FLAGS.match(mnemonic):
+        written += (FLAGS,)
+    if _READS_FLAGS.match(mnemonic):
+        sources += (FLAGS,)
     return Operands(
-        written=written
-        + _implied(mnemonic, _SETS_FLAGS, FLAGS)
-        + ((P0,) if mnemonic.startswith(_MVE_SETS_P0) else ()),
+        written=written + ((P0,) if mnemonic.startswith(_MVE_SETS_P0) else ()),
         bases=inside[:1] if is_updated else (),
-        values=sources
-        + _implied(mnemonic, _READS_FLAGS, FLAGS)
-        + ((P0,) if mnemonic.startswith("vpsel") else ()),
+        values=sources + ((P0,) if mnemonic.startswith("vpsel") else ()),
         addresses=inside,
         accumulators=accumulators,
         shifted=_numbers(shifted[1]) if (shifted := _SHIFTED.search(outside)) else (),
     )
-
-
-def _implied(mnemonic: str, pattern: re.Pattern[str], number: int) -> tuple[int, ...]:
-    return (number,) if pattern.match(mnemonic) else ()
 
 
 def _results(mnemonic: str, fields: list[tuple[int, ...]]) -> int:
@@ -120,14 +99,11 @@ def _results(mnemonic: str, fields: list[tuple[int, ...]]) -> int:
         mnemonic,
     ):
         return 2
-    two_cores = (
-        mnemonic.startswith("vmov")
-        and len(fields) == 3
-        and all(number < _FIRST_VECTOR for number in fields[0] + fields[1])
-    )
-    if two_cores or (mnemonic.startswith("vmov") and len(fields) == 4 and fields[0][0] < _FIRST_VECTOR):
-        return 2
-    return 1
+    if not mnemonic.startswith("vmov"):
+        return 1
+    to_two_of_three = len(fields) == 3 and max(fields[0] + fields[1]) < _FIRST_VECTOR
+    to_two_of_four = len(fields) == 4 and fields[0][0] < _FIRST_VECTOR
+    return 2 if to_two_of_three or to_two_of_four else 1
 
 
 def _address(mnemonic: str, rest: str) -> tuple[str, tuple[int, ...], bool]:
@@ -147,8 +123,7 @@ def _address(mnemonic: str, rest: str) -> tuple[str, tuple[int, ...], bool]:
 def _fields(text: str) -> list[tuple[int, ...]]:
     """The registers of each operand; a list in braces is one operand."""
     grouped = re.findall(r"\{[^}]*\}|[^,{}]+", text)
-    found = [_numbers(part) for part in grouped]
-    return [numbers for numbers in found if numbers]
+    return [numbers for operand in grouped if (numbers := _numbers(operand))]
 
 
 def _numbers(text: str) -> tuple[int, ...]:
@@ -166,18 +141,9 @@ def _lanes(name: str) -> tuple[int, ...]:
     return tuple(_FIRST_VECTOR + index * span + lane for lane in range(span))
 
 
-# ---- cpu_cycles.pipeline.scoreboard
 # In-order issue: when each instruction of a sequence starts, by its operands, its units and the issue width.
 
-_PAIRED = {
-    "M85UnitALU",
-    "M85UnitLoad",
-    "M85UnitStore",
-    "M85UnitVFPA",
-    "M85UnitVFPB",
-    "M85UnitVFPC",
-    "M85UnitVPort",
-}
+_PAIRED = {f"M85Unit{name}" for name in ("ALU", "Load", "Store", "VFPA", "VFPB", "VFPC", "VPort")}
 _SETTLED = (2, 6)  # turns of a loop between which it is measured
 _operands = functools.lru_cache(maxsize=1 << 16)(operands_of)
 
@@ -199,15 +165,27 @@ class _Pipeline:
         """The first cycle after the last issue."""
         return self._cycle + 1 if self._issued else self._cycle
 
-    def issue(self, instruction: Instruction) -> None:
+    def issue_all(self, instructions: Sequence[Instruction]) -> None:
+        for instruction in instructions:
+            if instruction.kind != "loop end":
+                self._issue(instruction)
+
+    def _issue(self, instruction: Instruction) -> None:
         operands = _operands(instruction.text)
-        cycle = max(
-            self._earliest(instruction), self._wanted(instruction, operands), self._units_free(instruction)
-        )
+        cycle = max(self._earliest(instruction), self._wanted(instruction, operands))
+        for name, count, _ in instruction.units:
+            cycle = max(cycle, sorted(self._instances(name))[count - 1])
         self._issued = self._issued + 1 if cycle == self._cycle else 1
         self._cycle, self._is_closed = cycle, instruction.is_single
-        self._occupy(instruction, cycle)
-        self._write(instruction, operands, cycle)
+        for name, count, cycles in instruction.units:
+            free = self._instances(name)
+            free.sort()
+            free[:count] = [cycle + cycles] * count
+        for number in operands.bases:
+            self._ready[number] = cycle + self._core.base_latency
+        for number in operands.written:
+            self._ready[number] = cycle + instruction.latency
+            (self._is_vector.add if instruction.is_vector else self._is_vector.discard)(number)
         if instruction.occupies > 1:
             self._cycle, self._issued, self._is_closed = cycle + instruction.occupies - 1, 1, True
 
@@ -226,53 +204,29 @@ class _Pipeline:
             self._ready[number] + core.shift_delay for number in operands.shifted if self._ready[number]
         ]
         for number in operands.addresses:
-            delay = core.gather_delay if number >= 32 else core.address_delay
+            delay = core.gather_delay if number >= _FIRST_VECTOR else core.address_delay
             cycles.append(self._ready[number] + (delay if self._ready[number] else 0))
         for number in operands.stored:
             cycles.append(self._ready[number] - (advance if number in self._is_vector else 0))
         return max(cycles, default=0)
 
-    def _units_free(self, instruction: Instruction) -> int:
-        return max(
-            (sorted(self._instances(name))[count - 1] for name, count, _ in instruction.units), default=0
-        )
-
     def _instances(self, name: str) -> list[int]:
+        """The cycles from which each instance of a unit is free."""
         return self._free.setdefault(name, [0, 0] if name in _PAIRED else [0])
-
-    def _occupy(self, instruction: Instruction, cycle: int) -> None:
-        for name, count, cycles in instruction.units:
-            free = self._instances(name)
-            free.sort()
-            free[:count] = [cycle + cycles] * count
-
-    def _write(self, instruction: Instruction, operands: Operands, cycle: int) -> None:
-        for number in operands.bases:
-            self._ready[number] = cycle + self._core.base_latency
-        for number in operands.written:
-            self._ready[number] = cycle + instruction.latency
-            (self._is_vector.add if instruction.is_vector else self._is_vector.discard)(number)
 
 
 def straight_cycles(instructions: Sequence[Instruction], core: Core) -> float:
     """Cycles from the first issue to the first that a following instruction can have, with all operands there."""
     pipeline = _Pipeline(core)
-    for instruction in instructions:
-        if instruction.kind != "loop end":
-            pipeline.issue(instruction)
+    pipeline.issue_all(instructions)
     return float(pipeline.next_cycle)
 
 
 def repeated_cycles(instructions: Sequence[Instruction], core: Core) -> float:
     """Cycles of one turn when the sequence repeats itself, after the first turns."""
+    first, last = _SETTLED
     pipeline, ends = _Pipeline(core), []
-    for _ in range(_SETTLED[1] + 1):
-        for instruction in instructions:
-            if instruction.kind != "loop end":
-                pipeline.issue(instruction)
+    for _ in range(last + 1):
+        pipeline.issue_all(instructions)
         ends.append(pipeline.next_cycle)
-    return (ends[_SETTLED[1]] - ends[_SETTLED[0]]) / (_SETTLED[1] - _SETTLED[0])
-
-
-# ---- cpu_cycles.pipeline
-# A core's pipeline: what each instruction occupies and waits for, and when a sequence of them issues.
+    return (ends[last] - ends[first]) / (last - first)

@@ -13,9 +13,6 @@ from typing import Any
 from ethosu_sdk.base.errors import UsageError
 from ethosu_sdk.base.targets import suggestion
 
-# ---- simulators.fvp.models
-# Which FVPs there are and what their parameters are called (fvp_models.toml).
-
 
 @dataclass(frozen=True)
 class FvpModel:
@@ -39,7 +36,6 @@ class FvpModel:
     terminals: tuple[int, ...]
 
     def parameter(self, role: str) -> str:
-        """The full name of the parameter that plays `role`."""
         return self.roles[role]
 
 
@@ -113,10 +109,6 @@ def model_for_npu(npu: str) -> FvpModel:
     raise UsageError(
         f"no FVP has the NPU '{npu}'", suggestion(npu, [row.npu for row in models_by_program().values()])
     )
-
-
-# ---- simulators.fvp.command_line
-# The command line of an FVP: pure, so that it can be read, tested and printed without one.
 
 
 @dataclass(frozen=True)

@@ -30,23 +30,20 @@ class FvpOutput:
     failures: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class _Patterns:
-    payload: re.Pattern[str]
-    noise: re.Pattern[str]
-    statistics: re.Pattern[str]
-
-
 @functools.cache
-def _patterns() -> _Patterns:
+def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
+    """Lines that are the firmware's, that are the simulator's, and with which its statistics begin."""
     table = tomllib.loads((Path(__file__).parent / "fvp_messages.toml").read_text(encoding="utf-8"))
-    return _Patterns(
-        re.compile(table["payload"]), re.compile("|".join(table["noise"])), re.compile(table["statistics"])
+    return (
+        re.compile(table["payload"]),
+        re.compile("|".join(table["noise"])),
+        re.compile(table["statistics"]),
     )
 
 
 def parted_output(output: bytes) -> FvpOutput:
     """Part the standard output of an FVP, line by line."""
+    payload, noise, statistics = _patterns()
     uart: list[bytes] = []
     simulator: list[str] = []
     errors: dict[str, KnownError] = {}
@@ -54,16 +51,16 @@ def parted_output(output: bytes) -> FvpOutput:
     in_statistics = False
     for raw in output.splitlines(keepends=True):
         line = raw.decode("utf-8", errors="replace").rstrip("\r\n\x04")
-        if _patterns().payload.match(line):
+        if payload.match(line):
             uart.append(raw)
             continue
-        in_statistics = in_statistics or _patterns().statistics.match(line) is not None
+        in_statistics = in_statistics or statistics.match(line) is not None
         known = error_catalogue.in_line(line)
         grave = [error for error in known if not error.harmless]
         errors.update((error.id, error) for error in grave)
         if grave or error_catalogue.has_failure_form(line):
             failures.append(line)
-        if in_statistics or _patterns().noise.match(line) or any(error.area == "fvp" for error in known):
+        if in_statistics or noise.match(line) or any(error.area == "fvp" for error in known):
             simulator.append(line)
         else:
             uart.append(raw)

@@ -1,4 +1,8 @@
-"""ExecuTorch's own C++ runtime, from the executorch wheel, running a `.pte` on this machine."""
+"""ExecuTorch's own C++ runtime, from the executorch wheel, running a `.pte` in a child process of this machine.
+
+It is the reference for the firmware's interpreter and its CPU operators, and the fastest way to many inferences.
+Whoever calls it says what executes the Ethos-U delegates.
+"""
 
 from __future__ import annotations
 
@@ -31,14 +35,13 @@ from ethosu_sdk.program import executorch_package
 from ethosu_sdk.program.execution_plan import ENTRY
 from ethosu_sdk.program.pte_schema import NUMPY_TYPES
 
-# ---- simulators.host.wire
+Array = NDArray[Any]
+
 # Messages between this process and the runner (runner.cpp), over a Unix stream socket.
 #
 # A message is u32 kind, u32 number of blobs, then for each blob u64 size and its bytes, in the machine's byte
 # order: both ends run on one machine. A descriptor blob is u32 ScalarType, u32 rank, u32 sizes[rank],
 # u32 dim_order[rank]. Which blobs each kind carries is stated at `Kind`.
-
-Array = NDArray[Any]
 _HEAD = struct.Struct("=II")
 _SIZE = struct.Struct("=Q")
 _MAX_BLOBS = 1 << 16
@@ -71,12 +74,10 @@ class TensorInfo:
 
     @property
     def nbytes(self) -> int:
-        """Size in bytes."""
         return int(np.dtype(self.dtype).itemsize * math.prod(self.shape))
 
     @property
     def memory_shape(self) -> tuple[int, ...]:
-        """The sizes in the order of memory."""
         return tuple(self.shape[axis] for axis in self.dim_order)
 
     def to_memory(self, array: Array) -> bytes:
@@ -142,120 +143,23 @@ def _exactly(connection: socket.socket, size: int) -> bytes:
     return bytes(data)
 
 
-# ---- simulators.host.build
-# Building the runner against the C++ runtime that the executorch wheel ships, without CMake.
-#
-# The wheel's CMake package (1.5.1) defines targets for CMake 3.28 and later only; what it asks of a compiler
-# are these definitions, one include folder, and its libraries. Those with kernels only register themselves when
-# they are loaded, so the linker must be told to keep them.
+# Building the runner against the C++ runtime that the executorch wheel ships, without CMake: the wheel's CMake
+# package (1.5.1) defines targets for CMake 3.28 and later only. What it asks of a compiler are these definitions, one
+# include folder, and its libraries. Those with kernels only register themselves when they are loaded, so the linker
+# must be told to keep them.
 
 _HERE = Path(__file__).parent / "host_runner"
 _SOURCES = (_HERE / "runner.cpp", _HERE / "firmware_kernels.cpp")
 _HEADERS = (_HERE / "named_data.hpp", _HERE / "planned_memory.hpp")
 _DEFINITIONS = ("-DC10_USING_CUSTOM_GENERATED_MACROS", "-DET_EVENT_TRACER_ENABLED", "-DET_USE_THREADPOOL")
 _KERNEL_LIBRARIES = ("executorch_threadpool", "executorch_kernels_optimized", "executorch_kernels_quantized")
-_BUILD_TIMEOUT_S = (
-    1800.0  # half a minute, but far more where another processor is emulated or the machine is busy
-)
+# Half a minute, but far more where another processor is emulated or the machine is busy.
+_BUILD_TIMEOUT_S = 1800.0
 CACHE_PART = "host-runner"
 
 # ExecuTorch's wheel has no kernels for the operators of its Cortex-M backend: those are the firmware's.
 _FROM_FIRMWARE = "cortex_m::"
-_FUNCTION = re.compile(r"[a-z_0-9]+")
 _USES = re.compile(r'^#include "kernels/operators/(\w+)\.hpp"', re.MULTILINE)
-
-
-@dataclass(frozen=True)
-class _Firmware:
-    """The part of the firmware that has these kernels: its folder, sources, and the generated files by name."""
-
-    folder: Path
-    sources: tuple[Path, ...]
-    generated: dict[str, str]
-
-    def content(self) -> Iterator[bytes]:
-        """All that shapes what is compiled."""
-        for folder in ("kernels", "base"):
-            for path in sorted((self.folder / folder).rglob("*.[ch]pp")):
-                yield path.read_bytes()
-        yield from (text.encode() for text in self.generated.values())
-
-
-def _firmware() -> _Firmware:
-    folder = resources.directory("firmware")
-    kernels = folder / "kernels"
-    tables = tomllib.loads((kernels / "kernels.toml").read_text(encoding="utf-8"))
-    functions, rows, families = [], [], []
-    for family, table in tables.items():
-        functions += [_FUNCTION.match(call)[0] for call in table.values()]  # type: ignore[index]
-        own = {name: call for name, call in table.items() if name.startswith(_FROM_FIRMWARE)}
-        rows += [
-            f'{{"{name}", ethosu_sdk::kernels::{call.partition("(")[0]}}},' for name, call in own.items()
-        ]
-        if own:
-            families.append(family)
-    declared = "".join(
-        f"Status {name}(KernelContext& context, Span<Value* const> arguments);\n"
-        for name in dict.fromkeys(functions)
-    )
-    header = (kernels / "kernels.hpp.in").read_text(encoding="utf-8")
-    shared = [
-        path for place in ("support", "support/scalar", "../base") for path in (kernels / place).glob("*.cpp")
-    ]
-    return _Firmware(
-        folder,
-        (*_kernel_sources(kernels / "operators", families), *sorted(shared)),
-        {
-            "kernels/kernels.hpp": header.replace("@ETHOSU_KERNEL_DECLARATIONS@", declared),
-            "firmware_kernels.inc": "\n".join(rows),
-        },
-    )
-
-
-def _kernel_sources(folder: Path, families: list[str]) -> Iterator[Path]:
-    """The sources of families of operators, and of those that they use."""
-    wanted = list(families)
-    for family in wanted:
-        source = folder / f"{family}.cpp"
-        used = _USES.findall(source.read_text(encoding="utf-8"))
-        wanted += [name for name in used if name not in wanted]
-        yield source
-
-
-def runner_argv(compiler: str, root: Path, output: Path, generated: Path) -> list[str]:
-    """The compiler's command line for the runner, against the executorch package at `root`, with the files that were
-    generated into the folder `generated`."""
-    libraries = root / "lib"
-    kernels = [
-        word
-        for name in _KERNEL_LIBRARIES
-        for word in ("-Wl,--push-state,--no-as-needed", str(libraries / f"lib{name}.so"), "-Wl,--pop-state")
-    ]
-    firmware = _firmware()
-    return [
-        compiler,
-        "-std=c++17",
-        "-O2",
-        "-ffp-contract=off",
-        "-Wall",
-        "-Wextra",
-        *_DEFINITIONS,
-        "-I",
-        str(generated),
-        "-I",
-        str(firmware.folder),
-        "-isystem",
-        str(root / "include"),
-        # c10 and other headers are vendored below the runtime's own.
-        "-isystem",
-        str(root / "include" / "executorch" / "runtime" / "core" / "portable_type" / "c10"),
-        *map(str, (*_SOURCES, *firmware.sources)),
-        "-o",
-        str(output),
-        str(libraries / "libexecutorch.so"),
-        *kernels,
-        f"-Wl,-rpath,{libraries}",
-    ]
 
 
 def build_runner(folder: Path) -> Path:
@@ -276,30 +180,92 @@ def _make_runner(program: Path, root: Path) -> None:
     if not (root / "include").is_dir():
         raise ToolError("the installed executorch package has no C++ headers", executorch_package.INSTALL)
     with filesystem.temporary_directory(".generated-", program.parent) as generated:
-        for name, text in _firmware().generated.items():
+        for name, text in _generated_files().items():
             path = generated / name
             filesystem.write_bytes(filesystem.make_directory(path.parent) / path.name, text.encode())
-        filesystem.write_atomic(
-            program, lambda temporary: _compile_runner(runner_argv(compiler, root, temporary, generated))
-        )
+
+        def compile_runner(temporary: Path) -> None:
+            argv = runner_argv(compiler, root, temporary, generated)
+            proc.run(argv, timeout_s=_BUILD_TIMEOUT_S, error=ToolError)
+
+        filesystem.write_atomic(program, compile_runner)
     filesystem.make_executable(program)
 
 
 def _program_name(root: Path) -> str:
+    """The runner's name, by all that shapes what is compiled."""
+    firmware = resources.directory("firmware")
+    kernels = (path for name in ("kernels", "base") for path in sorted((firmware / name).rglob("*.[ch]pp")))
     key = hashlib.sha256()
-    for content in (*(path.read_bytes() for path in (*_SOURCES, *_HEADERS)), *_firmware().content()):
-        key.update(content)
+    for path in (*_SOURCES, *_HEADERS, *kernels):
+        key.update(path.read_bytes())
+    for text in _generated_files().values():
+        key.update(text.encode())
     version = importlib.metadata.version("executorch")
     key.update("\n".join([version, *runner_argv("g++", root, Path("runner"), Path("generated"))]).encode())
     return f"host-runner-{key.hexdigest()[:16]}"
 
 
-def _compile_runner(argv: list[str]) -> None:
-    proc.run(argv, timeout_s=_BUILD_TIMEOUT_S, error=ToolError)
+def runner_argv(compiler: str, root: Path, output: Path, generated: Path) -> list[str]:
+    """The compiler's command line for the runner, against the executorch package at `root`, with the files that were
+    generated into the folder `generated`."""
+    libraries, include = root / "lib", root / "include"
+    vendored = include / "executorch" / "runtime" / "core" / "portable_type" / "c10"  # c10 and other headers
+    kernels = [
+        word
+        for name in _KERNEL_LIBRARIES
+        for word in ("-Wl,--push-state,--no-as-needed", str(libraries / f"lib{name}.so"), "-Wl,--pop-state")
+    ]
+    return [
+        *(compiler, "-std=c++17", "-O2", "-ffp-contract=off", "-Wall", "-Wextra", *_DEFINITIONS),
+        *("-I", str(generated), "-I", str(resources.directory("firmware"))),
+        *("-isystem", str(include), "-isystem", str(vendored)),
+        *map(str, (*_SOURCES, *_firmware_sources())),
+        *("-o", str(output), str(libraries / "libexecutorch.so"), *kernels, f"-Wl,-rpath,{libraries}"),
+    ]
 
 
-# ---- simulators.host.runtime
-# A `.pte` on ExecuTorch's own C++ runtime, in a child process, with its delegates executed by the caller.
+def _kernel_tables() -> dict[str, dict[str, str]]:
+    """The firmware's kernels: family of operators → operator → the kernel's signature."""
+    text = (resources.directory("firmware") / "kernels" / "kernels.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
+
+
+def _generated_files() -> dict[str, str]:
+    """The header that declares every kernel, and the table of those that come from the firmware."""
+    tables = _kernel_tables()
+    calls = [call.partition("(")[0] for table in tables.values() for call in table.values()]
+    declared = "".join(
+        f"Status {name}(KernelContext& context, Span<Value* const> arguments);\n"
+        for name in dict.fromkeys(calls)
+    )
+    rows = (
+        f'{{"{name}", ethosu_sdk::kernels::{call.partition("(")[0]}}},'
+        for table in tables.values()
+        for name, call in table.items()
+        if name.startswith(_FROM_FIRMWARE)
+    )
+    template = resources.directory("firmware") / "kernels" / "kernels.hpp.in"
+    header = template.read_text(encoding="utf-8").replace("@ETHOSU_KERNEL_DECLARATIONS@", declared)
+    return {"kernels/kernels.hpp": header, "firmware_kernels.inc": "\n".join(rows)}
+
+
+def _firmware_sources() -> Iterator[Path]:
+    """The sources of the families with kernels from the firmware, of those that they use, and what all share."""
+    kernels = resources.directory("firmware") / "kernels"
+    families = [
+        family
+        for family, table in _kernel_tables().items()
+        if any(name.startswith(_FROM_FIRMWARE) for name in table)
+    ]
+    for family in families:  # which grows
+        source = kernels / "operators" / f"{family}.cpp"
+        used = _USES.findall(source.read_text(encoding="utf-8"))
+        families += [name for name in used if name not in families]
+        yield source
+    shared = ("support", "support/scalar", "../base")
+    yield from sorted(path for place in shared for path in (kernels / place).glob("*.cpp"))
+
 
 DEFAULT_TIMEOUT_S = 300.0
 _MISSING_OPERATOR = re.compile(r"Missing operator: \[\d+\] ([\w:.]+)")  # as ExecuTorch 1.5.1 prints it
@@ -339,15 +305,13 @@ class HostRuntime:
         delegate: Delegate | None,
         log: IO[bytes],
         silence_s: float,
-        names: Sequence[str] = (ENTRY,),
+        names: Sequence[str],
     ) -> None:
         self._connection = connection
         self._silence_s = silence_s
         self._delegate = delegate
         self._log = log
-        self._payloads: list[bytes] = []
-        self._input_counts: list[int] = []
-        self._digests: list[str] = []
+        self._payloads: list[tuple[bytes, str, int]] = []  # with the digest and the number of inputs
         self.methods: dict[str, tuple[tuple[TensorInfo, ...], tuple[TensorInfo, ...]]] = {
             name: self._load() for name in names
         }
@@ -404,16 +368,19 @@ class HostRuntime:
             if kind is Kind.ERROR:
                 raise self._failed(blobs[0].decode(errors="replace"))
             if kind is Kind.DELEGATE:
-                self._adopt(blobs[1])
+                payload, inputs = blobs[1], len(vela_blocks.parse(blobs[1]).inputs)
+                self._payloads.append((payload, hashlib.sha256(payload).hexdigest(), inputs))
+                self._send(Kind.DELEGATE, [u32(inputs)])
             elif kind is Kind.EXECUTE:
                 self._execute(blobs)
             else:
                 raise SimulationError(f"the host runtime sent {kind.name} during {doing}")
 
     def _failed(self, text: str) -> SimulationError:
-        missing = dict.fromkeys(_MISSING_OPERATOR.findall(self._printed()))
+        printed = self._printed()
+        missing = dict.fromkeys(_MISSING_OPERATOR.findall(printed))
         if not missing:
-            failed = _FAILED_OPERATOR.search(self._printed())
+            failed = _FAILED_OPERATOR.search(printed)
             where = f" in {failed[1]}" if failed else ""
             return SimulationError(f"ExecuTorch's host runtime failed{where}: {text}", self._last_words())
         return SimulationError(
@@ -422,16 +389,9 @@ class HostRuntime:
             "has a kernel",
         )
 
-    def _adopt(self, payload: bytes) -> None:
-        inputs = len(vela_blocks.parse(payload).inputs)
-        self._payloads.append(payload)
-        self._digests.append(hashlib.sha256(payload).hexdigest())
-        self._input_counts.append(inputs)
-        self._send(Kind.DELEGATE, [u32(inputs)])
-
     def _execute(self, blobs: list[bytes]) -> None:
         index = parse_u32(blobs[0])
-        count = self._input_counts[index]
+        payload, digest, count = self._payloads[index]
         described, rest = blobs[1 : 1 + 2 * count], blobs[1 + 2 * count :]
         outputs = tuple(parse_descriptor(blob) for blob in rest)
         if self._delegate is None:
@@ -440,7 +400,7 @@ class HostRuntime:
         for description, content in zip(described[::2], described[1::2], strict=True):
             info = parse_descriptor(description)
             inputs.append(np.frombuffer(content, info.dtype).reshape(info.memory_shape))
-        call = DelegateCall(index, self._payloads[index], self._digests[index], tuple(inputs), outputs)
+        call = DelegateCall(index, payload, digest, tuple(inputs), outputs)
         results = [np.ascontiguousarray(array).tobytes() for array in self._delegate(call)]
         expected, got = [info.nbytes for info in outputs], [len(data) for data in results]
         if expected != got:
@@ -527,9 +487,6 @@ def run_pte(
         return runtime.run(inputs)
 
 
-# ---- simulators.host.npu_model
-# Executes the Ethos-U delegates of a program on the host runtime with the SDK's NPU model.
-
 Observer = Callable[[DelegateCall, npu.Written], None]
 
 
@@ -561,10 +518,3 @@ def event_totals(target_npu: str, events: tuple[int, ...], calls: list[npu.Count
     """PMU event → how often it happened in all `calls`, counted per call as the hardware's PMU does."""
     kind = pmu.pmu_of(target_npu)
     return {event: sum(kind.value(event, counters) for counters in calls) for event in events}
-
-
-# ---- simulators.host
-# ExecuTorch's own C++ runtime, from the executorch wheel, running a `.pte` on this machine.
-#
-# It is the reference for the firmware's interpreter and its CPU operators, and the fastest way to many
-# inferences. Whoever calls it says what executes the Ethos-U delegates.

@@ -19,9 +19,6 @@ import msgspec
 from ethosu_sdk.base import filesystem, proc, tools
 from ethosu_sdk.base.errors import ToolError, UsageError
 
-# ---- cpu_cycles.pipeline.cores
-# What is known of each core beside LLVM's scheduling models: cpu_cores.toml.
-
 
 @dataclass(frozen=True)
 class Replacement:
@@ -74,7 +71,6 @@ def core_of(name: str) -> Core:
     return _cores()[name]
 
 
-# ---- cpu_cycles.pipeline.encodings
 # Thumb machine code as text. LLVM disassembles; an instruction is known by its encoding alone.
 
 _WIDE = 0b11101  # the five highest bits of the first halfword of a 32-bit instruction: this or more
@@ -104,12 +100,6 @@ def disassembly_input(encodings: Sequence[bytes]) -> str:
     for number, encoding in enumerate(encodings):
         lines += [_bracketed(encoding), *[_NOP] * 4, _bracketed(_marker(number))]
     return "\n".join(lines) + "\n"
-
-
-def listing_parts(encodings: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
-    """`encodings` in parts that one listing can have."""
-    for at in range(0, len(encodings), _MOST):
-        yield encodings[at : at + _MOST]
 
 
 def disassembled_texts(encodings: Sequence[bytes], disassembly: str) -> list[str] | None:
@@ -143,9 +133,6 @@ def _marker(number: int) -> bytes:
     second = (number >> 8 & 7) << 12 | _MARKER_REGISTER << 8 | number & 0xFF
     return struct.pack("<HH", first, second)
 
-
-# ---- cpu_cycles.pipeline.figures
-# What an instruction costs a core: LLVM's scheduling model by way of llvm-mca, after the rows of cpu_cores.toml.
 
 _TRIPLE = "thumbv8.1m.main-none-eabi"
 _TIMEOUT_S = 300.0
@@ -212,7 +199,8 @@ def figures_of(
 ) -> dict[bytes, Instruction]:
     """The figures of each of `encodings`. ToolError when LLVM is missing, fails, or answers with what are none."""
     found: dict[bytes, Instruction] = {}
-    for part in listing_parts(encodings):
+    for at in range(0, len(encodings), _MOST):
+        part = encodings[at : at + _MOST]
         words = _texts(part, core, timeout_s)
         scheduled = _scheduled([text for text in words if text], core, timeout_s)
         for encoding, text in zip(part, words, strict=True):
@@ -224,21 +212,16 @@ def _texts(part: Sequence[bytes], core: Core, timeout_s: float) -> list[str]:
     """The text of each encoding; empty for one that llvm-mc warned of, because it does not know it."""
     # For an encoding that it does not know, llvm-mc prints a warning, goes on, and ends with exit status 1.
     options = (f"-triple={_TRIPLE}", "--disassemble", "--show-encoding")
-    said = _run_llvm(_DISASSEMBLER, options, disassembly_input(part), core, timeout_s, may_end_with=(0, 1))
-    words = disassembled_texts(part, said.printed)
-    if words is None or sum(not text for text in words) > said.warnings.count("warning: "):
+    content = disassembly_input(part)
+    printed, said = _run_llvm(_DISASSEMBLER, options, content, core, timeout_s, may_end_with=(0, 1))
+    words = disassembled_texts(part, printed)
+    if words is None or sum(not text for text in words) > said.count("warning: "):
         raise _unusable(_DISASSEMBLER, "did not print every instruction that it was given")
     return words
 
 
 def _unusable(program: str, reason: str) -> ToolError:
     return ToolError(f"{program} {reason}: nothing is priced by it", tools.tool_table()[program].fix)
-
-
-@dataclass(frozen=True)
-class _Said:
-    printed: str
-    warnings: str
 
 
 def _run_llvm(
@@ -248,10 +231,10 @@ def _run_llvm(
     core: Core,
     timeout_s: float,
     may_end_with: tuple[int, ...] = (0,),
-) -> _Said:
-    """What `program` prints for a file with `content`. ToolError when it fails.
+) -> tuple[str, str]:
+    """What `program` prints for a file with `content`, and its warnings. ToolError when it fails.
 
-    Its warnings go elsewhere: they would stand in the middle of lines. An option `-o` is no help, since
+    The warnings are kept apart: they would stand in the middle of lines. An option `-o` is no help, since
     llvm-mc removes the file when it ends with another status than 0.
     """
     with tempfile.TemporaryDirectory(prefix="ethosu-sdk-llvm-") as name:
@@ -268,7 +251,7 @@ def _run_llvm(
             said = warnings.read().decode(errors="replace")
     if process.returncode not in may_end_with:
         raise ToolError(f"{program} failed with exit status {process.returncode}\n{proc.tail(said)}")
-    return _Said(printed.decode(errors="replace"), said)
+    return printed.decode(errors="replace"), said
 
 
 class _View(msgspec.Struct, rename="pascal"):
@@ -310,10 +293,8 @@ class _Answer(_View):
     target_info: _Target
 
 
-@dataclass(frozen=True)
-class _Scheduled:
-    latency: int
-    units: tuple[tuple[str, int, int], ...]
+# LLVM's latency of an instruction, and its units as `Instruction` has them.
+_Scheduled = tuple[int, tuple[tuple[str, int, int], ...]]
 
 
 def _scheduled(words: Sequence[str], core: Core, timeout_s: float) -> dict[str, _Scheduled]:
@@ -326,15 +307,15 @@ def _scheduled(words: Sequence[str], core: Core, timeout_s: float) -> dict[str, 
         for number, text in enumerate(asked)
     )
     options = (f"-mtriple={_TRIPLE}", "-iterations=1", "-skip-unsupported-instructions=any", "--json")
-    said = _run_llvm(_ANALYSER, options, regions + "\n", core, timeout_s)
+    printed, said = _run_llvm(_ANALYSER, options, regions + "\n", core, timeout_s)
     try:
-        answer = msgspec.json.decode(said.printed, type=_Answer)
+        answer = msgspec.json.decode(printed, type=_Answer)
         names = [name.split(".\0")[0].split(".\1")[0] for name in answer.target_info.resources]
         found = {int(row.name): _figures(row, names) for row in answer.code_regions}
         is_whole = all(_is_of(row, asked[int(row.name)]) for row in answer.code_regions)
     except (ValueError, LookupError) as error:
         raise _unusable(_ANALYSER, f"did not answer with figures ({error})") from error
-    left_out = said.warnings.count("note: instruction:")  # it says so of each that its model lacks
+    left_out = said.count("note: instruction:")  # it says so of each that its model lacks
     is_whole = is_whole and len(words) in found and len(found) == len(answer.code_regions)
     if not is_whole or len(asked) - len(found) > left_out or answer.target_info.cpu != core.name:
         raise _unusable(_ANALYSER, f"did not answer for each instruction on {core.name}")
@@ -364,7 +345,7 @@ def _figures(region: _Region, names: Sequence[str]) -> _Scheduled:
         if usage.instruction_index == 0:
             used.setdefault(_pool(names[usage.resource_index], names), []).append(usage.resource_usage)
     units = tuple((name, len(cycles), math.ceil(max(cycles))) for name, cycles in used.items())
-    return _Scheduled(region.instruction_info_view.instruction_list[0].latency, units)
+    return region.instruction_info_view.instruction_list[0].latency, units
 
 
 def _pool(name: str, names: Sequence[str]) -> str:
@@ -379,28 +360,27 @@ def _instruction(encoding: bytes, text: str, llvm: _Scheduled | None, core: Core
     latency, occupies = 1, 0
     units: tuple[tuple[str, int, int], ...] = ()
     if llvm is not None and kind in ("", "conditional"):
-        latency, units = _own_latency(text, llvm, core), llvm.units
+        latency, units = _own_latency(text, llvm, core), llvm[1]
     elif kind == "loop end":
         latency = 0
     for row in core.replaced:
         if row.match.fullmatch(text):
-            count = math.ceil(row.per_register * sum(1 for _ in _registers(text)))
-            latency, occupies = row.latency or latency, row.occupies or count
+            braces = _BRACES.search(text)
+            registers = len(braces[1].split(",")) if braces else 0
+            latency = row.latency or latency
+            occupies = row.occupies or math.ceil(row.per_register * registers)
             break
     return Instruction(text, size, kind, latency, units, occupies, _is_single(text, size, core))
 
 
 def _own_latency(text: str, llvm: _Scheduled, core: Core) -> int:
     """LLVM's latency without the delay of an address or a shifted operand, which llvm-mca adds to it."""
-    if not _MEMORY.search(text):
-        has_shifter = any("Shift" in name for name, _, _ in llvm.units)
-        return max(llvm.latency - (core.shift_delay if has_shifter else 0), 1)
-    return max(llvm.latency - (core.gather_delay if _GATHER.search(text) else core.address_delay), 1)
-
-
-def _registers(text: str) -> Iterator[str]:
-    found = _BRACES.search(text)
-    return iter(found[1].split(",")) if found else iter(())
+    latency, units = llvm
+    if _MEMORY.search(text):
+        delay = core.gather_delay if _GATHER.search(text) else core.address_delay
+    else:
+        delay = core.shift_delay if any("Shift" in name for name, _, _ in units) else 0
+    return max(latency - delay, 1)
 
 
 def _is_single(text: str, size: int, core: Core) -> bool:

@@ -16,9 +16,7 @@ if TYPE_CHECKING:
     from ethosu_sdk.simulate.block_counts import BlockCounts, Mark
 
 
-# ---- simulators.base
-# The interface of every simulator: the request, the result and the :class:`Simulator` protocol.
-
+# Sources of metrics.
 MODELLED = "modelled"
 MEASURED = "measured"
 COUNTED = "counted"  # executed instructions
@@ -126,7 +124,6 @@ class SimulationResult:
 
     uart: bytes = field(repr=False)
     exit_code: int
-    wall_time_s: float
     npu_accesses: int
     npu_jobs: tuple[Any, ...] | None
     memory: tuple[bytes, ...] = field(default=(), repr=False)
@@ -140,9 +137,7 @@ class Simulator(Protocol):
     name: str
 
     @property
-    def figures(self) -> Figures:
-        """What the NPU's counters of a run are worth."""
-        ...
+    def figures(self) -> Figures: ...
 
     def fidelity(self, npu: str | None, macs: int | None = None) -> str:
         """One line, for the run's record: what of a run with `npu` of `macs` is real, measured or modelled."""
@@ -166,8 +161,11 @@ class Simulator(Protocol):
         ...
 
 
-# ---- simulators.uart_log
-# The file that a run writes the UART's output to.
+def last_lines(uart: bytes, count: int) -> list[str]:
+    """The last lines that the firmware printed, with everything unprintable replaced: fit for a terminal."""
+    text = uart[-(1 << 16) :].decode("ascii", errors="replace")
+    lines = ["".join(c if c.isprintable() else "·" for c in line) for line in text.splitlines()]
+    return lines[-count:]
 
 
 @contextlib.contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -16,9 +16,8 @@ if TYPE_CHECKING:
     from ethosu_sdk.npu.program import Reach
     from ethosu_sdk.npu.timing.systems import SystemConfig
 
-
-# ---- simulators.create
-# From the name of a simulator to the simulator.
+# Those that run a firmware, in the order in which `auto` looks for them: QEMU needs no licence.
+FIRMWARE_SIMULATORS = ("qemu", "fvp")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,26 +35,23 @@ class SimulatorOptions:
     streams: Mapping[bytes, Reach] = field(default_factory=dict, repr=False)
 
 
-def _qemu(board: str | None, _npu: str | None, options: SimulatorOptions) -> Simulator:
+def create_simulator(
+    name: str, npu: str | None = None, options: SimulatorOptions | None = None, board: str | None = None
+) -> Simulator:
+    """The simulator called `name`, one of :data:`FIRMWARE_SIMULATORS`, for a firmware that uses `npu`, or none.
+
+    Without a `board` it is for the simulator's first. Its version raises ToolError when it is missing.
+    """
+    # The imports here and not above: NumPy comes with QEMU's, and a command's --help must not wait for that.
+    options = options or SimulatorOptions()
+    if name == "fvp":
+        from ethosu_sdk.simulate.fvp_simulator import FvpSimulator
+
+        return FvpSimulator(npu, fast=options.fast, simulated_limit_s=options.simulated_limit_s)
     from ethosu_sdk.simulate.qemu.simulator import QemuSimulator, open_npu_model
 
     device = functools.partial(open_npu_model, system=options.memories, streams=options.streams)
     return QemuSimulator(device) if board is None else QemuSimulator(device, board=board)
-
-
-def _fvp(_board: str | None, npu: str | None, options: SimulatorOptions) -> Simulator:
-    from ethosu_sdk.simulate.fvp_simulator import FvpSimulator
-
-    return FvpSimulator(npu, fast=options.fast, simulated_limit_s=options.simulated_limit_s)
-
-
-# Those that run a firmware, in the order in which `auto` looks for them: QEMU needs no licence. Each is made for a
-# board and an NPU (None: the simulator's first board, no NPU).
-_SIMULATORS: dict[str, Callable[[str | None, str | None, SimulatorOptions], Simulator]] = {
-    "qemu": _qemu,
-    "fvp": _fvp,
-}
-FIRMWARE_SIMULATORS = tuple(_SIMULATORS)
 
 
 def is_installed(name: str, npu: str | None = None, board: str | None = None) -> bool:
@@ -67,23 +63,8 @@ def is_installed(name: str, npu: str | None = None, board: str | None = None) ->
     return True
 
 
-def create_simulator(
-    name: str, npu: str | None = None, options: SimulatorOptions | None = None, board: str | None = None
-) -> Simulator:
-    """The simulator called `name`, one of :data:`FIRMWARE_SIMULATORS`, for a firmware that uses `npu`, or none.
-
-    Its version raises ToolError when it is missing.
-    """
-    return _SIMULATORS[name](board, npu, options or SimulatorOptions())
-
-
-# ---- simulators.pmu_events
-# Which PMU events a run counts: by name from the user, by number to the firmware.
-
-
 def pmu_events(npu: str) -> Mapping[int, Event]:
     """The PMU events of `npu`, such as ``"ethos-u55"``, by number. UsageError when they are not known."""
-    # Here and not above: NumPy comes with it, and a command's --help must not wait for that.
     from ethosu_sdk.npu import pmu
 
     return pmu.pmu_of(npu).events
@@ -122,7 +103,3 @@ def event_groups(npu: str | None, numbers: Sequence[int]) -> tuple[tuple[int, ..
         return ()
     counters = pmu.pmu_of(npu).event_counters
     return tuple(tuple(numbers[start : start + counters]) for start in range(0, len(numbers), counters))
-
-
-# ---- simulators
-# Simulators run a firmware and return what it printed and how it ended.

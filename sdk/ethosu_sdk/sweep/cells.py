@@ -15,7 +15,7 @@ from ethosu_sdk.compile import vela_versions
 from ethosu_sdk.compile.program_options import QUANTIZE_CHOICES
 from ethosu_sdk.compile.vela_config import VelaConfig, target_in
 from ethosu_sdk.npu.timing.systems import MODE, SYSTEM
-from ethosu_sdk.simulate.board_choice import choose_board
+from ethosu_sdk.simulate.program_board import choose_board
 from ethosu_sdk.sweep.sweep_configuration import DEFAULT, HOST, NONE, QEMU, SIMULATORS, Configuration, System
 
 _CORES = "cortex-m"  # how the names of processors begin

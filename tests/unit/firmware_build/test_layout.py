@@ -11,7 +11,7 @@ from ethosu_sdk.base.errors import BuildError, UsageError
 from ethosu_sdk.firmware_build import memory_fit
 from ethosu_sdk.firmware_build.memory_fit import DoesNotFitError, Layout, Requirements
 from ethosu_sdk.run import input_image
-from ethosu_sdk.simulate.board_choice import choose_board
+from ethosu_sdk.simulate.program_board import choose_board
 from tests.tables import each
 
 BOARD = boards.board_named("corstone-300")

@@ -21,15 +21,7 @@ from ethosu_sdk.simulate import block_counts
 from ethosu_sdk.simulate.block_counts import BlockCounts, Mark
 from ethosu_sdk.simulate.qemu import run_loop
 from ethosu_sdk.simulate.qemu.firmware_image import Range, Symbols, check_images, read_symbols
-from ethosu_sdk.simulate.qemu.machine import (
-    Channels,
-    Console,
-    IrqLine,
-    MachineOptions,
-    QtestError,
-    Semihosting,
-    qemu_argv,
-)
+from ethosu_sdk.simulate.qemu.machine import Channels, Console, IrqLine, MachineOptions, QtestError, qemu_argv
 from ethosu_sdk.simulate.qemu.memories import (
     MPS3_AN547,
     Bank,
@@ -64,7 +56,10 @@ def test_the_command_line_names_channels_firmware_and_memories() -> None:
     assert "ethos-u" not in text
     text = " ".join(
         qemu_argv(
-            "qemu", Path("fw.elf"), SHARED, MachineOptions(board_map("corstone-320"), npu_window_bytes=0x2000)
+            "qemu",
+            Path("fw.elf"),
+            SHARED,
+            MachineOptions(board=board_map("corstone-320"), npu_window_bytes=0x2000),
         )
     )
     assert "-M corstone-320,code-sram=bram,internal-sram=sram,qspi=qspi,memory-backend=ddr " in text
@@ -74,16 +69,16 @@ def test_the_command_line_names_channels_firmware_and_memories() -> None:
     assert SHARED.all() == (11, 13, 14, 15, 16, 12)
 
 
-def semihosting_of(semihosting: Semihosting) -> str:
-    argv = qemu_argv("qemu", Path("fw.elf"), STOCK, MachineOptions(semihosting=semihosting))
+def semihosting_of(options: MachineOptions) -> str:
+    argv = qemu_argv("qemu", Path("fw.elf"), STOCK, options)
     return argv[argv.index("-semihosting-config") + 1]
 
 
 def test_files_of_the_host_need_a_folder() -> None:
-    assert semihosting_of(Semihosting()) == "enable=on,target=gdb"
-    assert semihosting_of(Semihosting(Path("/data"))) == "enable=on,target=native"
+    assert semihosting_of(MachineOptions()) == "enable=on,target=gdb"
+    assert semihosting_of(MachineOptions(semihosting_folder=Path("/data"))) == "enable=on,target=native"
     assert (
-        semihosting_of(Semihosting(arguments=("a", "-m", "x,y")))
+        semihosting_of(MachineOptions(semihosting_arguments=("a", "-m", "x,y")))
         == "enable=on,target=gdb,arg=a,arg=-m,arg=x,,y"
     )
 

@@ -9,18 +9,14 @@ import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from ethosu_sdk.base import filesystem
 from ethosu_sdk.base.errors import InputError, UsageError
 from ethosu_sdk.simulate.fvp_models import FvpModel
 
-# ---- fvp_launcher.parameters
-# The parameters (-C NAME=VALUE) that a launcher knows (parameters.toml), and reading their values.
-
 Value = bool | int | str
 _BOOLEANS = {"1": True, "0": False, "true": True, "false": False}
-_SSE_320_BOARD = "corstone-320"
 
 
 @dataclass(frozen=True)
@@ -34,24 +30,22 @@ class Parameter:
 
     def read(self, text: str) -> Value:
         """The value of `text`. UsageError when it is not of this kind, or not available here."""
-        value = self._convert(unquoted(text))
+        value = self._converted(text)
         if self.allowed and value not in self.allowed:
-            known = " or ".join(f"{row:#x}" for row in self.allowed)
             raise UsageError(
                 f"parameter error: {self.name}={text}: value is out of range",
-                f"the simulated board has {known} only",
+                f"the simulated board has {' or '.join(f'{row:#x}' for row in self.allowed)} only",
             )
         return value
 
-    def _convert(self, text: str) -> Value:
+    def _converted(self, text: str) -> Value:
+        text = unquoted(text)
         try:
             if self.kind == "boolean":
                 return _BOOLEANS[text.lower()]
-            if self.kind == "integer":
-                return int(text, 0)
+            return int(text, 0) if self.kind == "integer" else text
         except (KeyError, ValueError) as error:
             raise UsageError(f"parameter error: {self.name}={text} is not of type {self.kind}") from error
-        return text
 
 
 def unquoted(text: str) -> str:
@@ -63,28 +57,19 @@ def unquoted(text: str) -> str:
 
 def known_parameters(model: FvpModel) -> dict[str, Parameter]:
     """The parameters of the launcher for `model`, by name."""
-    rows = tomllib.loads((Path(__file__).parent / "parameters.toml").read_text(encoding="utf-8"))[
-        "parameters"
-    ]
+    table = tomllib.loads((Path(__file__).parent / "parameters.toml").read_text(encoding="utf-8"))
     found: dict[str, Parameter] = {}
-    for row in _expanded(rows, model):
-        found.setdefault(row.name, row)  # uart0 has rows of its own, before those for every UART
-    return found
-
-
-def _expanded(rows: list[dict[str, Any]], model: FvpModel) -> Iterator[Parameter]:
-    for row in rows:
-        if row.get("only") == "SSE-320" and model.board != _SSE_320_BOARD:
+    for row in table["parameters"]:
+        if row.get("only") == "SSE-320" and model.board != "corstone-320":
             continue
         allowed = tuple(row.get("allowed", ()))
         if "INITSVTOR" in row["name"]:
             allowed = (*allowed, *model.vectors)
-        names = {
-            row["name"].format(**model.instances, terminal=terminal)
-            for terminal in (model.terminals if "{terminal}" in row["name"] else (0,))
-        }
+        names = {row["name"].format(**model.instances, terminal=terminal) for terminal in model.terminals}
         for name in sorted(names):
-            yield Parameter(name, row["kind"], row["use"] == "honoured", allowed)
+            # uart0 has rows of its own, before those for every UART.
+            found.setdefault(name, Parameter(name, row["kind"], row["use"] == "honoured", allowed))
+    return found
 
 
 def read_assignment(text: str, known: dict[str, Parameter]) -> tuple[str, Value]:
@@ -101,9 +86,6 @@ def read_assignment(text: str, known: dict[str, Parameter]) -> tuple[str, Value]
         )
     return name, known[name].read(value.strip())
 
-
-# ---- fvp_launcher.command_line
-# Parses the FVPs' command line into the launcher's options.
 
 _MOST_CONFIG_BYTES = 1 << 20
 # Options of the FVPs' command line by every spelling → one name. Those of the first table take a value.

@@ -21,28 +21,22 @@ from ethosu_sdk.simulate.fvp_models import FvpModel, command_line_limit, launche
 from ethosu_sdk.simulate.fvp_output import NOT_AN_FVP
 
 _NO_LIMIT_S = 7 * 24 * 3600.0  # an FVP without --timelimit runs for ever
-_END_OF_TRANSMISSION = b"\x04"
 _BOARD = "corstone-300"
 # What an FVP says, word for word: scripts look for it.
 _TIME_OVER = "\nInfo: Simulation is stopping. Reason: CPU time has been exceeded.\n"
 _TIME_LIMIT_EXIT_CODE = 6
 
 
-class Uart:
-    """Takes what the firmware prints and hands it on to `out`, if there is one, at once."""
+class _Uart:
+    """Takes what the firmware prints, all of it, and hands it on to `out` at once."""
 
-    def __init__(self, out: IO[bytes] | None) -> None:
+    def __init__(self, out: IO[bytes]) -> None:
         self._out = out
 
     def write(self, data: bytes) -> int:
-        """Take `data`, all of it."""
-        if self._out is not None:
-            self._out.write(data)
-            self._out.flush()
+        self._out.write(data)
+        self._out.flush()
         return len(data)
-
-    def flush(self) -> None:
-        """Nothing is held back."""
 
 
 class _Terminal(io.RawIOBase):
@@ -115,8 +109,7 @@ def _notes(model: FvpModel, options: Options, board: str) -> list[str]:
     lines += [f"{limit} is ignored: simulated time is not modelled" for limit in options.unhonoured_limits]
     if not options.values.get(model.parameter("uart_file")):
         lines.append(f"UART0 is not shown: -C {model.parameter('uart_file')}=- prints it")
-    line = str(options.values.get(model.parameter("semihosting_command_line"), ""))
-    if len(line) > command_line_limit():
+    if len(_text(model, options, "semihosting_command_line")) > command_line_limit():
         lines.append(f"Arm's FVP cuts the firmware's command line after {command_line_limit()} characters")
     return lines
 
@@ -130,6 +123,8 @@ def _run(model: FvpModel, options: Options, elf: Path, board: str) -> int:
     limit = options.time_limit_s or _NO_LIMIT_S
     system = named_system(model.npu, options.vela_config, options.system_config, options.memory_mode)
     device = functools.partial(open_npu_model, system=system)
+    # `install-launchers` has checked the version of QEMU on PATH; None leaves it to the simulator to find one.
+    program = shutil.which("qemu-system-arm") if board == _BOARD else None
     begun = time.monotonic()
     with _open_uart(model, options) as out:
         request = SimulationRequest(
@@ -141,19 +136,15 @@ def _run(model: FvpModel, options: Options, elf: Path, board: str) -> int:
             timeout_s=limit,
             idle_timeout_s=limit,  # an FVP knows no other limit
             uart_log=Path(os.devnull),
-            semihosting_cwd=Path(
-                str(options.values.get(model.parameter("semihosting_folder"), ""))
-            ).absolute(),
-            semihosting_arguments=tuple(
-                str(options.values.get(model.parameter("semihosting_command_line"), "")).split()
-            ),
-            uart_tee=cast(IO[bytes], Uart(out)),
-            fast=str(options.values.get(model.parameter("npu_arguments"), "")) == "--fast",
+            semihosting_cwd=Path(_text(model, options, "semihosting_folder")).absolute(),
+            semihosting_arguments=tuple(_text(model, options, "semihosting_command_line").split()),
+            uart_tee=cast(IO[bytes], _Uart(out)),
+            fast=_text(model, options, "npu_arguments") == "--fast",
             end_marks=_end_marks(model, options),
             read_back=tuple((row.address, row.size_bytes) for row in options.dumps),
         )
         try:
-            result = QemuSimulator(device, _qemu(board), board).run(request)
+            result = QemuSimulator(device, Path(program) if program else None, board).run(request)
         except SimulationError:
             if time.monotonic() - begun < limit:
                 raise
@@ -166,10 +157,9 @@ def _run(model: FvpModel, options: Options, elf: Path, board: str) -> int:
     return result.exit_code
 
 
-def _qemu(board: str) -> Path | None:
-    """QEMU on PATH, whose version `install-launchers` has checked; None leaves it to the simulator to find one."""
-    found = shutil.which("qemu-system-arm") if board == _BOARD else None
-    return Path(found) if found else None
+def _text(model: FvpModel, options: Options, role: str) -> str:
+    """The value of the parameter that plays `role`; empty without one."""
+    return str(options.values.get(model.parameter(role), ""))
 
 
 def _board(elf: Path, model: FvpModel) -> str:
@@ -201,16 +191,16 @@ def _board(elf: Path, model: FvpModel) -> str:
 def _macs(model: FvpModel, options: Options) -> int:
     macs = options.values.get(model.parameter("macs"), model.default_macs)
     if macs not in model.macs:
-        known = ", ".join(map(str, model.macs))
         raise UsageError(
-            f"the number of MACs parameter value '{macs}' is not valid for {model.npu}", f"one of: {known}"
+            f"the number of MACs parameter value '{macs}' is not valid for {model.npu}",
+            f"one of: {', '.join(map(str, model.macs))}",
         )
     return int(macs)
 
 
 def _open_uart(model: FvpModel, options: Options) -> IO[bytes]:
     """Where UART0 goes: standard output, a file, or nowhere."""
-    name = str(options.values.get(model.parameter("uart_file"), "")) or os.devnull
+    name = _text(model, options, "uart_file") or os.devnull
     if name == "-" and os.isatty(sys.stdout.fileno()):
         return cast(IO[bytes], _Terminal())
     if name == "-":
@@ -224,4 +214,4 @@ def _open_uart(model: FvpModel, options: Options) -> IO[bytes]:
 def _end_marks(model: FvpModel, options: Options) -> tuple[bytes, ...]:
     tag = str(options.values.get(f"{model.instances['board']}.uart0.shutdown_tag", "")).encode()
     on_eot = bool(options.values.get(model.parameter("uart_end_on_eot"), False))
-    return tuple(mark for mark in (_END_OF_TRANSMISSION if on_eot else b"", tag) if mark)
+    return tuple(mark for mark in (b"\x04" if on_eot else b"", tag) if mark)

@@ -23,9 +23,6 @@ from ethosu_sdk.simulate.qemu.machine import Machine
 from ethosu_sdk.simulate.qemu.memories import MPS3_AN547, BankAccess, BoardMap
 from ethosu_sdk.simulate.simulation import LoadedElf, LoadedSegment
 
-# ---- simulators.qemu.firmware_image
-# The firmware's ELF file as the simulator needs it: what it loads, and which function an address is in.
-
 _MOST_SECTIONS, _MOST_SEGMENTS, _MOST_SYMBOLS = 1 << 12, 1 << 8, 1 << 20  # far more than firmwares have
 
 
@@ -38,7 +35,6 @@ class Range:
 
     @property
     def end(self) -> int:
-        """The address behind the last byte."""
         return self.address + self.size_bytes
 
 
@@ -71,8 +67,7 @@ def _check_segments(path: Path, segments: Sequence[Any], board: BoardMap) -> Non
         raise InputError(f"{path} holds nothing to load")
     for row in segments:
         address, size_bytes = row["p_paddr"], row["p_memsz"]
-        found = board.find_bank(address)
-        if found is None or found[1] + size_bytes > found[0].size_bytes:
+        if board.find_bank(address, size_bytes) is None:
             raise InputError(
                 f"{path}: the segment of {size_bytes:,} bytes at {address:#010x} does not lie in one memory"
                 " of the board",
@@ -98,8 +93,8 @@ def check_images(
     taken = list(loaded)
     for address, data in images:
         image = Range(address, len(data))
-        found = board.find_bank(address)
-        if found is None or not found[0].option or found[1] + len(data) > found[0].size_bytes:
+        found = board.find_bank(address, len(data))
+        if found is None or not found[0].option:
             names = " or ".join(bank.name for bank in reversed(board.shared))
             raise InputError(
                 f"the image of {len(data):,} bytes at {address:#010x} does not lie in the board's {names}"
@@ -148,10 +143,6 @@ def read_symbols(path: Path) -> Symbols:
     return Symbols(tuple(r[0] for r in rows), tuple(r[1] for r in rows), tuple(r[2] for r in rows))
 
 
-# ---- simulators.qemu.loaded
-# Compares the guest's memory with its ELF file before the first instruction.
-
-
 def compare_loaded(path: Path, machine: Machine) -> LoadedElf:
     """The segments of the ELF file at `path` as the memories of a guest hold them that has not run yet.
 
@@ -172,7 +163,8 @@ def _compared(path: Path, stream: BinaryIO, machine: Machine) -> Iterator[Loaded
         address, size_bytes = segment["p_paddr"], segment["p_filesz"]
         if not size_bytes:
             continue
-        held = _held(machine, address, size_bytes)
+        shared = machine.shared_bytes(address, size_bytes)
+        held = machine.gdb.read_memory(address, size_bytes) if shared is None else bytes(shared)
         if held != segment.data():
             raise SimulationError(
                 f"QEMU did not load {path.name} correctly: its memory at {address:#010x} has other bytes than the "
@@ -182,26 +174,13 @@ def _compared(path: Path, stream: BinaryIO, machine: Machine) -> Iterator[Loaded
         yield LoadedSegment(address, size_bytes, hashlib.sha256(held).hexdigest())
 
 
-def _held(machine: Machine, address: int, size_bytes: int) -> bytes:
-    found = machine.board.find_bank(address)
-    assert found is not None, f"{address:#x} is not checked"
-    bank, offset = found
-    if bank.name in machine.memories:  # the very bytes
-        return bytes(machine.memories[bank.name][offset : offset + size_bytes])
-    return machine.gdb.read_memory(address, size_bytes)
-
-
-# ---- simulators.qemu.read_back
-# Reads the board's memory after a run, wherever it is kept.
-
 _STOP_S = 2.0
 
 
 def check_ranges(ranges: Sequence[tuple[int, int]], board: BoardMap) -> None:
     """InputError for a range that does not lie in one memory of the board."""
     for address, size_bytes in ranges:
-        found = board.find_bank(address)
-        if size_bytes <= 0 or found is None or found[1] + size_bytes > found[0].size_bytes:
+        if size_bytes <= 0 or board.find_bank(address, size_bytes) is None:
             raise InputError(
                 f"the {size_bytes:,} bytes at {address:#010x} to read do not lie in one memory of the board"
             )
@@ -226,11 +205,12 @@ def read_ranges(ranges: Sequence[tuple[int, int]], machine: Machine, banks: Bank
 
 
 def _read_range(address: int, size_bytes: int, machine: Machine, banks: BankAccess) -> bytes:
+    shared = machine.shared_bytes(address, size_bytes)
+    if shared is not None:  # which is there after QEMU's end
+        return bytes(shared)
     found = machine.board.find_bank(address)
     assert found is not None  # checked before the run
     bank, offset = found
-    if bank.name in machine.memories:  # shared with QEMU, and there after its end
-        return bytes(machine.memories[bank.name][offset : offset + size_bytes])
     try:
         return bytes(banks.read(bank)[offset : offset + size_bytes])
     except GdbError as error:

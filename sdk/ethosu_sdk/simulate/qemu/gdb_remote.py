@@ -7,6 +7,7 @@ sent while the guest runs stops the guest: nothing but :meth:`GdbRemote.interrup
 
 from __future__ import annotations
 
+import itertools
 import re
 import select
 import socket
@@ -94,7 +95,6 @@ class PacketParser:
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> None:
-        """Append bytes that arrived."""
         self._buffer += data
 
     def next_packet(self) -> bytes | None:
@@ -179,7 +179,6 @@ class GdbRemote:
         return packet
 
     def request(self, payload: bytes) -> bytes:
-        """Send one request and return its answer."""
         self.send(payload)
         return self.answer()
 
@@ -237,21 +236,14 @@ class GdbRemote:
                 raise GdbError(f"guest memory at {address:#x} was not written: {answer[:40]!r}")
 
     def _pipelined(self, requests: Iterator[bytes]) -> Iterator[bytes]:
-        under_way = 0
-        exhausted = False
-        while under_way or not exhausted:
-            batch: list[bytes] = []
-            while not exhausted and under_way + len(batch) < _PIPELINE:
-                if (request := next(requests, None)) is None:
-                    exhausted = True
-                else:
-                    batch.append(request)
-            if batch:
-                self.send(*batch)
-                under_way += len(batch)
-            if under_way:
-                under_way -= 1
-                yield self.answer()
+        """The answers, in order, with some requests under way all the time."""
+        under_way = len(first := list(itertools.islice(requests, _PIPELINE)))
+        self.send(*first)
+        for request in requests:
+            yield self.answer()
+            self.send(request)
+        for _ in range(under_way):
+            yield self.answer()
 
 
 def _pieces(address: int, size_bytes: int) -> Iterator[tuple[int, int]]:

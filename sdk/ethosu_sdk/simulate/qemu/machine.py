@@ -23,16 +23,13 @@ import numpy as np
 from ethosu_sdk.base import proc
 from ethosu_sdk.base.boards import board_named
 from ethosu_sdk.base.errors import SimulationError
+from ethosu_sdk.simulate import simulation
 from ethosu_sdk.simulate.block_counts import CountsFile
 from ethosu_sdk.simulate.qemu.gdb_remote import GdbRemote
 from ethosu_sdk.simulate.qemu.memories import MPS3_AN547, Bank, BoardMap, Bytes
 
-# ---- simulators.qemu.console
-# Reads what the guest prints and what QEMU reports, without ever blocking the guest.
-
 MAX_UART_BYTES = 256 << 20
 _MAX_MESSAGE_BYTES = 64 << 10
-_TAIL_LINES = 10
 _CHUNK_BYTES = 1 << 16
 
 
@@ -74,10 +71,7 @@ class Console:
         return self._said.decode(errors="replace").strip()
 
     def last_lines(self) -> list[str]:
-        """The guest's last lines, with everything unprintable replaced: fit for a terminal."""
-        text = bytes(self._output[-_CHUNK_BYTES:]).decode("ascii", errors="replace")
-        lines = ["".join(c if c.isprintable() else "·" for c in line) for line in text.splitlines()]
-        return lines[-_TAIL_LINES:]
+        return simulation.last_lines(bytes(self._output), 10)
 
     def wait(self, descriptor: int, timeout_s: float) -> bool:
         """Take output until `descriptor` is readable (True) or the time is over (False).
@@ -95,7 +89,9 @@ class Console:
             ready = [number for number, _ in self._poll.poll(remaining_ms)]
             for number in ready:
                 if number in self._attended:
-                    self._serve(number)
+                    if not self._attended[number]():
+                        del self._attended[number]
+                        self._poll.unregister(number)
                 elif number != descriptor:
                     self._take(number)
             if descriptor in ready:
@@ -113,11 +109,6 @@ class Console:
         while self._open and (remaining := deadline - time.monotonic()) > 0:
             for number, _ in self._poll.poll(int(remaining * 1000) + 1):
                 self._take(number)
-
-    def _serve(self, descriptor: int) -> None:
-        if not self._attended[descriptor]():
-            del self._attended[descriptor]
-            self._poll.unregister(descriptor)
 
     def _take(self, descriptor: int) -> None:
         data = os.read(descriptor, _CHUNK_BYTES)
@@ -141,15 +132,9 @@ class Console:
             self.trouble = f"the firmware printed more than {MAX_UART_BYTES:,} bytes"
 
 
-# ---- simulators.qemu.qtest
-# The NPU's interrupt line, driven through QEMU's qtest object: a true level, independent of the processor.
-#
-# Source: QEMU, docs/devel/testing/qtest, command ``set_irq_in QOM-PATH NAME NUM LEVEL``. The SSE-300 is the
-# object ``/machine/iotkit``; its expansion interrupts are the inputs ``EXP_IRQ``.
-
-_EXPANSION_INPUT = (
-    board_named("corstone-300").npu_irq - 32
-)  # the expansion interrupts begin at the NVIC's IRQ 32
+# Source: QEMU, docs/devel/testing/qtest, command ``set_irq_in QOM-PATH NAME NUM LEVEL``. The SSE-300 is the object
+# ``/machine/iotkit``; its expansion interrupts are the inputs ``EXP_IRQ``, which begin at the NVIC's IRQ 32.
+_EXPANSION_INPUT = board_named("corstone-300").npu_irq - 32
 _ANSWER_TIMEOUT_S = 30.0
 _MAX_ANSWER_BYTES = 4096
 
@@ -159,7 +144,10 @@ class QtestError(Exception):
 
 
 class IrqLine:
-    """The level of the NPU's interrupt input; QEMU is told of changes only."""
+    """The level of the NPU's interrupt input, driven through QEMU's qtest object, which is told of changes only.
+
+    It is a true level, independent of the processor.
+    """
 
     def __init__(self, connection: socket.socket) -> None:
         self._socket = connection
@@ -167,13 +155,9 @@ class IrqLine:
         self._level = False
 
     def set(self, level: bool) -> None:
-        """Drive the line. Raises QtestError."""
         if level == self._level:
             return
-        self._command(b"set_irq_in /machine/iotkit EXP_IRQ %d %d\n" % (_EXPANSION_INPUT, level))
-        self._level = level
-
-    def _command(self, line: bytes) -> None:
+        line = b"set_irq_in /machine/iotkit EXP_IRQ %d %d\n" % (_EXPANSION_INPUT, level)
         answer = bytearray()
         try:
             self._socket.sendall(line)
@@ -192,10 +176,7 @@ class IrqLine:
             raise QtestError(
                 f"QEMU refused {line.decode().strip()!r}: {answer.decode(errors='replace').strip()}"
             )
-
-
-# ---- simulators.qemu.command_line
-# QEMU's command line, for a board of QEMU itself and for one of our own build.
+        self._level = level
 
 
 @dataclass(frozen=True)
@@ -218,37 +199,19 @@ class Channels:
         return (self.gdb, *self.memories.values(), *others)
 
 
-@dataclass(frozen=True)
-class Semihosting:
-    """What the guest gets by Arm semihosting beside the end of the run: files below `folder`, a command line."""
-
-    folder: Path | None = None
-    arguments: tuple[str, ...] = ()
-
-    def option(self) -> str:
-        """The value of `-semihosting-config`, in which a comma within a value is written twice.
-
-        With the target "gdb" QEMU opens no file itself: it asks gdb to, which here is an error.
-        """
-        target = "gdb" if self.folder is None else "native"
-        arguments = "".join(f",arg={word.replace(',', ',,')}" for word in self.arguments)
-        return f"enable=on,target={target}{arguments}"
-
-
-NO_SEMIHOSTING_FILES = Semihosting()
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class MachineOptions:
     """How QEMU is started for a run.
 
-    With `count_instructions` every instruction takes 32 ns of the guest's time and a wait none of ours: its clock
-    then counts instructions. `npu_window_bytes` is 0 without an NPU. With `counts` the
-    plugin counts blocks in that file.
+    By Arm semihosting the guest gets, beside its end, files below `semihosting_folder` and the command line
+    `semihosting_arguments`. With `count_instructions` every instruction takes 32 ns of the guest's time and a wait
+    none of ours: its clock then counts instructions. `npu_window_bytes` is 0 without an NPU. With `counts` the plugin
+    counts blocks in that file.
     """
 
     board: BoardMap = MPS3_AN547
-    semihosting: Semihosting = NO_SEMIHOSTING_FILES
+    semihosting_folder: Path | None = None
+    semihosting_arguments: tuple[str, ...] = ()
     count_instructions: bool = False
     npu_window_bytes: int = 0
     counts: CountsFile | None = None
@@ -266,13 +229,21 @@ def qemu_argv(program: str, elf: Path, channels: Channels, options: MachineOptio
         *("-nodefaults", "-no-user-config", "-display", "none", "-monitor", "none"),
         *("-action", "reboot=shutdown,shutdown=pause"),
         *("-chardev", "stdio,id=uart0,signal=off", "-serial", "chardev:uart0"),
-        *("-semihosting-config", options.semihosting.option()),
+        *("-semihosting-config", _semihosting_config(options)),
         *(("-icount", "shift=5,sleep=off") if options.count_instructions else ()),
         *("-S", "-chardev", f"socket,id=gdb,fd={channels.gdb}", "-gdb", "chardev:gdb"),
         *(("-plugin", options.counts.option()) if options.counts is not None else ()),
         *_npu_options(channels, options),
         *("-kernel", str(elf)),
     )
+
+
+def _semihosting_config(options: MachineOptions) -> str:
+    """In it, a comma within a value is written twice."""
+    # With the target "gdb" QEMU opens no file itself: it asks gdb to, which here is an error.
+    target = "gdb" if options.semihosting_folder is None else "native"
+    arguments = "".join(f",arg={word.replace(',', ',,')}" for word in options.semihosting_arguments)
+    return f"enable=on,target={target}{arguments}"
 
 
 def _memory_options(channels: Channels, board: BoardMap) -> Iterator[str]:
@@ -295,9 +266,6 @@ def _npu_options(channels: Channels, options: MachineOptions) -> Iterator[str]:
         yield from ("-global", "ethos-u.chardev=npu", "-global", f"ethos-u.size={options.npu_window_bytes}")
 
 
-# ---- simulators.qemu.machine
-# The QEMU process: its sockets and its shared memories, for the time of a `with` block.
-
 # At one of these QEMU shuts down and tells gdb the same as when a firmware exits with code 0: packet W00,
 # exit status 0. So that a cut run cannot pass for a finished one, they do not reach it; SIGKILL ends it.
 _TIDY_ENDS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
@@ -319,12 +287,13 @@ class Machine:
     irq: IrqLine | None
     npu: socket.socket | None
 
-    def lay(self, address: int, data: bytes) -> None:
-        """Put `data` at `address`, which must lie in a shared memory with all of it."""
-        found = self.board.find_bank(address)
+    def shared_bytes(self, address: int, size_bytes: int) -> Bytes | None:
+        """The very bytes at `address`, which all lie in one memory; None when it is not shared."""
+        found = self.board.find_bank(address, size_bytes)
         assert found is not None, f"{address:#x} is not checked"
         bank, offset = found
-        self.memories[bank.name].data[offset : offset + len(data)] = data
+        memory = self.memories.get(bank.name)
+        return None if memory is None else memory[offset : offset + size_bytes]
 
 
 @contextlib.contextmanager
@@ -341,21 +310,22 @@ def start_machine(
         with contextlib.ExitStack() as theirs:  # closed here as soon as the child has them
             files = {bank.name: theirs.enter_context(_memory_file(bank)) for bank in board.shared}
             memories = {row.name: ours.enter_context(_mapped(files[row.name], row)) for row in board.shared}
-            gdb_end = _socket_pair(ours, theirs)
-            npu_end = _socket_pair(ours, theirs)  # or its interrupt line's, where QEMU has no device for it
-            theirs_npu = npu_end[1].fileno()
+            gdb, theirs_gdb = _socket_pair(ours, theirs)
+            npu, theirs_npu = _socket_pair(
+                ours, theirs
+            )  # or its interrupt line's: QEMU may have no device for it
             with_device = board.own_build and options.npu_window_bytes > 0
             channels = Channels(
-                gdb_end[1].fileno(),
+                theirs_gdb.fileno(),
                 files,
-                irq=None if board.own_build else theirs_npu,
-                npu=theirs_npu if with_device else None,
+                irq=None if board.own_build else theirs_npu.fileno(),
+                npu=theirs_npu.fileno() if with_device else None,
             )
             counts = () if options.counts is None else (options.counts.descriptor,)
             process = ours.enter_context(
                 proc.spawn(
                     qemu_argv(program, elf, channels, options),
-                    cwd=options.semihosting.folder,
+                    cwd=options.semihosting_folder,
                     pass_fds=(*channels.all(), *counts),
                     blocked_signals=_TIDY_ENDS,
                     stdout=subprocess.PIPE,
@@ -368,12 +338,12 @@ def start_machine(
         console = Console(process.stdout.fileno(), process.stderr.fileno(), uart)
         yield Machine(
             process,
-            GdbRemote(gdb_end[0], console.wait),
+            GdbRemote(gdb, console.wait),
             console,
             board,
             memories,
-            irq=None if board.own_build else IrqLine(npu_end[0]),
-            npu=npu_end[0] if with_device else None,
+            irq=None if board.own_build else IrqLine(npu),
+            npu=npu if with_device else None,
         )
 
 

@@ -8,7 +8,7 @@ import contextlib
 import functools
 import os
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,8 +22,7 @@ from ethosu_sdk.npu import errors
 from ethosu_sdk.npu.device import BusError
 from ethosu_sdk.simulate.qemu.gdb_remote import GdbError, GdbRemote
 
-# ---- simulators.qemu.memory_map
-# The machines that QEMU has for the boards (boards.toml): their memories, who sees them, and where the NPU is.
+Bytes = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True)
@@ -41,13 +40,6 @@ class Bank:
     npu_visible: bool
     option: str = ""
 
-    def offset(self, address: int) -> int | None:
-        """The offset of `address` in this memory; None when it lies elsewhere."""
-        for base in self.bases:
-            if base <= address < base + self.size_bytes:
-                return address - base
-        return None
-
 
 @dataclass(frozen=True)
 class BoardMap:
@@ -63,12 +55,12 @@ class BoardMap:
     core_hz: float
     own_build: bool = False
 
-    def find_bank(self, address: int) -> tuple[Bank, int] | None:
-        """The memory that `address` falls into and the offset there; None when no memory is there."""
+    def find_bank(self, address: int, size_bytes: int = 1) -> tuple[Bank, int] | None:
+        """The memory that all of `size_bytes` at `address` lie in, and the offset there; None when there is none."""
         for bank in self.banks:
-            offset = bank.offset(address)
-            if offset is not None:
-                return bank, offset
+            for base in bank.bases:
+                if base <= address < base + bank.size_bytes >= address + size_bytes:
+                    return bank, address - base
         return None
 
     def npu_offset(self, address: int, size_bytes: int, window_bytes: int) -> int | None:
@@ -91,26 +83,25 @@ def _board_maps() -> dict[str, BoardMap]:
 
 def _board_map(name: str, row: dict[str, Any]) -> BoardMap:
     machine = row["qemu"]
+    banks = (
+        Bank(
+            name=key,
+            bases=tuple(facts["bases"]),
+            size_bytes=facts["size_bytes"],
+            block_bytes=facts["size_bytes"] // facts.get("blocks", 1),
+            npu_visible=facts.get("npu_visible", True),
+            option=facts.get("option", ""),
+        )
+        for key, facts in machine["banks"].items()
+    )
     return BoardMap(
         name=name,
         machine=machine["machine"],
-        banks=tuple(_bank(key, **facts) for key, facts in machine["banks"].items()),
+        banks=tuple(banks),
         npu_bases=tuple(row["npu_bases"]),
         core_hz=float(row["core_hz"]),
         own_build=machine.get("own_build", False),
     )
-
-
-def _bank(
-    name: str,
-    bases: list[int],
-    size_bytes: int,
-    blocks: int = 1,
-    option: str = "",
-    *,
-    npu_visible: bool = True,
-) -> Bank:
-    return Bank(name, tuple(bases), size_bytes, size_bytes // blocks, npu_visible, option)
 
 
 def board_map(name: str) -> BoardMap:
@@ -123,13 +114,11 @@ def board_map(name: str) -> BoardMap:
 MPS3_AN547 = board_map("corstone-300")
 
 
-# ---- simulators.qemu.bank_access
-# Two ways to read and write memories inside QEMU while the guest is stopped.
-#
-# The gdb stub moves some 60 MB/s, which makes a 4 MiB SRAM cost more than everything else in an inference.
-# Linux lets a parent read and write its child's memory through ``/proc/PID/mem`` (proc(5)) a hundred times
-# faster, where ptrace(2) access is allowed. The place of a memory in QEMU is found by content and
-# proved before use: tokens of 256 random bits are laid at both of its ends through the stub, and one back.
+# Two ways to read and write memories inside QEMU while the guest is stopped. The gdb stub moves some 60 MB/s, which
+# makes a 4 MiB SRAM cost more than everything else in an inference. Linux lets a parent read and write its child's
+# memory through ``/proc/PID/mem`` (proc(5)) a hundred times faster, where ptrace(2) access is allowed. The place of a
+# memory in QEMU is found by content and proved before use: tokens of 256 random bits are laid at both of its ends
+# through the stub, and one back.
 
 _TOKEN_BYTES = 32
 _BLOCK_ALIGNMENT = 2 << 20  # QEMU aligns guest memory for huge pages
@@ -160,7 +149,6 @@ class ProcessBankAccess(BankAccess):
         self._places: dict[Bank, tuple[int, ...] | None] = {}
 
     def read(self, bank: Bank) -> bytes | bytearray:
-        """The whole memory. Raises GdbError."""
         places = self.places(bank)
         if places is None:
             return super().read(bank)
@@ -168,15 +156,10 @@ class ProcessBankAccess(BankAccess):
         for index, place in enumerate(places):
             start = index * bank.block_bytes
             piece = memoryview(data)[start : start + bank.block_bytes]
-            try:
-                moved = os.preadv(self._memory, [piece], place)
-            except OSError as error:
-                raise GdbError(f"QEMU's memory cannot be read: {error.strerror}") from error
-            _check_moved(moved, piece)
+            _move(os.preadv, self._memory, piece, place, "read")
         return data
 
     def write(self, bank: Bank, offset: int, data: memoryview) -> None:
-        """Replace the bytes at `offset`. Raises GdbError."""
         places = self.places(bank)
         if places is None:
             super().write(bank, offset, data)
@@ -184,13 +167,8 @@ class ProcessBankAccess(BankAccess):
         for index, place in enumerate(places):
             start = index * bank.block_bytes
             piece = data[max(0, start - offset) : max(0, start + bank.block_bytes - offset)]
-            if not len(piece):
-                continue
-            try:
-                moved = os.pwritev(self._memory, [piece], place + max(0, offset - start))
-            except OSError as error:
-                raise GdbError(f"QEMU's memory cannot be written: {error.strerror}") from error
-            _check_moved(moved, piece)
+            if len(piece):
+                _move(os.pwritev, self._memory, piece, place + max(0, offset - start), "written")
 
     def places(self, bank: Bank) -> tuple[int, ...] | None:
         """Where in QEMU's address space the blocks of `bank` are; None when that cannot be proved."""
@@ -250,7 +228,13 @@ class ProcessBankAccess(BankAccess):
             return b""
 
 
-def _check_moved(moved: int, piece: memoryview) -> None:
+def _move(
+    call: Callable[[int, list[memoryview], int], int], memory: int, piece: memoryview, place: int, done: str
+) -> None:
+    try:
+        moved = call(memory, [piece], place)
+    except OSError as error:
+        raise GdbError(f"QEMU's memory cannot be {done}: {error.strerror}") from error
     if moved != len(piece):
         raise GdbError("QEMU's memory file became shorter")
 
@@ -269,20 +253,7 @@ def open_bank_access(pid: int, gdb: GdbRemote) -> Iterator[BankAccess]:
         os.close(memory)
 
 
-# ---- simulators.qemu.memory
-# The board's memories as the NPU sees them: shared ones in place, the others as snapshots.
-
-Bytes = npt.NDArray[np.uint8]
-
 _PAGE_BYTES = 4096
-
-
-@dataclass
-class _Snapshot:
-    """A memory that lives inside QEMU: what it held when it was read, and what the NPU made of it."""
-
-    before: Bytes
-    current: Bytes
 
 
 class NpuMemory:
@@ -292,7 +263,7 @@ class NpuMemory:
     only be copied: the first window on one reads it, :meth:`flush` writes the pages that changed back. A window
     therefore is valid until the next :meth:`flush`, that is, during one register access.
 
-    A whole job is one register access, and the NPU asks for memory with every operation: after the
+    A whole job is one register access, and the NPU asks for memory with every operation: after the deadline of
     :mod:`~ethosu_sdk.npu.errors` it gets none, so that a job cannot outlast the run, whichever model it runs on.
     """
 
@@ -300,7 +271,7 @@ class NpuMemory:
         self._shared = shared
         self._banks = banks
         self._board = board
-        self._snapshots: dict[Bank, _Snapshot] = {}
+        self._snapshots: dict[Bank, tuple[Bytes, Bytes]] = {}  # as it was read, and what the NPU made of it
 
     def window(self, address: int) -> Bytes:
         """The bytes from `address` to the end of its memory; BusError where the NPU sees no memory.
@@ -314,20 +285,18 @@ class NpuMemory:
         bank, offset = found
         if not bank.npu_visible:
             raise BusError(f"{address:#010x} lies in {bank.name}, which is private to the processor")
-        storage = self._shared.get(bank.name)
-        return (self._snapshot(bank).current if storage is None else storage)[offset:]
-
-    def _snapshot(self, bank: Bank) -> _Snapshot:
+        if bank.name in self._shared:
+            return self._shared[bank.name][offset:]
         if bank not in self._snapshots:
             before = np.frombuffer(self._banks.read(bank), np.uint8)
-            self._snapshots[bank] = _Snapshot(before, before.copy())
-        return self._snapshots[bank]
+            self._snapshots[bank] = before, before.copy()
+        return self._snapshots[bank][1][offset:]
 
     def flush(self) -> None:
         """Write what changed back to QEMU and forget all snapshots, for the guest runs on."""
-        for bank, snapshot in self._snapshots.items():
-            for start, end in changed_ranges(snapshot.before, snapshot.current):
-                self._banks.write(bank, start, snapshot.current[start:end].data)
+        for bank, (before, current) in self._snapshots.items():
+            for start, end in changed_ranges(before, current):
+                self._banks.write(bank, start, current[start:end].data)
         self._snapshots.clear()
 
 

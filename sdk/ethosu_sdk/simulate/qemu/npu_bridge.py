@@ -15,26 +15,17 @@ from ethosu_sdk.simulate.qemu.gdb_remote import REGISTER_PC, REGISTER_XPSR, GdbE
 from ethosu_sdk.simulate.qemu.machine import Console, Machine
 from ethosu_sdk.simulate.qemu.memories import NpuMemory
 
-# ---- simulators.qemu.npu_bridge
-# The NPU model behind its register window: loads and stores of any width, from any source.
-
 
 class NpuDevice(Protocol):
     """What the bridge needs of :class:`ethosu_sdk.npu.device.Device`."""
 
     @property
-    def irq(self) -> bool:
-        """The level of the interrupt line."""
-        ...
+    def irq(self) -> bool: ...
 
     @property
-    def jobs(self) -> Sequence[Any]:
-        """What the device kept of each job."""
-        ...
+    def jobs(self) -> Sequence[Any]: ...
 
-    def read32(self, offset: int) -> int:
-        """The register at `offset` bytes."""
-        ...
+    def read32(self, offset: int) -> int: ...
 
     def write32(self, offset: int, value: int) -> None:
         """Write the register at `offset` bytes; CMD.run executes the whole job."""
@@ -53,12 +44,10 @@ class NpuBridge:
 
     @property
     def jobs(self) -> tuple[Any, ...]:
-        """What the device kept of each job."""
         return tuple(self._device.jobs)
 
     @property
     def irq(self) -> bool:
-        """The level of the interrupt line."""
         return self._device.irq
 
     def load(self, offset: int, size: int) -> int:
@@ -96,29 +85,8 @@ class NpuBridge:
             ) from error
 
 
-class NpuTransport(Protocol):
-    """How accesses of the guest come to a bridge, and its answers back."""
-
-    @property
-    def announces_stops(self) -> bool:
-        """Whether, after an error, a packet will announce that the guest has stopped at the access."""
-        ...
-
-    def attach(self) -> None:
-        """Have every access to the NPU's registers served from now on. Raises GdbError."""
-        ...
-
-    def serve_stop(self, packet: bytes) -> bool:
-        """Serve the access that `packet`, a stop reply, announces; False when it announces something else."""
-        ...
-
-
-# ---- simulators.qemu.npu_socket
-# Accesses to the NPU that a device in QEMU (qemu/hw/misc/ethos-u.c) sends over a socket: its frames, both ways.
-#
-# All are little endian and of fixed size. The guest waits for the answer; the level of the interrupt line is in
-# each.
-
+# The frames of the NPU device in QEMU (qemu/hw/misc/ethos-u.c), both ways: little endian and of fixed size. The guest
+# waits for the answer; the level of the interrupt line is in each.
 _REQUEST = struct.Struct("<BBHII")  # operation, size, zero, offset, value
 _ANSWER = struct.Struct("<BBHI")  # status, interrupt line, zero, value
 _READ, _WRITE = 1, 2
@@ -127,9 +95,10 @@ _ANSWER_TIMEOUT_S = 30.0
 
 
 class NpuSocket:
-    """Serves the accesses that come over `connection`, while `console` waits for whatever else happens."""
+    """Serves the accesses that a device in QEMU sends over `connection`, while `console` waits for whatever else
+    happens."""
 
-    announces_stops = True
+    announces_stops = True  # after an error, a packet will say that the guest has stopped at the access
 
     def __init__(self, connection: socket.socket, console: Console, bridge: NpuBridge) -> None:
         self._socket = connection
@@ -139,11 +108,11 @@ class NpuSocket:
         self._received = bytearray()
 
     def attach(self) -> None:
-        """Have every access served from now on."""
+        """Have every access to the NPU's registers served from now on."""
         self._console.attend(self._socket.fileno(), self.service)
 
     def serve_stop(self, packet: bytes) -> bool:
-        """No access stops the guest."""
+        """False: no stop of the guest is for an access."""
         return False
 
     def service(self) -> bool:
@@ -172,13 +141,8 @@ class NpuSocket:
     def _carry_out(self, operation: int, size: int, zero: int, offset: int, value: int) -> int:
         inside = offset + size <= self._bridge.window_bytes
         whole = size in (1, 2, 4) and offset % size == 0 and value >> 8 * size == 0
-        if (
-            operation not in (_READ, _WRITE)
-            or zero
-            or not inside
-            or not whole
-            or (operation == _READ and value)
-        ):
+        possible = operation == _WRITE or (operation == _READ and not value)
+        if zero or not (possible and inside and whole):
             raise SimulationError(
                 f"QEMU's NPU device sent an invalid access: operation {operation}, {size} bytes at offset "
                 f"{offset:#x}, value {value:#x}"
@@ -196,15 +160,13 @@ class NpuSocket:
         return True
 
 
-# ---- simulators.qemu.npu_traps
-# Trap and emulate: when the guest stops at a load or store to the NPU, it is carried out on the NPU model.
-
 _PC, _XPSR = 15, 16  # positions in GdbRemote.registers()
 _WORD = 0xFFFF_FFFF
 
 
 class NpuTraps:
-    """Puts the NPU behind `bridge` at its addresses of `machine`, a board without a device for it.
+    """Puts the NPU behind `bridge` at its addresses of `machine`, a board without a device for it: when the guest
+    stops at a load or store to the NPU, it is carried out on the NPU model.
 
     Instructions are decoded once per address: code that fetches NPU registers must not be overwritten.
     """
@@ -219,12 +181,12 @@ class NpuTraps:
         self._decoded: dict[int, thumb.Access] = {}
 
     def attach(self) -> None:
-        """Have every access to the NPU's registers stop the guest, at both aliases."""
+        """Have every access to the NPU's registers stop the guest, at both aliases. Raises GdbError."""
         for base in self._machine.board.npu_bases:
             self._machine.gdb.watch(base, self._bridge.window_bytes)
 
     def serve_stop(self, packet: bytes) -> bool:
-        """Serve the access at which a watchpoint stopped the guest."""
+        """Serve the access at which a watchpoint stopped the guest; False for a `packet` of another stop."""
         if b"watch:" not in packet:
             return False
         self.service()
@@ -284,6 +246,10 @@ class NpuTraps:
                 value = self._bridge.load(at, size)
                 loaded.append((target, _sign_extended(value, size) if access.signed else value))
         return loaded
+
+
+# How accesses of the guest come to a bridge, and its answers back.
+NpuTransport = NpuSocket | NpuTraps
 
 
 def _sign_extended(value: int, size: int) -> int:

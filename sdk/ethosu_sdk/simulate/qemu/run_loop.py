@@ -7,20 +7,14 @@ import signal
 import subprocess
 import time
 from dataclasses import dataclass
-from pathlib import Path
 
 from ethosu_sdk.base.errors import SdkError, SimulationError, ToolError
 from ethosu_sdk.simulate.qemu import gdb_remote
 from ethosu_sdk.simulate.qemu.firmware_image import Symbols, read_symbols
 from ethosu_sdk.simulate.qemu.gdb_remote import GdbClosedError, GdbError
-from ethosu_sdk.simulate.qemu.machine import Console, Machine, QtestError
+from ethosu_sdk.simulate.qemu.machine import Machine, QtestError
 from ethosu_sdk.simulate.qemu.npu_bridge import NpuBridge, NpuTransport
-
-# ---- simulators.qemu.failure
-# From a run that went wrong to the error that the user reads: what happened, where, the last output.
-
-_DUMPED_REGISTER = re.compile(r"\bR(\d\d)=([0-9a-f]{8})")
-_LOCKUP = re.compile(r"Lockup: (.*)")
+from ethosu_sdk.simulate.simulation import SimulationRequest
 
 
 @dataclass(frozen=True)
@@ -31,76 +25,12 @@ class Place:
     lr: int
     sp: int
 
-    def describe(self, symbols: Symbols) -> str:
-        """One line, with the functions that pc and lr lie in."""
-        return f"pc {_named(self.pc, symbols)}, lr {_named(self.lr, symbols)}, sp {self.sp:#010x}"
-
-
-def _named(address: int, symbols: Symbols) -> str:
-    name = symbols.locate(address & ~1)
-    return f"{address:#010x} ({name})" if name else f"{address:#010x}"
-
-
-def failure_context(place: Place | None, elf: Path, console: Console) -> str:
-    """The lines below an error's first: place, last UART output, what QEMU itself said."""
-    symbols = read_symbols(elf)
-    lines = [f"  at {place.describe(symbols)}"] if place is not None else []
-    printed = console.last_lines()
-    lines.append("  last lines on the UART:" if printed else "  nothing was printed on the UART")
-    lines += [f"    {line}" for line in printed]
-    if console.messages:
-        lines.append(f"  QEMU says: {console.messages.splitlines()[0]}")
-    return "\n".join(lines)
-
-
-def add_context(error: SdkError, text: str) -> None:
-    """Append `text` to the message of an error that is on its way, which keeps its type and fields."""
-    error.message = f"{error.message}\n{text}"
-    error.args = (error.message,)
-
-
-def how_qemu_ended(returncode: int, messages: str) -> str:
-    """What it means that QEMU ended with `returncode`, negative for a signal, and nobody asked it to."""
-    if lockup := _LOCKUP.search(messages):
-        return f"the processor locked up: {lockup[1].strip()}"
-    if returncode == -signal.SIGABRT:
-        return "QEMU aborted"
-    if returncode < 0:
-        return f"QEMU was killed from outside by {_signal_name(-returncode)}"
-    return f"QEMU ended early with exit status {returncode}"
-
-
-def dumped_place(messages: str) -> Place | None:
-    """The registers that QEMU prints when it aborts; None when it printed none."""
-    registers = {int(number): int(value, 16) for number, value in _DUMPED_REGISTER.findall(messages)}
-    if not {13, 14, 15} <= registers.keys():
-        return None
-    return Place(registers[15], registers[14], registers[13])
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
-
-
-# ---- simulators.qemu.loop
-# The run loop: let the guest run, serve its NPU accesses, notice how it ends or that it does not.
 
 _GDB_SIGNAL_QUIT = 3  # how the stub reports that the guest has reset or powered off the machine
 _CATCH_UP_S = 0.2
 _DIAGNOSIS_S = 2.0
 _END_S = 5.0
 _GRACE_S = 0.5  # between a broken connection and the end of the process behind it
-
-
-@dataclass(frozen=True)
-class Limits:
-    """When to give up, in seconds: the whole run, and the time without a UART byte or NPU access."""
-
-    timeout_s: float
-    idle_timeout_s: float
 
 
 class _StoppedError(Exception):
@@ -114,16 +44,22 @@ class _StoppedError(Exception):
 
 
 class RunLoop:
-    """One run of the firmware `elf` in `machine`, with the NPU behind `npu` or without one."""
+    """One run of the firmware of `request` in `machine`, with the NPU behind `bridge` and `transport` or without one.
+
+    It is given up after the request's `timeout_s`, and after `idle_timeout_s` without a UART byte or NPU access.
+    """
 
     def __init__(
-        self, machine: Machine, npu: tuple[NpuBridge, NpuTransport] | None, limits: Limits, elf: Path
+        self,
+        machine: Machine,
+        bridge: NpuBridge | None,
+        transport: NpuTransport | None,
+        request: SimulationRequest,
     ) -> None:
         self._machine = machine
-        self._bridge = npu[0] if npu is not None else None
-        self._transport = npu[1] if npu is not None else None
-        self._limits = limits
-        self._elf = elf
+        self._bridge = bridge
+        self._transport = transport
+        self._request = request
 
     def prepare(self) -> None:
         """Greet the stub and attach the NPU.
@@ -165,7 +101,8 @@ class RunLoop:
         except SdkError as error:
             # From the NPU model or about an access: the guest stands at the instruction in question.
             announced = self._transport is not None and self._transport.announces_stops
-            add_context(error, self._context(self._find_place(interrupt=announced)))
+            error.message = f"{error.message}\n{self._context(self._find_place(interrupt=announced))}"
+            error.args = (error.message,)
             raise
         returncode = self._wait_for_end()
         if returncode != code:
@@ -198,7 +135,7 @@ class RunLoop:
         return self._next_deadline(started)[0] <= time.monotonic()
 
     def _next_deadline(self, started: float) -> tuple[float, _StoppedError]:
-        limits = self._limits
+        limits = self._request
         whole = started + limits.timeout_s
         accessed = 0.0 if self._bridge is None else self._bridge.last_access_at
         idle = max(accessed, self._machine.console.last_byte_at, started) + limits.idle_timeout_s
@@ -229,11 +166,10 @@ class RunLoop:
         return True
 
     def _early_end(self, returncode: int | None) -> SimulationError:
-        messages = self._machine.console.messages
         if returncode is None:
             return self._error("QEMU closed its gdb connection but does not exit", None)
-        reason = how_qemu_ended(returncode, messages)
-        return self._error(reason, dumped_place(messages))
+        messages = self._machine.console.messages
+        return self._error(how_qemu_ended(returncode, messages), dumped_place(messages))
 
     def _find_place(self, *, interrupt: bool) -> Place | None:
         """Where the guest is; None when QEMU does not say."""
@@ -249,10 +185,27 @@ class RunLoop:
         return Place(pc=registers[15], lr=registers[14], sp=registers[13])
 
     def _context(self, place: Place | None) -> str:
-        return failure_context(place, self._elf, self._machine.console)
+        """The lines below an error's first: place, last UART output, what QEMU itself said."""
+        console, lines = self._machine.console, []
+        if place is not None:
+            symbols = read_symbols(self._request.elf)
+            pc, lr = (_named_address(address, symbols) for address in (place.pc, place.lr))
+            lines.append(f"  at pc {pc}, lr {lr}, sp {place.sp:#010x}")
+        printed = console.last_lines()
+        lines.append("  last lines on the UART:" if printed else "  nothing was printed on the UART")
+        lines += [f"    {line}" for line in printed]
+        if console.messages:
+            lines.append(f"  QEMU says: {console.messages.splitlines()[0]}")
+        return "\n".join(lines)
 
     def _error(self, reason: str, place: Place | None, hint: str = "") -> SimulationError:
         return SimulationError(f"{reason}\n{self._context(place)}", hint)
+
+
+def _named_address(address: int, symbols: Symbols) -> str:
+    """The address with the function that it lies in, if that is known."""
+    name = symbols.locate(address & ~1)
+    return f"{address:#010x} ({name})" if name else f"{address:#010x}"
 
 
 def _stop_reason(packet: bytes) -> str:
@@ -260,8 +213,37 @@ def _stop_reason(packet: bytes) -> str:
     if number is not None:
         if number == _GDB_SIGNAL_QUIT:
             return "the firmware reset or powered off the board instead of ending the run"
-        name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
-        return f"the processor stopped unexpectedly ({name})"
+        return f"the processor stopped unexpectedly ({_signal_name(number)})"
     if packet[:1] == b"F":  # gdb's file I/O: semihosting with the target "gdb"
         return "the firmware asked for a file on the host, but this run gives it no access to files"
     return f"QEMU reported {packet[:40]!r}"
+
+
+_DUMPED_REGISTER = re.compile(r"\bR(\d\d)=([0-9a-f]{8})")
+_LOCKUP = re.compile(r"Lockup: (.*)")
+
+
+def how_qemu_ended(returncode: int, messages: str) -> str:
+    """What it means that QEMU ended with `returncode`, negative for a signal, and nobody asked it to."""
+    if lockup := _LOCKUP.search(messages):
+        return f"the processor locked up: {lockup[1].strip()}"
+    if returncode == -signal.SIGABRT:
+        return "QEMU aborted"
+    if returncode < 0:
+        return f"QEMU was killed from outside by {_signal_name(-returncode)}"
+    return f"QEMU ended early with exit status {returncode}"
+
+
+def dumped_place(messages: str) -> Place | None:
+    """The registers that QEMU prints when it aborts; None when it printed none."""
+    registers = {int(number): int(value, 16) for number, value in _DUMPED_REGISTER.findall(messages)}
+    if not {13, 14, 15} <= registers.keys():
+        return None
+    return Place(registers[15], registers[14], registers[13])
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

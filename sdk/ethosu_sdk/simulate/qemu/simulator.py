@@ -22,10 +22,10 @@ from ethosu_sdk.npu.timing.systems import SystemConfig
 from ethosu_sdk.simulate import block_counts
 from ethosu_sdk.simulate.block_counts import CountsFile
 from ethosu_sdk.simulate.qemu import firmware_image
-from ethosu_sdk.simulate.qemu.machine import Machine, MachineOptions, Semihosting, start_machine
+from ethosu_sdk.simulate.qemu.machine import Machine, MachineOptions, start_machine
 from ethosu_sdk.simulate.qemu.memories import MPS3_AN547, BoardMap, NpuMemory, board_map, open_bank_access
 from ethosu_sdk.simulate.qemu.npu_bridge import NpuBridge, NpuDevice, NpuSocket, NpuTransport, NpuTraps
-from ethosu_sdk.simulate.qemu.run_loop import Limits, RunLoop
+from ethosu_sdk.simulate.qemu.run_loop import RunLoop
 from ethosu_sdk.simulate.simulation import (
     MODEL_FIGURES,
     Figures,
@@ -35,74 +35,9 @@ from ethosu_sdk.simulate.simulation import (
     open_log,
 )
 
-# ---- simulators.qemu.uart_end
-# The end of a run that the firmware asks for by what it prints: Arm's FVPs end at a character or a text on UART0.
-
-
-class EndedByUart(Exception):  # noqa: N818 - an event, no error
-    """The firmware asked for the end of the simulation by what it printed."""
-
-
-class EndMarks(io.RawIOBase):
-    """A stream that takes what the firmware prints. Raises EndedByUart, once, behind the first of `marks`."""
-
-    def __init__(self, marks: Sequence[bytes]) -> None:
-        super().__init__()
-        self._marks = tuple(mark for mark in marks if mark)
-        self._recent = b""
-        self._ended = False
-
-    def write(self, data: Any) -> int:
-        """Take `data`, all of it."""
-        if not self._marks or self._ended:
-            return len(data)
-        self._recent += bytes(data)
-        if any(mark in self._recent for mark in self._marks):
-            self._ended = True
-            raise EndedByUart
-        self._recent = self._recent[-max(map(len, self._marks)) :]
-        return len(data)
-
-
-# ---- simulators.named_system
-# The system that names on a command line stand for, for firmware whose program nobody knows.
-
-
-def named_system(
-    npu: str, vela_config: Path | None, system: str | None, memory_mode: str | None
-) -> SystemConfig | None:
-    """The system of an NPU such as ``ethos-u55`` with the names of the Vela configuration file `vela_config`, by
-    default Vela's own; None where nothing is given.
-
-    What is not given is the family's default if the file has that, or the file's only one. InputError for a damaged
-    file, UsageError for a name that does not exist.
-    """
-    row = family(npu)
-    if vela_config is not None:
-        text, source = filesystem.file_text(vela_config, systems.LARGEST_BYTES), vela_config.name
-        ini = systems.parse(text, source)
-        return systems.system_from_ini(
-            text,
-            source,
-            npu,
-            ini.chosen(systems.SYSTEM, system, row.default_system_config),
-            ini.chosen(systems.MODE, memory_mode, row.default_memory_mode),
-        )
-    if system is None and memory_mode is None:
-        return None
-    target = parse_target(f"{npu}-{row.macs[0]}", system, memory_mode)
-    return systems.memory_map(npu, target.system_config, target.memory_mode)
-
-
-# ---- simulators.qemu.simulator
-# Runs firmware on QEMU, with the SDK's NPU model as the Ethos-U.
-
-_PROGRAM = "qemu-system-arm"
-_OWN_PROGRAM = "qemu-corstone"  # of our own build
-
 _INSTRUCTION_S = 32e-9  # of QEMU's time, with `-icount shift=5`
-
 _FIDELITY = "functional: instructions and NPU arithmetic are exact, cycles of NPU and CPU are modelled"
+
 # QEMU itself has neither Corstone-320 nor a Cortex-M85.
 _OWN_BOARD = "; the board is the SDK's own, in a QEMU of its own build"
 _NO_SUCH_BOARD = "; Corstone-300 with an Ethos-U85 in it, which exists in this simulator alone"
@@ -148,12 +83,10 @@ class QemuSimulator:
 
     @property
     def figures(self) -> Figures:
-        """Those of the NPU model; instructions of the processor can be counted."""
         # The firmware counts cycles of the board's clock.
         return replace(MODEL_FIGURES, instructions_per_cycle=1 / (self._board.core_hz * _INSTRUCTION_S))
 
     def no_block_counts(self) -> str:
-        """Why this QEMU cannot count executed blocks; empty if it can."""
         return block_counts.why_uncountable(self._program or self._installed().path)
 
     def fidelity(self, npu: str | None, macs: int | None = None) -> str:
@@ -167,8 +100,6 @@ class QemuSimulator:
         return self._installed().version
 
     def run(self, request: SimulationRequest) -> SimulationResult:
-        """Run the firmware to its own end; see :meth:`ethosu_sdk.simulate.simulation.Simulator.run`."""
-        begun = time.monotonic()
         _check_request(request, self._board)
         program = self._program or self._installed().path
         taken = firmware_image.read_loaded(request.elf, self._board)
@@ -181,49 +112,52 @@ class QemuSimulator:
             ) as machine,
             open_bank_access(machine.process.program_pid, machine.gdb) as banks,
         ):
-            memory = NpuMemory(machine.memories, banks, self._board)
-            npu = self._npu(machine, memory, request.target)
-            loop = RunLoop(machine, npu, Limits(request.timeout_s, request.idle_timeout_s), request.elf)
+            bridge, transport = None, None
+            if request.target is not None:
+                bridge, transport = self._npu(
+                    machine, NpuMemory(machine.memories, banks, self._board), request.target
+                )
+            loop = RunLoop(machine, bridge, transport, request)
             loop.prepare()
             found = firmware_image.compare_loaded(request.elf, machine) if request.compare_loaded else None
             # Only now: QEMU lays the firmware into its memories before it answers for the first time.
             for address, data in request.images:
-                machine.lay(address, data)
+                place = machine.shared_bytes(address, len(data))
+                assert place is not None  # check_images has seen to it
+                place.data[:] = data
             with errors.until(time.monotonic() + request.timeout_s):
-                exit_code = _run(loop, machine)
+                try:
+                    exit_code = loop.run()
+                except EndedByUart:
+                    firmware_image.stop_guest(machine)
+                    exit_code = 0
             return SimulationResult(
                 uart=machine.console.output,
                 exit_code=exit_code,
-                wall_time_s=time.monotonic() - begun,
-                npu_accesses=npu[0].accesses if npu is not None else 0,
-                npu_jobs=npu[0].jobs if npu is not None else (),
+                npu_accesses=0 if bridge is None else bridge.accesses,
+                npu_jobs=() if bridge is None else bridge.jobs,
                 memory=firmware_image.read_ranges(request.read_back, machine, banks),
                 loaded=found,
                 block_counts=None if counts is None else counts.read(),
             )
 
     def _options(self, request: SimulationRequest, counts: CountsFile | None) -> MachineOptions:
+        target = request.target
         return MachineOptions(
-            self._board,
-            Semihosting(request.semihosting_cwd, request.semihosting_arguments),
+            board=self._board,
+            semihosting_folder=request.semihosting_cwd,
+            semihosting_arguments=request.semihosting_arguments,
             count_instructions=request.count_instructions,
-            npu_window_bytes=0
-            if request.target is None
-            else family(request.target.npu).register_window_bytes,
+            npu_window_bytes=0 if target is None else family(target.npu).register_window_bytes,
             counts=counts,
         )
 
     def _installed(self) -> tools.ToolStatus:
-        return tools.require(_OWN_PROGRAM if self._board.own_build else _PROGRAM)
+        return tools.require("qemu-corstone" if self._board.own_build else "qemu-system-arm")
 
-    def _npu(
-        self, machine: Machine, memory: NpuMemory, target: Target | None
-    ) -> tuple[NpuBridge, NpuTransport] | None:
-        if target is None:
-            return None
-        bridge = NpuBridge(
-            self._open_device(target, memory), memory, family(target.npu).register_window_bytes
-        )
+    def _npu(self, machine: Machine, memory: NpuMemory, target: Target) -> tuple[NpuBridge, NpuTransport]:
+        device = self._open_device(target, memory)
+        bridge = NpuBridge(device, memory, family(target.npu).register_window_bytes)
         if machine.npu is None:
             return bridge, NpuTraps(machine, bridge)
         return bridge, NpuSocket(machine.npu, machine.console, bridge)
@@ -233,14 +167,6 @@ def _counts_file(request: SimulationRequest) -> contextlib.AbstractContextManage
     if request.marks is None:
         return contextlib.nullcontext()
     return block_counts.open_counts_file(block_counts.require_plugin(), request.marks)
-
-
-def _run(loop: RunLoop, machine: Machine) -> int:
-    try:
-        return loop.run()
-    except EndedByUart:
-        firmware_image.stop_guest(machine)
-        return 0
 
 
 def _check_request(request: SimulationRequest, board: BoardMap) -> None:
@@ -259,3 +185,54 @@ def _uart(log: IO[bytes], request: SimulationRequest) -> tuple[IO[bytes], ...]:
     """Where the output goes; what looks for its end comes last, so that the others have it all."""
     tee = () if request.uart_tee is None else (request.uart_tee,)
     return (log, *tee, cast(IO[bytes], EndMarks(request.end_marks)))
+
+
+class EndedByUart(Exception):  # noqa: N818 - an event, no error
+    """The firmware asked for the end of the simulation by what it printed."""
+
+
+class EndMarks(io.RawIOBase):
+    """A stream that takes what the firmware prints. Raises EndedByUart, once, behind the first of `marks`: Arm's FVPs
+    end at a character or a text on UART0."""
+
+    def __init__(self, marks: Sequence[bytes]) -> None:
+        super().__init__()
+        self._marks = tuple(mark for mark in marks if mark)
+        self._recent = b""
+        self._ended = False
+
+    def write(self, data: Any) -> int:
+        if not self._marks or self._ended:
+            return len(data)
+        self._recent += bytes(data)
+        if any(mark in self._recent for mark in self._marks):
+            self._ended = True
+            raise EndedByUart
+        self._recent = self._recent[-max(map(len, self._marks)) :]
+        return len(data)
+
+
+def named_system(
+    npu: str, vela_config: Path | None, system: str | None, memory_mode: str | None
+) -> SystemConfig | None:
+    """The system of an NPU such as ``ethos-u55`` with the names of the Vela configuration file `vela_config`, by
+    default Vela's own; None where nothing is given.
+
+    What is not given is the family's default if the file has that, or the file's only one. InputError for a damaged
+    file, UsageError for a name that does not exist.
+    """
+    row = family(npu)
+    if vela_config is not None:
+        text, source = filesystem.file_text(vela_config, systems.LARGEST_BYTES), vela_config.name
+        ini = systems.parse(text, source)
+        return systems.system_from_ini(
+            text,
+            source,
+            npu,
+            ini.chosen(systems.SYSTEM, system, row.default_system_config),
+            ini.chosen(systems.MODE, memory_mode, row.default_memory_mode),
+        )
+    if system is None and memory_mode is None:
+        return None
+    target = parse_target(f"{npu}-{row.macs[0]}", system, memory_mode)
+    return systems.memory_map(npu, target.system_config, target.memory_mode)
