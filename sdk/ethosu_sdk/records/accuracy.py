@@ -20,7 +20,6 @@ from ethosu_sdk.records.common import (
     Some,
     Text,
     Verdict,
-    about,
     require,
 )
 
@@ -32,9 +31,9 @@ class EvaluationData(Part):
     file: Text
     sha256: Sha256
     samples: PositiveCount
-    labels: Annotated[tuple[Count, ...], about("outputs that have labels")]
-    expected: Annotated[bool, about("the file holds expected outputs")]
-    calibration_overlap: Annotated[Count | None, about("samples that the model was calibrated with")] = None
+    labels: tuple[Count, ...]  #: outputs that have labels
+    expected: bool  #: the file holds expected outputs
+    calibration_overlap: Count | None = None  #: samples that the model was calibrated with
 
 
 class Execution(Part):
@@ -57,16 +56,14 @@ class Output(Part):
     index: Count
     shape: tuple[Count, ...]
     dtype: Dtype
-    quantisation: Annotated[Quantisation | None, about("value = (stored - zero_point) * scale")] = None
+    quantisation: Quantisation | None = None  #: value = (stored - zero_point) * scale
 
 
 class Top1(Part):
-    share: Annotated[Share, about("right / total")]
-    right: Annotated[Count, about("times that the candidate's largest score is the class of the reference")]
+    share: Share  #: right / total
+    right: Count  #: times that the candidate's largest score is the class of the reference
     total: PositiveCount
-    ties: Annotated[
-        Count, about("times that the candidate's largest score is not the only one; the lowest index counts")
-    ]
+    ties: Count  #: times that the candidate's largest score is not the only one; the lowest index counts
 
 
 class LsbCount(Part):
@@ -75,9 +72,9 @@ class LsbCount(Part):
 
 
 class LsbHistogram(Part):
-    below: Annotated[Count, about("elements that differ by less than -16 steps")]
+    below: Count  #: elements that differ by less than -16 steps
     counts: tuple[LsbCount, ...]
-    above: Annotated[Count, about("elements that differ by more than 16 steps")]
+    above: Count  #: elements that differ by more than 16 steps
 
 
 class Pair(Part):
@@ -88,14 +85,13 @@ class Pair(Part):
     output: Count
     top1: Top1 | None = None
     elements: Count | None = None
-    equal: Annotated[Count | None, about("elements of the same value")] = None
-    sqnr_db: Annotated[Number | None, about("10 log10(sum r^2 / sum (c - r)^2)")] = None
+    equal: Count | None = None  #: elements of the same value
+    sqnr_db: Number | None = None  #: 10 log10(sum r^2 / sum (c - r)^2)
     cosine: Cosine | None = None
-    max_abs_error: Annotated[Amount | None, about("max |c - r|, in the output's unit")] = None
-    max_abs_error_sample: Annotated[Count | None, about("the first sample that has it")] = None
-    lsb_histogram: Annotated[
-        LsbHistogram | None, about("round((c - r) / scale of the output) and how many elements have it")
-    ] = None
+    max_abs_error: Amount | None = None  #: max |c - r|, in the output's unit
+    max_abs_error_sample: Count | None = None  #: the first sample that has it
+    #: round((c - r) / scale of the output) and how many elements have it
+    lsb_histogram: LsbHistogram | None = None
 
     together: ClassVar[dict[str, Any]] = {
         "dependentRequired": {
@@ -115,4 +111,4 @@ class Accuracy(Part):
     missing: tuple[MissingExecution, ...]
     outputs: Some[Output]
     pairs: Some[Pair]
-    verdict: Annotated[Verdict | None, about("absent without thresholds")] = None
+    verdict: Verdict | None = None  #: absent without thresholds

@@ -25,7 +25,6 @@ from ethosu_sdk.records.common import (
     Text,
     UnavailableMembers,
     Use,
-    about,
     require_distinct,
 )
 
@@ -37,15 +36,12 @@ DataMemory = Literal["sram", "ddr"]
 
 
 class Options(Part):
-    inferences: Annotated[PositiveCount, about("sets of inputs that there is room for")]
+    inferences: PositiveCount  #: sets of inputs that there is room for
     allow_spill: bool
-    simulator: Annotated[Text | None, about("where it was to run, if that was known")] = None
-    methods: Annotated[
-        Some[Text] | None, about("the methods that the firmware loads; absent for a program with one method")
-    ] = None
-    data_memory: Annotated[
-        DataMemory | None, about("where the data files of the model were asked to lie")
-    ] = None
+    simulator: Text | None = None  #: where it was to run, if that was known
+    #: the methods that the firmware loads; absent for a program with one method
+    methods: Some[Text] | None = None
+    data_memory: DataMemory | None = None  #: where the data files of the model were asked to lie
 
 
 class Elf(Part):
@@ -85,20 +81,16 @@ class Build(Derived[Literal["pass"]], tag_field="schema", tag="build-result/1"):
     model: Model
     target: Target | None = None
     board: Board
-    board_reason: Annotated[
-        Text, about("why it is this board: what was asked for, or what is installed here")
-    ]
+    board_reason: Text  #: why it is this board: what was asked for, or what is installed here
     build_key: Sha256
-    options: Annotated[Options, about("what shaped the firmware beside the model and the board")]
+    options: Options  #: what shaped the firmware beside the model and the board
     elf: Elf
     map: FileDigest
     kernels: tuple[Kernel, ...]
     memory: Memory
     sections: tuple[Section, ...]
-    notes: Annotated[
-        tuple[Text, ...],
-        about("where the firmware does not do what the memory mode says, and other things to know"),
-    ]
+    #: where the firmware does not do what the memory mode says, and other things to know
+    notes: tuple[Text, ...]
     unavailable: UnavailableMembers
     wall_time_s: Amount
     host: Host
@@ -136,19 +128,17 @@ class Size(Part):
 
     name: SizeName
     bytes: Count
-    known: Annotated[Known, about("least, most: a bound, by the program alone; measured: used in a run")]
+    known: Known  #: least, most: a bound, by the program alone; measured: used in a run
     detail: Text
 
 
 class Library(Part):
     """A library of ExecuTorch's own build: what is linked with it, and the program's kernels that it registers."""
 
-    name: Annotated[Text, about("the target that registers the operators")]
-    links: Annotated[Some[Text], about("the target that computes them, then what that needs")]
-    option: Annotated[
-        Text | None,
-        about("the option of ExecuTorch's build without which these targets are not there; absent: always"),
-    ] = None
+    name: Text  #: the target that registers the operators
+    links: Some[Text]  #: the target that computes them, then what that needs
+    #: the option of ExecuTorch's build without which these targets are not there; absent: always
+    option: Text | None = None
     kernels: DistinctSome[str]
 
     def __post_init__(self) -> None:
@@ -166,17 +156,11 @@ class Export(Derived[Literal["pass"]], tag_field="schema", tag="export/1"):
 
     model: Model
     target: Target | None = None
-    kernels: Annotated[
-        Distinct[Annotated[str, Meta(pattern=r"^[A-Za-z0-9_]+::[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)?$")]],
-        about("operators that the program calls on the CPU"),
-    ]
-    libraries: Annotated[
-        tuple[Library, ...] | None, about("libraries of ExecuTorch's own build that have the kernels")
-    ] = None
-    sizes: Annotated[
-        tuple[Size, ...],
-        about("executorch_…: of ExecuTorch's own allocators; the others are those of the SDK's firmware"),
-    ]
+    #: operators that the program calls on the CPU
+    kernels: Distinct[Annotated[str, Meta(pattern="^[A-Za-z0-9_]+::[A-Za-z0-9_]+(\\.[A-Za-z0-9_]+)?$")]]
+    libraries: tuple[Library, ...] | None = None  #: libraries of ExecuTorch's own build that have the kernels
+    #: executorch_…: of ExecuTorch's own allocators; the others are those of the SDK's firmware
+    sizes: tuple[Size, ...]
     files: Files
     host: Host
 

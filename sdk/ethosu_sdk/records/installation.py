@@ -18,7 +18,6 @@ from ethosu_sdk.records.common import (
     Sha256,
     Some,
     Text,
-    about,
     require,
 )
 
@@ -30,7 +29,7 @@ class Lock(Part):
     status: Literal["agrees", "differs", "unknown"]
     locked: Text | None = None
     installed: Text | None = None
-    reason: Annotated[Text | None, about("why it is unknown")] = None
+    reason: Text | None = None  #: why it is unknown
 
     together: ClassVar[dict[str, Any]] = {
         "if": {"properties": {"status": {"const": "unknown"}}},
@@ -55,8 +54,8 @@ class Check(Part):
     file: Text | None = None
     fix: Text | None = None
     detail: Text | None = None
-    exercised: Annotated[Text | None, about("what the tool was made to do, and did")] = None
-    lock: Annotated[Lock, about("whether it is the version that the SDK is built and tested with")]
+    exercised: Text | None = None  #: what the tool was made to do, and did
+    lock: Lock  #: whether it is the version that the SDK is built and tested with
 
     together: ClassVar[dict[str, Any]] = {
         "if": {"properties": {"status": {"const": "found"}}},
@@ -101,23 +100,17 @@ class Archive(Part):
     bytes: PositiveCount
     md5: Annotated[str, Meta(pattern="^[0-9a-f]{32}$")]
     sha256: Sha256
-    sha256_locked: Annotated[
-        bool,
-        about(
-            "whether the lock had this digest; otherwise it was taken when the archive was first "
-            "installed, after its MD5 agreed"
-        ),
-    ]
+    #: whether the lock had this digest; otherwise it was taken when the archive was first installed, after
+    #: its MD5 agreed
+    sha256_locked: bool
 
 
 class Eula(Part):
     accepted_by: Text
     accepted_at: Created
     accepted_with: Literal["--accept-eula"]
-    texts: Annotated[
-        tuple[FileDigest, ...],
-        about("licence texts that came with the archive; empty when the only one is inside of the installer"),
-    ]
+    #: licence texts that came with the archive; empty when the only one is inside of the installer
+    texts: tuple[FileDigest, ...]
 
 
 class Program(Part):

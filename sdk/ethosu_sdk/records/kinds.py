@@ -26,31 +26,31 @@ from ethosu_sdk.records import (
     sequences,
     sweep,
 )
-from ethosu_sdk.records.common import Count, Document, Part, RecordKind, Sha256, Text, about
+from ethosu_sdk.records.common import Count, Document, Part, RecordKind, Sha256, Text
 
 # ---- records.bundle
 # ``bundle/1``, from which schemas/bundle.v1.schema.json is made.
 
 ManifestStatus = Annotated[
     Literal["complete", "incomplete"],
-    about("incomplete: a command writes in the folder, or ended without having written all"),
+    Meta(description="incomplete: a command writes in the folder, or ended without having written all"),
 ]
 
 
 class File(Part):
-    path: Annotated[Text, about("from the folder, with / between its parts")]
-    role: Annotated[Text, about("what it is for")]
+    path: Text  #: from the folder, with / between its parts
+    role: Text  #: what it is for
     media_type: Annotated[str, Meta(pattern="^[a-z]+/[a-z0-9.+-]+$")]
     bytes: Count
     sha256: Sha256
-    schema: Annotated[Annotated[str, Meta(pattern="^[a-z-]+/[0-9]+$")] | None, about("of a record")] = None
-    writer: Annotated[Text, about("the command that wrote it")]
+    schema: Annotated[str, Meta(pattern="^[a-z-]+/[0-9]+$")] | None = None  #: of a record
+    writer: Text  #: the command that wrote it
 
 
 class Manifest(Document[ManifestStatus], tag_field="schema", tag="bundle/1"):
     """The files of a folder of results."""
 
-    writer: Annotated[Text, about("the command that wrote last")]
+    writer: Text  #: the command that wrote last
     files: tuple[File, ...]
 
 

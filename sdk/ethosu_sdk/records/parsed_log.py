@@ -19,7 +19,6 @@ from ethosu_sdk.records.common import (
     Text,
     UnavailableMembers,
     Use,
-    about,
 )
 
 
@@ -37,13 +36,9 @@ class LoggedSimulator(Part):
 class Cycles(Part):
     value: Count
     unit: Text
-    source: Annotated[
-        Literal["measured", "modelled", "reported"],
-        about(
-            "measured: an FVP says that the log is its own; modelled: the SDK's launchers do; "
-            "reported: the log does not say what it ran on"
-        ),
-    ]
+    #: measured: an FVP says that the log is its own; modelled: the SDK's launchers do; reported: the log does
+    #: not say what it ran on
+    source: Literal["measured", "modelled", "reported"]
 
 
 class ReportCounter(Part):
@@ -51,13 +46,9 @@ class ReportCounter(Part):
     event: Text | None = None
     id: Count | None = None
     value: Count
-    source: Annotated[
-        Literal["measured", "modelled", "reported"],
-        about(
-            "measured: an FVP says that the log is its own; modelled: the SDK's launchers do; "
-            "reported: the log does not say what it ran on"
-        ),
-    ]
+    #: measured: an FVP says that the log is its own; modelled: the SDK's launchers do; reported: the log does
+    #: not say what it ran on
+    source: Literal["measured", "modelled", "reported"]
 
 
 class Report(Part):

@@ -20,7 +20,6 @@ from ethosu_sdk.records.common import (
     Sha256,
     Some,
     Text,
-    about,
     require,
     require_any,
 )
@@ -30,7 +29,7 @@ from ethosu_sdk.records.common import (
 
 
 class Cpu(Part):
-    core: Annotated[Text, about("such as cortex-m55")]
+    core: Text  #: such as cortex-m55
     clock_hz: PositiveCount | None = None
     icache_bytes: Count | None = None
     dcache_bytes: Count | None = None
@@ -40,19 +39,18 @@ class Memory(Part):
     name: Text
     kind: Literal["tcm", "sram", "mram", "flash", "dram", "rom"]
     size_bytes: Count | None = None
-    npu: Annotated[bool | None, about("whether the NPU's ports reach it")] = None
-    cached: Annotated[bool | None, about("whether the processor's caches may hold what is in it")] = None
-    width_bits: Annotated[PositiveCount | None, about("of its data bus")] = None
-    read_cycles: Annotated[Count | None, about("latency, in cycles of `cycles_of`")] = None
-    write_cycles: Annotated[Count | None, about("latency, in cycles of `cycles_of`")] = None
+    npu: bool | None = None  #: whether the NPU's ports reach it
+    cached: bool | None = None  #: whether the processor's caches may hold what is in it
+    width_bits: PositiveCount | None = None  #: of its data bus
+    read_cycles: Count | None = None  #: latency, in cycles of `cycles_of`
+    write_cycles: Count | None = None  #: latency, in cycles of `cycles_of`
     cycles_of: Literal["npu", "cpu"] | None = None
-    cpu_wait_cycles: Annotated[
-        Amount | None, about("cycles for which an access that no cache answers stops the processor")
-    ] = None
+    #: cycles for which an access that no cache answers stops the processor
+    cpu_wait_cycles: Amount | None = None
 
 
 class Setting(Part):
-    key: Annotated[Text, about("of a vela.ini")]
+    key: Text  #: of a vela.ini
     value: str | Number
 
 
@@ -71,28 +69,26 @@ class Areas(Part):
 
 class System(Part):
     name: Text
-    memory_modes: Annotated[Some[Text], about("that go with it; the first is the default")]
+    memory_modes: Some[Text]  #: that go with it; the first is the default
     settings: Some[Setting]
-    areas: Annotated[
-        Areas | None,
-        about("the memories of the board that these are: Vela's areas, and the one with the CPU's code"),
-    ] = None
+    #: the memories of the board that these are: Vela's areas, and the one with the CPU's code
+    areas: Areas | None = None
 
 
 class Source(Part):
-    value: Annotated[Text, about("its place, such as cpu.clock_hz")]
-    source: Annotated[Text, about("where it comes from, or why it is absent")]
+    value: Text  #: its place, such as cpu.clock_hz
+    source: Text  #: where it comes from, or why it is absent
 
 
 class Board(Part):
     name: Text
     title: Text
-    sha256: Annotated[Sha256, about("of every value of the profile")]
-    npus: Annotated[Some[Text], about("targets; the first is the default")]
-    npu_hz: Annotated[PositiveCount | None, about("the clock that the NPU has on the board")] = None
-    cpu: Annotated[Cpu, about("what no public document gives is absent")]
+    sha256: Sha256  #: of every value of the profile
+    npus: Some[Text]  #: targets; the first is the default
+    npu_hz: PositiveCount | None = None  #: the clock that the NPU has on the board
+    cpu: Cpu  #: what no public document gives is absent
     memories: tuple[Memory, ...]
-    systems: Annotated[Some[System], about("Vela system configurations; the first is the default")]
+    systems: Some[System]  #: Vela system configurations; the first is the default
     sources: Some[Source]
 
 
@@ -116,15 +112,15 @@ class Input(Part):
 
 class ZooModel(Part):
     name: Text
-    model: Annotated[str, Meta(pattern="^zoo:", description="what `compile` and `run` take")]
+    model: Annotated[str, Meta(pattern="^zoo:")]  #: what `compile` and `run` take
     task: Text
     summary: Text
     inputs: Some[Input]
-    quantize: Annotated[Literal["int8", "int16", "none"], about("what the model is meant for")]
+    quantize: Literal["int8", "int16", "none"]  #: what the model is meant for
     weights: Literal["none", "random", "trained", "pretrained"]
     parameters: Count
-    needs: Annotated[tuple[Text, ...], about("packages that carry weights and data, as pip takes them")]
-    missing: Annotated[tuple[Text, ...], about("those of `needs` that are not installed")]
+    needs: tuple[Text, ...]  #: packages that carry weights and data, as pip takes them
+    missing: tuple[Text, ...]  #: those of `needs` that are not installed
 
 
 class ZooList(Document[Literal["pass"]], tag_field="schema", tag="zoo-list/1"):
@@ -151,7 +147,7 @@ class Conversion(Derived[Literal["pass"]], tag_field="schema", tag="conversion/1
 
     format: Literal["junit", "sarif", "perfetto", "parquet", "model-explorer", "etdump", "bpte"]
     file: File
-    left_out: Annotated[tuple[Text, ...], about("what the records have and the format has no place for")]
+    left_out: tuple[Text, ...]  #: what the records have and the format has no place for
     host: Host
 
 
@@ -166,10 +162,8 @@ class Record(Part):
     file: Text
     schema: Literal["build-result/1", "run-result/1"]
     sha256: Sha256
-    loose: Annotated[
-        Literal[True] | None,
-        about("The file is not as the manifest beside it lists it; the user let it be read all the same"),
-    ] = None
+    #: The file is not as the manifest beside it lists it; the user let it be read all the same
+    loose: Literal[True] | None = None
 
 
 CheckStatus = Literal["agrees", "differs", "unknown"]
@@ -197,7 +191,7 @@ class Verification(Document[Literal["pass", "fail"]], tag_field="schema", tag="v
 
     record: Record
     checks: Some[Check]
-    causes: Annotated[tuple[Text, ...], about("why something differs, as far as that can be told")]
+    causes: tuple[Text, ...]  #: why something differs, as far as that can be told
     wall_time_s: Amount
     host: Host
 

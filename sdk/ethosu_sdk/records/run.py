@@ -35,7 +35,6 @@ from ethosu_sdk.records.common import (
     UnavailableMembers,
     Use,
     Verdict,
-    about,
 )
 from ethosu_sdk.records.time_line import TimeLine, time_adds_up
 
@@ -44,10 +43,8 @@ from ethosu_sdk.records.time_line import TimeLine, time_adds_up
 
 
 class AdaptedOperator(Part):
-    name: Annotated[Text, about("the operator that the program calls")]
-    called: Annotated[
-        Text, about("the operator that the copy calls instead, in the form that the runtime has")
-    ]
+    name: Text  #: the operator that the program calls
+    called: Text  #: the operator that the copy calls instead, in the form that the runtime has
     calls: PositiveCount
     changes: Some[Text]
 
@@ -56,7 +53,7 @@ class Adapted(Part):
     """How the copy of the program that the runtime got differs from the program; absent where it got the program
     itself."""
 
-    program_sha256: Annotated[Sha256, about("of the copy")]
+    program_sha256: Sha256  #: of the copy
     operators: Some[AdaptedOperator]
 
 
@@ -72,7 +69,7 @@ class OutputChange(Part):
 
 class RepeatedOutputs(Part):
     agree: bool
-    changed: Annotated[Count, about("results that are not those of the first repeat")]
+    changed: Count  #: results that are not those of the first repeat
     first_changes: Some[OutputChange] | None = None
 
 
@@ -84,21 +81,15 @@ class CounterChange(Part):
 
 class RepeatedCounters(Part):
     agree: bool
-    changed: Annotated[Count, about("results that are not those of the first repeat")]
+    changed: Count  #: results that are not those of the first repeat
     first_changes: Some[CounterChange] | None = None
 
 
 class Repeats(Part):
-    count: Annotated[
-        int, Meta(ge=2, description="inferences of every set of inputs; outputs are those of the first")
-    ]
-    state: Annotated[
-        Literal["reset", "kept"] | None,
-        about(
-            "what a repeat of a program with a state begins with: the state that the program brings, "
-            "or that of the repeat before, whose outputs may then differ; absent without a state"
-        ),
-    ] = None
+    count: Annotated[int, Meta(ge=2)]  #: inferences of every set of inputs; outputs are those of the first
+    #: what a repeat of a program with a state begins with: the state that the program brings, or that of the
+    #: repeat before, whose outputs may then differ; absent without a state
+    state: Literal["reset", "kept"] | None = None
     outputs: RepeatedOutputs
     counters: RepeatedCounters
 
@@ -131,37 +122,29 @@ def repeats_count_what_changed(record: _Repeated) -> list[str]:
 
 
 class StateTensor(Part):
-    name: Annotated[Text, about("the buffer in the model where the compile record has it")]
+    name: Text  #: the buffer in the model where the compile record has it
     shape: tuple[Count, ...]
     dtype: Dtype
     bytes: Count
-    memory: Annotated[Text, about("the memory of the board")]
-    arena: Annotated[Count, about("the planned buffer of the program that holds it, from 0")]
-    offset: Annotated[Count, about("bytes from the arena's start")]
-    crc32: Annotated[Crc32 | None, about("of its bytes after the last inference")] = None
+    memory: Text  #: the memory of the board
+    arena: Count  #: the planned buffer of the program that holds it, from 0
+    offset: Count  #: bytes from the arena's start
+    crc32: Crc32 | None = None  #: of its bytes after the last inference
 
 
 class RunState(Part):
-    begins_with: Annotated[
-        Literal["program", "file"],
-        about(
-            "the values that the first inference begins with: the program's own, or those of a saved state"
-        ),
-    ]
-    file: Annotated[Text | None, about("the file of the saved state")] = None
-    steps_before: Annotated[Count, about("steps that led to the saved state")]
-    between_repeats: Annotated[
-        Literal["reset", "kept"] | None,
-        about(
-            "what a repeat of a set begins with: the state that the run began with, or that of the "
-            "repeat before; absent without repeats"
-        ),
-    ] = None
+    #: the values that the first inference begins with: the program's own, or those of a saved state
+    begins_with: Literal["program", "file"]
+    file: Text | None = None  #: the file of the saved state
+    steps_before: Count  #: steps that led to the saved state
+    #: what a repeat of a set begins with: the state that the run began with, or that of the repeat before;
+    #: absent without repeats
+    between_repeats: Literal["reset", "kept"] | None = None
     tensors: Some[StateTensor]
 
 
 class Choice(Part):
-    input: Annotated[Count, about("the input that takes them in the next step")]
+    input: Count  #: the input that takes them in the next step
     values: Some[Count]
 
 
@@ -169,12 +152,10 @@ class Step(Part):
     step: Count
     npu_cycles: Count | None = None
     counters: Some[Count] | None = None
-    choices: Annotated[Some[Choice] | None, about("indices that feeds chose from the outputs")] = None
-    state_crc32: Annotated[Some[Crc32] | None, about("of each tensor of the state after the step")] = None
-    status: Annotated[
-        Literal["pass", "fail"] | None, about("whether all outputs are within the tolerance")
-    ] = None
-    max_abs_error: Annotated[Amount | None, about("the largest difference from what is expected")] = None
+    choices: Some[Choice] | None = None  #: indices that feeds chose from the outputs
+    state_crc32: Some[Crc32] | None = None  #: of each tensor of the state after the step
+    status: Literal["pass", "fail"] | None = None  #: whether all outputs are within the tolerance
+    max_abs_error: Amount | None = None  #: the largest difference from what is expected
 
 
 class StepTolerance(Part):
@@ -184,22 +165,15 @@ class StepTolerance(Part):
 
 
 class Sequence(Part):
-    feeds: Annotated[
-        tuple[Text, ...], about("how inputs are made from the outputs of the step before, as --feed takes it")
-    ]
+    feeds: tuple[Text, ...]  #: how inputs are made from the outputs of the step before, as --feed takes it
     source: Source | None = None
-    events: Annotated[Some[Text] | None, about("the events of every step's counters")] = None
-    tolerance: Annotated[
-        StepTolerance | None, about("step n may differ by (atol + rtol · |expected|) · (1 + growth · n)")
-    ] = None
-    first_beyond: Annotated[Count | None, about("the first step beyond the tolerance")] = None
-    asked: Annotated[
-        PositiveCount | None,
-        about(
-            "the number of steps that --steps or the inputs of fed steps asked for; a feed may have "
-            "stopped before; absent where every input was given"
-        ),
-    ] = None
+    events: Some[Text] | None = None  #: the events of every step's counters
+    #: step n may differ by (atol + rtol · |expected|) · (1 + growth · n)
+    tolerance: StepTolerance | None = None
+    first_beyond: Count | None = None  #: the first step beyond the tolerance
+    #: the number of steps that --steps or the inputs of fed steps asked for; a feed may have stopped before;
+    #: absent where every input was given
+    asked: PositiveCount | None = None
     steps: Some[Step]
 
 
@@ -264,10 +238,8 @@ def steps_beyond_fail_the_run(record: HasSteps) -> list[str]:
 class Runtime(Part):
     name: Literal["own", "executorch"]
     version: Text
-    elf_sha256: Annotated[
-        Sha256 | None,
-        about("of the firmware or runner, which is among the inputs of the provenance; absent on the host"),
-    ] = None
+    #: of the firmware or runner, which is among the inputs of the provenance; absent on the host
+    elf_sha256: Sha256 | None = None
     loaded: Loaded | None = None
     adapted: Adapted | None = None
 
@@ -292,32 +264,26 @@ class Output(Part):
 class ReferenceOutput(Part):
     index: Count
     elements: Count
-    equal: Annotated[Count, about("elements of the same value")]
-    max_abs_error: Annotated[Amount | None, about("max |run - stored|, in the output's unit")] = None
-    sqnr_db: Annotated[Number | None, about("10 log10(sum stored^2 / sum (run - stored)^2)")] = None
+    equal: Count  #: elements of the same value
+    max_abs_error: Amount | None = None  #: max |run - stored|, in the output's unit
+    sqnr_db: Number | None = None  #: 10 log10(sum stored^2 / sum (run - stored)^2)
 
 
 class Reference(Part):
     file: Text
     outputs: tuple[ReferenceOutput, ...]
-    steps: Annotated[
-        PositiveCount | None,
-        about(
-            "of a sequence: how many of the run's steps were compared; with --outputs last it is the last one"
-        ),
-    ] = None
+    #: of a sequence: how many of the run's steps were compared; with --outputs last it is the last one
+    steps: PositiveCount | None = None
 
 
 class Cpu(Part):
-    core: Annotated[Core | None, about("the core that the cycles are modelled for")] = None
-    cycles: Annotated[Metric | None, about("of the first inference, with memory that answers at once")] = None
-    instructions: Annotated[Metric | None, about("of the first inference")] = None
-    parts: Annotated[Some[CpuPart] | None, about("of the first inference, each name once")] = None
-    outside: Annotated[Some[CpuPart] | None, about("of the run, and not of the first inference")] = None
-    unpriced: Annotated[
-        Metric | None,
-        about("instructions of the run that are in no figure: there was more code than is counted"),
-    ] = None
+    core: Core | None = None  #: the core that the cycles are modelled for
+    cycles: Metric | None = None  #: of the first inference, with memory that answers at once
+    instructions: Metric | None = None  #: of the first inference
+    parts: Some[CpuPart] | None = None  #: of the first inference, each name once
+    outside: Some[CpuPart] | None = None  #: of the run, and not of the first inference
+    #: instructions of the run that are in no figure: there was more code than is counted
+    unpriced: Metric | None = None
 
 
 class Memory(Part):
@@ -330,13 +296,9 @@ class Operator(Part):
     kind: Literal["kernel", "delegate", "move", "jump", "free"]
     name: Text
     npu_cycles: Metric | None = None
-    instructions: Annotated[
-        Metric | None, about("that the CPU executed in it, where the run counted them")
-    ] = None
-    cpu_cycles: Annotated[
-        Metric | None, about("of the processor in it, with memory that answers at once")
-    ] = None
-    cpu_parts: Annotated[Some[CpuPart] | None, about("in the order of time")] = None
+    instructions: Metric | None = None  #: that the CPU executed in it, where the run counted them
+    cpu_cycles: Metric | None = None  #: of the processor in it, with memory that answers at once
+    cpu_parts: Some[CpuPart] | None = None  #: in the order of time
 
 
 class NpuCounter(Part):
@@ -346,9 +308,7 @@ class NpuCounter(Part):
     unit: Text
     source: Source
     bytes: Count | None = None
-    group: Annotated[
-        Count | None, about("counters of one group were read together; absent when all were")
-    ] = None
+    group: Count | None = None  #: counters of one group were read together; absent when all were
 
 
 class CounterGroup(Part):
@@ -364,7 +324,7 @@ class Interface(Part):
 
 
 class MemoryTiming(Part):
-    name: Annotated[Text, about("executorch, or the name of a file")]
+    name: Text  #: executorch, or the name of a file
     interfaces: Annotated[tuple[Interface, ...], Meta(min_length=1, max_length=2)]
 
 
@@ -374,28 +334,19 @@ class Npu(Part):
     delegate_calls: Count
     counters: tuple[NpuCounter, ...]
     cycles: Metric | None = None
-    groups: Annotated[
-        Annotated[tuple[CounterGroup, ...], Meta(min_length=2)] | None,
-        about("groups of PMU events, each of an inference of its own"),
-    ] = None
-    groups_agree: Annotated[bool | None, about("whether the cycle counter said the same in every group")] = (
-        None
-    )
-    memory_timing: Annotated[
-        MemoryTiming | None,
-        about(
-            "the timing adapters that modelled cycles are for; absent where the memories are those of "
-            "the system"
-        ),
-    ] = None
+    #: groups of PMU events, each of an inference of its own
+    groups: Annotated[tuple[CounterGroup, ...], Meta(min_length=2)] | None = None
+    groups_agree: bool | None = None  #: whether the cycle counter said the same in every group
+    #: the timing adapters that modelled cycles are for; absent where the memories are those of the system
+    memory_timing: MemoryTiming | None = None
 
 
 class SecondOpinionOutput(Part):
     index: Count
     sha256: Sha256
     file: Text
-    differing: Annotated[Count, about("elements of other bits than the run's")]
-    atol: Annotated[Amount, about("allowed are atol + rtol * |value|; both 0: no bit")]
+    differing: Count  #: elements of other bits than the run's
+    atol: Amount  #: allowed are atol + rtol * |value|; both 0: no bit
     rtol: Amount
 
 
@@ -411,13 +362,11 @@ class SecondOpinion(Part):
 
 
 class Piece(Part):
-    instruction: Annotated[Count, about("number of the program's instruction that calls the delegate")]
+    instruction: Count  #: number of the program's instruction that calls the delegate
     delegate: Count
-    call: Annotated[Count, about("of the instruction in the inference, from 0")]
-    offsets: Annotated[
-        tuple[Count, ...],
-        about("of the job's operations in the delegate's command stream, in bytes; none where it is not cut"),
-    ]
+    call: Count  #: of the instruction in the inference, from 0
+    #: of the job's operations in the delegate's command stream, in bytes; none where it is not cut
+    offsets: tuple[Count, ...]
     cycles: Metric
     counters: tuple[Counter, ...]
 
@@ -427,36 +376,22 @@ class Run(Derived[Literal["pass", "fail"]], tag_field="schema", tag="run-result/
 
     model: Model
     board: Literal["corstone-300", "corstone-320", "host"]
-    board_reason: Annotated[
-        Text, about("why it is this board: what was asked for, or what is installed here")
-    ]
-    runtime: Annotated[
-        Runtime,
-        about(
-            "what interpreted the program: own, the SDK's firmware; executorch, ExecuTorch's own "
-            "runtime, in Arm's prebuilt runner or on the host"
-        ),
-    ]
+    board_reason: Text  #: why it is this board: what was asked for, or what is installed here
+    #: what interpreted the program: own, the SDK's firmware; executorch, ExecuTorch's own runtime, in Arm's
+    #: prebuilt runner or on the host
+    runtime: Runtime
     simulator: Simulator
-    inferences: Annotated[PositiveCount, about("sets of inputs")]
-    repeats: Annotated[Repeats | None, about("absent without repeats")] = None
+    inferences: PositiveCount  #: sets of inputs
+    repeats: Repeats | None = None  #: absent without repeats
     inputs: tuple[Input, ...]
     outputs: tuple[Output, ...]
     verdict: Verdict
-    reference: Annotated[
-        Reference | None,
-        about(
-            "the distance to the outputs of the model in PyTorch, as compile stored them; "
-            "information, not a verdict. Without --expect, for the example inputs"
-        ),
-    ] = None
-    cpu: Annotated[
-        Cpu,
-        about(
-            "what the processor did in the first inference, by executed instructions. Waiting for the "
-            "NPU and the firmware's reports are not in it"
-        ),
-    ]
+    #: the distance to the outputs of the model in PyTorch, as compile stored them; information, not a
+    #: verdict. Without --expect, for the example inputs
+    reference: Reference | None = None
+    #: what the processor did in the first inference, by executed instructions. Waiting for the NPU and the
+    #: firmware's reports are not in it
+    cpu: Cpu
     memory: Memory
     operators: tuple[Operator, ...]
     unavailable: UnavailableMembers
@@ -466,34 +401,18 @@ class Run(Derived[Literal["pass", "fail"]], tag_field="schema", tag="run-result/
     priced: Priced | None = None
     time: TimeLine | None = None
     npu: Npu | None = None
-    notes: Annotated[
-        tuple[Text, ...] | None,
-        about("where the firmware does not do what the memory mode says, and other things to know"),
-    ] = None
-    second_opinion: Annotated[
-        SecondOpinion | None,
-        about(
-            "what another runtime made of the same program and inputs; whether the two agree is among "
-            "the verdict's checks"
-        ),
-    ] = None
-    pieces: Annotated[
-        Some[Piece] | None,
-        about(
-            "NPU jobs of an inference whose command streams were cut between their operations, in the "
-            "order in which they ran"
-        ),
-    ] = None
-    state: Annotated[
-        RunState | None,
-        about("what the program keeps from one inference to the next; absent where it keeps nothing"),
-    ] = None
-    sequence: Annotated[
-        Sequence | None, about("the inferences as steps of a sequence; absent for one inference")
-    ] = None
-    data_memory: Annotated[
-        Literal["sram", "ddr"] | None, about("where the data files of the model were asked to lie")
-    ] = None
+    #: where the firmware does not do what the memory mode says, and other things to know
+    notes: tuple[Text, ...] | None = None
+    #: what another runtime made of the same program and inputs; whether the two agree is among the verdict's
+    #: checks
+    second_opinion: SecondOpinion | None = None
+    #: NPU jobs of an inference whose command streams were cut between their operations, in the order in which
+    #: they ran
+    pieces: Some[Piece] | None = None
+    #: what the program keeps from one inference to the next; absent where it keeps nothing
+    state: RunState | None = None
+    sequence: Sequence | None = None  #: the inferences as steps of a sequence; absent for one inference
+    data_memory: Literal["sram", "ddr"] | None = None  #: where the data files of the model were asked to lie
 
 
 def status_follows_checks(record: Run) -> list[str]:

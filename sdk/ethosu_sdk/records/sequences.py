@@ -26,7 +26,6 @@ from ethosu_sdk.records.common import (
     Target,
     Text,
     UnavailableMembers,
-    about,
 )
 
 # ---- records.sequences.generate
@@ -44,7 +43,7 @@ class Choice(Part):
     temperature: PositiveAmount | None = None
     top_k: PositiveCount | None = None
     seed: Count | None = None
-    eos: Annotated[Count | None, about("the token that ends a text")] = None
+    eos: Count | None = None  #: the token that ends a text
 
 
 class GeneratedText(Part):
@@ -60,7 +59,7 @@ class StepTime(Part):
     duration_s: PositiveAmount
     npu_s: Amount
     cpu_s: Amount
-    waits_s: Annotated[Amount | None, about("of the CPU's time, waits for its memories")] = None
+    waits_s: Amount | None = None  #: of the CPU's time, waits for its memories
     least_s: Amount | None = None
     most_s: Amount | None = None
 
@@ -75,16 +74,16 @@ class Timing(Part):
     """Modelled time: of a step, and of the steps that take the prompt and those that follow."""
 
     source: Literal["modelled"]
-    step: Annotated[StepTime, about("one step; shapes are static, so each takes the time of the first")]
-    prefill: Annotated[Phase, about("steps that take the prompt")]
-    decode: Annotated[Phase, about("steps that take a token that was chosen")]
+    step: StepTime  #: one step; shapes are static, so each takes the time of the first
+    prefill: Phase  #: steps that take the prompt
+    decode: Phase  #: steps that take a token that was chosen
 
 
 class Perplexity(Part):
-    file: Annotated[Text, about("the logits")]
+    file: Text  #: the logits
     tokens: Annotated[int, Meta(ge=2)]
     predicted: PositiveCount
-    mean_nll: Annotated[Amount, about("mean cross entropy in nats")]
+    mean_nll: Amount  #: mean cross entropy in nats
     perplexity: AtLeastOne
 
 
@@ -94,14 +93,14 @@ class Generate(Derived[Literal["pass", "interrupted"]], tag_field="schema", tag=
     model: Model
     target: Target | None = None
     simulator: Simulator | None = None
-    context: Annotated[PositiveCount | None, about("positions that the model's caches hold")] = None
-    choice: Annotated[Choice, about("how the next token is chosen from the logits")]
-    prompt: Annotated[Some[Count], about("tokens that the first steps took")]
-    tokens: Annotated[tuple[Count, ...], about("tokens that the model chose")]
-    stopped: Annotated[Stopped, about("why there are no more tokens; context: the caches are full")]
+    context: PositiveCount | None = None  #: positions that the model's caches hold
+    choice: Choice  #: how the next token is chosen from the logits
+    prompt: Some[Count]  #: tokens that the first steps took
+    tokens: tuple[Count, ...]  #: tokens that the model chose
+    stopped: Stopped  #: why there are no more tokens; context: the caches are full
     text: GeneratedText | None = None
-    steps: Annotated[Count, about("inferences, one for each token but the last that was chosen")]
-    npu_cycles: Annotated[Metric | None, about("of one step")] = None
+    steps: Count  #: inferences, one for each token but the last that was chosen
+    npu_cycles: Metric | None = None  #: of one step
     time: Timing | None = None
     perplexity: Perplexity | None = None
     unavailable: UnavailableMembers
@@ -167,23 +166,19 @@ class Call(Part):
     """Inferences of a method in a row."""
 
     method: Text
-    steps: Annotated[PositiveCount, about("inferences that it may have; a feed can end it earlier")]
-    folder: Annotated[
-        Text, about("where the record and the outputs of the call are, from the folder of this record")
-    ]
+    steps: PositiveCount  #: inferences that it may have; a feed can end it earlier
+    folder: Text  #: where the record and the outputs of the call are, from the folder of this record
     status: Literal["pass", "fail"]
-    run_sha256: Annotated[Sha256, about("of the call's run.json")]
-    first_step_npu_cycles: Annotated[
-        Count | None, about("modelled or measured, as the call's record says")
-    ] = None
+    run_sha256: Sha256  #: of the call's run.json
+    first_step_npu_cycles: Count | None = None  #: modelled or measured, as the call's record says
 
 
 class Script(Derived[Literal["pass", "fail"]], tag_field="schema", tag="script-result/1"):
     """What `ethosu-sdk run --script` did."""
 
-    model: Annotated[Model, about("its entry is the method of the first call")]
+    model: Model  #: its entry is the method of the first call
     script: FileDigest
-    board: Annotated[Text, about("the board that the calls ran on in one boot, or host")]
+    board: Text  #: the board that the calls ran on in one boot, or host
     calls: Some[Call]
     wall_time_s: Amount
     host: Host

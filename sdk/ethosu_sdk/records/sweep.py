@@ -29,7 +29,6 @@ from ethosu_sdk.records.common import (
     Source,
     TargetName,
     Text,
-    about,
     require,
     require_distinct,
 )
@@ -57,7 +56,7 @@ FigureName = Literal[
 ]
 SweepStatus = Annotated[
     Literal["pass", "fail", "incomplete"],
-    about("fail: a cell failed or none passed; incomplete: cells were not come to"),
+    Meta(description="fail: a cell failed or none passed; incomplete: cells were not come to"),
 ]
 Want = Literal["min", "max"]
 Standing = Literal["winner", "pareto", "dominated", "not ranked", "broken", "not judged", "no result"]
@@ -70,7 +69,7 @@ TolerancePercent = Annotated[int, Meta(gt=0, le=1000)] | Annotated[float, Meta(g
 class Dimensions(Part):
     model: Distinct[Text]
     target: Distinct[Text]
-    system: Annotated[Distinct[Text], about("board profiles; none for cells without one")]
+    system: Distinct[Text]  #: board profiles; none for cells without one
     system_config: Distinct[Text]
     memory_mode: Distinct[Text]
     quantize: Distinct[Text]
@@ -113,10 +112,8 @@ class Constraint(Part):
     min: Number | None = None
     max: Number | None = None
     clock_mhz: PositiveAmount | None = None
-    models: Annotated[Some[str] | None, about("patterns of names")] = None
-    systems: Annotated[Some[str] | None, about("names or patterns of the board profiles that it is for")] = (
-        None
-    )
+    models: Some[str] | None = None  #: patterns of names
+    systems: Some[str] | None = None  #: names or patterns of the board profiles that it is for
     text: Text
 
     together: ClassVar[dict[str, Any]] = {"anyOf": [{"required": ["min"]}, {"required": ["max"]}]}
@@ -151,11 +148,11 @@ class Ranking(Part):
 
 
 class Miss(Part):
-    constraint: Annotated[Count, about("its place in constraints")]
+    constraint: Count  #: its place in constraints
     value: Number
     limit: Number
     by: PositiveAmount
-    percent: Annotated[Amount | None, about("of the limit")] = None
+    percent: Amount | None = None  #: of the limit
     source: RankedSource | None = None
     text: Text
 
@@ -201,9 +198,7 @@ class CellVerdict(Part):
 
 
 class Verdict(Part):
-    status: Annotated[
-        Literal["pass", "fail"], about("pass: every model keeps all constraints in a cell at least")
-    ]
+    status: Literal["pass", "fail"]  #: pass: every model keeps all constraints in a cell at least
     constraints: tuple[Constraint, ...]
     goals: Some[Goal]
     default_goals: bool
@@ -238,7 +233,7 @@ class Sweep(Derived[SweepStatus], tag_field="schema", tag="sweep/1"):
     cells: CellCounts
     verdict: Verdict
     table: Table
-    session: Annotated[Session, about("what the last command did")]
+    session: Session  #: what the last command did
     wall_time_s: Amount
     host: Host
 
@@ -280,9 +275,7 @@ SWEEP = RecordKind(
 class Cell(Part):
     model: Text
     target: TargetName
-    system: Annotated[Text | None, about("the board profile that the cell is compiled for and priced on")] = (
-        None
-    )
+    system: Text | None = None  #: the board profile that the cell is compiled for and priced on
     system_config: Text
     memory_mode: Text
     quantize: Literal["default", "int8", "int16", "none"]
@@ -306,10 +299,10 @@ class Figures(Part):
     npu_cycles_source: Source | None = None
     clock_mhz: PositiveAmount | None = None
     time_ms: Amount | None = None
-    inference_ms: Annotated[Amount | None, about("of CPU and NPU, as the run's time line has it")] = None
+    inference_ms: Amount | None = None  #: of CPU and NPU, as the run's time line has it
     sram_bytes: Count | None = None
     dram_bytes: Count | None = None
-    flash_bytes: Annotated[Count | None, about("commands and weights of the NPU's part")] = None
+    flash_bytes: Count | None = None  #: commands and weights of the NPU's part
     npu_macs: Count | None = None
     operators_npu: Count | None = None
     operators_cpu: Count | None = None
@@ -323,25 +316,23 @@ class Figures(Part):
 
 CellOutcome = Annotated[
     Literal["pass", "fail", "refused", "failed", "timeout", "out of memory", "killed"],
-    about("fail: compared and wrong; refused: the model or its settings cannot be (exit codes 2 and 3)"),
+    Meta(
+        description="fail: compared and wrong; refused: the model or its settings cannot be (exit codes 2 and 3)"
+    ),
 ]
 
 
 class SweepCell(Document[CellOutcome], tag_field="schema", tag="sweep-cell/1"):
     """One cell of a sweep: what came of it."""
 
-    key: Annotated[Sha256, about("digest of all that shapes the cell and can be seen beforehand")]
-    model_sha256: Annotated[Sha256, about("of the model's source")]
+    key: Sha256  #: digest of all that shapes the cell and can be seen beforehand
+    model_sha256: Sha256  #: of the model's source
     cell: Cell
     error: Error | None = None
     figures: Figures
-    no_noise: Annotated[
-        DistinctSome[Literal["check_sqnr_db", "sqnr_db"]] | None,
-        about("figures that are infinite: all outputs are equal"),
-    ] = None
-    reads: Annotated[
-        dict[str, Sha256], about("files that the model read, from the folder of the sweep's file")
-    ]
+    #: figures that are infinite: all outputs are equal
+    no_noise: DistinctSome[Literal["check_sqnr_db", "sqnr_db"]] | None = None
+    reads: dict[str, Sha256]  #: files that the model read, from the folder of the sweep's file
     limits: Limits
     wall_time_s: Amount
     host: Host
@@ -388,11 +379,11 @@ class Counts(Part):
 
 class ComparedCell(Part):
     cell: Cell
-    status: Annotated[ComparedStatus, about("missing: in the first sweep alone; new: in the second alone")]
+    status: ComparedStatus  #: missing: in the first sweep alone; new: in the second alone
     before_status: CellStatus | None = None
     after_status: CellStatus | None = None
     reasons: tuple[Text, ...]
-    metrics: Annotated[tuple[MetricChange, ...] | None, about("figures that differ")] = None
+    metrics: tuple[MetricChange, ...] | None = None  #: figures that differ
 
 
 class SweepComparison(Derived[Literal["pass", "fail", "blocked"]], tag_field="schema", tag="sweep-compare/1"):
@@ -453,7 +444,7 @@ class SweepPlan(Document[Literal["pass"]], tag_field="schema", tag="sweep-plan/1
     dropped: tuple[Dropped, ...]
     done: Count
     left: Left
-    estimated_s: Annotated[Amount, about("a rough guess")]
+    estimated_s: Amount  #: a rough guess
 
 
 SWEEP_PLAN = RecordKind(SweepPlan)
