@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
@@ -172,44 +173,34 @@ class Advice(Derived[Literal["done"]], tag_field="schema", tag="advice/1"):
     host: Host
 
 
-def gains_are_gains(record: Advice) -> list[str]:
+def gains_are_gains(record: Advice) -> Iterator[str]:
     """A gain is expected to become better, a cost worse, and a rule that has advice is not silent."""
-    found = []
     for row in record.advice:
         for name, parts, sign in (("gains", row.gains, 1), ("costs", row.costs, -1)):
-            found += [
-                f"{row.rule}: {part.metric} from {part.before} to {part.after} is not among {name}"
-                for part in parts
-                if sign * _improvement(part) <= 0
-            ]
+            for part in parts:
+                step = float(part.after - part.before)
+                if sign * (step if part.better == "more" else -step) <= 0:
+                    yield f"{row.rule}: {part.metric} from {part.before} to {part.after} is not among {name}"
     given = {row.rule for row in record.advice}
-    found += [f"{row.rule} has advice and is silent" for row in record.silent if row.rule in given]
-    return found
+    yield from (f"{row.rule} has advice and is silent" for row in record.silent if row.rule in given)
 
 
-def trials_are_what_they_say(record: Advice) -> list[str]:
+def trials_are_what_they_say(record: Advice) -> Iterator[str]:
     """A trial that failed has a reason and no figures; one that is better saves something, or fits, and its outputs
     do not break."""
     tried = record.tried
     if tried is None:
-        return []
-    found = []
+        return
     for row in tried.trials:
         if (row.state == "failed") != (not row.figures) or (row.state == "failed" and row.reason is None):
-            found.append(f"{row.name} is {row.state} with {len(row.figures)} figures")
+            yield f"{row.name} is {row.state} with {len(row.figures)} figures"
         if row.state != "better":
             continue
-        is_gain = bool(row.fits) if tried.judged_by == "fit" else row.gain is not None and row.gain > 0
+        is_gain = row.fits if tried.judged_by == "fit" else row.gain is not None and row.gain > 0
         if not is_gain:
-            found.append(f"{row.name} is better without a gain")
+            yield f"{row.name} is better without a gain"
         if row.outputs is not None and row.outputs.state == "broken":
-            found.append(f"{row.name} is better and breaks the outputs")
-    return found
-
-
-def _improvement(change: Change) -> float:
-    step = float(change.after - change.before)
-    return step if change.better == "more" else -step
+            yield f"{row.name} is better and breaks the outputs"
 
 
 KIND = RecordKind(

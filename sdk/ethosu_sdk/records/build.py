@@ -28,9 +28,6 @@ from ethosu_sdk.records.common import (
     require_distinct,
 )
 
-# ---- records.build
-# ``build-result/1``, from which schemas/build-result.v1.schema.json is made.
-
 Board = Literal["corstone-300", "corstone-320"]
 DataMemory = Literal["sram", "ddr"]
 
@@ -44,9 +41,7 @@ class Options(Part):
     data_memory: DataMemory | None = None  #: where the data files of the model were asked to lie
 
 
-class Elf(Part):
-    file: Text
-    sha256: Sha256
+class Elf(FileDigest):
     bytes: Count
 
 
@@ -56,10 +51,7 @@ class Kernel(Part):
     source: Text
 
 
-class Pool(Part):
-    name: Text
-    used_bytes: Count
-    size_bytes: Count
+class Pool(Use):
     region: Text
     address: Count
 
@@ -96,15 +88,10 @@ class Build(Derived[Literal["pass"]], tag_field="schema", tag="build-result/1"):
     host: Host
 
 
-def use_fits_size(record: Build) -> list[str]:
-    """No region or pool holds more than its size."""
-    return rules.overflows((*record.memory.regions, *record.memory.pools))
-
-
 BUILD = RecordKind(
     Build,
     (
-        use_fits_size,
+        rules.use_fits_size,
         rules.unavailable_is_absent,
         rules.model_is_that_of_the_provenance,
         rules.files_stay_in_the_folder,
@@ -113,9 +100,6 @@ BUILD = RecordKind(
     role="record of the build",
 )
 
-
-# ---- records.export
-# ``export/1``, from which schemas/export.v1.schema.json is made.
 
 SizeName = Literal[
     "scratch", "fast_scratch", "planned", "method_pool", "executorch_temp", "executorch_method"

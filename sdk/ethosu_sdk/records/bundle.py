@@ -25,12 +25,6 @@ from ethosu_sdk.records.profile import Profile
 from ethosu_sdk.records.run import Run
 from ethosu_sdk.records.sequences import Generate
 
-# ---- results.bundle
-# The manifest of a folder of results: which files commands wrote there, and whether they came to their end.
-#
-# A command that is about to write says so first, in a manifest that is ``incomplete``, and lists its files last.
-# Whatever ends it in between, the folder tells.
-
 MANIFEST_NAME = kinds.MANIFEST.file
 COMPLETE: Final = "complete"
 INCOMPLETE: Final = "incomplete"
@@ -375,10 +369,6 @@ def check_listed(folder: Path, names: list[str]) -> None:
                 f"{folder / row.path} {reason}",
                 "run it again; a record that was changed on purpose can be given as a file, with --loose",
             )
-
-
-# ---- results.reading
-# Records in a folder of results: where commands leave them, and which of them belong together.
 
 
 @dataclass

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar, dataclass_transform
 
 import msgspec
 from msgspec import Meta
-
-# ---- records.kind
-# What a kind of record is: its members, its file, and its rules.
 
 
 class _PartMeta(msgspec.StructMeta):
@@ -70,7 +67,7 @@ class RecordKind(msgspec.Struct, Generic[Content], frozen=True):
     """
 
     content: type[Content]
-    rules: tuple[Callable[[Content], list[str]], ...] = ()
+    rules: tuple[Callable[[Content], Iterable[str]], ...] = ()
     file: str = ""
     role: str = ""
     media_type: str = "application/json"
@@ -90,9 +87,6 @@ class RecordKind(msgspec.Struct, Generic[Content], frozen=True):
         # that are both.
         return msgspec.convert(record, self.content, strict=False)
 
-
-# ---- records.common
-# Parts that several kinds of record have.
 
 Item = TypeVar("Item")
 Some = Annotated[tuple[Item, ...], Meta(min_length=1)]
@@ -418,10 +412,6 @@ class Delegation(Part):
     operator: Text
     delegated: Count
     not_delegated: Count
-
-
-# ---- results.source_place
-# Where in the model something of a record comes from, as text; empty where it is not known.
 
 
 def source_module(source: SourceLine | None) -> str:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
 
+from ethosu_sdk.records import rules
 from ethosu_sdk.records.common import (
     Amount,
     Count,
@@ -173,36 +174,33 @@ class Comparisons(Derived[Status], tag_field="schema", tag="compare/1"):
     host: Host
 
 
-def follows_its_rows(record: Comparisons) -> list[str]:
+def follows_its_rows(record: Comparisons) -> Iterator[str]:
     """Blocked by a dimension, failed by a regression; the record is what its worst comparison is."""
-    found = []
     for number, row in enumerate(record.comparisons):
         blocks = any(part.status == "blocks" for part in row.dimensions)
         worse = any(part.status == "regression" for part in _changes(row))
         expected = "blocked" if blocks else "fail" if worse else "pass"
         if row.status != expected:
-            found.append(f"the rows of comparison {number} say '{expected}', it says '{row.status}'")
+            yield f"the rows of comparison {number} say '{expected}', it says '{row.status}'"
     words = {row.status for row in record.comparisons} | {"fail" if record.failed else "pass"}
     expected = next(word for word in ("blocked", "fail", "pass") if word in words)
-    if record.status != expected:
-        found.append(f"the comparisons say '{expected}', the record says '{record.status}'")
-    return found
+    yield from rules.wrong_status(record, expected, "the comparisons say")
 
 
-def names_what_is_there(record: Comparisons) -> list[str]:
+def names_what_is_there(record: Comparisons) -> Iterator[str]:
     """Runs and operators that rows speak of are in the record, and a change is after - before."""
     labels = {row.label for row in record.subjects}
-    found = [] if len(record.subjects) > 1 or record.failed else ["nothing is compared"]
+    if len(record.subjects) == 1 and not record.failed:
+        yield "nothing is compared"
     for comparison in record.comparisons:
         named = {comparison.before, comparison.after}
-        found += [f"there is no run {label}" for label in sorted(named - labels)]
+        yield from (f"there is no run {label}" for label in sorted(named - labels))
         for row in comparison.metrics:
             if row.operator is not None and row.operator >= len(comparison.operators):
-                found.append(f"{row.name} is at operator {row.operator}, which is not in the record")
+                yield f"{row.name} is at operator {row.operator}, which is not in the record"
         for part in _changes(comparison):
             if part.change is not None and not _is_change(part):
-                found.append(f"{part.name} changes by {part.change}")
-    return found
+                yield f"{part.name} changes by {part.change}"
 
 
 def _changes(comparison: Comparison) -> Iterator[MetricChange | FigureChange]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
 
 from ethosu_sdk.records import rules
-from ethosu_sdk.records.accuracy import Accuracy
 from ethosu_sdk.records.common import (
     Amount,
+    Cosine,
     Count,
     Delegation,
     Derived,
@@ -19,9 +20,11 @@ from ethosu_sdk.records.common import (
     Model,
     Number,
     Part,
+    PositiveAmount,
     PositiveCount,
     RecordKind,
     Sha256,
+    Share,
     Some,
     SourceLine,
     System,
@@ -31,6 +34,7 @@ from ethosu_sdk.records.common import (
     TosaOperation,
     UnavailableMembers,
     VelaOperation,
+    Verdict,
     require,
 )
 
@@ -40,6 +44,8 @@ Status = Annotated[
 ]
 LinkName = Literal["graph", "prepared", "quantised", "executed"]
 LinkVerdict = Literal["equal", "float-rounding", "explained", "different"]
+ExecutionName = Literal["float", "quantised", "executed"]
+Reference = Literal["float", "quantised", "labels", "expected"]
 SampleOrigin = Literal["example", "calibration", "shuffled"]
 
 # What a check that was done has.
@@ -295,6 +301,93 @@ class Chain(Part):
     min_sqnr_db: Number | None = None  #: what --min-sqnr demanded of the quantised model
 
 
+class EvaluationData(Part):
+    file: Text
+    sha256: Sha256
+    samples: PositiveCount
+    labels: tuple[Count, ...]  #: outputs that have labels
+    expected: bool  #: the file holds expected outputs
+    calibration_overlap: Count | None = None  #: samples that the model was calibrated with
+
+
+class Execution(Part):
+    name: ExecutionName
+    by: Text
+
+
+class MissingExecution(Part):
+    name: ExecutionName
+    reason: Text
+
+
+class Quantisation(Part):
+    dtype: Dtype
+    scale: PositiveAmount
+    zero_point: int
+
+
+class Output(Part):
+    index: Count
+    shape: tuple[Count, ...]
+    dtype: Dtype
+    quantisation: Quantisation | None = None  #: value = (stored - zero_point) * scale
+
+
+class Top1(Part):
+    share: Share  #: right / total
+    right: Count  #: times that the candidate's largest score is the class of the reference
+    total: PositiveCount
+    ties: Count  #: times that the candidate's largest score is not the only one; the lowest index counts
+
+
+class LsbCount(Part):
+    difference: Annotated[int, Meta(ge=-16, le=16)]
+    elements: PositiveCount
+
+
+class LsbHistogram(Part):
+    below: Count  #: elements that differ by less than -16 steps
+    counts: tuple[LsbCount, ...]
+    above: Count  #: elements that differ by more than 16 steps
+
+
+class Pair(Part):
+    """Reference r and candidate c at one output, over all samples; what is not known is listed in `unavailable`."""
+
+    reference: Reference
+    candidate: ExecutionName
+    output: Count
+    top1: Top1 | None = None
+    elements: Count | None = None
+    equal: Count | None = None  #: elements of the same value
+    sqnr_db: Number | None = None  #: 10 log10(sum r^2 / sum (c - r)^2)
+    cosine: Cosine | None = None
+    max_abs_error: Amount | None = None  #: max |c - r|, in the output's unit
+    max_abs_error_sample: Count | None = None  #: the first sample that has it
+    #: round((c - r) / scale of the output) and how many elements have it
+    lsb_histogram: LsbHistogram | None = None
+
+    together: ClassVar[dict[str, Any]] = {
+        "dependentRequired": {
+            "max_abs_error": ["max_abs_error_sample"],
+            "max_abs_error_sample": ["max_abs_error"],
+        }
+    }
+
+    def __post_init__(self) -> None:
+        both = (self.max_abs_error is None) == (self.max_abs_error_sample is None)
+        require(both, "the largest error is given without its sample, or the sample without it")
+
+
+class Accuracy(Part):
+    data: EvaluationData
+    executions: Some[Execution]
+    missing: tuple[MissingExecution, ...]
+    outputs: Some[Output]
+    pairs: Some[Pair]
+    verdict: Verdict | None = None  #: absent without thresholds
+
+
 class Files(Part):
     pte: Text
     io: Text
@@ -384,67 +477,56 @@ class Compilation(Derived[Status], tag_field="schema", tag="compile-result/1"):
         return self.target.words if self.target is not None else f"{self.core}, no NPU"
 
 
-def system_is_that_of_the_target(record: Compilation) -> list[str]:
+def system_is_that_of_the_target(record: Compilation) -> Iterator[str]:
     """The system is whole and bears the names of the target."""
-    return [] if record.system is None else rules.system_problems(record.system, record.target)
+    if record.system is not None:
+        yield from rules.system_problems(record.system, record.target)
 
 
-def has_one_target(record: Compilation) -> list[str]:
+def has_one_target(record: Compilation) -> Iterator[str]:
     """A program is for an NPU or for a processor."""
-    found = [record.target, record.core]
-    return (
-        []
-        if found.count(None) == 1
-        else ["a program is for a target or for a core, and for one of them alone"]
-    )
+    if (record.target is None) == (record.core is None):
+        yield "a program is for a target or for a core, and for one of them alone"
 
 
-def status_follows_accuracy(record: Compilation) -> list[str]:
+def status_follows_accuracy(record: Compilation) -> Iterator[str]:
     """A missed threshold fails the compilation, and so does a check that failed."""
     verdict = record.accuracy.verdict if record.accuracy is not None else None
     missed = verdict is not None and any(row.status == "fail" for row in verdict.checks)
     expected = "fail" if missed else "pass"
     if verdict is not None and verdict.status != expected:
-        return [f"the thresholds say '{expected}', the record says '{verdict.status}'"]
+        yield f"the thresholds say '{expected}', the record says '{verdict.status}'"
+        return
     if any(check.status == "fail" for check in record.checks):
         expected = "fail"
-    if record.status != expected:
-        return [f"check and thresholds say '{expected}', the record says '{record.status}'"]
-    return []
+    yield from rules.wrong_status(record, expected, "check and thresholds say")
 
 
-def check_follows_its_figures(record: Compilation) -> list[str]:
+def check_follows_its_figures(record: Compilation) -> Iterator[str]:
     """An output passes when no figure exceeds its limit, and the check when all outputs do."""
-    return [problem for check in record.checks for problem in _problems(check)]
+    for check in record.checks:
+        if check.outputs is None:
+            continue
+        for number, row in enumerate(check.outputs):
+            figures = [part for part in (row.rms, row.largest, row.differing) if part is not None]
+            beyond = row.not_finite > 0 or any(part.executed > part.limit for part in figures)
+            if row.index != number or row.status != ("fail" if beyond else "pass"):
+                yield f"output {number} of the check has figures that do not go with '{row.status}'"
+        failed = any(row.status == "fail" for row in check.outputs)
+        failed |= check.dialect is not None and check.dialect.equal != check.dialect.elements
+        if check.status != ("fail" if failed else "pass"):
+            yield f"the check's outputs say otherwise than '{check.status}'"
 
 
-def _problems(check: Check) -> list[str]:
-    if check.outputs is None:
-        return []
-    found = []
-    for number, row in enumerate(check.outputs):
-        figures = [part for part in (row.rms, row.largest, row.differing) if part is not None]
-        beyond = row.not_finite > 0 or any(part.executed > part.limit for part in figures)
-        if row.index != number or row.status != ("fail" if beyond else "pass"):
-            found.append(f"output {number} of the check has figures that do not go with '{row.status}'")
-    failed = any(row.status == "fail" for row in check.outputs)
-    failed |= check.dialect is not None and check.dialect.equal != check.dialect.elements
-    if check.status != ("fail" if failed else "pass"):
-        found.append(f"the check's outputs say otherwise than '{check.status}'")
-    return found
-
-
-def figures_are_known_or_explained(record: Compilation) -> list[str]:
+def figures_are_known_or_explained(record: Compilation) -> Iterator[str]:
     """Each pair has every figure, or the reason why it has not. Labels have a top-1 alone."""
     explained = {row.path for row in record.unavailable}
-    found = []
     for number, row in enumerate(record.accuracy.pairs if record.accuracy is not None else ()):
-        for name in ("top1", *(_DISTANCES if row.reference != "labels" else ())):
+        for name in ("top1",) if row.reference == "labels" else ("top1", *_DISTANCES):
             if getattr(row, name) is None and f"/accuracy/pairs/{number}/{name}" not in explained:
-                found.append(f"pair {number} has neither {name} nor a reason")
+                yield f"pair {number} has neither {name} nor a reason"
         if row.reference == row.candidate:
-            found.append(f"pair {number} compares '{row.reference}' with itself")
-    return found
+            yield f"pair {number} compares '{row.reference}' with itself"
 
 
 KIND = RecordKind(

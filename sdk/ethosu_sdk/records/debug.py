@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Literal
 
 from msgspec import Meta
@@ -252,32 +253,29 @@ class Debug(Derived[Literal["done"]], tag_field="schema", tag="debug/1"):
     host: Host
 
 
-def debug_layers_exist(record: Debug) -> list[str]:
+def debug_layers_exist(record: Debug) -> Iterator[str]:
     """Layers are numbered as they stand, and findings name one of them by number and tensor."""
     layers = record.layers
-    found = [f"layer {row.index} stands at {place}" for place, row in enumerate(layers) if row.index != place]
+    yield from (
+        f"layer {row.index} stands at {place}" for place, row in enumerate(layers) if row.index != place
+    )
     if record.counts.layers != len(layers):
-        found.append(f"{record.counts.layers} layers are counted, {len(layers)} are there")
+        yield f"{record.counts.layers} layers are counted, {len(layers)} are there"
     steps = [
         step
         for row in record.comparisons
         for step in (row.first_break, row.largest_drop, *(row.further_breaks or ()))
         if step
     ]
-    named: list[tuple[int, str | None]] = [(step.layer, step.tensor) for step in steps]
+    named: list[tuple[int | None, str | None]] = [(step.layer, step.tensor) for step in steps]
     named += [(number, None) for step in steps for number in step.perhaps or ()]
-    named += [
-        (step.misplaced.layer, step.misplaced.tensor)
-        for step in steps
-        if step.misplaced is not None and step.misplaced.layer is not None
-    ]
+    named += [(step.misplaced.layer, step.misplaced.tensor) for step in steps if step.misplaced is not None]
     named += [(row.layer, None) for row in (*record.advice, record.change) if row is not None]
     for number, tensor in named:
-        if number >= len(layers):
-            found.append(f"there is no layer {number}")
-        elif tensor not in (None, layers[number].tensor):
-            found.append(f"layer {number} is not {tensor}")
-    return found
+        if number is not None and number >= len(layers):
+            yield f"there is no layer {number}"
+        elif number is not None and tensor not in (None, layers[number].tensor):
+            yield f"layer {number} is not {tensor}"
 
 
 KIND = RecordKind(

@@ -161,9 +161,7 @@ class NamedData(Part):
     bytes: Count
 
 
-class DataRow(Part):
-    key: Text
-    bytes: Count
+class DataRow(NamedData):
     dtype: Text | None = None
     shape: tuple[Count, ...] | None = None
 

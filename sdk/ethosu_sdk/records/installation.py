@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
 
+from ethosu_sdk.records import rules
 from ethosu_sdk.records.common import (
     Amount,
     Created,
@@ -20,9 +22,6 @@ from ethosu_sdk.records.common import (
     Text,
     require,
 )
-
-# ---- records.printed.doctor
-# ``doctor-report/1``, from which schemas/doctor-report.v1.schema.json is made.
 
 
 class Lock(Part):
@@ -74,19 +73,13 @@ class DoctorReport(Document[Literal["pass", "fail"]], tag_field="schema", tag="d
     wall_time_s: Amount
 
 
-def status_follows_tools(record: DoctorReport) -> list[str]:
+def status_follows_tools(record: DoctorReport) -> Iterator[str]:
     """A required tool that was not found fails the report."""
-    expected = "fail" if any(row.required and row.status != "found" for row in record.checks) else "pass"
-    if record.status != expected:
-        return [f"the tools say '{expected}', the record says '{record.status}'"]
-    return []
+    missing = any(row.required and row.status != "found" for row in record.checks)
+    yield from rules.wrong_status(record, "fail" if missing else "pass", "the tools say")
 
 
 DOCTOR = RecordKind(DoctorReport, (status_follows_tools,))
-
-
-# ---- records.printed.fvp_install
-# ``fvp-install/1``, from which schemas/fvp-install.v1.schema.json is made.
 
 
 class Fvp(Part):
@@ -130,10 +123,6 @@ class FvpInstallation(Document[Literal["pass"]], tag_field="schema", tag="fvp-in
 
 
 FVP_INSTALL = RecordKind(FvpInstallation)
-
-
-# ---- records.printed.launchers
-# ``launchers/1``, from which schemas/launchers.v1.schema.json is made.
 
 
 class Launchers(Document[Literal["pass"]], tag_field="schema", tag="launchers/1"):

@@ -5,6 +5,7 @@ stand here alone.
 from __future__ import annotations
 
 import collections
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta
@@ -27,9 +28,6 @@ from ethosu_sdk.records import (
     sweep,
 )
 from ethosu_sdk.records.common import Count, Document, Part, RecordKind, Sha256, Text
-
-# ---- records.bundle
-# ``bundle/1``, from which schemas/bundle.v1.schema.json is made.
 
 ManifestStatus = Annotated[
     Literal["complete", "incomplete"],
@@ -54,19 +52,15 @@ class Manifest(Document[ManifestStatus], tag_field="schema", tag="bundle/1"):
     files: tuple[File, ...]
 
 
-def paths_are_listed_once(record: Manifest) -> list[str]:
+def paths_are_listed_once(record: Manifest) -> Iterator[str]:
     """A manifest has one row for a file."""
-    counts = collections.Counter(row.path for row in record.files)
-    return [f"{path[:80]!r} is listed twice" for path, count in counts.items() if count > 1]
+    for path, count in collections.Counter(row.path for row in record.files).items():
+        if count > 1:
+            yield f"{path[:80]!r} is listed twice"
 
 
 MANIFEST = RecordKind(Manifest, (rules.files_stay_in_the_folder, paths_are_listed_once), file="manifest.json")
 
-
-# ---- records.kinds
-# The table of all kinds of record: their schemas, file names, roles and media types stand here alone.
-#
-# A new kind is a module with its class and its row, and a line here.
 
 RUN, PROFILE, BUILD, DEBUG = run.KIND, profile.KIND, build.BUILD, debug.KIND
 COMPILE, EXPORT, ADVICE, COMPARE = compile.KIND, build.EXPORT, advice.KIND, compare.KIND

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 from msgspec import Meta
 
+from ethosu_sdk.records import rules
 from ethosu_sdk.records.common import (
     Amount,
     Count,
@@ -23,9 +25,6 @@ from ethosu_sdk.records.common import (
     require,
     require_any,
 )
-
-# ---- records.printed.boards
-# ``board-list/1``, from which schemas/board-list.v1.schema.json is made.
 
 
 class Cpu(Part):
@@ -101,10 +100,6 @@ class BoardList(Document[Literal["pass"]], tag_field="schema", tag="board-list/1
 BOARDS = RecordKind(BoardList)
 
 
-# ---- records.printed.zoo
-# ``zoo-list/1``, from which schemas/zoo-list.v1.schema.json is made.
-
-
 class Input(Part):
     dtype: Text
     shape: tuple[PositiveCount, ...]
@@ -132,10 +127,6 @@ class ZooList(Document[Literal["pass"]], tag_field="schema", tag="zoo-list/1"):
 ZOO = RecordKind(ZooList)
 
 
-# ---- records.printed.conversion
-# ``conversion/1``, from which schemas/conversion.v1.schema.json is made.
-
-
 class File(Part):
     name: Text
     sha256: Sha256
@@ -152,10 +143,6 @@ class Conversion(Derived[Literal["pass"]], tag_field="schema", tag="conversion/1
 
 
 CONVERSION = RecordKind(Conversion)
-
-
-# ---- records.printed.verify
-# ``verify-result/1``, from which schemas/verify-result.v1.schema.json is made.
 
 
 class Record(Part):
@@ -196,19 +183,13 @@ class Verification(Document[Literal["pass", "fail"]], tag_field="schema", tag="v
     host: Host
 
 
-def status_follows_differences(record: Verification) -> list[str]:
+def status_follows_differences(record: Verification) -> Iterator[str]:
     """One difference fails the verification."""
-    expected = "fail" if any(row.status == "differs" for row in record.checks) else "pass"
-    if record.status != expected:
-        return [f"the checks say '{expected}', the record says '{record.status}'"]
-    return []
+    differs = any(row.status == "differs" for row in record.checks)
+    yield from rules.wrong_status(record, "fail" if differs else "pass", "the checks say")
 
 
 VERIFY = RecordKind(Verification, (status_follows_differences,))
-
-
-# ---- records.printed.explanation
-# ``explanation/1``, from which schemas/explanation.v1.schema.json is made.
 
 
 class KnownError(Part):
@@ -229,10 +210,6 @@ class Explanation(Document[Literal["pass"]], tag_field="schema", tag="explanatio
 
 
 EXPLANATION = RecordKind(Explanation)
-
-
-# ---- records.printed.error
-# ``error/1``, from which schemas/error.v1.schema.json is made.
 
 
 class Problem(Part):

@@ -313,59 +313,46 @@ def cycles(metrics: tuple[Metric, ...] | None, source: str) -> int | None:
     return sum(found) if found else None
 
 
-def npu_operations_are_whole(record: Profile) -> list[str]:
+def npu_operations_are_whole(record: Profile) -> Iterator[str]:
     """An operation on the NPU has its place in a command stream, and the figures that come with it."""
-    return [
-        f"operation {row.index} runs on the NPU and has no {name}"
-        for row in record.operations
-        if row.runs_on == "NPU"
-        for name in _ON_THE_NPU
-        if getattr(row, name) is None
-    ]
+    for row in record.operations:
+        if row.runs_on == "NPU":
+            missing = (name for name in _ON_THE_NPU if getattr(row, name) is None)
+            yield from (f"operation {row.index} runs on the NPU and has no {name}" for name in missing)
 
 
-def cycles_are_given_once(record: Profile) -> list[str]:
+def cycles_are_given_once(record: Profile) -> Iterator[str]:
     """Of each operation, delegate and inference a source says its cycles once."""
-    return [
-        f"{what} has cycles '{source}' {count} times"
-        for what, metrics in _cycles(record)
-        for source, count in collections.Counter(row.source for row in metrics).items()
-        if count > 1
+    rows = [
+        *((f"operation {row.index}", row.cycles or ()) for row in record.operations),
+        *((f"delegate {row.index}", row.cycles) for row in record.delegates),
+        ("the inference", record.totals.npu.cycles),
     ]
+    for what, metrics in rows:
+        for source, count in collections.Counter(row.source for row in metrics).items():
+            if count > 1:
+                yield f"{what} has cycles '{source}' {count} times"
 
 
-def _cycles(record: Profile) -> Iterator[tuple[str, tuple[Metric, ...]]]:
-    yield from ((f"operation {row.index}", row.cycles or ()) for row in record.operations)
-    yield from ((f"delegate {row.index}", row.cycles) for row in record.delegates)
-    yield "the inference", record.totals.npu.cycles
-
-
-def profile_adds_up(record: Profile) -> list[str]:
+def profile_adds_up(record: Profile) -> Iterator[str]:
     """A delegate's modelled cycles are those of its operations and its start."""
-    found = []
     for delegate in record.delegates:
         whole = cycles(delegate.cycles, "modelled")
         if delegate.start_cycles is None or whole is None:
             continue
         rows = [row for row in record.operations if row.delegate == delegate.index]
-        parts = delegate.calls * delegate.start_cycles
-        parts += sum(row.calls * (cycles(row.cycles, "modelled") or 0) for row in rows)
+        parts = delegate.calls * delegate.start_cycles + sum(row.calls * row.modelled_cycles for row in rows)
         if parts != delegate.calls * whole:
-            found.append(
-                f"delegate {delegate.index} takes {delegate.calls * whole} cycles, its operations {parts}"
-            )
-    return found
+            yield f"delegate {delegate.index} takes {delegate.calls * whole} cycles, its operations {parts}"
 
 
-def bursts_move_the_beats(record: Profile) -> list[str]:
+def bursts_move_the_beats(record: Profile) -> Iterator[str]:
     """The bursts of a memory move the bytes of its beats."""
-    return [
-        f"the bursts of {memory.memory} that {verb} move {moved} bytes, its beats {size}"
-        for memory in record.memories
-        if memory.bursts is not None
-        for verb, size in (("read", memory.read_bytes), ("write", memory.write_bytes))
-        if (moved := sum(row.count * row.bytes for row in memory.bursts if row.direction == verb)) != size
-    ]
+    for memory in record.memories:
+        for verb, size in (("read", memory.read_bytes), ("write", memory.write_bytes)):
+            moved = sum(row.count * row.bytes for row in memory.bursts or () if row.direction == verb)
+            if memory.bursts is not None and moved != size:
+                yield f"the bursts of {memory.memory} that {verb} move {moved} bytes, its beats {size}"
 
 
 KIND = RecordKind(

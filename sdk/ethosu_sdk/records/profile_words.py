@@ -18,9 +18,6 @@ from ethosu_sdk.records import common, wording
 from ethosu_sdk.records.common import Delegation, Metric
 from ethosu_sdk.records.profile import Memory, Operation, Phase, Profile, Speed, cycles
 
-# ---- tables.profile_columns
-# profile.csv: a row for each operation, one figure in each column.
-
 _PLAIN = ("index", "instruction", "calls", "runs_on", "name", "kind", "delegate", "offset", "macs", "bytes")
 _SHAPES = ("ifm", "ofm", "kernel", "stride", "block")
 _STAGES = ("mac", "output", "weight_decoder", "memory")
@@ -71,9 +68,6 @@ def _member(entry: Operation, member: str) -> object:
         value = None if value is None else getattr(value, name)
     return wording.shape_text(value) if isinstance(value, tuple) else value
 
-
-# ---- tables.profile_tables
-# What `ethosu-sdk profile` shows on a terminal, made from its record alone.
 
 _FIGURES = ("#", "MACs", "cycles", "Vela's", "used", "read", "written")
 OPERATION_HEADINGS = (

@@ -18,9 +18,6 @@ from ethosu_sdk.base.tools import git_revision
 from ethosu_sdk.records import common
 from ethosu_sdk.records.common import Host, Provenance, Tool
 
-# ---- records
-# Records: what commands write as JSON.
-
 # What may differ between two runs of the same thing; everything else in a record must repeat bit for bit.
 VOLATILE_KEYS = ("created", "wall_time_s", "check_time_s", "host", "session")
 
@@ -33,10 +30,6 @@ def timestamp() -> str:
 def comparable(record: Mapping[str, Any]) -> Record:
     """The part of a record that must repeat bit for bit between two runs of the same thing."""
     return {key: value for key, value in record.items() if key not in VOLATILE_KEYS}
-
-
-# ---- provenance
-# Who made a record, and from what: the `tool` and `provenance` parts that every record carries.
 
 
 def tool() -> Tool:
@@ -95,10 +88,6 @@ def header(schema: str, status: str, inputs: Sequence[Record], tools: Sequence[R
     return {**opening(schema, status), "provenance": {"inputs": list(inputs), "tools": list(tools)}}
 
 
-# ---- results.host_facts
-# The `host` part of a record: where it was made. It never counts when two records are compared.
-
-
 def this_host() -> Host:
     """Operating system, processor architecture and Python version; no names, no paths."""
     return Host(
@@ -112,9 +101,6 @@ def host_part() -> Record:
     """The same as JSON."""
     return this_host().to_json()
 
-
-# ---- results.target_record
-# What a record says of a program's target, and of a program that has none.
 
 _NO_NPU = "the program delegates nothing to an NPU"
 

@@ -17,9 +17,6 @@ from ethosu_sdk.records import kinds, provenance, rules
 from ethosu_sdk.records.common import ProvenanceInput
 from ethosu_sdk.records.compile import Compilation
 
-# ---- results.locations
-# Where results go: `build/<model>-<target>/` below the working folder, unless -o says otherwise.
-
 BUILD_FOLDER = "build"
 _MAKE_ONE = "give a .pte file; `ethosu-sdk compile` makes one from a model"
 NO_NPU = "cpu"  # the folder's suffix for a program that delegates nothing
@@ -76,9 +73,6 @@ def pte_content(path: Path, program: pte.Pte) -> bytes:
     return data
 
 
-# ---- results.program_files
-# The files of a program, as records name them: the `.pte`, and the data files (`.ptd`) that it uses.
-
 DATA_ROLE = "data"
 
 
@@ -112,9 +106,6 @@ def check_program_data(program: pte.Pte, rows: Sequence[ProvenanceInput]) -> Non
             "give the data files of that run, or run the program again",
         )
 
-
-# ---- results.compile_again
-# How a program is compiled once more: the command line, by the record that `compile` left of it.
 
 BOARD_PROFILE = "board profile"
 # The options that name files, by the role of the file in the record.
@@ -162,10 +153,6 @@ def recompile_files(record: Compilation) -> Iterator[str]:
     for row in record.provenance.inputs:
         if row.role in _FILES:
             yield from (_FILES[row.role], row.file)
-
-
-# ---- files.csv_text
-# Tables as the text of a CSV file.
 
 
 def csv_table(columns: Sequence[str], rows: Iterable[Mapping[str, object]]) -> str:

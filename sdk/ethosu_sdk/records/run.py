@@ -1,8 +1,9 @@
-"""How the copy of a program that a runtime got differs from the program: the member `adapted` of `runtime`."""
+"""``run-result/1``, from which schemas/run-result.v1.schema.json is made."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Protocol
+from collections.abc import Iterator
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
@@ -31,15 +32,13 @@ from ethosu_sdk.records.common import (
     Some,
     Source,
     Target,
+    Tensor,
     Text,
     UnavailableMembers,
     Use,
     Verdict,
 )
 from ethosu_sdk.records.time_line import TimeLine, time_adds_up
-
-# ---- records.parts.adapted
-# How the copy of a program that a runtime got differs from the program: the member `adapted` of `runtime`.
 
 
 class AdaptedOperator(Part):
@@ -55,10 +54,6 @@ class Adapted(Part):
 
     program_sha256: Sha256  #: of the copy
     operators: Some[AdaptedOperator]
-
-
-# ---- records.parts.repeats
-# What a run's repeats of its inputs agreed in.
 
 
 class OutputChange(Part):
@@ -92,33 +87,6 @@ class Repeats(Part):
     state: Literal["reset", "kept"] | None = None
     outputs: RepeatedOutputs
     counters: RepeatedCounters
-
-
-class _Repeated(Protocol):
-    @property
-    def status(self) -> str: ...
-
-    @property
-    def repeats(self) -> Repeats | None: ...
-
-
-def repeats_count_what_changed(record: _Repeated) -> list[str]:
-    """Outputs that changed between repeats cannot be part of a pass, unless each went on from the state before."""
-    repeats = record.repeats
-    if repeats is None:
-        return []
-    found = [
-        f"{name} agree: {row.agree}, but {row.changed} changed"
-        for name, row in (("outputs", repeats.outputs), ("counters", repeats.counters))
-        if row.agree != (row.changed == 0)
-    ]
-    if repeats.state != "kept" and not repeats.outputs.agree and record.status == "pass":
-        found.append("outputs changed between repeats, but the record says 'pass'")
-    return found
-
-
-# ---- records.sequences.sequence
-# The steps and the state of a run, in its record.
 
 
 class StateTensor(Part):
@@ -177,64 +145,6 @@ class Sequence(Part):
     steps: Some[Step]
 
 
-class HasSteps(Protocol):
-    """The record of a run."""
-
-    @property
-    def status(self) -> str:
-        """Whether the run passed: pass or fail."""
-        ...
-
-    @property
-    def inferences(self) -> int:
-        """The sets of inputs."""
-        ...
-
-    @property
-    def state(self) -> RunState | None:
-        """What is kept from one inference to the next."""
-        ...
-
-    @property
-    def sequence(self) -> Sequence | None:
-        """The steps, where there are several."""
-        ...
-
-
-def steps_are_all_there(record: HasSteps) -> list[str]:
-    """Each inference is a step, in order, with a value for each event and each tensor of the state."""
-    sequence = record.sequence
-    if sequence is None:
-        return []
-    found = []
-    if [row.step for row in sequence.steps] != list(range(record.inferences)):
-        found.append(f"the steps are not numbered 0 … {record.inferences - 1}")
-    tensors = 0 if record.state is None else len(record.state.tensors)
-    for row in sequence.steps:
-        if len(row.counters or ()) not in (0, len(sequence.events or ())):
-            found.append(f"step {row.step} has {len(row.counters or ())} counters")
-        if len(row.state_crc32 or ()) not in (0, tensors):
-            found.append(f"step {row.step} has the CRC of {len(row.state_crc32 or ())} tensors of the state")
-    return found
-
-
-def steps_beyond_fail_the_run(record: HasSteps) -> list[str]:
-    """The first step that failed is named, and then the run did not pass."""
-    sequence = record.sequence
-    if sequence is None:
-        return []
-    failed = next((row.step for row in sequence.steps if row.status == "fail"), None)
-    if failed != sequence.first_beyond:
-        return [f"step {failed} is the first that failed, the record names {sequence.first_beyond}"]
-    if failed is not None and record.status == "pass":
-        return [f"step {failed} is beyond the tolerance, but the record says 'pass'"]
-    return []
-
-
-# ---- records.run
-# ``run-result/1``, from which schemas/run-result.v1.schema.json is made.
-
-
 class Runtime(Part):
     name: Literal["own", "executorch"]
     version: Text
@@ -244,18 +154,12 @@ class Runtime(Part):
     adapted: Adapted | None = None
 
 
-class Input(Part):
-    index: Count
-    shape: tuple[Count, ...]
-    dtype: Dtype
+class Input(Tensor):
     sha256: Sha256
     source: Text
 
 
-class Output(Part):
-    index: Count
-    shape: tuple[Count, ...]
-    dtype: Dtype
+class Output(Tensor):
     sha256: Sha256
     name: Text
     file: Text
@@ -301,13 +205,7 @@ class Operator(Part):
     cpu_parts: Some[CpuPart] | None = None  #: in the order of time
 
 
-class NpuCounter(Part):
-    event: Text
-    id: Count
-    value: Count
-    unit: Text
-    source: Source
-    bytes: Count | None = None
+class NpuCounter(Counter):
     group: Count | None = None  #: counters of one group were read together; absent when all were
 
 
@@ -415,103 +313,93 @@ class Run(Derived[Literal["pass", "fail"]], tag_field="schema", tag="run-result/
     data_memory: Literal["sram", "ddr"] | None = None  #: where the data files of the model were asked to lie
 
 
-def status_follows_checks(record: Run) -> list[str]:
+def status_follows_checks(record: Run) -> Iterator[str]:
     """One check that fails fails the run."""
     expected = "pass" if all(row.status != "fail" for row in record.verdict.checks) else "fail"
     if record.verdict.status != expected or record.status != expected:
-        return [f"the checks say '{expected}', the record says '{record.status}'"]
-    return []
+        yield f"the checks say '{expected}', the record says '{record.status}'"
 
 
-def indices_count_up(record: Run) -> list[str]:
+def indices_count_up(record: Run) -> Iterator[str]:
     """Inputs and outputs stand in the order of their numbers."""
-    return [
-        f"{key} are not numbered 0, 1, 2 …"
-        for key, rows in (("inputs", record.inputs), ("outputs", record.outputs))
-        if [row.index for row in rows] != list(range(len(rows)))
-    ]
+    for key, rows in (("inputs", record.inputs), ("outputs", record.outputs)):
+        if [row.index for row in rows] != list(range(len(rows))):
+            yield f"{key} are not numbered 0, 1, 2 …"
 
 
-def use_fits_size(record: Run) -> list[str]:
-    """No region or pool holds more than its size."""
-    return rules.overflows((*record.memory.regions, *record.memory.pools))
-
-
-def npu_calls_have_cycles(record: Run) -> list[str]:
+def npu_calls_have_cycles(record: Run) -> Iterator[str]:
     """Cycles of an NPU that ran are there, or listed as unavailable."""
     npu = record.npu
-    if (
-        npu is not None
-        and npu.delegate_calls > 0
-        and npu.cycles is None
-        and not any(row.path == "/npu/cycles" for row in record.unavailable)
-    ):
-        return ["the NPU ran, but its cycles are neither given nor listed as unavailable"]
-    return []
+    if npu is None or not npu.delegate_calls or npu.cycles is not None:
+        return
+    if not any(row.path == "/npu/cycles" for row in record.unavailable):
+        yield "the NPU ran, but its cycles are neither given nor listed as unavailable"
 
 
-def groups_hold_every_counter(record: Run) -> list[str]:
+def repeats_count_what_changed(record: Run) -> Iterator[str]:
+    """Outputs that changed between repeats cannot be part of a pass, unless each went on from the state before."""
+    repeats = record.repeats
+    if repeats is None:
+        return
+    for name, row in (("outputs", repeats.outputs), ("counters", repeats.counters)):
+        if row.agree != (row.changed == 0):
+            yield f"{name} agree: {row.agree}, but {row.changed} changed"
+    if repeats.state != "kept" and not repeats.outputs.agree and record.status == "pass":
+        yield "outputs changed between repeats, but the record says 'pass'"
+
+
+def groups_hold_every_counter(record: Run) -> Iterator[str]:
     """Either all counters were read together, or each says in which group."""
     npu = record.npu
     if npu is None:
-        return []
+        return
     groups = [row.group for row in npu.groups or ()]
-    allowed: list[int | None] = [*groups] if groups else [None]
-    found = []
     if groups != list(range(len(groups))) or bool(groups) != (npu.groups_agree is not None):
-        found.append("groups of events are not numbered 0, 1, 2 …, or groups_agree is missing")
+        yield "groups of events are not numbered 0, 1, 2 …, or groups_agree is missing"
     for row in npu.counters:
-        if row.group not in allowed:
-            found.append(f"{row.event} is in group {row.group} of {len(groups)}")
-    return found
+        if not (row.group in groups if groups else row.group is None):
+            yield f"{row.event} is in group {row.group} of {len(groups)}"
 
 
-def runtime_is_that_of_the_provenance(record: Run) -> list[str]:
+def runtime_is_that_of_the_provenance(record: Run) -> Iterator[str]:
     """The firmware or runner that ran is among the files that shaped the result."""
     known = {row.sha256 for row in record.provenance.inputs if row.role in ("firmware", "runner")}
-    runtimes = (record.runtime, record.second_opinion.runtime if record.second_opinion is not None else None)
-    return [
-        f"the ELF of the runtime '{row.name}' is not among the inputs of the provenance"
-        for row in runtimes
-        if row is not None and row.elf_sha256 is not None and row.elf_sha256 not in known
-    ]
+    other = () if record.second_opinion is None else (record.second_opinion.runtime,)
+    for row in (record.runtime, *other):
+        if row.elf_sha256 is not None and row.elf_sha256 not in known:
+            yield f"the ELF of the runtime '{row.name}' is not among the inputs of the provenance"
 
 
-def second_opinion_is_of_another(record: Run) -> list[str]:
+def second_opinion_is_of_another(record: Run) -> Iterator[str]:
     """A runtime cannot confirm itself, and has as many outputs as the other."""
     opinion = record.second_opinion
     if opinion is None:
-        return []
-    found = []
+        return
     if opinion.runtime.name == record.runtime.name:
-        found.append(f"both runtimes are '{opinion.runtime.name}'")
+        yield f"both runtimes are '{opinion.runtime.name}'"
     if [row.index for row in opinion.outputs] != [row.index for row in record.outputs]:
-        found.append("the second opinion has other outputs than the run")
-    return found
+        yield "the second opinion has other outputs than the run"
 
 
-def pass_has_outputs_and_checks(record: Run) -> list[str]:
+def pass_has_outputs_and_checks(record: Run) -> Iterator[str]:
     """Nothing came back, or nothing was checked: no evidence of a pass."""
-    if record.status != "pass":
-        return []
-    rows = (("outputs", record.outputs), ("checks", record.verdict.checks))
-    return [f"the record says 'pass' and has no {name}" for name, part in rows if not part]
+    for name, part in (("outputs", record.outputs), ("checks", record.verdict.checks)):
+        if record.status == "pass" and not part:
+            yield f"the record says 'pass' and has no {name}"
 
 
-def operators_add_up(record: Run) -> list[str]:
+def operators_add_up(record: Run) -> Iterator[str]:
     """The NPU's cycles of one inference hold those of its operators."""
     npu = record.npu
     if record.inferences != 1 or record.repeats is not None or npu is None or npu.cycles is None:
-        return []
+        return
     total = sum(row.npu_cycles.value for row in record.operators if row.npu_cycles is not None)
     if total > npu.cycles.value:
-        return [f"its operators took {total} cycles of the NPU, all of it {npu.cycles.value}"]
-    return []
+        yield f"its operators took {total} cycles of the NPU, all of it {npu.cycles.value}"
 
 
-def cpu_parts_add_up(record: Run) -> list[str]:
+def cpu_parts_add_up(record: Run) -> Iterator[str]:
     """The CPU's cycles are those of its parts, of an operator and of the inference, which holds its operators."""
-    found = []
     sums: list[tuple[str, Metric | None, tuple[CpuPart, ...] | None]] = [
         ("the inference", record.cpu.cycles, record.cpu.parts),
         *((f"operator {place}", row.cpu_cycles, row.cpu_parts) for place, row in enumerate(record.operators)),
@@ -519,24 +407,49 @@ def cpu_parts_add_up(record: Run) -> list[str]:
     for what, whole, parts in sums:
         total = sum(row.cycles.value for row in parts or ())
         if (whole is None) != (parts is None) or (whole is not None and whole.value != total):
-            found.append(f"the CPU's cycles of {what} are not the sum of its parts, {total}")
+            yield f"the CPU's cycles of {what} are not the sum of its parts, {total}"
     each = [row.cpu_cycles.value for row in record.operators if row.cpu_cycles is not None]
     if each and (record.cpu.cycles is None or sum(each) > record.cpu.cycles.value):
-        found.append(f"operators take {sum(each)} cycles of the CPU, more than the inference")
-    return found
+        yield f"operators take {sum(each)} cycles of the CPU, more than the inference"
 
 
-def time_is_that_of_the_cycles(record: Run) -> list[str]:
+def time_is_that_of_the_cycles(record: Run) -> Iterator[str]:
     """The CPU's time is that of its cycles by its clock, and its waits."""
     time, cycles = record.time, record.cpu.cycles
     if time is None:
-        return []
+        return
     waits_s = 0.0 if time.waits is None else time.waits.duration_s
     found = round((time.sums.cpu_s - waits_s) * time.clocks.cpu.hz)
     if cycles is None or found != cycles.value:
         known = "not there" if cycles is None else cycles.value
-        return [f"the time line has {found} cycles of the CPU, the record's are {known}"]
-    return []
+        yield f"the time line has {found} cycles of the CPU, the record's are {known}"
+
+
+def steps_are_all_there(record: Run) -> Iterator[str]:
+    """Each inference is a step, in order, with a value for each event and each tensor of the state."""
+    sequence = record.sequence
+    if sequence is None:
+        return
+    if [row.step for row in sequence.steps] != list(range(record.inferences)):
+        yield f"the steps are not numbered 0 … {record.inferences - 1}"
+    tensors = 0 if record.state is None else len(record.state.tensors)
+    for row in sequence.steps:
+        if len(row.counters or ()) not in (0, len(sequence.events or ())):
+            yield f"step {row.step} has {len(row.counters or ())} counters"
+        if len(row.state_crc32 or ()) not in (0, tensors):
+            yield f"step {row.step} has the CRC of {len(row.state_crc32 or ())} tensors of the state"
+
+
+def steps_beyond_fail_the_run(record: Run) -> Iterator[str]:
+    """The first step that failed is named, and then the run did not pass."""
+    sequence = record.sequence
+    if sequence is None:
+        return
+    failed = next((row.step for row in sequence.steps if row.status == "fail"), None)
+    if failed != sequence.first_beyond:
+        yield f"step {failed} is the first that failed, the record names {sequence.first_beyond}"
+    elif failed is not None and record.status == "pass":
+        yield f"step {failed} is beyond the tolerance, but the record says 'pass'"
 
 
 KIND = RecordKind(
@@ -544,7 +457,7 @@ KIND = RecordKind(
     (
         status_follows_checks,
         indices_count_up,
-        use_fits_size,
+        rules.use_fits_size,
         rules.unavailable_is_absent,
         npu_calls_have_cycles,
         repeats_count_what_changed,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Annotated, Literal
 
 from msgspec import Meta
@@ -27,9 +28,6 @@ from ethosu_sdk.records.common import (
     Text,
     UnavailableMembers,
 )
-
-# ---- records.sequences.generate
-# ``generate/1``, from which schemas/generate.v1.schema.json is made.
 
 Stopped = Literal["eos", "length", "context", "interrupted"]
 
@@ -108,46 +106,37 @@ class Generate(Derived[Literal["pass", "interrupted"]], tag_field="schema", tag=
     host: Host
 
 
-def steps_add_up(record: Generate) -> list[str]:
+def steps_add_up(record: Generate) -> Iterator[str]:
     """Each token but the last generated one is taken by a step; an interrupted record is not a pass."""
-    found = []
     if (record.status == "interrupted") != (record.stopped == "interrupted"):
-        found.append(f"the status is '{record.status}', generation stopped for '{record.stopped}'")
+        yield f"the status is '{record.status}', generation stopped for '{record.stopped}'"
     expected = len(record.prompt) + len(record.tokens) - 1
     if record.status == "pass" and (record.steps != expected or not record.tokens):
-        found.append(f"{record.steps} steps do not take {expected} tokens")
+        yield f"{record.steps} steps do not take {expected} tokens"
     if record.stopped == "eos" and record.tokens[-1:] != (record.choice.eos,):
-        found.append("the last token is not the one that ends a text")
-    return [*found, *_wrong_times(record), *_wrong_perplexity(record)]
-
-
-def _wrong_times(record: Generate) -> list[str]:
-    time = record.time
-    found: list[str] = []
-    if time is None:
-        return found
-    if time.prefill.steps + time.decode.steps != record.steps:
-        found.append(
-            f"{record.steps} steps were made, the phases have {time.prefill.steps + time.decode.steps}"
-        )
-    for name, phase in (("prefill", time.prefill), ("decode", time.decode)):
-        if not math.isclose(phase.duration_s, phase.steps * time.step.duration_s, rel_tol=1e-9):
-            found.append(f"the {name} takes {phase.duration_s} s, its steps take another time")
-        if phase.tokens_per_s is not None and not math.isclose(
-            phase.tokens_per_s * phase.duration_s, phase.steps, rel_tol=1e-9
-        ):
-            found.append(f"the tokens per second of the {name} are not its steps by its time")
-    parts = time.step.npu_s + time.step.cpu_s
-    if not math.isclose(time.step.duration_s, parts, rel_tol=1e-9):
-        found.append(f"a step takes {time.step.duration_s} s, its parts take {parts} s")
-    return found
-
-
-def _wrong_perplexity(record: Generate) -> list[str]:
+        yield "the last token is not the one that ends a text"
+    if record.time is not None:
+        yield from _wrong_times(record.time, record.steps)
     measured = record.perplexity
-    if measured is None or math.isclose(measured.perplexity, math.exp(measured.mean_nll), rel_tol=1e-9):
-        return []
-    return [f"the perplexity is {measured.perplexity}, its mean negative log-likelihood says another"]
+    if measured is not None and _differ(measured.perplexity, math.exp(measured.mean_nll)):
+        yield f"the perplexity is {measured.perplexity}, its mean negative log-likelihood says another"
+
+
+def _wrong_times(time: Timing, steps: int) -> Iterator[str]:
+    if time.prefill.steps + time.decode.steps != steps:
+        yield f"{steps} steps were made, the phases have {time.prefill.steps + time.decode.steps}"
+    for name, phase in (("prefill", time.prefill), ("decode", time.decode)):
+        if _differ(phase.duration_s, phase.steps * time.step.duration_s):
+            yield f"the {name} takes {phase.duration_s} s, its steps take another time"
+        if phase.tokens_per_s is not None and _differ(phase.tokens_per_s * phase.duration_s, phase.steps):
+            yield f"the tokens per second of the {name} are not its steps by its time"
+    parts = time.step.npu_s + time.step.cpu_s
+    if _differ(time.step.duration_s, parts):
+        yield f"a step takes {time.step.duration_s} s, its parts take {parts} s"
+
+
+def _differ(one: float, other: float) -> bool:
+    return not math.isclose(one, other, rel_tol=1e-9)
 
 
 GENERATE = RecordKind(
@@ -156,10 +145,6 @@ GENERATE = RecordKind(
     file="generate.json",
     role="record of the generated tokens",
 )
-
-
-# ---- records.sequences.script
-# ``script-result/1``, from which schemas/script-result.v1.schema.json is made.
 
 
 class Call(Part):
@@ -184,22 +169,16 @@ class Script(Derived[Literal["pass", "fail"]], tag_field="schema", tag="script-r
     host: Host
 
 
-def status_follows_the_calls(record: Script) -> list[str]:
+def status_follows_the_calls(record: Script) -> Iterator[str]:
     """A script passes when all of its calls do."""
-    expected = "pass" if all(row.status == "pass" for row in record.calls) else "fail"
-    return (
-        []
-        if record.status == expected
-        else [f"the calls say '{expected}', the record says '{record.status}'"]
-    )
+    passed = all(row.status == "pass" for row in record.calls)
+    yield from rules.wrong_status(record, "pass" if passed else "fail", "the calls say")
 
 
-def folders_stay_inside(record: Script) -> list[str]:
+def folders_stay_inside(record: Script) -> Iterator[str]:
     """The folder of each call lies below that of the script."""
-    expected = [f"calls/{number}-{row.method}" for number, row in enumerate(record.calls)]
-    return (
-        [] if [row.folder for row in record.calls] == expected else ["a call has another folder than its own"]
-    )
+    if any(row.folder != f"calls/{number}-{row.method}" for number, row in enumerate(record.calls)):
+        yield "a call has another folder than its own"
 
 
 SCRIPT = RecordKind(

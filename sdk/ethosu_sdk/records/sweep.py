@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
@@ -33,9 +34,6 @@ from ethosu_sdk.records.common import (
     require_distinct,
 )
 from ethosu_sdk.records.compare import MetricChange
-
-# ---- records.sweep
-# ``sweep/1``, from which schemas/sweep.v1.schema.json is made.
 
 FigureName = Literal[
     "sram_bytes",
@@ -238,26 +236,20 @@ class Sweep(Derived[SweepStatus], tag_field="schema", tag="sweep/1"):
     host: Host
 
 
-def counts_every_cell(record: Sweep) -> list[str]:
+def counts_every_cell(record: Sweep) -> Iterator[str]:
     """Each cell of the table is counted and judged once, and the status follows."""
-    counted = record.cells
+    counted, verdict = record.cells, record.verdict
     bad = counted.fail + counted.failed + counted.timeout + counted.out_of_memory + counted.killed
     total = counted.passed + counted.refused + counted.not_run + bad
-    found = []
     if not total == record.table.rows == record.plan.cells:
-        found.append(f"{total} cells are counted, the table has {record.table.rows} rows")
-    verdict = record.verdict
+        yield f"{total} cells are counted, the table has {record.table.rows} rows"
     counts = verdict.counts
     judged = counts.kept + counts.broken + counts.not_judged + counts.no_result
     if not total == judged == counts.cells == len(verdict.cells):
-        found.append(f"the verdict is on {judged} cells, {total} are counted")
+        yield f"the verdict is on {judged} cells, {total} are counted"
     broken = verdict.constraints and verdict.status == "fail"
     expected = "fail" if bad or broken or not counted.passed else "pass"
-    if counted.not_run:
-        expected = "incomplete"
-    if record.status != expected:
-        found.append(f"the cells say '{expected}', the record says '{record.status}'")
-    return found
+    yield from rules.wrong_status(record, "incomplete" if counted.not_run else expected, "the cells say")
 
 
 SWEEP = RecordKind(
@@ -266,10 +258,6 @@ SWEEP = RecordKind(
     file="sweep.json",
     role="record of the sweep",
 )
-
-
-# ---- records.sweep.cell
-# ``sweep-cell/1``, from which schemas/sweep-cell.v1.schema.json is made.
 
 
 class Cell(Part):
@@ -341,20 +329,14 @@ class SweepCell(Document[CellOutcome], tag_field="schema", tag="sweep-cell/1"):
         require_distinct(self.no_noise or ())
 
 
-def has_an_error_or_passes(record: SweepCell) -> list[str]:
+def has_an_error_or_passes(record: SweepCell) -> Iterator[str]:
     """A cell that did not pass says why, and one that did has nothing to say."""
     if (record.status == "pass") == (record.error is not None):
-        return [
-            f"the status is '{record.status}', and there is {'no' if record.error is None else 'an'} error"
-        ]
-    return []
+        yield f"the status is '{record.status}', and there is {'no' if record.error is None else 'an'} error"
 
 
 SWEEP_CELL = RecordKind(SweepCell, (has_an_error_or_passes,), file="cell.json", role="record of the cell")
 
-
-# ---- records.sweep.comparison
-# ``sweep-compare/1``, from which schemas/sweep-compare.v1.schema.json is made.
 
 CellStatus = Literal["pass", "fail", "refused", "failed", "timeout", "out of memory", "killed", "not run"]
 ComparedStatus = Literal["pass", "fail", "blocked", "missing", "new"]
@@ -397,20 +379,15 @@ class SweepComparison(Derived[Literal["pass", "fail", "blocked"]], tag_field="sc
     host: Host
 
 
-def comparison_follows_its_cells(record: SweepComparison) -> list[str]:
+def comparison_follows_its_cells(record: SweepComparison) -> Iterator[str]:
     """Counts and status of a comparison of sweeps are those of its cells."""
     counted = collections.Counter[str](row.status for row in record.cells)
-    found = [
-        f"{count} cells are counted as '{name}', {counted[name]} are"
-        for name, count in record.counts.to_json().items()
-        if count != counted[name]
-    ]
-    expected = (
-        "blocked" if counted["blocked"] else "fail" if counted["fail"] or counted["missing"] else "pass"
-    )
-    if record.status != expected:
-        found.append(f"the cells say '{expected}', the record says '{record.status}'")
-    return found
+    for name, count in record.counts.to_json().items():
+        if count != counted[name]:
+            yield f"{count} cells are counted as '{name}', {counted[name]} are"
+    failed = counted["fail"] or counted["missing"]
+    expected = "blocked" if counted["blocked"] else "fail" if failed else "pass"
+    yield from rules.wrong_status(record, expected, "the cells say")
 
 
 SWEEP_COMPARE = RecordKind(
@@ -419,10 +396,6 @@ SWEEP_COMPARE = RecordKind(
     file="sweep-compare.json",
     role="record of the comparison",
 )
-
-
-# ---- records.printed.sweep_plan
-# ``sweep-plan/1``, from which schemas/sweep-plan.v1.schema.json is made.
 
 
 class Left(Part):
@@ -448,10 +421,6 @@ class SweepPlan(Document[Literal["pass"]], tag_field="schema", tag="sweep-plan/1
 
 
 SWEEP_PLAN = RecordKind(SweepPlan)
-
-
-# ---- records.printed.sweep_answer
-# ``sweep-answer/1``, from which schemas/sweep-answer.v1.schema.json is made.
 
 
 class SweepAnswer(Document[Literal["pass"]], tag_field="schema", tag="sweep-answer/1"):

@@ -140,12 +140,11 @@ def headline(record: _Timed) -> TimeLine | None:
     return None if caveat else record.time
 
 
-def time_adds_up(record: _Timed) -> list[str]:
+def time_adds_up(record: _Timed) -> Iterator[str]:
     """The parts follow one another without gap or overlap, and every sum is that of the parts."""
-    return [] if record.time is None else list(_faults(record.time))
-
-
-def _faults(time: TimeLine) -> Iterator[str]:
+    time = record.time
+    if time is None:
+        return
     yield from _gaps(time)
     total, expected = time.total.duration_s, sums(time.parts)
     for name in TimeSums.__struct_fields__:

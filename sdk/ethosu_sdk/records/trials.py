@@ -9,9 +9,6 @@ from typing import Any
 
 from ethosu_sdk.records.advice import CandidateKind, Judge, OutputsState, TrialState
 
-# ---- results.trials
-# Changes of a program that can be tried, and what came of them.
-
 
 @dataclass(frozen=True)
 class Candidate:
@@ -115,9 +112,6 @@ class Tries:
     left: tuple[str, ...] = ()
     is_stopped: bool = False
 
-
-# ---- results.trial_verdict
-# What trials are worth: the figure that they are judged by, their gain, and whether outputs are still the same.
 
 WORTH = 0.01  # of the time or cycles: less is not worth a change
 _WORTH_MORE = 0.001  # of it, for one change more beside those that save more
