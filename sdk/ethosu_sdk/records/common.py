@@ -70,7 +70,6 @@ class RecordKind(msgspec.Struct, Generic[Content], frozen=True):
     rules: tuple[Callable[[Content], Iterable[str]], ...] = ()
     file: str = ""
     role: str = ""
-    media_type: str = "application/json"
 
     @property
     def schema(self) -> str:

@@ -93,7 +93,7 @@ def accuracy_tables(record: Compilation) -> list[RenderableType]:
 
 
 def accuracy_rows(record: Compilation) -> list[tuple[str, ...]]:
-    """The figures of each pair, in the order of :data:`HEADINGS`; none when nothing was evaluated."""
+    """The figures of each pair, in the order of :data:`ACCURACY_HEADINGS`; none when nothing was evaluated."""
     if record.accuracy is None:
         return []
     unavailable = {row.path for row in record.unavailable}

@@ -1,6 +1,4 @@
-"""The manifest's class, and the table of all kinds of record: their schemas, file names, roles and media types
-stand here alone.
-"""
+"""The table of all kinds of record, and the manifest's class."""
 
 from __future__ import annotations
 
@@ -62,21 +60,17 @@ def paths_are_listed_once(record: Manifest) -> Iterator[str]:
 MANIFEST = RecordKind(Manifest, (rules.files_stay_in_the_folder, paths_are_listed_once), file="manifest.json")
 
 
+# A new kind is a module with its class and its row, and a line here.
 RUN, PROFILE, BUILD, DEBUG = run.KIND, profile.KIND, build.BUILD, debug.KIND
 COMPILE, EXPORT, ADVICE, COMPARE = compile.KIND, build.EXPORT, advice.KIND, compare.KIND
-GENERATE = sequences.GENERATE
+GENERATE, SCRIPT = sequences.GENERATE, sequences.SCRIPT
 SWEEP, SWEEP_CELL, SWEEP_COMPARE = sweep.SWEEP, sweep.SWEEP_CELL, sweep.SWEEP_COMPARE
-SCRIPT = sequences.SCRIPT
 # Printed only.
 INSPECT, VERIFY, LOG, CONVERSION = inspection.KIND, printed.VERIFY, parsed_log.KIND, printed.CONVERSION
 SWEEP_PLAN, SWEEP_ANSWER = sweep.SWEEP_PLAN, sweep.SWEEP_ANSWER
-DOCTOR, FVP_INSTALL, LAUNCHERS, ZOO = (
-    installation.DOCTOR,
-    installation.FVP_INSTALL,
-    installation.LAUNCHERS,
-    printed.ZOO,
-)
-EXPLANATION, ERROR, BOARDS = printed.EXPLANATION, printed.ERROR, printed.BOARDS
+DOCTOR, FVP_INSTALL = installation.DOCTOR, installation.FVP_INSTALL
+LAUNCHERS, ZOO, BOARDS = installation.LAUNCHERS, printed.ZOO, printed.BOARDS
+EXPLANATION, ERROR = printed.EXPLANATION, printed.ERROR
 
 # Those that lie in folders of results; first those that say what a folder is about.
 IN_FOLDERS: tuple[RecordKind[Any], ...] = (

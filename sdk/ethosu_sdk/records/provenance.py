@@ -18,9 +18,6 @@ from ethosu_sdk.base.tools import git_revision
 from ethosu_sdk.records import common
 from ethosu_sdk.records.common import Host, Provenance, Tool
 
-# What may differ between two runs of the same thing; everything else in a record must repeat bit for bit.
-VOLATILE_KEYS = ("created", "wall_time_s", "check_time_s", "host", "session")
-
 
 def timestamp() -> str:
     """Now, in UTC, as RFC 3339 with seconds."""
@@ -29,7 +26,8 @@ def timestamp() -> str:
 
 def comparable(record: Mapping[str, Any]) -> Record:
     """The part of a record that must repeat bit for bit between two runs of the same thing."""
-    return {key: value for key, value in record.items() if key not in VOLATILE_KEYS}
+    volatile = ("created", "wall_time_s", "check_time_s", "host", "session")
+    return {key: value for key, value in record.items() if key not in volatile}
 
 
 def tool() -> Tool:
@@ -102,32 +100,20 @@ def host_part() -> Record:
     return this_host().to_json()
 
 
-_NO_NPU = "the program delegates nothing to an NPU"
-
-
 def lacking_npu(path: str) -> common.Unavailable:
     """Why the member `path`, which needs an NPU, is absent."""
-    return common.Unavailable(path=path, reason=_NO_NPU)
+    return common.Unavailable(path=path, reason="the program delegates nothing to an NPU")
 
 
 def recorded_target(target: Target | None) -> common.Target | None:
     """The member `target` of a record."""
-    return None if target is None else convert(target_part(target), common.Target)
-
-
-def target_part(target: Target) -> Record:
-    """The `target` object of a record as JSON."""
-    return {
-        "npu": target.npu,
-        "macs": target.macs,
-        "system_config": target.system_config,
-        "memory_mode": target.memory_mode,
-    }
+    return None if target is None else convert(target, common.Target, from_attributes=True)
 
 
 def target_members(target: Target | None) -> Record:
-    """The member `target` of a record, which a program without an NPU does not have."""
-    return {} if target is None else {"target": target_part(target)}
+    """The same as JSON; a program without an NPU does not have it."""
+    part = recorded_target(target)
+    return {} if part is None else {"target": part.to_json()}
 
 
 def without_npu(path: str) -> Record:
