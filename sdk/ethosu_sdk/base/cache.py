@@ -19,8 +19,6 @@ CACHE_VARIABLE = "ETHOSU_SDK_CACHE"
 PREBUILT_VARIABLE = "ETHOSU_SDK_PREBUILT"
 _MOST_NOTE_BYTES = 1 << 10
 _ELSEWHERE: ContextVar[Path | None] = ContextVar("cache folder", default=None)
-
-
 _NOTES: list[str] = []
 
 
@@ -75,10 +73,12 @@ def directory(part: str) -> Path:
     """The cache folder for `part`, created: below $ETHOSU_SDK_CACHE, else the user's cache (XDG base
     directory specification). It starts as a copy of what :func:`prebuilt` has. BuildError when it cannot be
     made or written."""
-    folder, source = _folder(part), prebuilt(part)
+    folder, source = place(part), prebuilt(part)
     hint = f"set {CACHE_VARIABLE} to a folder that you can write to"
     try:
-        _make_root(folder.parent)
+        filesystem.make_directory(folder.parent.parent)
+        with contextlib.suppress(OSError):  # an error with it is reported when a folder in it is created
+            folder.parent.mkdir(mode=0o700)  # for this user alone; one that is there keeps its mode
         if source is not None and not folder.exists():
             _copy(source, folder)
         filesystem.make_directory(folder)
@@ -87,13 +87,6 @@ def directory(part: str) -> Path:
     if not os.access(folder, os.W_OK):
         raise BuildError(f"the cache folder {folder} cannot be written", hint)
     return folder
-
-
-def _make_root(root: Path) -> None:
-    """Make the cache, for this user alone. One that is there has the mode that somebody gave it."""
-    filesystem.make_directory(root.parent)
-    with contextlib.suppress(OSError):  # an error with it is reported when a folder in it is created
-        root.mkdir(mode=0o700)
 
 
 def directory_or_own(part: str) -> Path:
@@ -120,7 +113,7 @@ def _leave(stack: contextlib.ExitStack, owner: int) -> None:
 
 def place(part: str) -> Path:
     """Where the cache folder for `part` is, or would be."""
-    return _folder(part)
+    return _root(_ELSEWHERE.get()) / part
 
 
 def installed(part: str) -> Path:
@@ -135,12 +128,8 @@ def prebuilt(part: str) -> Path | None:
     CMake's trees hold absolute paths and are of no use in another place.
     """
     root = os.environ.get(PREBUILT_VARIABLE)
-    folder = Path(root) / _folder(part).relative_to("/") if root else None
+    folder = Path(root) / place(part).relative_to("/") if root else None
     return folder if folder is not None and folder.is_dir() else None
-
-
-def _folder(part: str) -> Path:
-    return _root(_ELSEWHERE.get()) / part
 
 
 def _root(chosen: Path | None) -> Path:

@@ -17,14 +17,24 @@ from ethosu_sdk.records import kinds, provenance, rules
 from ethosu_sdk.records.common import ProvenanceInput
 from ethosu_sdk.records.compile import Compilation
 
-BUILD_FOLDER = "build"
+BUILD_FOLDER = (
+    "build"  # in the working folder: results go to `build/<model>-<target>/`, unless -o says otherwise
+)
+DATA_ROLE = "data"  # of a data file (`.ptd`) that a program uses
+BOARD_PROFILE = "board profile"
 _MAKE_ONE = "give a .pte file; `ethosu-sdk compile` makes one from a model"
-NO_NPU = "cpu"  # the folder's suffix for a program that delegates nothing
+# The options that name files, by the role of the file in the record.
+_FILES = {
+    "calibration": "--calibration",
+    "example inputs": "--inputs",
+    "vela configuration": "--vela-config",
+    BOARD_PROFILE: "--system",
+}
 
 
 def folder_for_model(name: str, target: AnyTarget | None, chosen: Path | None) -> Path:
-    """The output folder for the model `name`, created."""
-    suffix = target.name if target is not None else NO_NPU
+    """The output folder for the model `name`, created. A program that delegates nothing has no target."""
+    suffix = target.name if target is not None else "cpu"
     return filesystem.make_directory(chosen or Path(BUILD_FOLDER) / f"{name}-{suffix}")
 
 
@@ -73,11 +83,8 @@ def pte_content(path: Path, program: pte.Pte) -> bytes:
     return data
 
 
-DATA_ROLE = "data"
-
-
 def program_entries(path: Path, program: pte.Pte) -> list[Record]:
-    """Their rows of `provenance.inputs`; `path` is that of the `.pte`."""
+    """The rows of `provenance.inputs` for the program at `path`: the `.pte` and the data files that it uses."""
     return [
         provenance.file_entry("model", path, program.sha256),
         *(
@@ -105,16 +112,6 @@ def check_program_data(program: pte.Pte, rows: Sequence[ProvenanceInput]) -> Non
             f"the program's data file {other or missing} is not the one of the record: its SHA-256 differs",
             "give the data files of that run, or run the program again",
         )
-
-
-BOARD_PROFILE = "board profile"
-# The options that name files, by the role of the file in the record.
-_FILES = {
-    "calibration": "--calibration",
-    "example inputs": "--inputs",
-    "vela configuration": "--vela-config",
-    BOARD_PROFILE: "--system",
-}
 
 
 def recompile_command(record: Compilation, *more: str, **changed: str) -> str:
