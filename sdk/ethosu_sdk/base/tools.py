@@ -92,8 +92,8 @@ class Tool:
     arguments: tuple[str, ...]
     wanted: str  # minimum version of a program, exact version of a package; empty when any will do
     needed_for: str
-    optional: bool
     fix: str
+    optional: bool = False
     debian: str = ""  # the Debian package of a program
     from_system: bool = False  # not the one that a Python package put beside this interpreter
     variable: str = ""  # of what the SDK builds itself: the environment variable that names another
@@ -115,19 +115,15 @@ class ToolStatus:
 def tool_table() -> dict[str, Tool]:
     """All rows of tools.toml by name."""
     data = tomllib.loads((Path(__file__).parent / "tools.toml").read_text(encoding="utf-8"))
+    members = ("needed_for", "fix", "optional", "debian", "from_system", "variable")
     return {
         name: Tool(
             name=name,
             is_package=kind == "packages",
+            is_plugin=kind == "plugins",
             arguments=tuple(row.get("arguments", ())),
             wanted=row.get("exact", row.get("minimum", "")),
-            needed_for=row["needed_for"],
-            optional=row.get("optional", False),
-            fix=row["fix"],
-            debian=row.get("debian", ""),
-            from_system=row.get("from_system", False),
-            variable=row.get("variable", ""),
-            is_plugin=kind == "plugins",
+            **{key: row[key] for key in members if key in row},
         )
         for kind in ("programs", "plugins", "packages")
         for name, row in data[kind].items()

@@ -28,6 +28,8 @@ from ethosu_sdk.records.common import (
     require_distinct,
 )
 
+# build-result/1
+
 Board = Literal["corstone-300", "corstone-320"]
 DataMemory = Literal["sram", "ddr"]
 
@@ -100,6 +102,8 @@ BUILD = RecordKind(
     role="record of the build",
 )
 
+
+# export/1
 
 SizeName = Literal[
     "scratch", "fast_scratch", "planned", "method_pool", "executorch_temp", "executorch_method"

@@ -87,6 +87,8 @@ class RecordKind(msgspec.Struct, Generic[Content], frozen=True):
         return msgspec.convert(record, self.content, strict=False)
 
 
+# Types of members.
+
 Item = TypeVar("Item")
 Some = Annotated[tuple[Item, ...], Meta(min_length=1)]
 Distinct = Annotated[tuple[Item, ...], Meta(extra_json_schema={"uniqueItems": True})]
@@ -117,6 +119,9 @@ Source = Annotated[
     ),
 ]
 Dtype = Literal["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64"]
+
+
+# Parts that several kinds of record have.
 
 
 class Tool(Part):
@@ -411,6 +416,9 @@ class Delegation(Part):
     operator: Text
     delegated: Count
     not_delegated: Count
+
+
+# Where in the model something comes from, as text; empty where it is not known.
 
 
 def source_module(source: SourceLine | None) -> str:

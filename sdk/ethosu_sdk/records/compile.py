@@ -326,10 +326,7 @@ class Quantisation(Part):
     zero_point: int
 
 
-class Output(Part):
-    index: Count
-    shape: tuple[Count, ...]
-    dtype: Dtype
+class Output(Tensor):
     quantisation: Quantisation | None = None  #: value = (stored - zero_point) * scale
 
 
@@ -532,12 +529,8 @@ def figures_are_known_or_explained(record: Compilation) -> Iterator[str]:
 KIND = RecordKind(
     Compilation,
     (
-        rules.unavailable_is_absent,
-        rules.files_stay_in_the_folder,
-        has_one_target,
-        system_is_that_of_the_target,
-        status_follows_accuracy,
-        check_follows_its_figures,
+        *(rules.unavailable_is_absent, rules.files_stay_in_the_folder, has_one_target),
+        *(system_is_that_of_the_target, status_follows_accuracy, check_follows_its_figures),
         figures_are_known_or_explained,
     ),
     file="*.compile.json",

@@ -23,6 +23,8 @@ from ethosu_sdk.records.common import (
     require,
 )
 
+# doctor-report/1
+
 
 class Lock(Part):
     status: Literal["agrees", "differs", "unknown"]
@@ -82,6 +84,9 @@ def status_follows_tools(record: DoctorReport) -> Iterator[str]:
 DOCTOR = RecordKind(DoctorReport, (status_follows_tools,))
 
 
+# fvp-install/1
+
+
 class Fvp(Part):
     name: Literal["corstone-300", "corstone-320"]
     version: Text
@@ -123,6 +128,9 @@ class FvpInstallation(Document[Literal["pass"]], tag_field="schema", tag="fvp-in
 
 
 FVP_INSTALL = RecordKind(FvpInstallation)
+
+
+# launchers/1
 
 
 class Launchers(Document[Literal["pass"]], tag_field="schema", tag="launchers/1"):

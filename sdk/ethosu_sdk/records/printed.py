@@ -26,6 +26,8 @@ from ethosu_sdk.records.common import (
     require_any,
 )
 
+# board-list/1
+
 
 class Cpu(Part):
     core: Text  #: such as cortex-m55
@@ -100,6 +102,9 @@ class BoardList(Document[Literal["pass"]], tag_field="schema", tag="board-list/1
 BOARDS = RecordKind(BoardList)
 
 
+# zoo-list/1
+
+
 class Input(Part):
     dtype: Text
     shape: tuple[PositiveCount, ...]
@@ -127,6 +132,9 @@ class ZooList(Document[Literal["pass"]], tag_field="schema", tag="zoo-list/1"):
 ZOO = RecordKind(ZooList)
 
 
+# conversion/1
+
+
 class File(Part):
     name: Text
     sha256: Sha256
@@ -143,6 +151,9 @@ class Conversion(Derived[Literal["pass"]], tag_field="schema", tag="conversion/1
 
 
 CONVERSION = RecordKind(Conversion)
+
+
+# verify-result/1
 
 
 class Record(Part):
@@ -192,6 +203,9 @@ def status_follows_differences(record: Verification) -> Iterator[str]:
 VERIFY = RecordKind(Verification, (status_follows_differences,))
 
 
+# explanation/1
+
+
 class KnownError(Part):
     id: Text
     area: Text
@@ -210,6 +224,9 @@ class Explanation(Document[Literal["pass"]], tag_field="schema", tag="explanatio
 
 
 EXPLANATION = RecordKind(Explanation)
+
+
+# error/1
 
 
 class Problem(Part):

@@ -358,15 +358,9 @@ def bursts_move_the_beats(record: Profile) -> Iterator[str]:
 KIND = RecordKind(
     Profile,
     (
-        rules.unavailable_is_absent,
-        rules.model_is_that_of_the_provenance,
-        rules.measured_on_the_fvp_alone,
-        npu_operations_are_whole,
-        cycles_are_given_once,
-        profile_adds_up,
-        bursts_move_the_beats,
-        rules.priced_is_a_system,
-        time_adds_up,
+        *(rules.unavailable_is_absent, rules.model_is_that_of_the_provenance),
+        *(rules.measured_on_the_fvp_alone, npu_operations_are_whole, cycles_are_given_once),
+        *(profile_adds_up, bursts_move_the_beats, rules.priced_is_a_system, time_adds_up),
     ),
     file="profile.json",
     role="record of the profile",

@@ -29,6 +29,8 @@ from ethosu_sdk.records.common import (
     UnavailableMembers,
 )
 
+# generate/1
+
 Stopped = Literal["eos", "length", "context", "interrupted"]
 
 AtLeastOne = Annotated[int, Meta(ge=1)] | Annotated[float, Meta(ge=1)]
@@ -145,6 +147,9 @@ GENERATE = RecordKind(
     file="generate.json",
     role="record of the generated tokens",
 )
+
+
+# script-result/1
 
 
 class Call(Part):

@@ -35,6 +35,8 @@ from ethosu_sdk.records.common import (
 )
 from ethosu_sdk.records.compare import MetricChange
 
+# sweep/1
+
 FigureName = Literal[
     "sram_bytes",
     "dram_bytes",
@@ -260,6 +262,9 @@ SWEEP = RecordKind(
 )
 
 
+# sweep-cell/1
+
+
 class Cell(Part):
     model: Text
     target: TargetName
@@ -338,6 +343,8 @@ def has_an_error_or_passes(record: SweepCell) -> Iterator[str]:
 SWEEP_CELL = RecordKind(SweepCell, (has_an_error_or_passes,), file="cell.json", role="record of the cell")
 
 
+# sweep-compare/1
+
 CellStatus = Literal["pass", "fail", "refused", "failed", "timeout", "out of memory", "killed", "not run"]
 ComparedStatus = Literal["pass", "fail", "blocked", "missing", "new"]
 
@@ -398,6 +405,9 @@ SWEEP_COMPARE = RecordKind(
 )
 
 
+# sweep-plan/1
+
+
 class Left(Part):
     cells: Count
     lowerings: Count
@@ -421,6 +431,9 @@ class SweepPlan(Document[Literal["pass"]], tag_field="schema", tag="sweep-plan/1
 
 
 SWEEP_PLAN = RecordKind(SweepPlan)
+
+
+# sweep-answer/1
 
 
 class SweepAnswer(Document[Literal["pass"]], tag_field="schema", tag="sweep-answer/1"):
