@@ -41,7 +41,9 @@ def kept(path: Path, make: Callable[[Path], None]) -> Path:
     """
     digest = path.with_name(f"{path.name}.sha256")
     if path.is_file():
-        stored = _read_text(digest)
+        stored = None
+        with contextlib.suppress(InputError):
+            stored = filesystem.file_content(digest, _MOST_NOTE_BYTES).decode(errors="replace").strip()
         if stored == filesystem.sha256_file(path):
             return path
         if stored is not None:  # else it was interrupted
@@ -50,13 +52,6 @@ def kept(path: Path, make: Callable[[Path], None]) -> Path:
     make(path)
     filesystem.write_bytes(digest, filesystem.sha256_file(path).encode())
     return path
-
-
-def _read_text(path: Path) -> str | None:
-    try:
-        return filesystem.file_content(path, _MOST_NOTE_BYTES).decode(errors="replace").strip()
-    except InputError:
-        return None
 
 
 @contextlib.contextmanager

@@ -106,12 +106,8 @@ def open_appending(path: Path) -> BinaryIO:
     return _written(path, os.O_WRONLY | os.O_APPEND, "ab")
 
 
-def open_lock(path: Path) -> BinaryIO:
-    """The file at `path`, to be locked; made if there is none, else as it was. Raises OSError; for a link, too."""
-    return _written(path, os.O_RDWR, "r+b")
-
-
 def _written(path: Path, flags: int, mode: str) -> BinaryIO:
+    """The regular file at `path`, made if there is none, else as it was. Raises OSError; for a link, too."""
     descriptor = _created(path, flags | os.O_NONBLOCK)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -300,7 +296,7 @@ def locked_folder(directory: Path) -> Iterator[None]:
     make_directory(directory)
     with contextlib.ExitStack() as stack:
         try:
-            stream = stack.enter_context(open_lock(directory / ".lock"))
+            stream = stack.enter_context(_written(directory / ".lock", os.O_RDWR, "r+b"))
             fcntl.flock(stream, fcntl.LOCK_EX)
         except OSError as error:
             raise BuildError(

@@ -159,7 +159,11 @@ def _work(parent: int, writer: int, task: Task, run: Callable[[Task], Any]) -> N
     try:
         proc.bind_to(parent, signal.SIGKILL)
         known = set(sys.modules)
-        told = _told(task, run)
+        try:
+            told: dict[str, Any] = {"result": run(task)}
+        except BaseException as error:  # a model may raise more than an Exception, such as SystemExit
+            sys.excepthook(*sys.exc_info())
+            told = {"raised": plain_text.error(error)}
         told["modules"] = [
             name for name in sys.modules if name not in known and name.partition(".")[0] in _SHARED
         ]
@@ -173,15 +177,6 @@ def _work(parent: int, writer: int, task: Task, run: Callable[[Task], Any]) -> N
             with contextlib.suppress(OSError, ValueError):
                 stream_.flush()
         os._exit(status)
-
-
-def _told(task: Task, run: Callable[[Task], Any]) -> dict[str, Any]:
-    """The result of `task`, or what it raised; a model may raise more than an Exception, such as SystemExit."""
-    try:
-        return {"result": run(task)}
-    except BaseException as error:
-        sys.excepthook(*sys.exc_info())
-        return {"raised": plain_text.error(error)}
 
 
 def _watched(

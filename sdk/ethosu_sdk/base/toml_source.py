@@ -200,20 +200,14 @@ def _faults(kind: Any, value: Any, place: Place, what: str) -> Iterator[tuple[Pl
             yield from _faults(get_args(bare)[1], row, (*place, key), short_word(key))
     elif _is_table(bare) and isinstance(value, dict):
         yield from _faults_of_members(bare, value, place, what)
-    if not _is(kind, value):
+    try:
+        msgspec.convert(value, kind)
+    except msgspec.ValidationError:
         if names := _names(kind):
             word = short_word(value) if isinstance(value, str) else type(value).__name__
             yield place, f"{what} cannot be '{word}'", suggestion(word, names)
         else:
             yield place, f"{what} must be {_words(kind)}", ""
-
-
-def _is(kind: Any, value: Any) -> bool:
-    try:
-        msgspec.convert(value, kind)
-    except msgspec.ValidationError:
-        return False
-    return True
 
 
 def _bare(kind: Any) -> Any:

@@ -28,8 +28,7 @@ from ethosu_sdk.records.common import (
     require_distinct,
 )
 
-# build-result/1
-
+# The parts of build-result/1.
 Board = Literal["corstone-300", "corstone-320"]
 DataMemory = Literal["sram", "ddr"]
 
@@ -103,8 +102,7 @@ BUILD = RecordKind(
 )
 
 
-# export/1
-
+# The parts of export/1.
 SizeName = Literal[
     "scratch", "fast_scratch", "planned", "method_pool", "executorch_temp", "executorch_method"
 ]

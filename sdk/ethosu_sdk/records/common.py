@@ -96,12 +96,10 @@ DistinctSome = Annotated[tuple[Item, ...], Meta(min_length=1, extra_json_schema=
 
 Text = Annotated[str, Meta(min_length=1)]
 Sha256 = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
-Crc32 = Annotated[str, Meta(pattern="^[0-9a-f]{8}$")]
 Created = Annotated[
     str, Meta(pattern=r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(Z|[+-]\d{2}:\d{2})$", description="RFC 3339")
 ]
 Pointer = Annotated[str, Meta(pattern="^/")]
-TargetName = Annotated[str, Meta(pattern="^(ethos-u(55|65|85)-[1-9][0-9]*|cortex-m(55|85))$")]
 
 Count = Annotated[int, Meta(ge=0)]
 PositiveCount = Annotated[int, Meta(ge=1)]

@@ -23,9 +23,8 @@ from ethosu_sdk.records.common import (
     require,
 )
 
-# doctor-report/1
 
-
+# The parts of doctor-report/1.
 class Lock(Part):
     status: Literal["agrees", "differs", "unknown"]
     locked: Text | None = None
@@ -84,9 +83,7 @@ def status_follows_tools(record: DoctorReport) -> Iterator[str]:
 DOCTOR = RecordKind(DoctorReport, (status_follows_tools,))
 
 
-# fvp-install/1
-
-
+# The parts of fvp-install/1.
 class Fvp(Part):
     name: Literal["corstone-300", "corstone-320"]
     version: Text
@@ -128,9 +125,6 @@ class FvpInstallation(Document[Literal["pass"]], tag_field="schema", tag="fvp-in
 
 
 FVP_INSTALL = RecordKind(FvpInstallation)
-
-
-# launchers/1
 
 
 class Launchers(Document[Literal["pass"]], tag_field="schema", tag="launchers/1"):

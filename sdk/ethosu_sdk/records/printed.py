@@ -26,9 +26,8 @@ from ethosu_sdk.records.common import (
     require_any,
 )
 
-# board-list/1
 
-
+# The parts of board-list/1.
 class Cpu(Part):
     core: Text  #: such as cortex-m55
     clock_hz: PositiveCount | None = None
@@ -102,9 +101,7 @@ class BoardList(Document[Literal["pass"]], tag_field="schema", tag="board-list/1
 BOARDS = RecordKind(BoardList)
 
 
-# zoo-list/1
-
-
+# The parts of zoo-list/1.
 class Input(Part):
     dtype: Text
     shape: tuple[PositiveCount, ...]
@@ -132,9 +129,7 @@ class ZooList(Document[Literal["pass"]], tag_field="schema", tag="zoo-list/1"):
 ZOO = RecordKind(ZooList)
 
 
-# conversion/1
-
-
+# The parts of conversion/1.
 class File(Part):
     name: Text
     sha256: Sha256
@@ -153,9 +148,7 @@ class Conversion(Derived[Literal["pass"]], tag_field="schema", tag="conversion/1
 CONVERSION = RecordKind(Conversion)
 
 
-# verify-result/1
-
-
+# The parts of verify-result/1.
 class Record(Part):
     file: Text
     schema: Literal["build-result/1", "run-result/1"]
@@ -203,9 +196,7 @@ def status_follows_differences(record: Verification) -> Iterator[str]:
 VERIFY = RecordKind(Verification, (status_follows_differences,))
 
 
-# explanation/1
-
-
+# The parts of explanation/1.
 class KnownError(Part):
     id: Text
     area: Text
@@ -226,9 +217,7 @@ class Explanation(Document[Literal["pass"]], tag_field="schema", tag="explanatio
 EXPLANATION = RecordKind(Explanation)
 
 
-# error/1
-
-
+# The parts of error/1.
 class Problem(Part):
     class_name: Text = msgspec.field(name="class")
     exit_code: Literal[2, 3, 4, 5, 6, 7, 130]

@@ -14,7 +14,6 @@ from ethosu_sdk.records.common import (
     Count,
     Counter,
     CpuPart,
-    Crc32,
     Derived,
     Dtype,
     Host,
@@ -39,6 +38,8 @@ from ethosu_sdk.records.common import (
     Verdict,
 )
 from ethosu_sdk.records.time_line import TimeLine, time_adds_up
+
+Crc32 = Annotated[str, Meta(pattern="^[0-9a-f]{8}$")]
 
 
 class AdaptedOperator(Part):

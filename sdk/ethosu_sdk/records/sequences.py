@@ -29,8 +29,7 @@ from ethosu_sdk.records.common import (
     UnavailableMembers,
 )
 
-# generate/1
-
+# The parts of generate/1.
 Stopped = Literal["eos", "length", "context", "interrupted"]
 
 AtLeastOne = Annotated[int, Meta(ge=1)] | Annotated[float, Meta(ge=1)]
@@ -149,9 +148,7 @@ GENERATE = RecordKind(
 )
 
 
-# script-result/1
-
-
+# The parts of script-result/1.
 class Call(Part):
     """Inferences of a method in a row."""
 

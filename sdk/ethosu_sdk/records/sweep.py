@@ -28,15 +28,13 @@ from ethosu_sdk.records.common import (
     Share,
     Some,
     Source,
-    TargetName,
     Text,
     require,
     require_distinct,
 )
 from ethosu_sdk.records.compare import MetricChange
 
-# sweep/1
-
+# The parts of sweep/1.
 FigureName = Literal[
     "sram_bytes",
     "dram_bytes",
@@ -63,6 +61,7 @@ Standing = Literal["winner", "pareto", "dominated", "not ranked", "broken", "not
 RankedSource = Literal["measured", "modelled", "estimated"]
 
 Id = Annotated[str, Meta(pattern="^[0-9a-f]{12}$")]
+TargetName = Annotated[str, Meta(pattern="^(ethos-u(55|65|85)-[1-9][0-9]*|cortex-m(55|85))$")]
 TolerancePercent = Annotated[int, Meta(gt=0, le=1000)] | Annotated[float, Meta(gt=0, le=1000)]
 
 
@@ -262,9 +261,7 @@ SWEEP = RecordKind(
 )
 
 
-# sweep-cell/1
-
-
+# The parts of sweep-cell/1.
 class Cell(Part):
     model: Text
     target: TargetName
@@ -343,8 +340,7 @@ def has_an_error_or_passes(record: SweepCell) -> Iterator[str]:
 SWEEP_CELL = RecordKind(SweepCell, (has_an_error_or_passes,), file="cell.json", role="record of the cell")
 
 
-# sweep-compare/1
-
+# The parts of sweep-compare/1.
 CellStatus = Literal["pass", "fail", "refused", "failed", "timeout", "out of memory", "killed", "not run"]
 ComparedStatus = Literal["pass", "fail", "blocked", "missing", "new"]
 
@@ -405,9 +401,7 @@ SWEEP_COMPARE = RecordKind(
 )
 
 
-# sweep-plan/1
-
-
+# The parts of sweep-plan/1.
 class Left(Part):
     cells: Count
     lowerings: Count
@@ -431,9 +425,6 @@ class SweepPlan(Document[Literal["pass"]], tag_field="schema", tag="sweep-plan/1
 
 
 SWEEP_PLAN = RecordKind(SweepPlan)
-
-
-# sweep-answer/1
 
 
 class SweepAnswer(Document[Literal["pass"]], tag_field="schema", tag="sweep-answer/1"):
