@@ -21,9 +21,6 @@ from ethosu_sdk.base.errors import UsageError
 from ethosu_sdk.base.targets import suggestion, target_names
 from ethosu_sdk.base.toml_source import Place, Rows, Text, Texts, TomlKind, TomlSource, short_word
 
-# ---- boards.profile
-# A board profile: what is known of a board with an Ethos-U, and the Vela configuration that describes it.
-
 NOT_PUBLIC = "not public"
 CODE = "code"
 MemoryKind = Literal["tcm", "sram", "mram", "flash", "dram", "rom"]
@@ -180,12 +177,7 @@ def _section(name: str, settings: Mapping[str, Setting]) -> str:
     return "\n".join(["", f"[{name}]", *lines, ""])
 
 
-# ---- boards.profile_toml
-# Board profiles as TOML: the SDK's own tables, and a user's file, which is not trusted.
-#
-# docs/guide/boards.md describes the form.
-
-ProfileTable = dict[str, Any]
+ProfileTable = dict[str, Any]  # docs/guide/boards.md describes the form
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}", re.ASCII)
 _MERGED = ("cpu", "memories", "sources")  # tables of which `like` gives the rows that a profile does not have
 _DRAM = "Dram"
@@ -235,22 +227,13 @@ class Shared:
     documents: Mapping[str, str]
 
 
-def own_profile(source: TomlSource, shared: Shared, name: str) -> BoardProfile:
-    """The profile `name` of the SDK's own tables."""
-    place = ("boards", name)
-    return _profile(
-        source, place, name, source.convert(_merged_like(shared.boards[name], shared), _Board, place), shared
-    )
-
-
-def users_profile(source: TomlSource, table: ProfileTable, shared: Shared, name: str) -> BoardProfile:
+def _users_profile(source: TomlSource, table: ProfileTable, shared: Shared, name: str) -> BoardProfile:
     """The profile in the tables of a user's file. InputError, with the line, for what is wrong in it."""
     row = table
     if "like" in table:
         like = source.convert(table["like"], str, ("like",))
         if like not in shared.boards:
-            hint = suggestion(short_word(like), shared.boards)
-            raise source.wrong(("like",), f"there is no board profile '{short_word(like)}'", hint)
+            raise source.unknown(("like",), "there is no board profile", like, shared.boards)
         row = _merged_like(table, shared)
     board = source.convert(row, _Board)
     _check_system_configs(source, board.system_configs, shared)
@@ -311,9 +294,7 @@ def _profile(source: TomlSource, place: Place, name: str, board: _Board, shared:
 def _npus(source: TomlSource, place: Place, names: list[str]) -> tuple[str, ...]:
     for name in names:
         if name not in target_names():
-            raise source.wrong(
-                place, f"there is no NPU '{short_word(name)}'", suggestion(short_word(name), target_names())
-            )
+            raise source.unknown(place, "there is no NPU", name, target_names())
         if name.rpartition("-")[0] != names[0].rpartition("-")[0]:
             raise source.wrong(
                 place,
@@ -336,13 +317,11 @@ def _board_memory(source: TomlSource, place: Place, name: str, row: ProfileTable
 
 def _vela_system(source: TomlSource, place: Place, name: str, modes: list[str], shared: Shared) -> VelaSystem:
     if name not in shared.system_configs:
-        hint = suggestion(short_word(name), shared.system_configs)
-        raise source.wrong(place, f"there is no system configuration '{short_word(name)}'", hint)
+        raise source.unknown(place, "there is no system configuration", name, shared.system_configs)
     settings = shared.system_configs[name]
     for mode in modes:
         if mode not in shared.memory_modes:
-            hint = suggestion(short_word(mode), shared.memory_modes)
-            raise source.wrong(place, f"there is no memory mode '{short_word(mode)}'", hint)
+            raise source.unknown(place, "there is no memory mode", mode, shared.memory_modes)
         if shared.memory_modes[mode]["arena_mem_area"] == "Axi1" and settings["axi1_port"] != _DRAM:
             raise source.wrong(
                 place, f"{mode} needs {_DRAM} on the second port, and {name} has {settings['axi1_port']}"
@@ -354,19 +333,12 @@ def _check_areas(source: TomlSource, place: Place, board: _Board) -> None:
     """Areas are those of the board's systems, in the board's memories."""
     for system, row in board.areas.items():
         if system not in board.systems:
-            message = f"areas has no '{short_word(system)}'"
-            raise source.wrong((*place, system), message, suggestion(short_word(system), board.systems))
+            raise source.unknown((*place, system), "areas has no", system, board.systems)
         for area, memory in row.items():
             if area not in (CODE, *_AREAS):
-                message = f"{system} has no '{short_word(area)}'"
-                raise source.wrong(
-                    (*place, system, area), message, suggestion(short_word(area), (CODE, *_AREAS))
-                )
+                raise source.unknown((*place, system, area), f"{system} has no", area, (CODE, *_AREAS))
             if memory not in board.memories:
-                message = f"{area} cannot be '{short_word(memory)}'"
-                raise source.wrong(
-                    (*place, system, area), message, suggestion(short_word(memory), board.memories)
-                )
+                raise source.unknown((*place, system, area), f"{area} cannot be", memory, board.memories)
 
 
 def _check_system_configs(source: TomlSource, rows: Mapping[str, ProfileTable], shared: Shared) -> None:
@@ -398,9 +370,6 @@ def _check_name(source: TomlSource, place: Place, name: str) -> None:
         )
 
 
-# ---- boards.profiles
-# The board profiles: those of the SDK (board_profiles.toml), and a user's own file.
-
 SUFFIX = ".toml"
 _KIND = TomlKind("a board profile", most_bytes=256 << 10, most_lines=5000)
 _FILE_NAME = re.compile(r"[\w.-]{1,64}", re.ASCII)
@@ -427,7 +396,7 @@ def is_profile_file(word: str) -> bool:
 
 
 def find_profile(word: str) -> BoardProfile:
-    """The profile that a user means: one of :func:`names`, or a file ``NAME.toml``.
+    """The profile that a user means: one of :func:`profile_names`, or a file ``NAME.toml``.
 
     UsageError for an unknown name, InputError for a file that is not a profile.
     """
@@ -435,7 +404,7 @@ def find_profile(word: str) -> BoardProfile:
         path = Path(word)
         source, table = toml_source.read_toml(path, _KIND)
         name = path.stem if _FILE_NAME.fullmatch(path.stem) else "board"
-        return users_profile(source, table, _shared(), name)
+        return _users_profile(source, table, _shared(), name)
     if word not in profile_names():
         hint = f"{suggestion(word, profile_names())}; a file of your own ends in {SUFFIX}"
         raise UsageError(f"there is no board profile '{word}'", hint)
@@ -444,4 +413,6 @@ def find_profile(word: str) -> BoardProfile:
 
 @functools.cache
 def _own(name: str) -> BoardProfile:
-    return own_profile(_tables()[0], _shared(), name)
+    source, shared, place = _tables()[0], _shared(), ("boards", name)
+    board = source.convert(_merged_like(shared.boards[name], shared), _Board, place)
+    return _profile(source, place, name, board, shared)

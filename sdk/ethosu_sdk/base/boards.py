@@ -74,11 +74,8 @@ def _board(name: str, row: dict[str, Any]) -> Board:
     memories = {key: Memory(key, **value) for key, value in row["memories"].items()}
     return Board(
         name=name,
-        core_hz=row["core_hz"],
         npu_bases=tuple(row["npu_bases"]),
-        uart0_base=row["uart0_base"],
-        npu_irq=row["npu_irq"],
-        irq_count=row["irq_count"],
+        **{key: row[key] for key in ("core_hz", "uart0_base", "npu_irq", "irq_count")},
         fast=memories[row["fast"]],
         bulk=memories[row["bulk"]],
         near=memories[row["near"]],

@@ -19,8 +19,6 @@ CACHE_VARIABLE = "ETHOSU_SDK_CACHE"
 PREBUILT_VARIABLE = "ETHOSU_SDK_PREBUILT"
 _MOST_NOTE_BYTES = 1 << 10
 _ELSEWHERE: ContextVar[Path | None] = ContextVar("cache folder", default=None)
-
-
 _NOTES: list[str] = []
 
 
@@ -43,7 +41,9 @@ def kept(path: Path, make: Callable[[Path], None]) -> Path:
     """
     digest = path.with_name(f"{path.name}.sha256")
     if path.is_file():
-        stored = _read_text(digest)
+        stored = None
+        with contextlib.suppress(InputError):
+            stored = filesystem.file_content(digest, _MOST_NOTE_BYTES).decode(errors="replace").strip()
         if stored == filesystem.sha256_file(path):
             return path
         if stored is not None:  # else it was interrupted
@@ -52,13 +52,6 @@ def kept(path: Path, make: Callable[[Path], None]) -> Path:
     make(path)
     filesystem.write_bytes(digest, filesystem.sha256_file(path).encode())
     return path
-
-
-def _read_text(path: Path) -> str | None:
-    try:
-        return filesystem.file_content(path, _MOST_NOTE_BYTES).decode(errors="replace").strip()
-    except InputError:
-        return None
 
 
 @contextlib.contextmanager
@@ -75,10 +68,12 @@ def directory(part: str) -> Path:
     """The cache folder for `part`, created: below $ETHOSU_SDK_CACHE, else the user's cache (XDG base
     directory specification). It starts as a copy of what :func:`prebuilt` has. BuildError when it cannot be
     made or written."""
-    folder, source = _folder(part), prebuilt(part)
+    folder, source = place(part), prebuilt(part)
     hint = f"set {CACHE_VARIABLE} to a folder that you can write to"
     try:
-        _make_root(folder.parent)
+        filesystem.make_directory(folder.parent.parent)
+        with contextlib.suppress(OSError):  # an error with it is reported when a folder in it is created
+            folder.parent.mkdir(mode=0o700)  # for this user alone; one that is there keeps its mode
         if source is not None and not folder.exists():
             _copy(source, folder)
         filesystem.make_directory(folder)
@@ -87,13 +82,6 @@ def directory(part: str) -> Path:
     if not os.access(folder, os.W_OK):
         raise BuildError(f"the cache folder {folder} cannot be written", hint)
     return folder
-
-
-def _make_root(root: Path) -> None:
-    """Make the cache, for this user alone. One that is there has the mode that somebody gave it."""
-    filesystem.make_directory(root.parent)
-    with contextlib.suppress(OSError):  # an error with it is reported when a folder in it is created
-        root.mkdir(mode=0o700)
 
 
 def directory_or_own(part: str) -> Path:
@@ -120,7 +108,7 @@ def _leave(stack: contextlib.ExitStack, owner: int) -> None:
 
 def place(part: str) -> Path:
     """Where the cache folder for `part` is, or would be."""
-    return _folder(part)
+    return _root(_ELSEWHERE.get()) / part
 
 
 def installed(part: str) -> Path:
@@ -135,12 +123,8 @@ def prebuilt(part: str) -> Path | None:
     CMake's trees hold absolute paths and are of no use in another place.
     """
     root = os.environ.get(PREBUILT_VARIABLE)
-    folder = Path(root) / _folder(part).relative_to("/") if root else None
+    folder = Path(root) / place(part).relative_to("/") if root else None
     return folder if folder is not None and folder.is_dir() else None
-
-
-def _folder(part: str) -> Path:
-    return _root(_ELSEWHERE.get()) / part
 
 
 def _root(chosen: Path | None) -> Path:

@@ -8,7 +8,6 @@ import tomllib
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ethosu_sdk.base.errors import UsageError
 
@@ -34,11 +33,11 @@ class KnownError:
     area: str
     cause: str
     fix: str
-    code: int | None
-    name: str
-    harmless: bool
-    limit: bool
-    patterns: tuple[re.Pattern[str], ...]
+    code: int | None = None
+    name: str = ""
+    harmless: bool = False
+    limit: bool = False
+    patterns: tuple[re.Pattern[str], ...] = ()
 
     def is_in(self, line: str, codes: Collection[int | str] = ()) -> bool:
         """Whether `line` of a log or message tells of this error; `codes` are ExecuTorch's codes and names in it."""
@@ -56,20 +55,9 @@ class KnownError:
 def known_errors() -> tuple[KnownError, ...]:
     """All rows of error_catalogue.toml, in their order."""
     table = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
-    return tuple(_known(row) for row in table["errors"])
-
-
-def _known(row: dict[str, Any]) -> KnownError:
-    return KnownError(
-        id=row["id"],
-        area=row["area"],
-        cause=row["cause"],
-        fix=row["fix"],
-        code=row.get("code"),
-        name=row.get("name", ""),
-        harmless=row.get("harmless", False),
-        limit=row.get("limit", False),
-        patterns=tuple(re.compile(pattern) for pattern in row.get("patterns", ())),
+    return tuple(
+        KnownError(**{**row, "patterns": tuple(map(re.compile, row.get("patterns", ())))})
+        for row in table["errors"]
     )
 
 

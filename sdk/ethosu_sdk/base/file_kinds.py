@@ -1,4 +1,9 @@
-"""What a file is, by its content: magic bytes, members of a zip, fields of a protobuf, the opcodes of a pickle."""
+"""What a file is, by its content: magic bytes, members of a zip, fields of a protobuf, the opcodes of a pickle.
+
+Nothing is loaded, unpickled or executed, and neither torch nor any other slow package is imported: this is for the
+file that somebody gives in place of a model, and for the sentence that leads from there to here. Libraries that know
+magic bytes (libmagic, puremagic) call most of these files "zip" or "data".
+"""
 
 from __future__ import annotations
 
@@ -17,39 +22,23 @@ from typing import IO, BinaryIO
 from ethosu_sdk.base import filesystem
 from ethosu_sdk.base.errors import InputError
 
-# ---- files.pickle_content
-# What a pickle would build, read from its opcodes: nothing is unpickled, no class is imported.
+# What a pickle would build, read from its opcodes.
 
 _MAX_PICKLE_BYTES = 4 << 20
 _MAX_OPCODES = 200_000
 # torch.save before version 1.6 wrote this number as a pickle of its own.
 _LEGACY_TORCH = b"\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
 # Modules whose names occur in a file of tensors, dicts and numbers.
-_DATA_MODULES = (
-    "torch",
-    "torch._utils",
-    "torch._tensor",
-    "torch.storage",
-    "torch.serialization",
-    "collections",
-    "numpy",
-)
+_DATA_MODULES = {
+    *("torch", "torch._utils", "torch._tensor", "torch.nn.parameter", "torch.storage", "torch.serialization"),
+    *("collections", "numpy"),
+}
 _DATA_PREFIXES = (
-    "numpy.",
-    "_codecs",
-    "builtins",
-    "__builtin__",
-    "copyreg",
-    "copy_reg",
-    "datetime",
-    "argparse",
+    *("numpy.", "_codecs", "builtins", "__builtin__"),
+    *("copyreg", "copy_reg", "datetime", "argparse"),
 )
-_TORCH_DATA_CLASSES = ("torch.nn.parameter",)
 _CHECKPOINT_KEYS = {
-    "state_dict",
-    "model_state_dict",
-    "optimizer",
-    "optimizer_state_dict",
+    *("state_dict", "model_state_dict", "optimizer", "optimizer_state_dict"),
     "pytorch-lightning_version",
 }
 _STRINGS = ("SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8", "UNICODE", "BINSTRING", "SHORT_BINSTRING")
@@ -87,8 +76,7 @@ def _end(data: bytes) -> int:
 
 def _classify(data: bytes) -> str:
     names, strings = _read_opcodes(data)
-    of_data = (*_DATA_MODULES, *_TORCH_DATA_CLASSES)
-    if any(module not in of_data and not module.startswith(_DATA_PREFIXES) for module, _ in names):
+    if any(module not in _DATA_MODULES and not module.startswith(_DATA_PREFIXES) for module, _ in names):
         return "pickled_module"
     if _CHECKPOINT_KEYS & set(strings):
         return "checkpoint"
@@ -116,14 +104,7 @@ def _read_opcodes(data: bytes) -> tuple[list[tuple[str, str]], list[str]]:
     return names, strings
 
 
-# ---- files.file_kinds
-# What a file is, by its content: magic bytes, members of a zip, fields of a protobuf, the opcodes of a pickle.
-#
-# Nothing is loaded, unpickled or executed, and neither torch nor any other slow package is imported: this is for
-# the
-# file that somebody gives in place of a model, and for the sentence that leads from there to here. Libraries that
-# know
-# magic bytes (libmagic, puremagic) call most of these files "zip" or "data".
+# What a file is.
 
 _OWN = ("pte", "pt2")
 _HEAD_BYTES = 4096
@@ -226,18 +207,13 @@ def _content(stream: BinaryIO) -> str | None:
             return kind.id
     if head.startswith(b"PK\x03\x04"):
         return _zip(stream)
-    if _is_safetensors(head, size):
+    # Safetensors: eight bytes with the length of a JSON object, and the object.
+    if head[8:9] == b"{" and 2 <= int.from_bytes(head[:8], "little") <= size - 8:
         return "safetensors"
     if head[:1] == b"\x80" and head[1:2] in (b"\x02", b"\x03", b"\x04", b"\x05"):
         stream.seek(0)
         return pickle_kind(stream)
     return _text(head) or _protobuf(stream, size)
-
-
-def _is_safetensors(head: bytes, size: int) -> bool:
-    """Eight bytes with the length of a JSON object, and the object."""
-    length = int.from_bytes(head[:8], "little")
-    return len(head) > 8 and head[8:9] == b"{" and 2 <= length <= size - 8
 
 
 def _text(head: bytes) -> str | None:
@@ -268,15 +244,7 @@ def _zip(stream: BinaryIO) -> str:
             if pickles and ("version" in inner or ".data/serialization_id" in inner or "byteorder" in inner):
                 with archive.open(pickles[0]) as member:
                     return torch_kind(member)
-    except (
-        zipfile.BadZipFile,
-        OSError,
-        EOFError,
-        RuntimeError,
-        NotImplementedError,
-        ValueError,
-        struct.error,
-    ):
+    except (zipfile.BadZipFile, OSError, EOFError, RuntimeError, ValueError, struct.error):
         return "cut_zip"  # ValueError: a name that is not in the encoding that it says
     return "zip"
 

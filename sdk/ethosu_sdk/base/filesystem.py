@@ -1,4 +1,8 @@
-"""Files and folders: opened and written safely, locked for one process at a time, and their SHA-256."""
+"""Files and folders: opened and written safely, locked for one process at a time, and their SHA-256.
+
+A file to read is a regular one: opening a named pipe waits for a writer, a device has no end. A file to write is a
+new one or no link: whoever can write to the folder could let the link point to any file of the user's.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +22,6 @@ from typing import BinaryIO, cast
 
 from ethosu_sdk.base.errors import BuildError, InputError
 
-# ---- files.opening
-# Opens files that a user names for reading, and files with fixed names for writing.
-#
-# A file to read is a regular one: opening a named pipe waits for a writer, a device has no end. A file to write
-# is a
-# new one or no link: whoever can write to the folder could let the link point to any file of the user's.
-
 _KINDS = {
     stat.S_IFDIR: "a folder",
     stat.S_IFIFO: "a named pipe",
@@ -32,7 +29,6 @@ _KINDS = {
     stat.S_IFCHR: "a device",
     stat.S_IFBLK: "a device",
 }
-_SAVE_IT = "save its output to a file first"
 
 
 def open_regular(path: Path) -> BufferedReader:
@@ -73,7 +69,9 @@ def file_content(path: Path, most_bytes: int) -> bytes:
 def _refuse_others(path: Path, mode: int) -> None:
     kind = _KINDS.get(stat.S_IFMT(mode))
     if kind is not None:
-        raise InputError(f"{path} is {kind}, not a file", "" if kind == "a folder" else _SAVE_IT)
+        raise InputError(
+            f"{path} is {kind}, not a file", "" if kind == "a folder" else "save its output to a file first"
+        )
 
 
 def _open_reason(error: OSError | ValueError) -> str:
@@ -108,12 +106,8 @@ def open_appending(path: Path) -> BinaryIO:
     return _written(path, os.O_WRONLY | os.O_APPEND, "ab")
 
 
-def open_lock(path: Path) -> BinaryIO:
-    """The file at `path`, to be locked; made if there is none, else as it was. Raises OSError; for a link, too."""
-    return _written(path, os.O_RDWR, "r+b")
-
-
 def _written(path: Path, flags: int, mode: str) -> BinaryIO:
+    """The regular file at `path`, made if there is none, else as it was. Raises OSError; for a link, too."""
     descriptor = _created(path, flags | os.O_NONBLOCK)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -144,10 +138,6 @@ def file_text(path: Path, most_bytes: int) -> str:
         raise InputError(f"cannot read {path}: it is not text in UTF-8") from error
 
 
-# ---- files.hashing
-# SHA-256 of bytes and of files.
-
-
 def sha256_bytes(data: bytes | bytearray | memoryview) -> str:
     """SHA-256 of `data` in hexadecimal."""
     return hashlib.sha256(data).hexdigest()
@@ -162,8 +152,7 @@ def sha256_file(path: Path) -> str:
         raise InputError(f"cannot read {path}: {error.strerror}") from error
 
 
-# ---- files.writing
-# Writing files and folders: atomically, so that no reader sees half a file.
+# Writing, so that no reader sees half a file.
 
 _SHOWN_NAME = 40  # characters of a file name in that of its temporary file
 
@@ -263,8 +252,7 @@ def copy_file(source: Path, path: Path) -> None:
     write_atomic(path, lambda temporary: shutil.copyfile(source, temporary))
 
 
-# ---- files.locks
-# Folders for one process at a time: locked folders and temporary folders.
+# Folders for one process at a time.
 
 
 @contextlib.contextmanager
@@ -308,7 +296,7 @@ def locked_folder(directory: Path) -> Iterator[None]:
     make_directory(directory)
     with contextlib.ExitStack() as stack:
         try:
-            stream = stack.enter_context(open_lock(directory / ".lock"))
+            stream = stack.enter_context(_written(directory / ".lock", os.O_RDWR, "r+b"))
             fcntl.flock(stream, fcntl.LOCK_EX)
         except OSError as error:
             raise BuildError(

@@ -2,8 +2,7 @@
 next one.
 
 The server has one thread and serves one task at a time, over a socket, in JSON lines. It ends a task's processes,
-all of them, when the task is over, takes too long or too much memory. The forkserver of the multiprocessing
-module
+all of them, when the task is over, takes too long or too much memory. The forkserver of the multiprocessing module
 limits neither, and leaves what a task started.
 """
 
@@ -160,7 +159,11 @@ def _work(parent: int, writer: int, task: Task, run: Callable[[Task], Any]) -> N
     try:
         proc.bind_to(parent, signal.SIGKILL)
         known = set(sys.modules)
-        told = _told(task, run)
+        try:
+            told: dict[str, Any] = {"result": run(task)}
+        except BaseException as error:  # a model may raise more than an Exception, such as SystemExit
+            sys.excepthook(*sys.exc_info())
+            told = {"raised": plain_text.error(error)}
         told["modules"] = [
             name for name in sys.modules if name not in known and name.partition(".")[0] in _SHARED
         ]
@@ -174,15 +177,6 @@ def _work(parent: int, writer: int, task: Task, run: Callable[[Task], Any]) -> N
             with contextlib.suppress(OSError, ValueError):
                 stream_.flush()
         os._exit(status)
-
-
-def _told(task: Task, run: Callable[[Task], Any]) -> dict[str, Any]:
-    """The result of `task`, or what it raised; a model may raise more than an Exception, such as SystemExit."""
-    try:
-        return {"result": run(task)}
-    except BaseException as error:
-        sys.excepthook(*sys.exc_info())
-        return {"raised": plain_text.error(error)}
 
 
 def _watched(
@@ -200,7 +194,8 @@ def _watched(
             is_gone = True  # or about to be
         if is_gone:
             return _reaped(child, deadline, content)
-        is_gone = _has_ended(child)  # what it wrote at last is still to be read
+        # It is left to be waited for: what it wrote at last is still to be read.
+        is_gone = os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
         wait = min(wait * 2, _LOOK_EVERY_S)
         if deadline is not None and time.monotonic() > deadline:
             return _ended(child, Answer(TIMEOUT)), b""
@@ -218,11 +213,6 @@ def _reaped(child: int, deadline: float | None, content: bytes) -> tuple[Answer 
     if os.waitstatus_to_exitcode(status):
         return Answer(KILLED, detail=f"exit status {os.waitstatus_to_exitcode(status)}"), b""
     return None, content
-
-
-def _has_ended(child: int) -> bool:
-    """Whether `child` runs no more; it is left to be waited for."""
-    return os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
 def _reap(child: int, deadline: float | None) -> int | None:
@@ -256,16 +246,13 @@ def _private_bytes() -> int:
 
     All that descend from the server are the task's: those that lost their parent are the server's own children.
     """
-    return sum(map(_private_bytes_of, proc.descendants(os.getpid())))
-
-
-def _private_bytes_of(pid: int) -> int:
-    try:
-        text = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii")
-    except (OSError, ValueError):
-        return 0
-    rows = (line.split() for line in text.splitlines() if line.startswith(_PRIVATE))
-    return sum(int(row[1]) << 10 for row in rows)
+    total = 0
+    for pid in proc.descendants(os.getpid()):
+        with contextlib.suppress(OSError, ValueError):
+            text = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii")
+            rows = (line.split() for line in text.splitlines() if line.startswith(_PRIVATE))
+            total += sum(int(row[1]) << 10 for row in rows)
+    return total
 
 
 if __name__ == "__main__":

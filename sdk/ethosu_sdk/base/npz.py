@@ -1,4 +1,9 @@
-"""Inputs and outputs as `.npz` files: read with every size checked, nothing unpickled; written reproducibly."""
+"""Inputs and outputs as `.npz` files: read with every size checked, nothing unpickled; written reproducibly.
+
+A `.npz` is a ZIP archive of `.npy` files (NumPy Enhancement Proposal 1). Arrays are called `input0`, `input1`, … and
+`output0`, … in the model's order; several inferences are one extra leading axis on every array. NumPy's own reader
+does not suffice: it sets no limit to what an archive expands to, and reads no array in parts.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +15,7 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any, Protocol, TypeVar
@@ -20,9 +25,6 @@ import numpy.typing as npt
 
 from ethosu_sdk.base import filesystem
 from ethosu_sdk.base.errors import InputError
-
-# ---- npz.reading
-# Reads `.npz` files with every size checked, nothing unpickled.
 
 Array = npt.NDArray[Any]
 _T = TypeVar("_T")
@@ -46,17 +48,7 @@ _KEY = re.compile(r"(input|output)(0|[1-9][0-9]{0,5})")
 
 
 # What zipfile and zlib raise for damaged archives, besides BadZipFile.
-_DAMAGE = (
-    zipfile.BadZipFile,
-    zlib.error,
-    struct.error,
-    EOFError,
-    NotImplementedError,
-    OverflowError,
-    RuntimeError,
-    UnicodeDecodeError,
-    ValueError,
-)
+_DAMAGE = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, OverflowError, RuntimeError, ValueError)
 
 
 class TensorType(Protocol):
@@ -123,11 +115,11 @@ def _read_tensors(
 ) -> list[tuple[int | None, Array]]:
     """Each array with the length of its leading axis of inferences (None: it has none), which is one for all that
     are `alike`."""
-    with _Archive(path) as archive:
-        entries = _chosen(archive, prefix, len(tensors))
+    with Archive(path) as archive:
+        names = _chosen(archive, prefix, len(tensors))
         counts = [
-            _count(path, f"{prefix}{index}", entry, tensor)
-            for index, (entry, tensor) in enumerate(zip(entries, tensors, strict=True))
+            _count(path, name, archive.entries[name], tensor)
+            for name, tensor in zip(names, tensors, strict=True)
         ]
         if alike and len(set(counts)) > 1:
             listed = ", ".join(f"{prefix}{i}: {n or 'no such axis'}" for i, n in enumerate(counts))
@@ -135,41 +127,22 @@ def _read_tensors(
                 f"{path} has arrays for different numbers of inferences ({listed})",
                 "give every array the same leading axis, or give none of them one",
             )
-        return [(count, archive.load(entry)) for count, entry in zip(counts, entries, strict=True)]
+        return [(count, archive.read(name)) for count, name in zip(counts, names, strict=True)]
 
 
 def read_npz(path: Path) -> dict[str, Array]:
     """All arrays of `path` by name. Raises InputError for anything but plain arrays of numbers."""
-    with _Archive(path) as archive:
-        return {name: archive.load(entry) for name, entry in archive.entries.items()}
+    with Archive(path) as archive:
+        return {name: archive.read(name) for name in archive.entries}
 
 
-class RowReader:
-    """An `.npz` whose arrays are read row by row along their leading axes. Made by :func:`open_rows`."""
-
-    def __init__(self, archive: _Archive) -> None:
-        self._archive = archive
-        self.arrays = {name: (entry.dtype, entry.shape) for name, entry in archive.entries.items()}
-
-    def rows(self, name: str) -> Iterator[Array]:
-        """The rows of the array `name`, which has at least one axis; only one is in memory at a time, unless the
-        array is in Fortran order. InputError for damage, at the row where it shows."""
-        return self._archive.rows(self._archive.entries[name])
-
-    def read(self, name: str) -> Array:
-        """The whole array `name`."""
-        return self._archive.load(self._archive.entries[name])
-
-
-@contextmanager
-def open_rows(path: Path) -> Iterator[RowReader]:
+def open_rows(path: Path) -> Archive:
     """`path`, whatever its size, for reading in rows. InputError as :func:`read_npz` raises."""
-    with _Archive(path, bounded=False) as archive:
-        yield RowReader(archive)
+    return Archive(path, bounded=False)
 
 
-def _chosen(archive: _Archive, prefix: str, count: int) -> list[_Entry]:
-    """The entries `<prefix>0` … in order. InputError unless there are exactly `count` of them."""
+def _chosen(archive: Archive, prefix: str, count: int) -> list[str]:
+    """The names `<prefix>0` … in order. InputError unless there are exactly `count` of them."""
     path, names = archive.path, archive.entries
     expected = [f"{prefix}{index}" for index in range(count)]
     for name in names:
@@ -185,7 +158,7 @@ def _chosen(archive: _Archive, prefix: str, count: int) -> list[_Entry]:
             f"{path} has no array {_listed(missing)}; it has {_listed(list(names))}",
             f"the model's {prefix}s are {_listed(expected)}",
         )
-    return [names[name] for name in expected]
+    return expected
 
 
 def _nearest(name: str, expected: Sequence[str]) -> str:
@@ -223,8 +196,8 @@ def _count(path: Path, name: str, entry: _Entry, tensor: TensorType) -> int | No
     return entry.shape[0]
 
 
-class _Archive:
-    """An open `.npz` whose entries and headers were checked; data is read by :meth:`load` only."""
+class Archive:
+    """An open `.npz` whose entries and headers were checked; data is read by :meth:`read` and :meth:`rows` only."""
 
     def __init__(self, path: Path, *, bounded: bool = True) -> None:
         self.path, self._bounded = path, bounded
@@ -235,7 +208,7 @@ class _Archive:
             self._zip = opened.enter_context(self._guard(lambda: zipfile.ZipFile(stream)))
             self._opened = opened.pop_all()
 
-    def __enter__(self) -> _Archive:
+    def __enter__(self) -> Archive:
         try:
             self._read_entries()
         except BaseException:
@@ -318,8 +291,14 @@ class _Archive:
             raise self._bad(name, f"has a header of {length} bytes")
         return stream.read(length).decode("latin-1"), 8 + width + length
 
-    def load(self, entry: _Entry) -> Array:
-        """The values of `entry`, in the machine's byte order and C order."""
+    @property
+    def arrays(self) -> dict[str, tuple[np.dtype[Any], tuple[int, ...]]]:
+        """Type and shape of each array, by name."""
+        return {name: (entry.dtype, entry.shape) for name, entry in self.entries.items()}
+
+    def read(self, name: str) -> Array:
+        """The values of the array `name`, in the machine's byte order and C order."""
+        entry = self.entries[name]
         self._check_size(entry)
         return self._checked(self._guard(lambda: self._read_array(entry)), entry)
 
@@ -335,12 +314,14 @@ class _Archive:
             raise self._bad(entry.info.filename, "holds bytes other than 0 and 1 as bool")
         return array.astype(entry.dtype.newbyteorder("="), order="C", copy=False)
 
-    def rows(self, entry: _Entry) -> Iterator[Array]:
-        """The rows of `entry` as :meth:`load` would give them."""
+    def rows(self, name: str) -> Iterator[Array]:
+        """The rows of the array `name`, which has at least one axis, as :meth:`read` would give them; only one is in
+        memory at a time, unless the array is in Fortran order. InputError for damage, at the row where it shows."""
+        entry = self.entries[name]
         if entry.fortran and len(entry.shape) > 1:
             if entry.nbytes > _MAX_TOTAL_BYTES:
                 raise self._bad(entry.info.filename, "is in Fortran order, and too large to be reordered")
-            yield from self.load(entry)
+            yield from self.read(name)
             return
         row = replace(entry, shape=entry.shape[1:])
         self._check_size(row)
@@ -362,13 +343,10 @@ class _Archive:
             )
 
 
-# ---- npz.writing
-# Writes `.npz` files reproducibly: equal arrays give equal bytes.
+# Writing: equal arrays give equal bytes.
 
 _NPY_ALIGNMENT = 64
 _FIXED_DATE = (1980, 1, 1, 0, 0, 0)  # the earliest date that ZIP can store
-_REGULAR_FILE = 0o100644 << 16
-_UNIX = 3
 
 
 def write_npz(path: Path, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
@@ -391,8 +369,8 @@ def _write_archive(path: Path, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
         for name, array in arrays.items():
             info = zipfile.ZipInfo(f"{name}.npy", _FIXED_DATE)
-            info.create_system = _UNIX
-            info.external_attr = _REGULAR_FILE
+            info.create_system = 3  # Unix
+            info.external_attr = 0o100644 << 16  # a regular file
             archive.writestr(info, _npy(array))
 
 
@@ -405,13 +383,3 @@ def _npy(array: npt.NDArray[Any]) -> bytes:
     text = header.ljust(length - 1) + "\n"
     head = _NPY_MAGIC + b"\x01\x00" + length.to_bytes(2, "little")
     return head + text.encode("ascii") + little.tobytes("C")
-
-
-# ---- npz
-# Inputs and outputs as `.npz` files: read with every size checked, nothing unpickled; written reproducibly.
-#
-# A `.npz` is a ZIP archive of `.npy` files (NumPy Enhancement Proposal 1). Arrays are called `input0`, `input1`,
-# … and
-# `output0`, … in the model's order; several inferences are one extra leading axis on every array. NumPy's own
-# reader
-# does not suffice: it sets no limit to what an archive expands to, and reads no array in parts.

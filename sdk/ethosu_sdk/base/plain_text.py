@@ -1,4 +1,9 @@
-"""Text made fit for a terminal, and standard output and error that never break a command."""
+"""Text made fit for a terminal, and standard output and error that never break a command.
+
+A name may hold the codes that move a cursor, set a window's title or turn the direction of writing, and so forge what
+the SDK says: what is not printable is shown as an escape. What cannot be written is noted, and the command goes on:
+its exit code belongs to its work, and a reader that has gone (`… | head`) must not change it.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +13,6 @@ import os
 import select
 import sys
 from typing import Any, TextIO
-
-# ---- plain_text
-# Text from files, models, tools and simulated boards, made fit for a terminal.
-#
-# A name may hold the codes that move a cursor, set a window's title or turn the direction of writing, and so
-# forge what
-# the SDK says. What is not printable is shown as an escape instead.
 
 _LONGEST_ERROR = 500
 _MOST_READ = 10_000  # of an exception's text, which may be of any length
@@ -51,11 +49,8 @@ def lines(value: object) -> str:
 def message(word: str, text: str) -> str:
     """A message such as ``error: …``. Its further lines are indented: none of them can pass for another message."""
     first, *rest = lines(text).split("\n")
-    return "\n".join([f"{word}: {first}", *(_indented(more) for more in rest)]) + "\n"
-
-
-def _indented(text: str) -> str:
-    return text if not text or text[0].isspace() else f"  {text}"
+    rest = [more if not more or more[0].isspace() else f"  {more}" for more in rest]
+    return "\n".join([f"{word}: {first}", *rest]) + "\n"
 
 
 def _shown(character: str) -> str:
@@ -72,13 +67,8 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}" + ("" if count == 1 else "s")
 
 
-# ---- streams
-# Standard output and error that never break a command: what cannot be written is noted, and the command goes on.
-#
-# Its exit code belongs to its work: a reader that has gone (`… | head`) or a closed stream must not turn a failed
-# verdict into success, nor success into a traceback.
+# Standard output and error.
 
-_STANDARD = (0, 1, 2)
 _NOBODY_READS = (errno.EPIPE, errno.EBADF)
 
 
@@ -117,7 +107,7 @@ def guard_streams() -> None:
     A standard stream that is closed becomes /dev/null: else the next file to be opened would take its number, and
     get what is printed.
     """
-    for descriptor in _STANDARD:
+    for descriptor in (0, 1, 2):
         try:
             os.fstat(descriptor)
         except OSError:

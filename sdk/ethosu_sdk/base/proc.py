@@ -1,4 +1,11 @@
-"""Runs other programs: every child process of the SDK starts here, under a supervisor that ends what it started."""
+"""Runs other programs: every child process of the SDK starts here, under a supervisor that ends what it started.
+
+Killing a process group is not enough: Ninja gives every compiler a group of its own, and a SIGKILL leaves the SDK no
+time to kill anything. So a fork of the SDK stays behind as the program's parent. Orphans among the program's
+offspring become its children (``PR_SET_CHILD_SUBREAPER``, prctl(2)), and it ends them all when the program ends, when
+it gets :data:`END_ALL`, or when the SDK is gone (``PR_SET_PDEATHSIG``). It is a fork without an exec: no helper has
+to be compiled, and none starts a second interpreter.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +21,7 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, NoReturn
@@ -22,19 +29,188 @@ from typing import IO, Any, NoReturn
 from ethosu_sdk.base import filesystem
 from ethosu_sdk.base.errors import BuildError, SdkError, ToolError
 
-# ---- proc.supervisor
-# The process between the SDK and a program that it runs: it ends everything that the program started.
-#
-# Killing a process group is not enough: Ninja gives every compiler a group of its own, and a SIGKILL leaves the SDK
-# no time to kill anything. So a fork of the SDK stays behind as the program's parent. Orphans among the program's
-# offspring become its children (``PR_SET_CHILD_SUBREAPER``, prctl(2)), and it ends them all when the program
-# ends, when
-# it gets :data:`END_ALL`, or when the SDK is gone (``PR_SET_PDEATHSIG``). It is a fork without an exec: no helper
-# has
-# to be compiled, and none starts a second interpreter.
-
 END_ALL = signal.SIGTERM
-PID_BYTES = 4
+_TAIL_LINES = 40
+_ENDING_SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
+
+
+@dataclass(frozen=True)
+class ProcResult:
+    """A finished child: its command, exit status and the merged output."""
+
+    argv: tuple[str, ...]
+    returncode: int
+    output: str
+    wall_time_s: float
+
+
+def find_tool(name: str, *, hint: str) -> str:
+    """The absolute path of the program `name`; ToolError with `hint` when PATH has none."""
+    path = shutil.which(name)
+    if path is None:
+        raise ToolError(f"the program '{name}' was not found on PATH", hint)
+    return path
+
+
+def quoted(argv: Sequence[str]) -> str:
+    """`argv` as one line that a shell would read back as the same words."""
+    return " ".join(shlex.quote(word) for word in argv)
+
+
+def tail(text: str, lines: int = _TAIL_LINES) -> str:
+    """The last `lines` lines of `text`."""
+    return "\n".join(text.splitlines()[-lines:])
+
+
+def run(
+    argv: Sequence[str],
+    *,
+    timeout_s: float,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    log: Path | None = None,
+    error: type[SdkError] = BuildError,
+    check: bool = True,
+) -> ProcResult:
+    """Run `argv` to its end and return what it printed.
+
+    `log` receives the command line and the output. With `check`, a non-zero exit status or a time-out
+    (after which all of its processes are killed) raises `error` with the last lines of the output.
+    """
+    start = time.monotonic()
+    with spawn(argv, cwd=cwd, env=env) as process:
+        try:
+            raw, _ = process.communicate(timeout=timeout_s)
+        except subprocess.TimeoutExpired as expired:
+            kill_tree(process)
+            text = (expired.output or b"").decode(errors="replace")
+            raise error(
+                f"{argv[0]} did not end within {timeout_s:g} s\n{tail(text)}".rstrip(), quoted(argv)
+            ) from expired
+    result = ProcResult(
+        tuple(argv), process.returncode, raw.decode(errors="replace"), time.monotonic() - start
+    )
+    if log is not None:
+        with filesystem.open_appending(log) as stream:
+            stream.write(f"$ {quoted(argv)}\n{result.output}\n".encode("utf-8", errors="backslashreplace"))
+    if check and result.returncode != 0:
+        where = f"; the whole output is in {log}" if log is not None else ""
+        raise error(
+            f"{Path(argv[0]).name} failed with exit status {result.returncode}\n{tail(result.output)}".rstrip(),
+            f"command: {quoted(argv)}{where}",
+        )
+    return result
+
+
+def kill_tree(process: subprocess.Popen[Any]) -> None:
+    """Kill the program and all that it started, and reap it. Safe to call twice."""
+    if process.poll() is None:
+        process.send_signal(END_ALL)
+    process.wait()
+
+
+class Child(subprocess.Popen[bytes]):
+    """A running program. `pid` is its supervisor, whose exit status is the program's own; `program_pid` is itself."""
+
+    program_pid: int = 0
+
+
+@contextlib.contextmanager
+def spawn(
+    argv: Sequence[str],
+    *,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    pass_fds: Sequence[int] = (),
+    blocked_signals: Sequence[int] = (),
+    stdout: int | IO[Any] | None = subprocess.PIPE,
+    stderr: int | IO[Any] | None = subprocess.STDOUT,
+) -> Iterator[Child]:
+    """A running child for the time of a `with` block; it and all that it started are killed at the end.
+
+    `blocked_signals` do not reach it, unless it unblocks them. Start it from a thread that lives as long
+    as the child: PR_SET_PDEATHSIG follows the thread. Raises ToolError when the program cannot be started.
+    """
+    parent_pid = os.getpid()
+
+    def before_exec() -> None:
+        gc.disable()  # what is garbage here is the parent's
+        fork_supervisor(parent_pid, {*mask, *blocked_signals}, theirs)
+
+    with contextlib.ExitStack() as stack:
+        ours, theirs = os.pipe()
+        reader, writer = stack.enter_context(open(ours, "rb")), stack.enter_context(open(theirs, "wb"))
+        # A signal that comes meanwhile waits until the child is known: nobody could end it otherwise.
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING_SIGNALS)
+        try:
+            process = Child(
+                list(argv),
+                cwd=cwd or _cwd_of_child(),
+                env=None if env is None else dict(env),
+                pass_fds=tuple(pass_fds),
+                stdin=subprocess.DEVNULL,
+                stdout=stdout,
+                stderr=stderr,
+                start_new_session=True,
+                preexec_fn=before_exec,
+            )
+            stack.callback(_finish, process)
+            writer.close()
+            process.program_pid = int.from_bytes(reader.read(), sys.byteorder)
+        except (OSError, subprocess.SubprocessError) as error:
+            raise _not_started(argv[0], error) from error
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        yield process
+
+
+@contextlib.contextmanager
+def spawn_own(
+    module: str, arguments: Sequence[str], *, env: Mapping[str, str], pass_fds: Sequence[int], output: IO[Any]
+) -> Iterator[Child]:
+    """The same for a module of the SDK, by a process with threads: nothing of Python runs between fork and exec.
+
+    The module calls :func:`fork_supervisor` before all else, with the process id that is its last argument.
+    """
+    argv = [sys.executable, "-P", "-m", module, *arguments, str(os.getpid())]
+    try:
+        process = Child(
+            argv,
+            cwd=_cwd_of_child(),
+            env=dict(env),
+            pass_fds=tuple(pass_fds),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise _not_started(argv[0], error) from error
+    try:
+        yield process
+    finally:
+        _finish(process)
+
+
+def _not_started(program: str, error: Exception) -> ToolError:
+    reason = error.strerror if isinstance(error, OSError) else "the system does not allow another process"
+    return ToolError(f"could not start {program}: {reason}", "`ethosu-sdk doctor` lists the tools")
+
+
+def _cwd_of_child() -> str | None:
+    """Here (None), unless this folder was deleted: tools would fail in words that mislead."""
+    return "/" if filesystem.working_folder_is_gone() else None
+
+
+def _finish(process: Child) -> None:
+    kill_tree(process)
+    if process.stdout is not None:
+        process.stdout.close()
+
+
+# The supervisor.
+
+_PID_BYTES = 4
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
@@ -46,25 +222,13 @@ _PATIENCE_S = 10.0  # for the end of what was killed: what waits for a dead disk
 _LOOK_AGAIN_S = 0.02
 
 
-def supervisor_between(parent_pid: int, mask: Collection[int], report: int) -> Callable[[], None]:
-    """What `subprocess` is to call before the exec: the forked child becomes the supervisor, its child goes on.
-
-    `parent_pid` is the SDK's, `mask` the signals that the program is to have blocked. The program's process id goes
-    to the descriptor `report`, in :data:`PID_BYTES` bytes of this machine's order.
-    """
-
-    def before_exec() -> None:
-        gc.disable()  # what is garbage here is the parent's
-        fork_supervisor(parent_pid, mask, report)
-
-    return before_exec
-
-
 def fork_supervisor(parent_pid: int, mask: Collection[int] = (), report: int | None = None) -> None:
     """Fork: the child comes back from here and goes on, this process stays behind as its supervisor.
 
-    A program of the SDK's own calls it before all else when its parent, `parent_pid`, may fork no Python: it has
-    threads, whose frames a fork would clean up behind them, in the middle of what they do.
+    `parent_pid` is the SDK's, `mask` the signals that the child is to have blocked. Its process id goes to the
+    descriptor `report`, in :data:`_PID_BYTES` bytes of this machine's order. A program of the SDK's own calls it
+    before all else when its parent may fork no Python: it has threads, whose frames a fork would clean up behind
+    them, in the middle of what they do.
     """
     signal.pthread_sigmask(signal.SIG_SETMASK, _ALL_SIGNALS)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -79,7 +243,7 @@ def fork_supervisor(parent_pid: int, mask: Collection[int] = (), report: int | N
         return
     try:
         if report is not None:
-            os.write(report, program.to_bytes(PID_BYTES, sys.byteorder))
+            os.write(report, program.to_bytes(_PID_BYTES, sys.byteorder))
         _close_streams()
         _leave_as(_watch(program))
     finally:
@@ -175,184 +339,3 @@ def _leave_as(status: int) -> NoReturn:
         os.kill(os.getpid(), number)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
     os._exit(os.waitstatus_to_exitcode(status) if os.WIFEXITED(status) else 1)
-
-
-# ---- proc
-# Runs other programs: every child process of the SDK starts here.
-#
-# No child outlives the SDK, and nothing that a child started: see :mod:`ethosu_sdk.base.proc`.
-
-_TAIL_LINES = 40
-_ENDING_SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
-
-
-@dataclass(frozen=True)
-class ProcResult:
-    """A finished child: its command, exit status and the merged output."""
-
-    argv: tuple[str, ...]
-    returncode: int
-    output: str
-    wall_time_s: float
-
-
-def find_tool(name: str, *, hint: str) -> str:
-    """The absolute path of the program `name`; ToolError with `hint` when PATH has none."""
-    path = shutil.which(name)
-    if path is None:
-        raise ToolError(f"the program '{name}' was not found on PATH", hint)
-    return path
-
-
-def quoted(argv: Sequence[str]) -> str:
-    """`argv` as one line that a shell would read back as the same words."""
-    return " ".join(shlex.quote(word) for word in argv)
-
-
-def tail(text: str, lines: int = _TAIL_LINES) -> str:
-    """The last `lines` lines of `text`."""
-    return "\n".join(text.splitlines()[-lines:])
-
-
-def kill_tree(process: subprocess.Popen[Any]) -> None:
-    """Kill the program and all that it started, and reap it. Safe to call twice."""
-    if process.poll() is None:
-        process.send_signal(END_ALL)
-    process.wait()
-
-
-class Child(subprocess.Popen[bytes]):
-    """A running program. `pid` is its supervisor, whose exit status is the program's own; `program_pid` is itself."""
-
-    program_pid: int = 0
-
-
-@contextlib.contextmanager
-def spawn(
-    argv: Sequence[str],
-    *,
-    cwd: Path | None = None,
-    env: Mapping[str, str] | None = None,
-    pass_fds: Sequence[int] = (),
-    blocked_signals: Sequence[int] = (),
-    stdout: int | IO[Any] | None = subprocess.PIPE,
-    stderr: int | IO[Any] | None = subprocess.STDOUT,
-) -> Iterator[Child]:
-    """A running child for the time of a `with` block; it and all that it started are killed at the end.
-
-    `blocked_signals` do not reach it, unless it unblocks them. Start it from a thread that lives as long
-    as the child: PR_SET_PDEATHSIG follows the thread. Raises ToolError when the program cannot be started.
-    """
-    with contextlib.ExitStack() as stack:
-        ours, theirs = os.pipe()
-        reader, writer = stack.enter_context(open(ours, "rb")), stack.enter_context(open(theirs, "wb"))
-        # A signal that comes meanwhile waits until the child is known: nobody could end it otherwise.
-        mask = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING_SIGNALS)
-        try:
-            process = Child(
-                list(argv),
-                cwd=cwd or _working_folder(),
-                env=None if env is None else dict(env),
-                pass_fds=tuple(pass_fds),
-                stdin=subprocess.DEVNULL,
-                stdout=stdout,
-                stderr=stderr,
-                start_new_session=True,
-                preexec_fn=supervisor_between(os.getpid(), {*mask, *blocked_signals}, theirs),
-            )
-            stack.callback(_finish, process)
-            writer.close()
-            process.program_pid = int.from_bytes(reader.read(), sys.byteorder)
-        except (OSError, subprocess.SubprocessError) as error:
-            raise _not_started(argv[0], error) from error
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        yield process
-
-
-@contextlib.contextmanager
-def spawn_own(
-    module: str, arguments: Sequence[str], *, env: Mapping[str, str], pass_fds: Sequence[int], output: IO[Any]
-) -> Iterator[Child]:
-    """The same for a module of the SDK, by a process with threads: nothing of Python runs between fork and exec.
-
-    The module calls :func:`supervisor.divide` before all else, with the process id that is its last argument.
-    """
-    argv = [sys.executable, "-P", "-m", module, *arguments, str(os.getpid())]
-    try:
-        process = Child(
-            argv,
-            cwd=_working_folder(),
-            env=dict(env),
-            pass_fds=tuple(pass_fds),
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-    except OSError as error:
-        raise _not_started(argv[0], error) from error
-    try:
-        yield process
-    finally:
-        _finish(process)
-
-
-def _not_started(program: str, error: Exception) -> ToolError:
-    reason = error.strerror if isinstance(error, OSError) else "the system does not allow another process"
-    return ToolError(f"could not start {program}: {reason}", "`ethosu-sdk doctor` lists the tools")
-
-
-def _working_folder() -> str | None:
-    """Where a child runs: here (None), unless this folder was deleted. Tools then fail in words that mislead."""
-    try:
-        os.getcwd()
-    except FileNotFoundError:
-        return "/"
-    return None
-
-
-def _finish(process: Child) -> None:
-    kill_tree(process)
-    if process.stdout is not None:
-        process.stdout.close()
-
-
-def run(
-    argv: Sequence[str],
-    *,
-    timeout_s: float,
-    cwd: Path | None = None,
-    env: Mapping[str, str] | None = None,
-    log: Path | None = None,
-    error: type[SdkError] = BuildError,
-    check: bool = True,
-) -> ProcResult:
-    """Run `argv` to its end and return what it printed.
-
-    `log` receives the command line and the output. With `check`, a non-zero exit status or a time-out
-    (after which all of its processes are killed) raises `error` with the last lines of the output.
-    """
-    start = time.monotonic()
-    with spawn(argv, cwd=cwd, env=env) as process:
-        try:
-            raw, _ = process.communicate(timeout=timeout_s)
-        except subprocess.TimeoutExpired as expired:
-            kill_tree(process)
-            text = (expired.output or b"").decode(errors="replace")
-            raise error(
-                f"{argv[0]} did not end within {timeout_s:g} s\n{tail(text)}".rstrip(), quoted(argv)
-            ) from expired
-    result = ProcResult(
-        tuple(argv), process.returncode, raw.decode(errors="replace"), time.monotonic() - start
-    )
-    if log is not None:
-        with filesystem.open_appending(log) as stream:
-            stream.write(f"$ {quoted(argv)}\n{result.output}\n".encode("utf-8", errors="backslashreplace"))
-    if check and result.returncode != 0:
-        where = f"; the whole output is in {log}" if log is not None else ""
-        raise error(
-            f"{Path(argv[0]).name} failed with exit status {result.returncode}\n{tail(result.output)}".rstrip(),
-            f"command: {quoted(argv)}{where}",
-        )
-    return result

@@ -1,4 +1,4 @@
-"""Files that are not Python, in a checkout or a wheel: where they live, and toolchain.lock.json."""
+"""Files that are not Python, beside the package in a checkout, inside it in a wheel; and toolchain.lock.json."""
 
 from __future__ import annotations
 
@@ -12,11 +12,7 @@ from typing import Any
 
 from ethosu_sdk.base.errors import ToolError
 
-# ---- resources
-# Where the files that are not Python live: beside the package in a checkout, inside it in a wheel.
-
 PACKAGE_ROOT = Path(__file__).resolve().parents[1]
-_REPLACEABLE = ("firmware",)
 
 
 def directory(name: str) -> Path:
@@ -24,10 +20,10 @@ def directory(name: str) -> Path:
 
     ``ETHOSU_SDK_FIRMWARE`` names another firmware tree, for those who change the firmware of an installed SDK.
     """
-    override = os.environ.get(f"ETHOSU_SDK_{name.upper()}") if name in _REPLACEABLE else None
+    override = os.environ.get("ETHOSU_SDK_FIRMWARE") if name == "firmware" else None
     if override:
         if not Path(override).is_dir():
-            raise ToolError(f"ETHOSU_SDK_{name.upper()} names no folder: {override}", "correct or unset it")
+            raise ToolError(f"ETHOSU_SDK_FIRMWARE names no folder: {override}", "correct or unset it")
         return Path(override).resolve()
     for candidate in (PACKAGE_ROOT.parents[1] / name, PACKAGE_ROOT / "_data" / name):
         if candidate.is_dir():
@@ -47,11 +43,7 @@ def repository() -> Path | None:
     return root if (root / ".git").exists() else None
 
 
-# ---- toolchain_lock
-# toolchain.lock.json: which Debian packages and FVP archives the SDK is built and tested with.
-
-_LOCK_NAME = "toolchain.lock.json"
-_DEBIAN_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+# The Debian packages and FVP archives that the SDK is built and tested with.
 
 
 @dataclass(frozen=True)
@@ -68,7 +60,7 @@ class FvpArchive:
 
 
 def _lock_document() -> dict[str, Any]:
-    path = file(_LOCK_NAME)
+    path = file("toolchain.lock.json")
     if path is None:
         return {}
     content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
@@ -96,6 +88,6 @@ def debian_licences() -> dict[str, str]:
 
 
 def _debian_rows() -> list[dict[str, str]]:
-    architecture = _DEBIAN_ARCHITECTURES.get(platform.machine(), "")
+    architecture = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), "")
     rows: list[dict[str, str]] = _lock_document().get("apt", {}).get(architecture, [])
     return rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import functools
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -131,19 +131,15 @@ def _family(name: str, row: dict[str, Any], modes: dict[str, tuple[str, ...]]) -
     return Family(
         name=name,
         number=row["product"],
-        products={int(macs): _product(int(macs), **facts) for macs, facts in row["products"].items()},
+        products={int(macs): _product(int(macs), facts) for macs, facts in row["products"].items()},
         system_configs={config: modes[key] for config, key in row["system_configs"].items()},
         **plain,
     )
 
 
-def _product(
-    macs: int, cores: int, config_word: int, ofm_micro_block: Sequence[int] | None = None
-) -> Product:
-    if ofm_micro_block is None:
-        return Product(macs, cores, config_word, None)
-    height, width, depth = ofm_micro_block
-    return Product(macs, cores, config_word, (height, width, depth))
+def _product(macs: int, row: dict[str, Any]) -> Product:
+    block = row.get("ofm_micro_block")
+    return Product(macs, row["cores"], row["config_word"], None if block is None else tuple(block))
 
 
 def family(npu: str) -> Family:

@@ -1,5 +1,8 @@
 """The one door to a terminal: tables, progress and a command's output; nothing from a file can move its cursor or
 style its text.
+
+Text is as wide as the terminal there, as wide as its content in a pipe or a file: what is folded at 80 columns cannot
+be searched, copied or compared. Digests, paths and names of operators stay whole.
 """
 
 from __future__ import annotations
@@ -23,13 +26,6 @@ from rich.text import Text
 
 from ethosu_sdk.base import cache, errors, json_text, plain_text
 from ethosu_sdk.base.json_text import Record
-
-# ---- console.terminal
-# The one door to a terminal for tables and progress: nothing from a file can move its cursor or style its text.
-#
-# Text is as wide as the terminal there, as wide as its content in a pipe or a file: what is folded at 80 columns
-# cannot
-# be searched, copied or compared. Digests, paths and names of operators stay whole.
 
 _UNLIMITED = 1 << 20  # columns; a table is as wide as its content
 _LEAST_TEXT = 16  # columns for a text that wraps, before a figure is left out
@@ -194,17 +190,6 @@ class _Trimmed(io.TextIOBase):
         return "utf-8" if stream is None else stream.encoding
 
 
-def plain_words(text: str) -> str:
-    """The plain text of `text`, which is Rich's markup."""
-    return Text.from_markup(text).plain
-
-
-def verbatim(text: str) -> RenderableType:
-    """`text` as it is, without markup."""
-    return Text(text)
-
-
-# ---- console.reporter
 # The output of a command: progress on stderr, its result on stdout, records for machines.
 
 NOTED_FROM_S = 3.0  # a step that took longer gets a line of its own
@@ -217,7 +202,7 @@ class _Steps:
     """
 
     def __init__(self, text: str, note: Callable[[str], None]) -> None:
-        self._text, self._note = plain_words(text), note
+        self._text, self._note = Text.from_markup(text).plain, note
         self._step = self._detail = ""
         self._start = time.monotonic()
 
@@ -237,7 +222,7 @@ class _Steps:
 
     def __rich__(self) -> RenderableType:
         where = ": ".join(part for part in (self._text, self._step, self._detail) if part)
-        return verbatim(f"{where} … {int(time.monotonic() - self._start)} s")
+        return Text(f"{where} … {int(time.monotonic() - self._start)} s")
 
 
 class Reporter:

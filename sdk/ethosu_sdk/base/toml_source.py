@@ -1,11 +1,14 @@
-"""A user's TOML file, which is not trusted: read with limits, and errors name the line."""
+"""A user's TOML file, which is not trusted: read with limits, and errors name the line.
+
+Python's reader does not tell the lines of members; and some texts would cost it too much.
+"""
 
 from __future__ import annotations
 
 import bisect
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import UnionType
@@ -18,9 +21,6 @@ from msgspec.structs import fields
 from ethosu_sdk.base import filesystem
 from ethosu_sdk.base.errors import InputError
 from ethosu_sdk.base.targets import suggestion
-
-# ---- files.toml_lines
-# Finds in a TOML text what Python's reader does not tell: lines of members, and what would cost it too much.
 
 Place = tuple[str | int, ...]  # keys of tables, and indices of arrays
 _MOST_PARTS = 8  # of a dotted key: Python's reader keeps every beginning of one, which grows with the square
@@ -89,11 +89,8 @@ def _has(data: Any, place: Place) -> bool:
     return True
 
 
-# ---- files.toml_source
-# Reads a user's TOML file, which is not trusted, and names the line of an error.
-
 T = TypeVar("T")
-MOST_ROWS = 64
+_MOST_ROWS = 64
 _HIDDEN = r"\x00-\x1f\x7f-\xa0\xad\u200b-\u200f\u2028-\u202f\u2060-\u206f\ufeff"
 # For the classes of tables: a message says what a member must be by its type, or with the `words` of `extra`.
 Text = Annotated[
@@ -105,9 +102,9 @@ Text = Annotated[
         extra={"words": "a text of at most 400 printable characters"},
     ),
 ]
-Texts = Annotated[list[Text], Meta(min_length=1, max_length=MOST_ROWS)]
+Texts = Annotated[list[Text], Meta(min_length=1, max_length=_MOST_ROWS)]
 Rows = Annotated[
-    dict[str, T], Meta(max_length=MOST_ROWS, extra={"words": f"a table of at most {MOST_ROWS} rows"})
+    dict[str, T], Meta(max_length=_MOST_ROWS, extra={"words": f"a table of at most {_MOST_ROWS} rows"})
 ]
 _AT_LINE = re.compile(r"\(at line (\d+), column \d+\)")
 _MOST_SHOWN = 60
@@ -133,6 +130,11 @@ class TomlSource:
     def wrong(self, place: Place, message: str, hint: str = "") -> InputError:
         """The error for the member at `place`."""
         return InputError(f"{self.locate(place)}: {message}", hint)
+
+    def unknown(self, place: Place, message: str, word: str, known: Iterable[str]) -> InputError:
+        """The error for `word` at `place`, which is behind `message` and is none of the `known` ones."""
+        shown = short_word(word)
+        return self.wrong(place, f"{message} '{shown}'", suggestion(shown, known))
 
     def convert(self, value: Any, kind: type[T], place: Place = ()) -> T:
         """`value`, the member at `place`, as the class `kind` of a table. InputError, with the line, the member and
@@ -198,20 +200,14 @@ def _faults(kind: Any, value: Any, place: Place, what: str) -> Iterator[tuple[Pl
             yield from _faults(get_args(bare)[1], row, (*place, key), short_word(key))
     elif _is_table(bare) and isinstance(value, dict):
         yield from _faults_of_members(bare, value, place, what)
-    if not _is(kind, value):
+    try:
+        msgspec.convert(value, kind)
+    except msgspec.ValidationError:
         if names := _names(kind):
             word = short_word(value) if isinstance(value, str) else type(value).__name__
             yield place, f"{what} cannot be '{word}'", suggestion(word, names)
         else:
             yield place, f"{what} must be {_words(kind)}", ""
-
-
-def _is(kind: Any, value: Any) -> bool:
-    try:
-        msgspec.convert(value, kind)
-    except msgspec.ValidationError:
-        return False
-    return True
 
 
 def _bare(kind: Any) -> Any:

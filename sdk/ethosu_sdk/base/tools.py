@@ -18,9 +18,6 @@ from typing import Any, Literal
 from ethosu_sdk.base import cache, filesystem, proc, resources
 from ethosu_sdk.base.errors import InputError, SdkError, ToolError
 
-# ---- package_versions
-# Versions of installed Python packages.
-
 
 def package_version(name: str) -> str | None:
     """The installed version of the Python distribution `name`, read from its metadata; None when absent."""
@@ -30,12 +27,6 @@ def package_version(name: str) -> str | None:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
         return None
-
-
-# ---- sdk_revision
-# The commit that the SDK is of.
-
-_GIT_TIMEOUT_S = 10.0
 
 
 @functools.cache
@@ -49,22 +40,12 @@ def git_revision() -> str | None:
         noted = resources.file("commit")
         return noted.read_text(encoding="ascii").strip() if noted is not None else None
     try:
-        argv = [
-            proc.find_tool("git", hint=""),
-            "-C",
-            str(root),
-            "describe",
-            "--always",
-            "--dirty",
-            "--abbrev=12",
-        ]
-        return proc.run(argv, timeout_s=_GIT_TIMEOUT_S, error=ToolError).output.strip() or None
+        git = [proc.find_tool("git", hint=""), "-C", str(root)]
+        argv = [*git, "describe", "--always", "--dirty", "--abbrev=12"]
+        return proc.run(argv, timeout_s=_TIMEOUT_S, error=ToolError).output.strip() or None
     except SdkError:
         return None
 
-
-# ---- extras
-# Packages of an extra of the SDK, imported where they are used.
 
 FORMATS, SWEEP = "formats", "sweep"
 _WHAT = {FORMATS: "this format needs", SWEEP: "sweeps need"}
@@ -95,9 +76,6 @@ def _extra_requirement(package: str, extra: str) -> str:
     return next((found[1] for row in rows if (found := condition.fullmatch(row))), package)
 
 
-# ---- tools
-# The programs and packages that the SDK uses (tools.toml): finding them, and what to do when one is missing.
-
 Status = Literal["found", "missing", "too old", "broken"]
 _VERSION = re.compile(r"\d+(?:\.\d+)+")
 _TIMEOUT_S = 10.0
@@ -114,8 +92,8 @@ class Tool:
     arguments: tuple[str, ...]
     wanted: str  # minimum version of a program, exact version of a package; empty when any will do
     needed_for: str
-    optional: bool
     fix: str
+    optional: bool = False
     debian: str = ""  # the Debian package of a program
     from_system: bool = False  # not the one that a Python package put beside this interpreter
     variable: str = ""  # of what the SDK builds itself: the environment variable that names another
@@ -137,19 +115,15 @@ class ToolStatus:
 def tool_table() -> dict[str, Tool]:
     """All rows of tools.toml by name."""
     data = tomllib.loads((Path(__file__).parent / "tools.toml").read_text(encoding="utf-8"))
+    members = ("needed_for", "fix", "optional", "debian", "from_system", "variable")
     return {
         name: Tool(
             name=name,
             is_package=kind == "packages",
+            is_plugin=kind == "plugins",
             arguments=tuple(row.get("arguments", ())),
             wanted=row.get("exact", row.get("minimum", "")),
-            needed_for=row["needed_for"],
-            optional=row.get("optional", False),
-            fix=row["fix"],
-            debian=row.get("debian", ""),
-            from_system=row.get("from_system", False),
-            variable=row.get("variable", ""),
-            is_plugin=kind == "plugins",
+            **{key: row[key] for key in members if key in row},
         )
         for kind in ("programs", "plugins", "packages")
         for name, row in data[kind].items()

@@ -119,7 +119,7 @@ def _target(request: compile_facts.CompileRequest, output: compile_facts.Compile
     if output.target is None:
         return {"core": output.core}
     return {
-        "target": provenance.target_part(output.target),
+        **provenance.target_members(output.target),
         "system": pricing_system.system_part(
             pricing_system.system_for_options(output.target, request.options)
         ),

@@ -41,7 +41,8 @@ from ethosu_sdk.compile.thresholds import (
 from ethosu_sdk.program import output_comparison
 from ethosu_sdk.program.output_comparison import Check, Comparison, predictions
 from ethosu_sdk.records import common, kinds, provenance
-from ethosu_sdk.records.accuracy import (
+from ethosu_sdk.records.common import Dtype, Verdict
+from ethosu_sdk.records.compile import (
     Accuracy,
     EvaluationData,
     Execution,
@@ -55,7 +56,6 @@ from ethosu_sdk.records.accuracy import (
     Reference,
     Top1,
 )
-from ethosu_sdk.records.common import Dtype, Verdict
 
 # ---- steps.evaluate.evaluate_record
 # The `accuracy` of a compilation's record: what `compile --evaluate` found.

@@ -40,7 +40,7 @@ def evaluation_content(path: Path) -> EvaluationContent:
         return _content(reader, path)
 
 
-def _content(reader: npz.RowReader, path: Path) -> EvaluationContent:
+def _content(reader: npz.Archive, path: Path) -> EvaluationContent:
     found: dict[str, set[int]] = {"input": set(), "output": set(), "label": set()}
     for name in reader.arrays:
         match = _NAME.fullmatch("label0" if name == _LABELS else name)
@@ -66,7 +66,7 @@ class EvaluationData:
     `count` is the number of samples. `labels` maps an output's index to the right classes, int64 [count, B].
     """
 
-    def __init__(self, path: Path, reader: npz.RowReader, inputs: Sequence[Array]) -> None:
+    def __init__(self, path: Path, reader: npz.Archive, inputs: Sequence[Array]) -> None:
         self._path = path
         self._reader = reader
         self._held = _content(reader, path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
@@ -21,7 +22,6 @@ from ethosu_sdk.records.common import (
     Target,
     Text,
     UnavailableMembers,
-    about,
     require,
 )
 
@@ -58,29 +58,22 @@ class Change(Part):
     unit: Text
     better: Literal["less", "more"]
     before: Number
-    after: Annotated[Number, about("expected")]
-    how: Annotated[Text, about("how the expectation was computed")]
-    source: Annotated[
-        Source | None, about("of `before`; absent for sizes and counts that the program itself states")
-    ] = None
+    after: Number  #: expected
+    how: Text  #: how the expectation was computed
+    source: Source | None = None  #: of `before`; absent for sizes and counts that the program itself states
 
 
 class Item(Part):
     rule: RuleName
-    finding: Annotated[Text, about("the pattern as it was seen")]
-    where: Annotated[Text | None, about("module or line of the model, or layer")] = None
+    finding: Text  #: the pattern as it was seen
+    where: Text | None = None  #: module or line of the model, or layer
     evidence: Some[Evidence]
-    command: Annotated[
-        Text | None,
-        about(
-            "a whole command line; files are named as the record of `compile` names them, without "
-            "their folders"
-        ),
-    ] = None
-    code: Annotated[Some[Text] | None, about("lines of the model's file")] = None
-    gains: Annotated[Some[Change], about("the first is why the advice is given")]
+    #: a whole command line; files are named as the record of `compile` names them, without their folders
+    command: Text | None = None
+    code: Some[Text] | None = None  #: lines of the model's file
+    gains: Some[Change]  #: the first is why the advice is given
     costs: tuple[Change, ...]
-    limits: Annotated[Some[Text], about("where it does not hold")]
+    limits: Some[Text]  #: where it does not hold
 
     together: ClassVar[dict[str, Any]] = {"anyOf": [{"required": ["command"]}, {"required": ["code"]}]}
 
@@ -99,101 +92,69 @@ class Figure(Part):
     metric: MetricName
     unit: Text
     before: Number | None = None
-    after: Annotated[Number, about("of the program that was compiled again")]
-    source: Annotated[Source | None, about("absent for sizes and counts that the program itself states")] = (
-        None
-    )
+    after: Number  #: of the program that was compiled again
+    source: Source | None = None  #: absent for sizes and counts that the program itself states
 
 
 class Outputs(Part):
-    state: Annotated[
-        OutputsState,
-        about(
-            "equal to the program's, bit for bit; close: not more than 1 dB farther from floating "
-            "point; lossy: farther; broken: farther, and below 20 dB"
-        ),
-    ]
+    #: equal to the program's, bit for bit; close: not more than 1 dB farther from floating point; lossy:
+    #: farther; broken: farther, and below 20 dB
+    state: OutputsState
     text: Text
-    sqnr_before_db: Annotated[
-        Number | None,
-        about(
-            "of the program's outputs against the model in floating point, for the example inputs; "
-            "absent where there is no noise or no such model"
-        ),
-    ] = None
+    #: of the program's outputs against the model in floating point, for the example inputs; absent where
+    #: there is no noise or no such model
+    sqnr_before_db: Number | None = None
     sqnr_after_db: Number | None = None
 
 
 class Trial(Part):
-    name: Annotated[Text, about("a change by itself has one name; changes together are joined by +")]
-    kind: Annotated[
-        CandidateKind,
-        about(
-            "program: options and layout; model: other operators; precision: other quantisation; "
-            "weights: other weights; target: another NPU"
-        ),
-    ]
-    change: Annotated[Text, about("in words")]
-    parts: Annotated[Some[Text], about("the names of the changes that it combines")]
-    state: Annotated[
-        TrialState,
-        about(
-            "better: by the figure that decides; smaller: less SRAM or flash; closer: outputs nearer "
-            "to floating point; broken: outputs far from floating point; unjudged: the CPU's part is "
-            "not known; failed: there is no program"
-        ),
-    ]
-    command: Annotated[Text | None, about("a whole command line, if options of `compile` change")] = None
-    code: Annotated[
-        Some[Text] | None, about("lines that followed the model's file, if the model or its inputs change")
-    ] = None
+    name: Text  #: a change by itself has one name; changes together are joined by +
+    #: program: options and layout; model: other operators; precision: other quantisation; weights: other
+    #: weights; target: another NPU
+    kind: CandidateKind
+    change: Text  #: in words
+    parts: Some[Text]  #: the names of the changes that it combines
+    #: better: by the figure that decides; smaller: less SRAM or flash; closer: outputs nearer to floating
+    #: point; broken: outputs far from floating point; unjudged: the CPU's part is not known; failed: there is
+    #: no program
+    state: TrialState
+    command: Text | None = None  #: a whole command line, if options of `compile` change
+    code: Some[Text] | None = None  #: lines that followed the model's file, if the model or its inputs change
     figures: tuple[Figure, ...]
-    gain: Annotated[
-        Gain | None, about("share of the time or cycles that is saved; negative where more is needed")
-    ] = None
+    gain: Gain | None = None  #: share of the time or cycles that is saved; negative where more is needed
     fits: bool | None = None
     outputs: Outputs | None = None
-    reason: Annotated[Text | None, about("why it failed, or cannot be judged")] = None
-    limits: Annotated[tuple[Text, ...], about("what it asks of the user")]
+    reason: Text | None = None  #: why it failed, or cannot be judged
+    limits: tuple[Text, ...]  #: what it asks of the user
 
 
 class Tried(Part):
     """Changes that were compiled and run; absent without --try."""
 
-    judged_by: Annotated[Judge, about("the figure that decides; fit: the program does not fit its board")]
-    simulator: Annotated[SimulatorName, about("that ran the program and every trial")]
-    fits: Annotated[bool, about("whether the program as it is fits its board")]
-    trials: Annotated[tuple[Trial, ...], about("the best first")]
-    left: Annotated[
-        tuple[Text, ...], about("names of changes that were not tried, because the user stopped it")
-    ]
+    judged_by: Judge  #: the figure that decides; fit: the program does not fit its board
+    simulator: SimulatorName  #: that ran the program and every trial
+    fits: bool  #: whether the program as it is fits its board
+    trials: tuple[Trial, ...]  #: the best first
+    left: tuple[Text, ...]  #: names of changes that were not tried, because the user stopped it
 
 
 class CpuCall(Part):
     name: Text
     calls: PositiveCount
-    where: Annotated[Text | None, about("line and module of the model")] = None
-    why: Annotated[Text, about("why the partitioner leaves it on the CPU")]
-    constraint: Annotated[
-        Text | None, about("what the NPU takes of such an operator, and the file that says so")
-    ] = None
-    instructions: Annotated[
-        Count | None, about("of all calls in an inference; absent where they were not counted")
-    ] = None
-    cycles: Annotated[Count | None, about("modelled, of all calls in an inference")] = None
-    border_cycles: Annotated[
-        Count | None,
-        about("modelled: its share of the conversions around it, and of the start of the delegate behind it"),
-    ] = None
-    replacement: Annotated[Text | None, about("what to use instead")] = None
-    results: Annotated[Text | None, about("what becomes of the results with the replacement")] = None
+    where: Text | None = None  #: line and module of the model
+    why: Text  #: why the partitioner leaves it on the CPU
+    constraint: Text | None = None  #: what the NPU takes of such an operator, and the file that says so
+    instructions: Count | None = None  #: of all calls in an inference; absent where they were not counted
+    cycles: Count | None = None  #: modelled, of all calls in an inference
+    #: modelled: its share of the conversions around it, and of the start of the delegate behind it
+    border_cycles: Count | None = None
+    replacement: Text | None = None  #: what to use instead
+    results: Text | None = None  #: what becomes of the results with the replacement
 
 
 class SilentRule(Part):
     rule: RuleName
-    state: Annotated[
-        Literal["absent", "unknown"], about("absent: the pattern is not there; unknown: a record is missing")
-    ]
+    state: Literal["absent", "unknown"]  #: absent: the pattern is not there; unknown: a record is missing
     reason: Text
 
 
@@ -202,58 +163,44 @@ class Advice(Derived[Literal["done"]], tag_field="schema", tag="advice/1"):
 
     model: Model
     target: Target | None = None
-    advice: Annotated[tuple[Item, ...], about("what changes its first gain by the largest share first")]
-    cpu: Annotated[
-        tuple[CpuCall, ...] | None,
-        about(
-            "every operator on the CPU, by its place in the model; what costs most first. Absent "
-            "without a record of `compile`"
-        ),
-    ] = None
+    advice: tuple[Item, ...]  #: what changes its first gain by the largest share first
+    #: every operator on the CPU, by its place in the model; what costs most first. Absent without a record of
+    #: `compile`
+    cpu: tuple[CpuCall, ...] | None = None
     tried: Tried | None = None
     silent: tuple[SilentRule, ...]
     unavailable: UnavailableMembers
     host: Host
 
 
-def gains_are_gains(record: Advice) -> list[str]:
+def gains_are_gains(record: Advice) -> Iterator[str]:
     """A gain is expected to become better, a cost worse, and a rule that has advice is not silent."""
-    found = []
     for row in record.advice:
         for name, parts, sign in (("gains", row.gains, 1), ("costs", row.costs, -1)):
-            found += [
-                f"{row.rule}: {part.metric} from {part.before} to {part.after} is not among {name}"
-                for part in parts
-                if sign * _improvement(part) <= 0
-            ]
+            for part in parts:
+                step = float(part.after - part.before)
+                if sign * (step if part.better == "more" else -step) <= 0:
+                    yield f"{row.rule}: {part.metric} from {part.before} to {part.after} is not among {name}"
     given = {row.rule for row in record.advice}
-    found += [f"{row.rule} has advice and is silent" for row in record.silent if row.rule in given]
-    return found
+    yield from (f"{row.rule} has advice and is silent" for row in record.silent if row.rule in given)
 
 
-def trials_are_what_they_say(record: Advice) -> list[str]:
+def trials_are_what_they_say(record: Advice) -> Iterator[str]:
     """A trial that failed has a reason and no figures; one that is better saves something, or fits, and its outputs
     do not break."""
     tried = record.tried
     if tried is None:
-        return []
-    found = []
+        return
     for row in tried.trials:
         if (row.state == "failed") != (not row.figures) or (row.state == "failed" and row.reason is None):
-            found.append(f"{row.name} is {row.state} with {len(row.figures)} figures")
+            yield f"{row.name} is {row.state} with {len(row.figures)} figures"
         if row.state != "better":
             continue
-        is_gain = bool(row.fits) if tried.judged_by == "fit" else row.gain is not None and row.gain > 0
+        is_gain = row.fits if tried.judged_by == "fit" else row.gain is not None and row.gain > 0
         if not is_gain:
-            found.append(f"{row.name} is better without a gain")
+            yield f"{row.name} is better without a gain"
         if row.outputs is not None and row.outputs.state == "broken":
-            found.append(f"{row.name} is better and breaks the outputs")
-    return found
-
-
-def _improvement(change: Change) -> float:
-    step = float(change.after - change.before)
-    return step if change.better == "more" else -step
+            yield f"{row.name} is better and breaks the outputs"
 
 
 KIND = RecordKind(

@@ -25,32 +25,24 @@ from ethosu_sdk.records.common import (
     Text,
     UnavailableMembers,
     Use,
-    about,
     require_distinct,
 )
 
-# ---- records.build
-# ``build-result/1``, from which schemas/build-result.v1.schema.json is made.
-
+# The parts of build-result/1.
 Board = Literal["corstone-300", "corstone-320"]
 DataMemory = Literal["sram", "ddr"]
 
 
 class Options(Part):
-    inferences: Annotated[PositiveCount, about("sets of inputs that there is room for")]
+    inferences: PositiveCount  #: sets of inputs that there is room for
     allow_spill: bool
-    simulator: Annotated[Text | None, about("where it was to run, if that was known")] = None
-    methods: Annotated[
-        Some[Text] | None, about("the methods that the firmware loads; absent for a program with one method")
-    ] = None
-    data_memory: Annotated[
-        DataMemory | None, about("where the data files of the model were asked to lie")
-    ] = None
+    simulator: Text | None = None  #: where it was to run, if that was known
+    #: the methods that the firmware loads; absent for a program with one method
+    methods: Some[Text] | None = None
+    data_memory: DataMemory | None = None  #: where the data files of the model were asked to lie
 
 
-class Elf(Part):
-    file: Text
-    sha256: Sha256
+class Elf(FileDigest):
     bytes: Count
 
 
@@ -60,10 +52,7 @@ class Kernel(Part):
     source: Text
 
 
-class Pool(Part):
-    name: Text
-    used_bytes: Count
-    size_bytes: Count
+class Pool(Use):
     region: Text
     address: Count
 
@@ -85,34 +74,25 @@ class Build(Derived[Literal["pass"]], tag_field="schema", tag="build-result/1"):
     model: Model
     target: Target | None = None
     board: Board
-    board_reason: Annotated[
-        Text, about("why it is this board: what was asked for, or what is installed here")
-    ]
+    board_reason: Text  #: why it is this board: what was asked for, or what is installed here
     build_key: Sha256
-    options: Annotated[Options, about("what shaped the firmware beside the model and the board")]
+    options: Options  #: what shaped the firmware beside the model and the board
     elf: Elf
     map: FileDigest
     kernels: tuple[Kernel, ...]
     memory: Memory
     sections: tuple[Section, ...]
-    notes: Annotated[
-        tuple[Text, ...],
-        about("where the firmware does not do what the memory mode says, and other things to know"),
-    ]
+    #: where the firmware does not do what the memory mode says, and other things to know
+    notes: tuple[Text, ...]
     unavailable: UnavailableMembers
     wall_time_s: Amount
     host: Host
 
 
-def use_fits_size(record: Build) -> list[str]:
-    """No region or pool holds more than its size."""
-    return rules.overflows((*record.memory.regions, *record.memory.pools))
-
-
 BUILD = RecordKind(
     Build,
     (
-        use_fits_size,
+        rules.use_fits_size,
         rules.unavailable_is_absent,
         rules.model_is_that_of_the_provenance,
         rules.files_stay_in_the_folder,
@@ -122,9 +102,7 @@ BUILD = RecordKind(
 )
 
 
-# ---- records.export
-# ``export/1``, from which schemas/export.v1.schema.json is made.
-
+# The parts of export/1.
 SizeName = Literal[
     "scratch", "fast_scratch", "planned", "method_pool", "executorch_temp", "executorch_method"
 ]
@@ -136,19 +114,17 @@ class Size(Part):
 
     name: SizeName
     bytes: Count
-    known: Annotated[Known, about("least, most: a bound, by the program alone; measured: used in a run")]
+    known: Known  #: least, most: a bound, by the program alone; measured: used in a run
     detail: Text
 
 
 class Library(Part):
     """A library of ExecuTorch's own build: what is linked with it, and the program's kernels that it registers."""
 
-    name: Annotated[Text, about("the target that registers the operators")]
-    links: Annotated[Some[Text], about("the target that computes them, then what that needs")]
-    option: Annotated[
-        Text | None,
-        about("the option of ExecuTorch's build without which these targets are not there; absent: always"),
-    ] = None
+    name: Text  #: the target that registers the operators
+    links: Some[Text]  #: the target that computes them, then what that needs
+    #: the option of ExecuTorch's build without which these targets are not there; absent: always
+    option: Text | None = None
     kernels: DistinctSome[str]
 
     def __post_init__(self) -> None:
@@ -166,17 +142,11 @@ class Export(Derived[Literal["pass"]], tag_field="schema", tag="export/1"):
 
     model: Model
     target: Target | None = None
-    kernels: Annotated[
-        Distinct[Annotated[str, Meta(pattern=r"^[A-Za-z0-9_]+::[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)?$")]],
-        about("operators that the program calls on the CPU"),
-    ]
-    libraries: Annotated[
-        tuple[Library, ...] | None, about("libraries of ExecuTorch's own build that have the kernels")
-    ] = None
-    sizes: Annotated[
-        tuple[Size, ...],
-        about("executorch_…: of ExecuTorch's own allocators; the others are those of the SDK's firmware"),
-    ]
+    #: operators that the program calls on the CPU
+    kernels: Distinct[Annotated[str, Meta(pattern="^[A-Za-z0-9_]+::[A-Za-z0-9_]+(\\.[A-Za-z0-9_]+)?$")]]
+    libraries: tuple[Library, ...] | None = None  #: libraries of ExecuTorch's own build that have the kernels
+    #: executorch_…: of ExecuTorch's own allocators; the others are those of the SDK's firmware
+    sizes: tuple[Size, ...]
     files: Files
     host: Host
 

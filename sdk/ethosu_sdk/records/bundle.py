@@ -1,5 +1,7 @@
-"""A folder of results: its manifest, which says whether commands came to their end, and how records are read from
-it.
+"""A folder of results: its manifest, and how records are read from it.
+
+A command that is about to write says so first, in a manifest that is ``incomplete``, and lists its files last. If it
+is interrupted, the manifest stays incomplete.
 """
 
 from __future__ import annotations
@@ -25,18 +27,12 @@ from ethosu_sdk.records.profile import Profile
 from ethosu_sdk.records.run import Run
 from ethosu_sdk.records.sequences import Generate
 
-# ---- results.bundle
-# The manifest of a folder of results: which files commands wrote there, and whether they came to their end.
-#
-# A command that is about to write says so first, in a manifest that is ``incomplete``, and lists its files last.
-# Whatever ends it in between, the folder tells.
-
 MANIFEST_NAME = kinds.MANIFEST.file
 COMPLETE: Final = "complete"
 INCOMPLETE: Final = "incomplete"
 # Pattern of a path in the folder → role, media type, and the schema of a record. Records first.
 _ROLES = (
-    *((kind.file, kind.role, kind.media_type, kind.schema) for kind in kinds.IN_FOLDERS),
+    *((kind.file, kind.role, "application/json", kind.schema) for kind in kinds.IN_FOLDERS),
     ("cells.parquet", "table of the cells", "application/vnd.apache.parquet", ""),
     ("outputs*.npz", "outputs", "application/zip", ""),
     ("*.io.npz", "example inputs and outputs", "application/zip", ""),
@@ -59,8 +55,8 @@ _ROLES = (
     ("*delegate*.debug.xml", "Vela's debug database of a delegate", "application/xml", ""),
     ("*/current.json", "state of the build", "application/json", ""),
     ("*.log", "log", "text/plain", ""),
+    ("*", "file", "application/octet-stream", ""),
 )
-_OTHER = ("file", "application/octet-stream", "")
 _MOST_FILES = 10_000
 _DEEPEST = 4
 
@@ -77,19 +73,29 @@ def writing_folder(folder: Path, writer: str, replaces: Sequence[str] | None = N
     block raises, the folder stays incomplete. The caller has locked the folder. InputError when another program's
     manifest lies there.
     """
-    is_first = not (folder / MANIFEST_NAME).exists()
-    _refuse_foreign(folder)
+    manifest = folder / MANIFEST_NAME
+    is_first = not manifest.exists()
+    if _is_foreign(manifest):
+        raise InputError(
+            f"{manifest} is not the manifest of a folder of results: the folder belongs to another program",
+            "choose another folder with -o",
+        )
     before = _files(folder)
     own = [row for row in before if row.writer == writer and (replaces is None or row.path in replaces)]
     kept = {row.path: row for row in before if row not in own}
-    changed = _changed(folder, own)
+    # What somebody changed and the block leaves as it is would become evidence: it is not listed again.
+    changed = {
+        row.path: _identity(folder / row.path)
+        for row in own
+        if _wrong(folder, row) and (folder / row.path).is_file()
+    }
     written: dict[str, None] = {}
     _write(folder, writer, INCOMPLETE, kept)
     try:
         yield lambda *names: written.update(dict.fromkeys(map(str, names)))
     except BaseException:
         if is_first:  # what lay there before is as it was, and nothing came to it
-            (folder / MANIFEST_NAME).unlink(missing_ok=True)
+            manifest.unlink(missing_ok=True)
         raise
     present = [name for name in written if (folder / name).is_file()]
     present = [name for name in present if changed.get(name) != _identity(folder / name)]
@@ -106,38 +112,18 @@ def list_meanwhile(folder: Path, writer: str, name: str) -> None:
     _write(folder, writer, INCOMPLETE, kept | {name: _entry(folder, name, writer)})
 
 
-def _changed(folder: Path, rows: list[File]) -> dict[str, tuple[int, int]]:
-    """The files of `rows` that are not as listed, as they are now.
-
-    A command that leaves one as it is does not list it again: what somebody changed would become evidence.
-    """
-    names = [row.path for row in rows if _wrong(folder, row)]
-    return {name: _identity(folder / name) for name in names if (folder / name).is_file()}
-
-
 def _identity(path: Path) -> tuple[int, int]:
     """What is another for a file that was written since."""
     status = path.stat()
     return status.st_ino, status.st_mtime_ns
 
 
-def _refuse_foreign(folder: Path) -> None:
-    """InputError when there is a file of the manifest's name that is none: it is not to be written over."""
-    path = folder / MANIFEST_NAME
-    try:
-        foreign = path.exists() and _is_foreign(path)
-    except InputError:
-        return  # a damaged one is written anew
-    if foreign:
-        raise InputError(
-            f"{path} is not the manifest of a folder of results: the folder belongs to another program",
-            "choose another folder with -o",
-        )
-
-
 def _is_foreign(path: Path) -> bool:
-    """Whether `path` is JSON of another program. InputError when it is no JSON."""
-    return not str(json_text.read_json(path).get("schema")).startswith("bundle/")
+    """Whether `path` is JSON of another program, which must not be written over; a damaged one is written anew."""
+    try:
+        return not str(json_text.read_json(path).get("schema")).startswith("bundle/")
+    except InputError:
+        return False
 
 
 @contextlib.contextmanager
@@ -224,7 +210,7 @@ def _write(folder: Path, writer: str, status: ManifestStatus, files: dict[str, F
 
 def _entry(folder: Path, name: str, writer: str) -> File:
     path = folder / name
-    role, media_type, known = next((row[1:] for row in _ROLES if fnmatchcase(name, row[0])), _OTHER)
+    role, media_type, known = next(row[1:] for row in _ROLES if fnmatchcase(name, row[0]))
     return File(
         path=name,
         role=role,
@@ -242,12 +228,11 @@ def folder_problems(folder: Path, manifest: Manifest, depth: int = 0) -> list[st
     if manifest.status != COMPLETE:
         found.append(f"incomplete: `{manifest.writer}` did not finish writing")
     listed = {row.path for row in manifest.files}
-    for row in manifest.files:
-        if reason := _wrong(folder, row):
-            found.append(f"{row.path} {reason}")
+    found += [f"{row.path} {reason}" for row in manifest.files if (reason := _wrong(folder, row))]
     nested: list[Path] = []
-    extra = [name for name in _present(folder, nested) if name not in listed]
-    found += [f"{name} is extra: no command lists it" for name in extra]
+    found += [
+        f"{name} is extra: no command lists it" for name in _present(folder, nested) if name not in listed
+    ]
     for path in nested:
         name = path.relative_to(folder)
         found += [f"{name}: {text}" for text in _nested_problems(path, depth + 1)]
@@ -331,22 +316,12 @@ def _difference(path: Path, sha256: str) -> str:
         manifest = read_manifest(folder)
     except InputError as error:
         # Further up, or of another program, it does not tell of this file.
-        return (
-            f"cannot be checked: {error.message}"
-            if folder == path.parent and not _tells_nothing(folder)
-            else ""
-        )
+        tells = folder == path.parent and not _is_foreign(folder / MANIFEST_NAME)
+        return f"cannot be checked: {error.message}" if tells else ""
     name = path.relative_to(folder).as_posix()
     row = next((row for row in manifest.files if row.path == name), None) if manifest else None
     same = row is None or row.sha256 == sha256
     return "" if same else f"is not what {folder / MANIFEST_NAME} lists: its SHA-256 differs"
-
-
-def _tells_nothing(folder: Path) -> bool:
-    try:
-        return _is_foreign(folder / MANIFEST_NAME)
-    except InputError:
-        return False
 
 
 def confirm_listed(path: Path) -> None:
@@ -375,10 +350,6 @@ def check_listed(folder: Path, names: list[str]) -> None:
                 f"{folder / row.path} {reason}",
                 "run it again; a record that was changed on purpose can be given as a file, with --loose",
             )
-
-
-# ---- results.reading
-# Records in a folder of results: where commands leave them, and which of them belong together.
 
 
 @dataclass
@@ -422,7 +393,7 @@ def read_raw_record(path: Path, reading: ReadPolicy | None = None) -> Record:
 
 
 def read_record(path: Path, reading: ReadPolicy | None = None) -> Part:
-    """The record at `path` as the class of its kind; see :func:`read`."""
+    """The record at `path` as the class of its kind; see :func:`read_raw_record`."""
     return kinds.content(read_raw_record(path, reading))
 
 

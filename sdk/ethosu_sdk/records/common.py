@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar, dataclass_transform
 
 import msgspec
 from msgspec import Meta
-
-# ---- records.kind
-# What a kind of record is: its members, its file, and its rules.
 
 
 class _PartMeta(msgspec.StructMeta):
@@ -25,6 +22,7 @@ class _PartMeta(msgspec.StructMeta):
 class Part(msgspec.Struct, metaclass=_PartMeta, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A JSON object of a record. A member that is None is absent from the JSON.
 
+    A comment ``#:``, above a member or behind it, is its description in the JSON Schema (scripts/schemas).
     `together` is what its JSON Schema says of several members at once; `__post_init__` refuses what that refuses.
     """
 
@@ -58,11 +56,6 @@ def require_distinct(*lists: tuple[str, ...]) -> None:
     require(all(len({*rows}) == len(rows) for rows in lists), "an item occurs twice in a list")
 
 
-def about(description: str) -> msgspec.Meta:
-    """What a member means, in the schema."""
-    return msgspec.Meta(description=description)
-
-
 Content = TypeVar("Content", bound=Part)
 
 
@@ -74,10 +67,9 @@ class RecordKind(msgspec.Struct, Generic[Content], frozen=True):
     """
 
     content: type[Content]
-    rules: tuple[Callable[[Content], list[str]], ...] = ()
+    rules: tuple[Callable[[Content], Iterable[str]], ...] = ()
     file: str = ""
     role: str = ""
-    media_type: str = "application/json"
 
     @property
     def schema(self) -> str:
@@ -95,8 +87,7 @@ class RecordKind(msgspec.Struct, Generic[Content], frozen=True):
         return msgspec.convert(record, self.content, strict=False)
 
 
-# ---- records.common
-# Parts that several kinds of record have.
+# Types of members.
 
 Item = TypeVar("Item")
 Some = Annotated[tuple[Item, ...], Meta(min_length=1)]
@@ -105,12 +96,10 @@ DistinctSome = Annotated[tuple[Item, ...], Meta(min_length=1, extra_json_schema=
 
 Text = Annotated[str, Meta(min_length=1)]
 Sha256 = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
-Crc32 = Annotated[str, Meta(pattern="^[0-9a-f]{8}$")]
 Created = Annotated[
     str, Meta(pattern=r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(Z|[+-]\d{2}:\d{2})$", description="RFC 3339")
 ]
 Pointer = Annotated[str, Meta(pattern="^/")]
-TargetName = Annotated[str, Meta(pattern="^(ethos-u(55|65|85)-[1-9][0-9]*|cortex-m(55|85))$")]
 
 Count = Annotated[int, Meta(ge=0)]
 PositiveCount = Annotated[int, Meta(ge=1)]
@@ -122,12 +111,15 @@ Cosine = Annotated[int, Meta(ge=-1, le=1)] | Annotated[float, Meta(ge=-1, le=1)]
 
 Source = Annotated[
     Literal["measured", "modelled", "estimated", "counted"],
-    about(
-        "measured: FVP or hardware counter; modelled: the SDK's NPU model, or executed blocks and "
+    Meta(
+        description="measured: FVP or hardware counter; modelled: the SDK's NPU model, or executed blocks and "
         "LLVM's model of the processor; estimated: Vela; counted: instructions that QEMU executed"
     ),
 ]
 Dtype = Literal["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64"]
+
+
+# Parts that several kinds of record have.
 
 
 class Tool(Part):
@@ -141,10 +133,8 @@ class ProvenanceInput(Part):
     file: Text
     bytes: Count | None = None
     sha256: Sha256
-    loose: Annotated[
-        Literal[True] | None,
-        about("The file is not as the manifest beside it lists it; the user let it be read all the same"),
-    ] = None
+    #: The file is not as the manifest beside it lists it; the user let it be read all the same
+    loose: Literal[True] | None = None
 
 
 class ProvenanceTool(Part):
@@ -164,7 +154,7 @@ class Unavailable(Part):
 
 
 UnavailableMembers = Annotated[
-    tuple[Unavailable, ...], about("JSON pointers of members that are not known, and why")
+    tuple[Unavailable, ...], Meta(description="JSON pointers of members that are not known, and why")
 ]
 
 Status = TypeVar("Status", bound=str)
@@ -217,46 +207,40 @@ class SystemAreas(Part):
     constants: Literal[0, 1]
     arena: Literal[0, 1]
     cache: Literal[0, 1]
-    cache_bytes: Annotated[Count | None, about("of the cache, where the memory mode limits it")] = None
+    cache_bytes: Count | None = None  #: of the cache, where the memory mode limits it
 
 
 class SystemMemory(Part):
     axi: Literal[0, 1]
     name: Text
     ports: PositiveCount
-    bytes_per_cycle: Annotated[PositiveAmount, about("per NPU cycle, of all ports together")]
+    bytes_per_cycle: PositiveAmount  #: per NPU cycle, of all ports together
     read_latency_cycles: Count
     write_latency_cycles: Count
     burst_bytes: PositiveCount
-    max_reads: Annotated[PositiveCount, about("under way per port")]
+    max_reads: PositiveCount  #: under way per port
     max_writes: PositiveCount
 
 
 class System(Part):
     """What the NPU's clock and memories are."""
 
-    name: Annotated[Text, about("of the system configuration")]
+    name: Text  #: of the system configuration
     memory_mode: Text
-    source: Annotated[
-        Text,
-        about(
-            "the Vela configuration file that says it: vela.ini with the version of Vela, or the name "
-            "of the user's own"
-        ),
-    ]
-    sha256: Annotated[Sha256, about("of that file")]
-    clock_hz: Annotated[PositiveAmount, about("of the NPU")]
-    areas: Annotated[SystemAreas, about("which AXI interface the memory mode has each kind of data at")]
-    memories: Annotated[
-        tuple[SystemMemory, ...],
-        Meta(min_length=1, max_length=2, description="those that the memory mode uses"),
-    ]
+    #: the Vela configuration file that says it: vela.ini with the version of Vela, or the name of the user's
+    #: own
+    source: Text
+    sha256: Sha256  #: of that file
+    clock_hz: PositiveAmount  #: of the NPU
+    areas: SystemAreas  #: which AXI interface the memory mode has each kind of data at
+    #: those that the memory mode uses
+    memories: Annotated[tuple[SystemMemory, ...], Meta(min_length=1, max_length=2)]
 
 
 class Priced(Part):
     """The system that modelled cycles are for, before timing adapters."""
 
-    compiled_for: Annotated[bool, about("whether this is the system that the program was compiled for")]
+    compiled_for: bool  #: whether this is the system that the program was compiled for
     system: System
 
     @property
@@ -302,11 +286,9 @@ CpuPartName = Literal[
 
 
 class Moved(Part):
-    code_bytes: Annotated[
-        Count | None, about("cache lines of code of which the inference had executed nothing before")
-    ] = None
-    constant_bytes: Annotated[Count | None, about("read from the model's constants")] = None
-    arena_bytes: Annotated[Count | None, about("read from and written to the pools")] = None
+    code_bytes: Count | None = None  #: cache lines of code of which the inference had executed nothing before
+    constant_bytes: Count | None = None  #: read from the model's constants
+    arena_bytes: Count | None = None  #: read from and written to the pools
 
     together: ClassVar[dict[str, Any]] = {"minProperties": 1}
 
@@ -315,20 +297,13 @@ class Moved(Part):
 
 
 class CpuPart(Part):
-    part: Annotated[
-        CpuPartName,
-        about(
-            "runtime: the interpreter. kernel: the operator on the CPU. copy_in, copy_out: a "
-            "delegate's inputs and outputs. driver_start, driver_stop: before and after the NPU's "
-            "job. interrupt: the NPU's. start_up, report, after: before, between and after the parts "
-            "of the first inference. run: all of the run"
-        ),
-    ]
+    #: runtime: the interpreter. kernel: the operator on the CPU. copy_in, copy_out: a delegate's inputs and
+    #: outputs. driver_start, driver_stop: before and after the NPU's job. interrupt: the NPU's. start_up,
+    #: report, after: before, between and after the parts of the first inference. run: all of the run
+    part: CpuPartName
     instructions: Metric
     cycles: Metric
-    moved: Annotated[
-        Moved | None, about("what the part moves, in bytes: each tensor once, a copy's twice")
-    ] = None
+    moved: Moved | None = None  #: what the part moves, in bytes: each tensor once, a copy's twice
 
 
 class Host(Part):
@@ -356,10 +331,8 @@ class Loaded(Part):
     """What was read back of the ELF from the board's memory before the first instruction; absent, with the reason,
     from a simulator that does not show it."""
 
-    status: Annotated[
-        Literal["compared"],
-        about("the segments were, byte for byte, those of the file with the digest elf_sha256"),
-    ]
+    #: the segments were, byte for byte, those of the file with the digest elf_sha256
+    status: Literal["compared"]
     segments: Some[Segment]
 
 
@@ -382,21 +355,14 @@ class Limits(Part):
 class SourceLine(Part):
     """Where in the model this comes from, as far as torch recorded it."""
 
-    file: Annotated[
-        Text | None,
-        about(
-            "relative to the folder of the model's file, or to the folder of installed packages; "
-            "never one of torch's"
-        ),
-    ] = None
+    #: relative to the folder of the model's file, or to the folder of installed packages; never one of
+    #: torch's
+    file: Text | None = None
     line: PositiveCount | None = None
-    function: Annotated[Text | None, about("the function of that line, with its class")] = None
-    package: Annotated[
-        Text | None, about("the installed package that the file belongs to; absent for the user's own files")
-    ] = None
-    module: Annotated[
-        str | None, about("name below the model as in named_modules(), empty for the model itself")
-    ] = None
+    function: Text | None = None  #: the function of that line, with its class
+    #: the installed package that the file belongs to; absent for the user's own files
+    package: Text | None = None
+    module: str | None = None  #: name below the model as in named_modules(), empty for the model itself
     module_type: Text | None = None
 
     together: ClassVar[dict[str, Any]] = {
@@ -439,9 +405,9 @@ class VelaOperation(Part):
 
 
 class TosaOperation(Part):
-    index: Annotated[Count, about("of the operator in the TOSA graph's block")]
+    index: Count  #: of the operator in the TOSA graph's block
     operator: Text
-    tensor: Annotated[Text | None, about("its first output")] = None
+    tensor: Text | None = None  #: its first output
 
 
 class Delegation(Part):
@@ -450,8 +416,7 @@ class Delegation(Part):
     not_delegated: Count
 
 
-# ---- results.source_place
-# Where in the model something of a record comes from, as text; empty where it is not known.
+# Where in the model something comes from, as text; empty where it is not known.
 
 
 def source_module(source: SourceLine | None) -> str:

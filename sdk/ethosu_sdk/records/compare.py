@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
 
+from ethosu_sdk.records import rules
 from ethosu_sdk.records.common import (
     Amount,
     Count,
@@ -25,7 +26,6 @@ from ethosu_sdk.records.common import (
     Target,
     Text,
     UnavailableMembers,
-    about,
     require,
     require_distinct,
 )
@@ -34,7 +34,9 @@ KindName = Literal["run", "profile", "build", "compile"]
 DimensionStatus = Literal["same", "allowed", "blocks"]
 Status = Annotated[
     Literal["pass", "fail", "blocked"],
-    about("fail: something is worse than the policy tolerates; blocked: two runs cannot be compared"),
+    Meta(
+        description="fail: something is worse than the policy tolerates; blocked: two runs cannot be compared"
+    ),
 ]
 MetricStatus = Literal["regression", "improved", "tolerated", "differs", "missing"]
 Better = Literal["lower", "higher", "equal", "inform"]
@@ -51,8 +53,8 @@ class Rule(Part):
 
 
 class OperatorRule(Part):
-    pattern: Annotated[Text, about("OPERATOR or OPERATOR@MODULE")]
-    figure: Annotated[Text, about("pattern of the operator's figures")]
+    pattern: Text  #: OPERATOR or OPERATOR@MODULE
+    figure: Text  #: pattern of the operator's figures
     better: Better | None = None
     tolerance: Amount | None = None
     tolerance_percent: Amount | None = None
@@ -67,14 +69,11 @@ class Policy(Part):
     source: Text
     sha256: Sha256
     allow: tuple[Text, ...]
-    rules: Annotated[tuple[Rule, ...], about("of the rules whose pattern fits, each adds to those before it")]
-    operators: Annotated[
-        Some[OperatorRule] | None, about("rules for single operators, likewise; absent when there is none")
-    ] = None
-    unmatched: Annotated[
-        Some[Unmatched] | None,
-        about("patterns of the policy that fit nothing in these runs; absent when all fit"),
-    ] = None
+    rules: tuple[Rule, ...]  #: of the rules whose pattern fits, each adds to those before it
+    #: rules for single operators, likewise; absent when there is none
+    operators: Some[OperatorRule] | None = None
+    #: patterns of the policy that fit nothing in these runs; absent when all fit
+    unmatched: Some[Unmatched] | None = None
 
 
 class Subject(Part):
@@ -93,7 +92,7 @@ class Dimension(Part):
     status: DimensionStatus
     before: Text
     after: Text
-    reason: Annotated[Text | None, about("why no policy can allow it")] = None
+    reason: Text | None = None  #: why no policy can allow it
 
 
 class MetricChange(Part):
@@ -103,22 +102,15 @@ class MetricChange(Part):
     before: Number | str | None = None
     after: Number | str | None = None
     better: Better
-    change: Annotated[Number | None, about("after - before")] = None
-    percent: Annotated[Number | None, about("the change in percent of what was before")] = None
-    tolerated: Annotated[Amount | None, about("what the figure may be worse by")] = None
-    tolerated_at_operators: Annotated[
-        PositiveCount | None,
-        about("the part of `tolerated` that is for what operators grew within their own rules"),
-    ] = None
-    status: Annotated[MetricStatus, about("differs: not judged; missing: one of the two alone has it")]
-    operator: Annotated[
-        Count | None,
-        about(
-            "of `operators`: the one whose part of the figure grew most; of an output one with other "
-            "constants"
-        ),
-    ] = None
-    detail: Annotated[Text | None, about("how outputs differ")] = None
+    change: Number | None = None  #: after - before
+    percent: Number | None = None  #: the change in percent of what was before
+    tolerated: Amount | None = None  #: what the figure may be worse by
+    #: the part of `tolerated` that is for what operators grew within their own rules
+    tolerated_at_operators: PositiveCount | None = None
+    status: MetricStatus  #: differs: not judged; missing: one of the two alone has it
+    #: of `operators`: the one whose part of the figure grew most; of an output one with other constants
+    operator: Count | None = None
+    detail: Text | None = None  #: how outputs differ
 
     together: ClassVar[dict[str, Any]] = {"anyOf": [{"required": ["before"]}, {"required": ["after"]}]}
 
@@ -134,36 +126,32 @@ class FigureChange(Part):
     after: Count
     change: int
     better: Better | None = None
-    percent: Annotated[Number | None, about("the change in percent of what was before")] = None
-    tolerated: Annotated[Amount | None, about("what the figure may be worse by")] = None
-    status: Annotated[
-        Literal["regression", "improved", "tolerated", "differs"] | None,
-        about("absent when the policy has no rule for it"),
-    ] = None
+    percent: Number | None = None  #: the change in percent of what was before
+    tolerated: Amount | None = None  #: what the figure may be worse by
+    #: absent when the policy has no rule for it
+    status: Literal["regression", "improved", "tolerated", "differs"] | None = None
 
 
 class OperatorChange(Part):
     runs_on: Literal["NPU", "CPU"]
-    name: Annotated[Text, about("the TOSA operator, or what the profile calls the operation")]
-    tensor: Annotated[Text | None, about("the first output of the TOSA operator")] = None
+    name: Text  #: the TOSA operator, or what the profile calls the operation
+    tensor: Text | None = None  #: the first output of the TOSA operator
     source: SourceLine | None = None
     only_in: Literal["before", "after"] | None = None
-    constants: Annotated[
-        Literal["differ"] | None,
-        about("its weights, biases or scales are others; absent when they are the same, or not known"),
-    ] = None
-    figures: Annotated[tuple[FigureChange, ...], about("of one inference; those that changed")]
+    #: its weights, biases or scales are others; absent when they are the same, or not known
+    constants: Literal["differ"] | None = None
+    figures: tuple[FigureChange, ...]  #: of one inference; those that changed
 
 
 class Comparison(Part):
     before: Label
     after: Label
     status: Status
-    kinds: Annotated[DistinctSome[KindName], about("of records that both have")]
-    dimensions: Annotated[tuple[Dimension, ...], about("what must be the same for figures to be compared")]
-    compared: Annotated[Count, about("figures that one of the two has, or both")]
-    metrics: Annotated[tuple[MetricChange, ...], about("figures that differ")]
-    operators: Annotated[tuple[OperatorChange, ...], about("operators that differ, by the profiles of both")]
+    kinds: DistinctSome[KindName]  #: of records that both have
+    dimensions: tuple[Dimension, ...]  #: what must be the same for figures to be compared
+    compared: Count  #: figures that one of the two has, or both
+    metrics: tuple[MetricChange, ...]  #: figures that differ
+    operators: tuple[OperatorChange, ...]  #: operators that differ, by the profiles of both
 
     def __post_init__(self) -> None:
         require_distinct(self.kinds)
@@ -178,46 +166,41 @@ class Comparisons(Derived[Status], tag_field="schema", tag="compare/1"):
     """What became better or worse from one run to others."""
 
     policy: Policy
-    subjects: Annotated[Some[Subject], about("the first is what the others are compared with")]
+    subjects: Some[Subject]  #: the first is what the others are compared with
     comparisons: tuple[Comparison, ...]
-    failed: Annotated[
-        tuple[Failed, ...],
-        about("what was to be compared and did not come to a run: versions of Vela; the record fails"),
-    ]
+    #: what was to be compared and did not come to a run: versions of Vela; the record fails
+    failed: tuple[Failed, ...]
     unavailable: UnavailableMembers
     host: Host
 
 
-def follows_its_rows(record: Comparisons) -> list[str]:
+def follows_its_rows(record: Comparisons) -> Iterator[str]:
     """Blocked by a dimension, failed by a regression; the record is what its worst comparison is."""
-    found = []
     for number, row in enumerate(record.comparisons):
         blocks = any(part.status == "blocks" for part in row.dimensions)
         worse = any(part.status == "regression" for part in _changes(row))
         expected = "blocked" if blocks else "fail" if worse else "pass"
         if row.status != expected:
-            found.append(f"the rows of comparison {number} say '{expected}', it says '{row.status}'")
+            yield f"the rows of comparison {number} say '{expected}', it says '{row.status}'"
     words = {row.status for row in record.comparisons} | {"fail" if record.failed else "pass"}
     expected = next(word for word in ("blocked", "fail", "pass") if word in words)
-    if record.status != expected:
-        found.append(f"the comparisons say '{expected}', the record says '{record.status}'")
-    return found
+    yield from rules.wrong_status(record, expected, "the comparisons say")
 
 
-def names_what_is_there(record: Comparisons) -> list[str]:
+def names_what_is_there(record: Comparisons) -> Iterator[str]:
     """Runs and operators that rows speak of are in the record, and a change is after - before."""
     labels = {row.label for row in record.subjects}
-    found = [] if len(record.subjects) > 1 or record.failed else ["nothing is compared"]
+    if len(record.subjects) == 1 and not record.failed:
+        yield "nothing is compared"
     for comparison in record.comparisons:
         named = {comparison.before, comparison.after}
-        found += [f"there is no run {label}" for label in sorted(named - labels)]
+        yield from (f"there is no run {label}" for label in sorted(named - labels))
         for row in comparison.metrics:
             if row.operator is not None and row.operator >= len(comparison.operators):
-                found.append(f"{row.name} is at operator {row.operator}, which is not in the record")
+                yield f"{row.name} is at operator {row.operator}, which is not in the record"
         for part in _changes(comparison):
             if part.change is not None and not _is_change(part):
-                found.append(f"{part.name} changes by {part.change}")
-    return found
+                yield f"{part.name} changes by {part.change}"
 
 
 def _changes(comparison: Comparison) -> Iterator[MetricChange | FigureChange]:

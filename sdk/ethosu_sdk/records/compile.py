@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
 
 from ethosu_sdk.records import rules
-from ethosu_sdk.records.accuracy import Accuracy
 from ethosu_sdk.records.common import (
     Amount,
+    Cosine,
     Count,
     Delegation,
     Derived,
@@ -19,9 +20,11 @@ from ethosu_sdk.records.common import (
     Model,
     Number,
     Part,
+    PositiveAmount,
     PositiveCount,
     RecordKind,
     Sha256,
+    Share,
     Some,
     SourceLine,
     System,
@@ -31,16 +34,18 @@ from ethosu_sdk.records.common import (
     TosaOperation,
     UnavailableMembers,
     VelaOperation,
-    about,
+    Verdict,
     require,
 )
 
 Status = Annotated[
     Literal["pass", "fail"],
-    about("fail: the check or a threshold of the evaluation is missed; the program is whole"),
+    Meta(description="fail: the check or a threshold of the evaluation is missed; the program is whole"),
 ]
 LinkName = Literal["graph", "prepared", "quantised", "executed"]
 LinkVerdict = Literal["equal", "float-rounding", "explained", "different"]
+ExecutionName = Literal["float", "quantised", "executed"]
+Reference = Literal["float", "quantised", "labels", "expected"]
 SampleOrigin = Literal["example", "calibration", "shuffled"]
 
 # What a check that was done has.
@@ -49,38 +54,19 @@ _DISTANCES = ("sqnr_db", "cosine", "max_abs_error", "lsb_histogram")
 
 
 class Options(Part):
-    quantize: Annotated[
-        Literal["int8", "int16", "none"] | None,
-        about(
-            "what the model was quantised to here; absent: the model's file has a quantiser that is complete"
-        ),
-    ] = None
-    quantize_per: Annotated[
-        Literal["channel", "tensor"] | None,
-        about(
-            "scales of the weights that were quantised here: one for each output channel, or one; "
-            "absent where quantize is none or absent"
-        ),
-    ] = None
-    quantizer: Annotated[
-        Literal["function of the model file", "instance of the model file"] | None,
-        about(
-            "the model's file defines a function of the quantiser that quantize and quantize_per "
-            "describe, or a quantiser that is complete; absent: neither"
-        ),
-    ] = None
+    #: what the model was quantised to here; absent: the model's file has a quantiser that is complete
+    quantize: Literal["int8", "int16", "none"] | None = None
+    #: scales of the weights that were quantised here: one for each output channel, or one; absent where
+    #: quantize is none or absent
+    quantize_per: Literal["channel", "tensor"] | None = None
+    #: the model's file defines a function of the quantiser that quantize and quantize_per describe, or a
+    #: quantiser that is complete; absent: neither
+    quantizer: Literal["function of the model file", "instance of the model file"] | None = None
     io: Literal["int8", "float"]
     delegate: bool
-    vela_flags: Annotated[
-        tuple[Annotated[str, Meta(pattern="^--[a-z]")], ...], about("flags that the user added to Vela's")
-    ]
-    fallback: Annotated[
-        Literal["cortex-m", "portable"] | None,
-        about(
-            "kernels that were asked for where the NPU leaves a quantised operator to the CPU; "
-            "absent: portable"
-        ),
-    ] = None
+    vela_flags: tuple[Annotated[str, Meta(pattern="^--[a-z]")], ...]  #: flags that the user added to Vela's
+    #: kernels that were asked for where the NPU leaves a quantised operator to the CPU; absent: portable
+    fallback: Literal["cortex-m", "portable"] | None = None
 
     together: ClassVar[dict[str, Any]] = {
         "if": {
@@ -106,7 +92,7 @@ class Options(Part):
 
 
 class BoardProfile(Part):
-    name: Annotated[Text, about("that of the profile, or of the user's file without its suffix")]
+    name: Text  #: that of the profile, or of the user's file without its suffix
     sha256: Sha256
 
 
@@ -117,18 +103,12 @@ class Calibration(Part):
 
 class Site(Part):
     calls: PositiveCount
-    reason: Annotated[Text, about("why the NPU does not do it")]
-    portable: Annotated[
-        Text | None,
-        about("why it is no operator of the Cortex-M backend, where options.fallback asks for that"),
-    ] = None
-    cortex_m: Annotated[
-        Text | None,
-        about(
-            "operator of the Cortex-M backend that --fallback cortex-m would make of it; absent where "
-            "options.fallback asks for that"
-        ),
-    ] = None
+    reason: Text  #: why the NPU does not do it
+    #: why it is no operator of the Cortex-M backend, where options.fallback asks for that
+    portable: Text | None = None
+    #: operator of the Cortex-M backend that --fallback cortex-m would make of it; absent where
+    #: options.fallback asks for that
+    cortex_m: Text | None = None
     source: SourceLine | None = None
 
 
@@ -136,22 +116,22 @@ class LayoutChanges(Part):
     """Calls on the CPU that change the order of an image's axes between NCHW and NHWC, in one inference."""
 
     calls: Count
-    bytes: Annotated[Count, about("that they write")]
+    bytes: Count  #: that they write
 
 
 class State(Part):
-    name: Annotated[Text, about("in the model, as in its state dict")]
+    name: Text  #: in the model, as in its state dict
     shape: tuple[Count, ...]
     dtype: Dtype
     bytes: Count
-    arena: Annotated[Count, about("the planned buffer of the program that holds it, from 0")]
-    offset: Annotated[Count, about("bytes from the arena's start")]
+    arena: Count  #: the planned buffer of the program that holds it, from 0
+    offset: Count  #: bytes from the arena's start
 
 
 class CpuOperator(Part):
     name: Text
     calls: PositiveCount
-    boundary: Annotated[bool, about("it does nothing but convert between float and quantised values")]
+    boundary: bool  #: it does nothing but convert between float and quantised values
     sites: Some[Site]
 
 
@@ -163,15 +143,10 @@ class DelegateFiles(Part):
 
 
 class Operation(Part):
-    offsets: Annotated[
-        Some[Count],
-        about(
-            "of its NPU operations in the command stream, in bytes from behind the header of the "
-            "driver actions"
-        ),
-    ]
+    #: of its NPU operations in the command stream, in bytes from behind the header of the driver actions
+    offsets: Some[Count]
     vela: VelaOperation
-    tosa: Annotated[TosaOperation | None, about("absent when Vela added the operation")] = None
+    tosa: TosaOperation | None = None  #: absent when Vela added the operation
     source: SourceLine | None = None
     estimates: tuple[Estimate, ...]
 
@@ -183,50 +158,38 @@ class Delegate(Part):
     scratch_bytes: Count
     fast_scratch_bytes: Count
     files: DelegateFiles
-    estimates: Annotated[tuple[Estimate, ...], about("Vela's network summary")]
-    operations: Annotated[
-        tuple[Operation, ...], about("from the command stream to the model, in the stream's order")
-    ]
+    estimates: tuple[Estimate, ...]  #: Vela's network summary
+    operations: tuple[Operation, ...]  #: from the command stream to the model, in the stream's order
 
 
 class Figure(Part):
-    executed: Annotated[Amount, about("the program against the reference")]
-    rounding: Annotated[Amount, about("the worst trial against the reference")]
-    limit: Annotated[Amount, about("what rounding explains")]
+    executed: Amount  #: the program against the reference
+    rounding: Amount  #: the worst trial against the reference
+    limit: Amount  #: what rounding explains
 
 
 class TiesUp(Part):
-    equal: Annotated[Count, about("elements of the same value")]
-    largest: Annotated[Amount, about("largest absolute error")]
+    equal: Count  #: elements of the same value
+    largest: Amount  #: largest absolute error
 
 
 class CheckedOutput(Part):
     index: Count
     status: Literal["pass", "fail"]
     detail: Text
-    sha256: Annotated[Sha256, about("of the executed output's bytes, in logical order")]
+    sha256: Sha256  #: of the executed output's bytes, in logical order
     elements: Count
-    equal: Annotated[Count, about("elements of the same value")]
-    left_out: Annotated[
-        Count, about("elements that are NaN or infinite in the reference or in a trial: not judged")
-    ]
-    not_finite: Annotated[Count, about("elements that are NaN or infinite in the program alone")]
-    step: Annotated[
-        Amount, about("the least difference that counts: the output's quantisation step, or a float's")
-    ]
-    rms: Annotated[Figure | None, about("root mean square of the error, in the output's unit")] = None
-    largest: Annotated[Figure | None, about("largest absolute error")] = None
-    differing: Annotated[
-        Figure | None, about("elements that are not equal: of integers and truth values only")
-    ] = None
-    ties_up: Annotated[
-        TiesUp | None,
-        about(
-            "the program against the reference in float64 with ties rounded up, as the NPU rounds "
-            "them; absent where the model has no quantised values or an operator no float64"
-        ),
-    ] = None
-    sqnr_db: Annotated[Number | None, about("10 log10(sum r^2 / sum (c - r)^2)")] = None
+    equal: Count  #: elements of the same value
+    left_out: Count  #: elements that are NaN or infinite in the reference or in a trial: not judged
+    not_finite: Count  #: elements that are NaN or infinite in the program alone
+    step: Amount  #: the least difference that counts: the output's quantisation step, or a float's
+    rms: Figure | None = None  #: root mean square of the error, in the output's unit
+    largest: Figure | None = None  #: largest absolute error
+    differing: Figure | None = None  #: elements that are not equal: of integers and truth values only
+    #: the program against the reference in float64 with ties rounded up, as the NPU rounds them; absent where
+    #: the model has no quantised values or an operator no float64
+    ties_up: TiesUp | None = None
+    sqnr_db: Number | None = None  #: 10 log10(sum r^2 / sum (c - r)^2)
 
     together: ClassVar[dict[str, Any]] = {
         "oneOf": [{"required": ["rms", "largest"]}, {"required": ["differing"]}]
@@ -243,50 +206,35 @@ class StartTosa(Part):
 
 
 class Start(Part):
-    text: Annotated[Text, about("in words: what is wrong first, and where")]
-    certain: Annotated[
-        bool, about("false: it is where the fault is first seen, which may be behind where it is")
-    ]
+    text: Text  #: in words: what is wrong first, and where
+    certain: bool  #: false: it is where the fault is first seen, which may be behind where it is
     tosa: StartTosa | None = None
-    operator: Annotated[Text | None, about("the PyTorch operator")] = None
+    operator: Text | None = None  #: the PyTorch operator
     source: SourceLine | None = None
 
 
 class Dialect(Part):
     elements: Count
-    equal: Annotated[Count, about("elements with the same bits; fewer than all fail the check")]
+    equal: Count  #: elements with the same bits; fewer than all fail the check
 
 
 class Check(Part):
     """The program, executed once on the host simulator on its example inputs, against the eager run of the model that
     it was lowered from."""
 
-    status: Annotated[
-        Literal["left-out", "unavailable", "fail", "pass"], about("fail: the program does not run")
-    ]
+    status: Literal["left-out", "unavailable", "fail", "pass"]  #: fail: the program does not run
     reason: Text | None = None
     executor: Text | None = None
-    samples: Annotated[
-        PositiveCount | None,
-        about(
-            "how many different inputs the program was executed on, one after the other; the figures "
-            "of an output are those of the example inputs, or of the first sample where rounding does "
-            "not explain them"
-        ),
-    ] = None
-    trials: Annotated[
-        Count | None,
-        about("eager runs in which every value was rounded another way; 0 when nothing is rounded"),
-    ] = None
-    stateful: Annotated[bool | None, about("the model changes tensors of its own in an inference")] = None
+    #: how many different inputs the program was executed on, one after the other; the figures of an output
+    #: are those of the example inputs, or of the first sample where rounding does not explain them
+    samples: PositiveCount | None = None
+    #: eager runs in which every value was rounded another way; 0 when nothing is rounded
+    trials: Count | None = None
+    stateful: bool | None = None  #: the model changes tensors of its own in an inference
     outputs: tuple[CheckedOutput, ...] | None = None
-    dialect: Annotated[
-        Dialect | None,
-        about(
-            "the executed outputs of all samples against the references in Python that ExecuTorch "
-            "registers beside its cortex_m operators; where these and the NPU compute everything"
-        ),
-    ] = None
+    #: the executed outputs of all samples against the references in Python that ExecuTorch registers beside
+    #: its cortex_m operators; where these and the NPU compute everything
+    dialect: Dialect | None = None
     start: Start | None = None
 
     together: ClassVar[dict[str, Any]] = {
@@ -317,25 +265,21 @@ class Check(Part):
 class LinkOutput(Part):
     index: Count
     name: Text
-    elements: Annotated[Count, about("over all samples")]
+    elements: Count  #: over all samples
     equal: Count
-    largest: Annotated[Amount | None, about("the largest difference, in the output's unit")] = None
+    largest: Amount | None = None  #: the largest difference, in the output's unit
     sqnr_db: Number | None = None
 
 
 class Link(Part):
-    link: Annotated[
-        LinkName,
-        about(
-            "the later of two stages: exported graph, graph with observers that copy, quantised "
-            "graph, program executed on the host simulator; the first is compared with the untouched "
-            "model, so are the second and third, the last with the graph that was lowered"
-        ),
-    ]
+    #: the later of two stages: exported graph, graph with observers that copy, quantised graph, program
+    #: executed on the host simulator; the first is compared with the untouched model, so are the second and
+    #: third, the last with the graph that was lowered
+    link: LinkName
     status: Literal["pass", "fail", "unavailable"]
     verdict: LinkVerdict | None = None
     outputs: tuple[LinkOutput, ...] | None = None
-    layers: Annotated[Count | None, about("how many layers were judged by themselves")] = None
+    layers: Count | None = None  #: how many layers were judged by themselves
     reason: Text | None = None
 
 
@@ -349,58 +293,126 @@ class Chain(Part):
     """Every comparison from the model as it was written to the program as it was executed, on several different
     samples in a row; absent when the comparison was left out."""
 
-    samples: Annotated[
-        tuple[SampleOrigin, ...],
-        about("where each sample comes from; shuffled: the elements of the example in another order"),
-    ]
+    #: where each sample comes from; shuffled: the elements of the example in another order
+    samples: tuple[SampleOrigin, ...]
     links: Some[Link]
-    noisy_layers: Annotated[
-        tuple[NoisyLayer, ...], about("the layers whose own quantisation adds most noise, worst first")
-    ]
-    line: Annotated[Text, about("the chain in words")]
-    min_sqnr_db: Annotated[Number | None, about("what --min-sqnr demanded of the quantised model")] = None
+    noisy_layers: tuple[NoisyLayer, ...]  #: the layers whose own quantisation adds most noise, worst first
+    line: Text  #: the chain in words
+    min_sqnr_db: Number | None = None  #: what --min-sqnr demanded of the quantised model
+
+
+class EvaluationData(Part):
+    file: Text
+    sha256: Sha256
+    samples: PositiveCount
+    labels: tuple[Count, ...]  #: outputs that have labels
+    expected: bool  #: the file holds expected outputs
+    calibration_overlap: Count | None = None  #: samples that the model was calibrated with
+
+
+class Execution(Part):
+    name: ExecutionName
+    by: Text
+
+
+class MissingExecution(Part):
+    name: ExecutionName
+    reason: Text
+
+
+class Quantisation(Part):
+    dtype: Dtype
+    scale: PositiveAmount
+    zero_point: int
+
+
+class Output(Tensor):
+    quantisation: Quantisation | None = None  #: value = (stored - zero_point) * scale
+
+
+class Top1(Part):
+    share: Share  #: right / total
+    right: Count  #: times that the candidate's largest score is the class of the reference
+    total: PositiveCount
+    ties: Count  #: times that the candidate's largest score is not the only one; the lowest index counts
+
+
+class LsbCount(Part):
+    difference: Annotated[int, Meta(ge=-16, le=16)]
+    elements: PositiveCount
+
+
+class LsbHistogram(Part):
+    below: Count  #: elements that differ by less than -16 steps
+    counts: tuple[LsbCount, ...]
+    above: Count  #: elements that differ by more than 16 steps
+
+
+class Pair(Part):
+    """Reference r and candidate c at one output, over all samples; what is not known is listed in `unavailable`."""
+
+    reference: Reference
+    candidate: ExecutionName
+    output: Count
+    top1: Top1 | None = None
+    elements: Count | None = None
+    equal: Count | None = None  #: elements of the same value
+    sqnr_db: Number | None = None  #: 10 log10(sum r^2 / sum (c - r)^2)
+    cosine: Cosine | None = None
+    max_abs_error: Amount | None = None  #: max |c - r|, in the output's unit
+    max_abs_error_sample: Count | None = None  #: the first sample that has it
+    #: round((c - r) / scale of the output) and how many elements have it
+    lsb_histogram: LsbHistogram | None = None
+
+    together: ClassVar[dict[str, Any]] = {
+        "dependentRequired": {
+            "max_abs_error": ["max_abs_error_sample"],
+            "max_abs_error_sample": ["max_abs_error"],
+        }
+    }
+
+    def __post_init__(self) -> None:
+        both = (self.max_abs_error is None) == (self.max_abs_error_sample is None)
+        require(both, "the largest error is given without its sample, or the sample without it")
+
+
+class Accuracy(Part):
+    data: EvaluationData
+    executions: Some[Execution]
+    missing: tuple[MissingExecution, ...]
+    outputs: Some[Output]
+    pairs: Some[Pair]
+    verdict: Verdict | None = None  #: absent without thresholds
 
 
 class Files(Part):
     pte: Text
     io: Text
     log: Text
-    etrecord: Annotated[
-        Text | None, about("ExecuTorch's record of the lowering; absent when none was asked for")
-    ] = None
+    etrecord: Text | None = None  #: ExecuTorch's record of the lowering; absent when none was asked for
 
 
 class Fed(Part):
-    feeds: Annotated[Some[Text], about("as `run --feed` takes them")]
-    steps: Annotated[PositiveCount, about("how many steps were executed in PyTorch")]
-    file: Annotated[
-        Text | None,
-        about(
-            "the inputs of the first step and the outputs of all; absent for a program with quantised "
-            "inputs and outputs"
-        ),
-    ] = None
+    feeds: Some[Text]  #: as `run --feed` takes them
+    steps: PositiveCount  #: how many steps were executed in PyTorch
+    #: the inputs of the first step and the outputs of all; absent for a program with quantised inputs and
+    #: outputs
+    file: Text | None = None
 
 
 class Method(Part):
     name: Text
-    io: Annotated[Text, about("the file with the method's example inputs and outputs")]
+    io: Text  #: the file with the method's example inputs and outputs
     calibration: Calibration
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
-    state: Annotated[
-        Some[State] | None,
-        about("buffers that the program keeps from one inference to the next; absent when it keeps none"),
-    ] = None
+    #: buffers that the program keeps from one inference to the next; absent when it keeps none
+    state: Some[State] | None = None
     layout_changes: LayoutChanges | None = None
-    cpu_operators: Annotated[
-        tuple[CpuOperator, ...], about("operators that stay on the CPU, calls in one inference")
-    ]
+    cpu_operators: tuple[CpuOperator, ...]  #: operators that stay on the CPU, calls in one inference
     delegates: tuple[Delegate, ...]
-    delegation: Annotated[
-        tuple[Delegation, ...] | None,
-        about("nodes of the lowered graph by operator, as ExecuTorch counts them"),
-    ] = None
+    #: nodes of the lowered graph by operator, as ExecuTorch counts them
+    delegation: tuple[Delegation, ...] | None = None
     check: Check
     chain: Chain | None = None
 
@@ -408,70 +420,43 @@ class Method(Part):
 class Compilation(Derived[Status], tag_field="schema", tag="compile-result/1"):
     """What `ethosu-sdk compile` did."""
 
-    compile_key: Annotated[
-        Sha256, about("SHA-256 over everything that shapes the result: same key, same .pte")
-    ]
-    source: Annotated[Text, about("MODEL as given")]
+    compile_key: Sha256  #: SHA-256 over everything that shapes the result: same key, same .pte
+    source: Text  #: MODEL as given
     model: Model
     target: Target | None = None
-    core: Annotated[
-        Literal["cortex-m55", "cortex-m85"] | None,
-        about("the processor that the program is compiled for, where that is a target without an NPU"),
-    ] = None
-    system: Annotated[System | None, about("that the program is compiled for")] = None
-    board_profile: Annotated[
-        BoardProfile | None,
-        about("the board profile (`--system`) whose Vela configuration the program was compiled with"),
-    ] = None
+    #: the processor that the program is compiled for, where that is a target without an NPU
+    core: Literal["cortex-m55", "cortex-m85"] | None = None
+    system: System | None = None  #: that the program is compiled for
+    #: the board profile (`--system`) whose Vela configuration the program was compiled with
+    board_profile: BoardProfile | None = None
     options: Options
     calibration: Calibration
-    prequantized: Annotated[bool, about("the model was quantised before it was given, and taken as it was")]
+    prequantized: bool  #: the model was quantised before it was given, and taken as it was
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
-    state: Annotated[
-        Some[State] | None,
-        about("buffers that the program keeps from one inference to the next; absent when it keeps none"),
-    ] = None
-    layout_changes: Annotated[
-        LayoutChanges | None,
-        about(
-            "calls on the CPU that change the order of an image's axes between NCHW and NHWC, in one "
-            "inference"
-        ),
-    ] = None
-    cpu_operators: Annotated[
-        tuple[CpuOperator, ...], about("operators that stay on the CPU, calls in one inference")
-    ]
+    #: buffers that the program keeps from one inference to the next; absent when it keeps none
+    state: Some[State] | None = None
+    #: calls on the CPU that change the order of an image's axes between NCHW and NHWC, in one inference
+    layout_changes: LayoutChanges | None = None
+    cpu_operators: tuple[CpuOperator, ...]  #: operators that stay on the CPU, calls in one inference
     delegates: tuple[Delegate, ...]
-    check: Annotated[
-        Check,
-        about(
-            "the program, executed once on the host simulator on its example inputs, against the "
-            "eager run of the model that it was lowered from"
-        ),
-    ]
+    #: the program, executed once on the host simulator on its example inputs, against the eager run of the
+    #: model that it was lowered from
+    check: Check
     chain: Chain | None = None
-    accuracy: Annotated[Accuracy | None, about("absent when nothing was evaluated")] = None
+    accuracy: Accuracy | None = None  #: absent when nothing was evaluated
     files: Files
     warnings: tuple[Text, ...]
     unavailable: UnavailableMembers
-    check_time_s: Annotated[Amount | None, about("what the check took, of wall_time_s")] = None
+    check_time_s: Amount | None = None  #: what the check took, of wall_time_s
     wall_time_s: Amount
     host: Host
-    delegation: Annotated[
-        tuple[Delegation, ...] | None,
-        about("nodes of the lowered graph by operator, as ExecuTorch counts them"),
-    ] = None
-    sequence: Annotated[
-        Fed | None, about("the feeds that the model's file declares; absent when it declares none")
-    ] = None
-    other_methods: Annotated[
-        Some[Method] | None,
-        about(
-            "methods of the program after the first; what stands beside this member is of the first, "
-            "whose name is model.entry. Absent for a program with one method"
-        ),
-    ] = None
+    #: nodes of the lowered graph by operator, as ExecuTorch counts them
+    delegation: tuple[Delegation, ...] | None = None
+    sequence: Fed | None = None  #: the feeds that the model's file declares; absent when it declares none
+    #: methods of the program after the first; what stands beside this member is of the first, whose name is
+    #: model.entry. Absent for a program with one method
+    other_methods: Some[Method] | None = None
 
     @property
     def checks(self) -> tuple[Check, ...]:
@@ -489,78 +474,63 @@ class Compilation(Derived[Status], tag_field="schema", tag="compile-result/1"):
         return self.target.words if self.target is not None else f"{self.core}, no NPU"
 
 
-def system_is_that_of_the_target(record: Compilation) -> list[str]:
+def system_is_that_of_the_target(record: Compilation) -> Iterator[str]:
     """The system is whole and bears the names of the target."""
-    return [] if record.system is None else rules.system_problems(record.system, record.target)
+    if record.system is not None:
+        yield from rules.system_problems(record.system, record.target)
 
 
-def has_one_target(record: Compilation) -> list[str]:
+def has_one_target(record: Compilation) -> Iterator[str]:
     """A program is for an NPU or for a processor."""
-    found = [record.target, record.core]
-    return (
-        []
-        if found.count(None) == 1
-        else ["a program is for a target or for a core, and for one of them alone"]
-    )
+    if (record.target is None) == (record.core is None):
+        yield "a program is for a target or for a core, and for one of them alone"
 
 
-def status_follows_accuracy(record: Compilation) -> list[str]:
+def status_follows_accuracy(record: Compilation) -> Iterator[str]:
     """A missed threshold fails the compilation, and so does a check that failed."""
     verdict = record.accuracy.verdict if record.accuracy is not None else None
     missed = verdict is not None and any(row.status == "fail" for row in verdict.checks)
     expected = "fail" if missed else "pass"
     if verdict is not None and verdict.status != expected:
-        return [f"the thresholds say '{expected}', the record says '{verdict.status}'"]
+        yield f"the thresholds say '{expected}', the record says '{verdict.status}'"
+        return
     if any(check.status == "fail" for check in record.checks):
         expected = "fail"
-    if record.status != expected:
-        return [f"check and thresholds say '{expected}', the record says '{record.status}'"]
-    return []
+    yield from rules.wrong_status(record, expected, "check and thresholds say")
 
 
-def check_follows_its_figures(record: Compilation) -> list[str]:
+def check_follows_its_figures(record: Compilation) -> Iterator[str]:
     """An output passes when no figure exceeds its limit, and the check when all outputs do."""
-    return [problem for check in record.checks for problem in _problems(check)]
+    for check in record.checks:
+        if check.outputs is None:
+            continue
+        for number, row in enumerate(check.outputs):
+            figures = [part for part in (row.rms, row.largest, row.differing) if part is not None]
+            beyond = row.not_finite > 0 or any(part.executed > part.limit for part in figures)
+            if row.index != number or row.status != ("fail" if beyond else "pass"):
+                yield f"output {number} of the check has figures that do not go with '{row.status}'"
+        failed = any(row.status == "fail" for row in check.outputs)
+        failed |= check.dialect is not None and check.dialect.equal != check.dialect.elements
+        if check.status != ("fail" if failed else "pass"):
+            yield f"the check's outputs say otherwise than '{check.status}'"
 
 
-def _problems(check: Check) -> list[str]:
-    if check.outputs is None:
-        return []
-    found = []
-    for number, row in enumerate(check.outputs):
-        figures = [part for part in (row.rms, row.largest, row.differing) if part is not None]
-        beyond = row.not_finite > 0 or any(part.executed > part.limit for part in figures)
-        if row.index != number or row.status != ("fail" if beyond else "pass"):
-            found.append(f"output {number} of the check has figures that do not go with '{row.status}'")
-    failed = any(row.status == "fail" for row in check.outputs)
-    failed |= check.dialect is not None and check.dialect.equal != check.dialect.elements
-    if check.status != ("fail" if failed else "pass"):
-        found.append(f"the check's outputs say otherwise than '{check.status}'")
-    return found
-
-
-def figures_are_known_or_explained(record: Compilation) -> list[str]:
+def figures_are_known_or_explained(record: Compilation) -> Iterator[str]:
     """Each pair has every figure, or the reason why it has not. Labels have a top-1 alone."""
     explained = {row.path for row in record.unavailable}
-    found = []
     for number, row in enumerate(record.accuracy.pairs if record.accuracy is not None else ()):
-        for name in ("top1", *(_DISTANCES if row.reference != "labels" else ())):
+        for name in ("top1",) if row.reference == "labels" else ("top1", *_DISTANCES):
             if getattr(row, name) is None and f"/accuracy/pairs/{number}/{name}" not in explained:
-                found.append(f"pair {number} has neither {name} nor a reason")
+                yield f"pair {number} has neither {name} nor a reason"
         if row.reference == row.candidate:
-            found.append(f"pair {number} compares '{row.reference}' with itself")
-    return found
+            yield f"pair {number} compares '{row.reference}' with itself"
 
 
 KIND = RecordKind(
     Compilation,
     (
-        rules.unavailable_is_absent,
-        rules.files_stay_in_the_folder,
-        has_one_target,
-        system_is_that_of_the_target,
-        status_follows_accuracy,
-        check_follows_its_figures,
+        *(rules.unavailable_is_absent, rules.files_stay_in_the_folder, has_one_target),
+        *(system_is_that_of_the_target, status_follows_accuracy, check_follows_its_figures),
         figures_are_known_or_explained,
     ),
     file="*.compile.json",

@@ -10,11 +10,7 @@ from rich.table import Table
 from ethosu_sdk.base.plain_text import counted
 from ethosu_sdk.base.terminal import escape
 from ethosu_sdk.records import common
-from ethosu_sdk.records.accuracy import LsbHistogram, Pair
-from ethosu_sdk.records.compile import Compilation, Site, State
-
-# ---- tables.compile_rows
-# What stays on the CPU and how a model was quantised, as rows and words: the terminal and summaries show them.
+from ethosu_sdk.records.compile import Compilation, LsbHistogram, Pair, Site, State
 
 _NAMED = 4  # buffers of a state
 
@@ -73,9 +69,6 @@ def quantised_words(record: Compilation) -> str:
     return f"{words}, {counted(samples, 'sample')} ({calibration.source})" if samples else words
 
 
-# ---- tables.evaluate_tables
-# What `compile --evaluate` shows on a terminal, made from the record alone.
-
 ACCURACY_HEADINGS = ("reference → candidate", "top-1", "SQNR", "cosine", "max error")
 _STEPS = ("0", "±1", "±2", "more")
 
@@ -100,7 +93,7 @@ def accuracy_tables(record: Compilation) -> list[RenderableType]:
 
 
 def accuracy_rows(record: Compilation) -> list[tuple[str, ...]]:
-    """The figures of each pair, in the order of :data:`HEADINGS`; none when nothing was evaluated."""
+    """The figures of each pair, in the order of :data:`ACCURACY_HEADINGS`; none when nothing was evaluated."""
     if record.accuracy is None:
         return []
     unavailable = {row.path for row in record.unavailable}

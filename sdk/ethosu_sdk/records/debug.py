@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Literal
 
 from msgspec import Meta
@@ -28,7 +29,6 @@ from ethosu_sdk.records.common import (
     TosaOperation,
     UnavailableMembers,
     VelaOperation,
-    about,
 )
 
 StoredDtype = Literal["int8", "uint8", "int16", "uint16", "int32"]
@@ -51,13 +51,14 @@ class Thresholds(Part):
 class Operations(Part):
     names: Some[Text]
     offsets: Some[Count]
-    inner: Annotated[PositiveCount | None, about("operations that wrote only what these read")] = None
+    inner: PositiveCount | None = None  #: operations that wrote only what these read
 
 
 LastTosa = Annotated[
     TosaOperation | None,
-    about(
-        "the operator that Vela's last operation for the tensor stands for; what is fused with it comes behind"
+    Meta(
+        description="the operator that Vela's last operation for the tensor stands for; "
+        "what is fused with it comes behind"
     ),
 ]
 
@@ -76,10 +77,10 @@ class Address(Part):
 class Range(Part):
     least: int
     largest: int
-    low_share: Annotated[Share, about("of the elements at the least value of the type")]
-    high_share: Annotated[Share, about("of the elements at the largest value of the type")]
-    used_share: Annotated[Share, about("of the type's values that lie between least and largest")]
-    distinct: Annotated[PositiveCount, about("how many different values there are")]
+    low_share: Share  #: of the elements at the least value of the type
+    high_share: Share  #: of the elements at the largest value of the type
+    used_share: Share  #: of the type's values that lie between least and largest
+    distinct: PositiveCount  #: how many different values there are
 
 
 class Quantisation(Part):
@@ -90,32 +91,22 @@ class Quantisation(Part):
 class Pytorch(Part):
     node: Text
     operator: Text | None = None
-    axes: Annotated[
-        tuple[Count, ...] | None, about("order in which the tensor has the axes of the model's value")
-    ] = None
-    moved_from: Annotated[
-        Some[Text] | None,
-        about(
-            "the TOSA tensors whose values were only moved into this one: the model's values of these "
-            "were moved likewise to compare; the node is that of the first"
-        ),
-    ] = None
+    axes: tuple[Count, ...] | None = None  #: order in which the tensor has the axes of the model's value
+    #: the TOSA tensors whose values were only moved into this one: the model's values of these were moved
+    #: likewise to compare; the node is that of the first
+    moved_from: Some[Text] | None = None
 
 
 class Distance(Part):
-    elements: Annotated[PositiveCount, about("that were compared")]
-    differing: Annotated[Count, about("elements that are not equal")]
-    sqnr_db: Annotated[
-        Number | None,
-        about(
-            "10 log10(sum r² / sum (c - r)²) with the model's values r; absent when it is not finite, "
-            "as for equal values"
-        ),
-    ] = None
+    elements: PositiveCount  #: that were compared
+    differing: Count  #: elements that are not equal
+    #: 10 log10(sum r² / sum (c - r)²) with the model's values r; absent when it is not finite, as for equal
+    #: values
+    sqnr_db: Number | None = None
     cosine: Cosine | None = None
-    largest_error: Annotated[Amount | None, about("absolute, in real units")] = None
-    largest_error_steps: Annotated[Amount | None, about("the same in steps of the quantisation")] = None
-    mean_error: Annotated[Number | None, about("signed, in real units")] = None
+    largest_error: Amount | None = None  #: absolute, in real units
+    largest_error_steps: Amount | None = None  #: the same in steps of the quantisation
+    mean_error: Number | None = None  #: signed, in real units
 
 
 class Own(Part):
@@ -125,155 +116,94 @@ class Own(Part):
 
 class Weights(Part):
     elements: PositiveCount
-    sqnr_db: Annotated[
-        Number | None,
-        about(
-            "10 log10(sum w² / sum (q - w)²) with the float model's weights w and the dequantised "
-            "ones q; absent where they are equal"
-        ),
-    ] = None
+    #: 10 log10(sum w² / sum (q - w)²) with the float model's weights w and the dequantised ones q; absent
+    #: where they are equal
+    sqnr_db: Number | None = None
 
 
 class SharedScale(Part):
     node: Text
     module: Text | None = None
-    through: Annotated[Text, about("the operator that gives all of its operands one scale")]
+    through: Text  #: the operator that gives all of its operands one scale
 
 
 class Layer(Part):
-    index: Annotated[Count, about("from 0, in the order in which the layers were begun")]
-    name: Annotated[
-        str, Meta(pattern="^layer[0-9]{3,}_[A-Za-z0-9_.-]+$", description="of its array in the dump")
-    ]
+    index: Count  #: from 0, in the order in which the layers were begun
+    name: Annotated[str, Meta(pattern="^layer[0-9]{3,}_[A-Za-z0-9_.-]+$")]  #: of its array in the dump
     delegate: Count
-    tensor: Annotated[
-        Text,
-        about(
-            "the TOSA tensor's name, or Vela's where it made the tensor itself, or the NPU "
-            "operation's where nothing is known of it"
-        ),
-    ]
-    operations: Annotated[
-        Operations,
-        about("the NPU operations that wrote it: names in the words of the command stream, offsets in bytes"),
-    ]
+    #: the TOSA tensor's name, or Vela's where it made the tensor itself, or the NPU operation's where nothing
+    #: is known of it
+    tensor: Text
+    #: the NPU operations that wrote it: names in the words of the command stream, offsets in bytes
+    operations: Operations
     vela: VelaOperation | None = None
     tosa: LastTosa = None
     source: SourceLine | None = None
-    writers: Annotated[
-        Annotated[tuple[Writer, ...], Meta(min_length=2)] | None,
-        about(
-            "where several of Vela's operations write parts of the tensor: all of them; the members "
-            "above are those of the last"
-        ),
-    ] = None
-    shape: Annotated[tuple[PositiveCount, ...], about("the TOSA tensor's; NHWC where there is none")]
+    #: where several of Vela's operations write parts of the tensor: all of them; the members above are those
+    #: of the last
+    writers: Annotated[tuple[Writer, ...], Meta(min_length=2)] | None = None
+    shape: tuple[PositiveCount, ...]  #: the TOSA tensor's; NHWC where there is none
     dtype: StoredDtype
-    zero_point: Annotated[int, about("in the command stream, ahead of a look-up table if there is one")]
-    address: Annotated[
-        Address | None,
-        about("of the first operation's first element; absent in a chaining buffer of Ethos-U85"),
-    ] = None
-    range: Annotated[
-        Range | None, about("of the values as stored; absent when not all of them are known")
-    ] = None
-    quantisation: Annotated[Quantisation | None, about("value = (stored - zero_point) * scale")] = None
-    pytorch: Annotated[Pytorch | None, about("what is quantised there in PyTorch")] = None
-    quantised: Annotated[Distance | None, about("from the quantised model in PyTorch")] = None
-    float: Annotated[Distance | None, about("from the float model in PyTorch")] = None
-    own: Annotated[
-        Own | None,
-        about(
-            "SQNR that this tensor's quantisation leaves by itself, of the float model's values: when "
-            "they are rounded to its steps, and when they are clipped to its range; absent where that "
-            "costs nothing"
-        ),
-    ] = None
-    weights: Annotated[
-        Weights | None, about("what quantisation costs the weights of the layer's operator")
-    ] = None
-    shared: Annotated[
-        SharedScale | None,
-        about(
-            "the model's value whose scale the layer has to have, and whose range is at least twice as wide"
-        ),
-    ] = None
-    reason: Annotated[Text | None, about("why the layer is not compared, or its values are not known")] = None
+    zero_point: int  #: in the command stream, ahead of a look-up table if there is one
+    #: of the first operation's first element; absent in a chaining buffer of Ethos-U85
+    address: Address | None = None
+    range: Range | None = None  #: of the values as stored; absent when not all of them are known
+    quantisation: Quantisation | None = None  #: value = (stored - zero_point) * scale
+    pytorch: Pytorch | None = None  #: what is quantised there in PyTorch
+    quantised: Distance | None = None  #: from the quantised model in PyTorch
+    float: Distance | None = None  #: from the float model in PyTorch
+    #: SQNR that this tensor's quantisation leaves by itself, of the float model's values: when they are
+    #: rounded to its steps, and when they are clipped to its range; absent where that costs nothing
+    own: Own | None = None
+    weights: Weights | None = None  #: what quantisation costs the weights of the layer's operator
+    #: the model's value whose scale the layer has to have, and whose range is at least twice as wide
+    shared: SharedScale | None = None
+    reason: Text | None = None  #: why the layer is not compared, or its values are not known
 
 
 class Counts(Part):
     layers: Count
-    of_the_graph: Annotated[Count, about("that are tensors of a TOSA graph")]
-    gathered: Annotated[Count, about("all of whose values are known")]
-    quantised: Annotated[Count, about("compared with the quantised model")]
-    float: Annotated[Count, about("compared with the float model")]
-    left_out_operations: Annotated[Count, about("NPU operations whose results were too many to keep")]
+    of_the_graph: Count  #: that are tensors of a TOSA graph
+    gathered: Count  #: all of whose values are known
+    quantised: Count  #: compared with the quantised model
+    float: Count  #: compared with the float model
+    left_out_operations: Count  #: NPU operations whose results were too many to keep
 
 
 class Misplaced(Part):
     tensor: Text
     operator: Text
-    layer: Annotated[Count | None, about("absent where the NPU has no operation for it")] = None
+    layer: Count | None = None  #: absent where the NPU has no operation for it
 
 
 class Step(Part):
-    layer: Annotated[Count, about("its index")]
+    layer: Count  #: its index
     tensor: Text
-    input_db: Annotated[
-        Number | None,
-        about(
-            "least SQNR of the compared layers that it is computed from, to one decimal as it is "
-            "shown and judged"
-        ),
-    ] = None
-    reliable_input_db: Annotated[
-        Number | None,
-        about(
-            "least SQNR of its inputs, of each no more than rounding errors leave that are evenly "
-            "spread over a step"
-        ),
-    ] = None
-    inputs_equal: Annotated[
-        Literal[True] | None,
-        about(
-            "in place of input_db: all the compared layers that it is computed from equal the model's values"
-        ),
-    ] = None
-    output_db: Annotated[
-        Number | None, about("its own, likewise; absent when nothing of the signal is left")
-    ] = None
+    #: least SQNR of the compared layers that it is computed from, to one decimal as it is shown and judged
+    input_db: Number | None = None
+    #: least SQNR of its inputs, of each no more than rounding errors leave that are evenly spread over a step
+    reliable_input_db: Number | None = None
+    #: in place of input_db: all the compared layers that it is computed from equal the model's values
+    inputs_equal: Literal[True] | None = None
+    output_db: Number | None = None  #: its own, likewise; absent when nothing of the signal is left
     drop_db: Number | None = None
-    perhaps: Annotated[
-        Some[Count] | None,
-        about(
-            "layers between it and its compared inputs that are not comparable: the cause may be in "
-            "one of them as well"
-        ),
-    ] = None
-    misplaced: Annotated[
-        Misplaced | None,
-        about(
-            "the TOSA tensor that the layer is computed from and whose elements are not in the places "
-            "in which the model has them: the cause"
-        ),
-    ] = None
+    #: layers between it and its compared inputs that are not comparable: the cause may be in one of them as
+    #: well
+    perhaps: Some[Count] | None = None
+    #: the TOSA tensor that the layer is computed from and whose elements are not in the places in which the
+    #: model has them: the cause
+    misplaced: Misplaced | None = None
 
 
 class Comparison(Part):
     against: Against
-    rounding: Annotated[
-        Rounding | None,
-        about("of the quantised model: ties up and exact arithmetic, as on the NPU, or PyTorch's own"),
-    ] = None
+    #: of the quantised model: ties up and exact arithmetic, as on the NPU, or PyTorch's own
+    rounding: Rounding | None = None
     layers: Count
-    first_break: Annotated[
-        Step | None,
-        about("the first layer below the threshold whose inputs are not; absent when there is none"),
-    ] = None
-    further_breaks: Annotated[
-        Some[Step] | None, about("the other layers below the threshold whose inputs are not")
-    ] = None
-    largest_drop: Annotated[Step | None, about("the layer in which the SQNR falls most")] = None
+    #: the first layer below the threshold whose inputs are not; absent when there is none
+    first_break: Step | None = None
+    further_breaks: Some[Step] | None = None  #: the other layers below the threshold whose inputs are not
+    largest_drop: Step | None = None  #: the layer in which the SQNR falls most
 
 
 class Advice(Part):
@@ -281,22 +211,16 @@ class Advice(Part):
     layer: Count
     node: Text | None = None
     module: Text | None = None
-    sqnr_db: Annotated[
-        Number, about("that rounding to 8 bits, clipping, or the rounding of its weights leaves by itself")
-    ]
+    sqnr_db: Number  #: that rounding to 8 bits, clipping, or the rounding of its weights leaves by itself
 
 
 class Change(Part):
-    remedy: Annotated[
-        Literal[Remedy, "fault"],
-        about(
-            "fault: the NPU does not compute what the quantised model computes, which no change of "
-            "bits or samples helps"
-        ),
-    ]
+    #: fault: the NPU does not compute what the quantised model computes, which no change of bits or samples
+    #: helps
+    remedy: Literal[Remedy, "fault"]
     layer: Count
     module: Text | None = None
-    sqnr_db: Annotated[Number | None, about("that its own loss leaves")] = None
+    sqnr_db: Number | None = None  #: that its own loss leaves
 
 
 class Dump(Part):
@@ -312,58 +236,46 @@ class Debug(Derived[Literal["done"]], tag_field="schema", tag="debug/1"):
     model: Model
     target: Target | None = None
     simulator: Simulator
-    inputs: Annotated[Text, about("where the inputs come from")]
+    inputs: Text  #: where the inputs come from
     thresholds: Thresholds
     layers: tuple[Layer, ...]
     counts: Counts
     comparisons: tuple[Comparison, ...]
-    advice: Annotated[
-        tuple[Advice, ...],
-        Meta(
-            max_length=30,
-            description="int8 layers to give 16 bits, layers whose range needs other calibration samples, and "
-            "layers whose weights lose much; the worst of each first",
-        ),
-    ]
-    change: Annotated[
-        Change | None,
-        about(
-            "the one operator to change first; absent where the program's outputs keep the threshold "
-            "of advice against the float model, or no layer's own loss explains theirs"
-        ),
-    ] = None
+    #: int8 layers to give 16 bits, layers whose range needs other calibration samples, and layers whose
+    #: weights lose much; the worst of each first
+    advice: Annotated[tuple[Advice, ...], Meta(max_length=30)]
+    #: the one operator to change first; absent where the program's outputs keep the threshold of advice
+    #: against the float model, or no layer's own loss explains theirs
+    change: Change | None = None
     dump: Dump | None = None
     unavailable: UnavailableMembers
     wall_time_s: Amount
     host: Host
 
 
-def debug_layers_exist(record: Debug) -> list[str]:
+def debug_layers_exist(record: Debug) -> Iterator[str]:
     """Layers are numbered as they stand, and findings name one of them by number and tensor."""
     layers = record.layers
-    found = [f"layer {row.index} stands at {place}" for place, row in enumerate(layers) if row.index != place]
+    yield from (
+        f"layer {row.index} stands at {place}" for place, row in enumerate(layers) if row.index != place
+    )
     if record.counts.layers != len(layers):
-        found.append(f"{record.counts.layers} layers are counted, {len(layers)} are there")
+        yield f"{record.counts.layers} layers are counted, {len(layers)} are there"
     steps = [
         step
         for row in record.comparisons
         for step in (row.first_break, row.largest_drop, *(row.further_breaks or ()))
         if step
     ]
-    named: list[tuple[int, str | None]] = [(step.layer, step.tensor) for step in steps]
+    named: list[tuple[int | None, str | None]] = [(step.layer, step.tensor) for step in steps]
     named += [(number, None) for step in steps for number in step.perhaps or ()]
-    named += [
-        (step.misplaced.layer, step.misplaced.tensor)
-        for step in steps
-        if step.misplaced is not None and step.misplaced.layer is not None
-    ]
+    named += [(step.misplaced.layer, step.misplaced.tensor) for step in steps if step.misplaced is not None]
     named += [(row.layer, None) for row in (*record.advice, record.change) if row is not None]
     for number, tensor in named:
-        if number >= len(layers):
-            found.append(f"there is no layer {number}")
-        elif tensor not in (None, layers[number].tensor):
-            found.append(f"layer {number} is not {tensor}")
-    return found
+        if number is not None and number >= len(layers):
+            yield f"there is no layer {number}"
+        elif number is not None and tensor not in (None, layers[number].tensor):
+            yield f"layer {number} is not {tensor}"
 
 
 KIND = RecordKind(

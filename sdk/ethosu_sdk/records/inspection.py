@@ -18,7 +18,6 @@ from ethosu_sdk.records.common import (
     Target,
     Text,
     UnavailableMembers,
-    about,
 )
 
 InstructionKind = Literal["KernelCall", "DelegateCall", "MoveCall", "JumpFalseCall", "FreeCall"]
@@ -87,13 +86,8 @@ class Vela(Part):
     outputs: tuple[Input, ...]
     blocks: tuple[Block, ...]
     commands: tuple[Command, ...] | None = None
-    hazards: Annotated[
-        tuple[Text, ...] | None,
-        about(
-            "what the command stream does too early for hardware, a sentence each; empty when its "
-            "waits suffice"
-        ),
-    ] = None
+    #: what the command stream does too early for hardware, a sentence each; empty when its waits suffice
+    hazards: tuple[Text, ...] | None = None
 
 
 class Delegate(Part):
@@ -167,9 +161,7 @@ class NamedData(Part):
     bytes: Count
 
 
-class DataRow(Part):
-    key: Text
-    bytes: Count
+class DataRow(NamedData):
     dtype: Text | None = None
     shape: tuple[Count, ...] | None = None
 
@@ -189,7 +181,7 @@ class Inspection(Derived[Literal["pass"]], tag_field="schema", tag="inspect-resu
     methods: Some[Method]
     segments: tuple[FileSegment, ...]
     named_data: tuple[NamedData, ...]
-    data_files: Annotated[Some[DataFile] | None, about("The data files (.ptd) that the program uses")] = None
+    data_files: Some[DataFile] | None = None  #: The data files (.ptd) that the program uses
     unavailable: UnavailableMembers
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
 
+from ethosu_sdk.records import rules
 from ethosu_sdk.records.common import (
     Amount,
     Created,
@@ -18,19 +20,16 @@ from ethosu_sdk.records.common import (
     Sha256,
     Some,
     Text,
-    about,
     require,
 )
 
-# ---- records.printed.doctor
-# ``doctor-report/1``, from which schemas/doctor-report.v1.schema.json is made.
 
-
+# The parts of doctor-report/1.
 class Lock(Part):
     status: Literal["agrees", "differs", "unknown"]
     locked: Text | None = None
     installed: Text | None = None
-    reason: Annotated[Text | None, about("why it is unknown")] = None
+    reason: Text | None = None  #: why it is unknown
 
     together: ClassVar[dict[str, Any]] = {
         "if": {"properties": {"status": {"const": "unknown"}}},
@@ -55,8 +54,8 @@ class Check(Part):
     file: Text | None = None
     fix: Text | None = None
     detail: Text | None = None
-    exercised: Annotated[Text | None, about("what the tool was made to do, and did")] = None
-    lock: Annotated[Lock, about("whether it is the version that the SDK is built and tested with")]
+    exercised: Text | None = None  #: what the tool was made to do, and did
+    lock: Lock  #: whether it is the version that the SDK is built and tested with
 
     together: ClassVar[dict[str, Any]] = {
         "if": {"properties": {"status": {"const": "found"}}},
@@ -75,21 +74,16 @@ class DoctorReport(Document[Literal["pass", "fail"]], tag_field="schema", tag="d
     wall_time_s: Amount
 
 
-def status_follows_tools(record: DoctorReport) -> list[str]:
+def status_follows_tools(record: DoctorReport) -> Iterator[str]:
     """A required tool that was not found fails the report."""
-    expected = "fail" if any(row.required and row.status != "found" for row in record.checks) else "pass"
-    if record.status != expected:
-        return [f"the tools say '{expected}', the record says '{record.status}'"]
-    return []
+    missing = any(row.required and row.status != "found" for row in record.checks)
+    yield from rules.wrong_status(record, "fail" if missing else "pass", "the tools say")
 
 
 DOCTOR = RecordKind(DoctorReport, (status_follows_tools,))
 
 
-# ---- records.printed.fvp_install
-# ``fvp-install/1``, from which schemas/fvp-install.v1.schema.json is made.
-
-
+# The parts of fvp-install/1.
 class Fvp(Part):
     name: Literal["corstone-300", "corstone-320"]
     version: Text
@@ -101,23 +95,17 @@ class Archive(Part):
     bytes: PositiveCount
     md5: Annotated[str, Meta(pattern="^[0-9a-f]{32}$")]
     sha256: Sha256
-    sha256_locked: Annotated[
-        bool,
-        about(
-            "whether the lock had this digest; otherwise it was taken when the archive was first "
-            "installed, after its MD5 agreed"
-        ),
-    ]
+    #: whether the lock had this digest; otherwise it was taken when the archive was first installed, after
+    #: its MD5 agreed
+    sha256_locked: bool
 
 
 class Eula(Part):
     accepted_by: Text
     accepted_at: Created
     accepted_with: Literal["--accept-eula"]
-    texts: Annotated[
-        tuple[FileDigest, ...],
-        about("licence texts that came with the archive; empty when the only one is inside of the installer"),
-    ]
+    #: licence texts that came with the archive; empty when the only one is inside of the installer
+    texts: tuple[FileDigest, ...]
 
 
 class Program(Part):
@@ -137,10 +125,6 @@ class FvpInstallation(Document[Literal["pass"]], tag_field="schema", tag="fvp-in
 
 
 FVP_INSTALL = RecordKind(FvpInstallation)
-
-
-# ---- records.printed.launchers
-# ``launchers/1``, from which schemas/launchers.v1.schema.json is made.
 
 
 class Launchers(Document[Literal["pass"]], tag_field="schema", tag="launchers/1"):

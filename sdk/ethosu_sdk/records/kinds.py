@@ -1,10 +1,9 @@
-"""The manifest's class, and the table of all kinds of record: their schemas, file names, roles and media types
-stand here alone.
-"""
+"""The table of all kinds of record, and the manifest's class."""
 
 from __future__ import annotations
 
 import collections
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta
@@ -26,63 +25,52 @@ from ethosu_sdk.records import (
     sequences,
     sweep,
 )
-from ethosu_sdk.records.common import Count, Document, Part, RecordKind, Sha256, Text, about
-
-# ---- records.bundle
-# ``bundle/1``, from which schemas/bundle.v1.schema.json is made.
+from ethosu_sdk.records.common import Count, Document, Part, RecordKind, Sha256, Text
 
 ManifestStatus = Annotated[
     Literal["complete", "incomplete"],
-    about("incomplete: a command writes in the folder, or ended without having written all"),
+    Meta(description="incomplete: a command writes in the folder, or ended without having written all"),
 ]
 
 
 class File(Part):
-    path: Annotated[Text, about("from the folder, with / between its parts")]
-    role: Annotated[Text, about("what it is for")]
+    path: Text  #: from the folder, with / between its parts
+    role: Text  #: what it is for
     media_type: Annotated[str, Meta(pattern="^[a-z]+/[a-z0-9.+-]+$")]
     bytes: Count
     sha256: Sha256
-    schema: Annotated[Annotated[str, Meta(pattern="^[a-z-]+/[0-9]+$")] | None, about("of a record")] = None
-    writer: Annotated[Text, about("the command that wrote it")]
+    schema: Annotated[str, Meta(pattern="^[a-z-]+/[0-9]+$")] | None = None  #: of a record
+    writer: Text  #: the command that wrote it
 
 
 class Manifest(Document[ManifestStatus], tag_field="schema", tag="bundle/1"):
     """The files of a folder of results."""
 
-    writer: Annotated[Text, about("the command that wrote last")]
+    writer: Text  #: the command that wrote last
     files: tuple[File, ...]
 
 
-def paths_are_listed_once(record: Manifest) -> list[str]:
+def paths_are_listed_once(record: Manifest) -> Iterator[str]:
     """A manifest has one row for a file."""
-    counts = collections.Counter(row.path for row in record.files)
-    return [f"{path[:80]!r} is listed twice" for path, count in counts.items() if count > 1]
+    for path, count in collections.Counter(row.path for row in record.files).items():
+        if count > 1:
+            yield f"{path[:80]!r} is listed twice"
 
 
 MANIFEST = RecordKind(Manifest, (rules.files_stay_in_the_folder, paths_are_listed_once), file="manifest.json")
 
 
-# ---- records.kinds
-# The table of all kinds of record: their schemas, file names, roles and media types stand here alone.
-#
 # A new kind is a module with its class and its row, and a line here.
-
 RUN, PROFILE, BUILD, DEBUG = run.KIND, profile.KIND, build.BUILD, debug.KIND
 COMPILE, EXPORT, ADVICE, COMPARE = compile.KIND, build.EXPORT, advice.KIND, compare.KIND
-GENERATE = sequences.GENERATE
+GENERATE, SCRIPT = sequences.GENERATE, sequences.SCRIPT
 SWEEP, SWEEP_CELL, SWEEP_COMPARE = sweep.SWEEP, sweep.SWEEP_CELL, sweep.SWEEP_COMPARE
-SCRIPT = sequences.SCRIPT
 # Printed only.
 INSPECT, VERIFY, LOG, CONVERSION = inspection.KIND, printed.VERIFY, parsed_log.KIND, printed.CONVERSION
 SWEEP_PLAN, SWEEP_ANSWER = sweep.SWEEP_PLAN, sweep.SWEEP_ANSWER
-DOCTOR, FVP_INSTALL, LAUNCHERS, ZOO = (
-    installation.DOCTOR,
-    installation.FVP_INSTALL,
-    installation.LAUNCHERS,
-    printed.ZOO,
-)
-EXPLANATION, ERROR, BOARDS = printed.EXPLANATION, printed.ERROR, printed.BOARDS
+DOCTOR, FVP_INSTALL = installation.DOCTOR, installation.FVP_INSTALL
+LAUNCHERS, ZOO, BOARDS = installation.LAUNCHERS, printed.ZOO, printed.BOARDS
+EXPLANATION, ERROR = printed.EXPLANATION, printed.ERROR
 
 # Those that lie in folders of results; first those that say what a folder is about.
 IN_FOLDERS: tuple[RecordKind[Any], ...] = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Literal
 
 from msgspec import Meta
@@ -19,7 +20,6 @@ from ethosu_sdk.records.common import (
     Text,
     UnavailableMembers,
     Use,
-    about,
 )
 
 
@@ -34,16 +34,19 @@ class LoggedSimulator(Part):
     lines: tuple[str, ...]
 
 
+LoggedSource = Annotated[
+    Literal["measured", "modelled", "reported"],
+    Meta(
+        description="measured: an FVP says that the log is its own; modelled: the SDK's launchers do; "
+        "reported: the log does not say what it ran on"
+    ),
+]
+
+
 class Cycles(Part):
     value: Count
     unit: Text
-    source: Annotated[
-        Literal["measured", "modelled", "reported"],
-        about(
-            "measured: an FVP says that the log is its own; modelled: the SDK's launchers do; "
-            "reported: the log does not say what it ran on"
-        ),
-    ]
+    source: LoggedSource
 
 
 class ReportCounter(Part):
@@ -51,13 +54,7 @@ class ReportCounter(Part):
     event: Text | None = None
     id: Count | None = None
     value: Count
-    source: Annotated[
-        Literal["measured", "modelled", "reported"],
-        about(
-            "measured: an FVP says that the log is its own; modelled: the SDK's launchers do; "
-            "reported: the log does not say what it ran on"
-        ),
-    ]
+    source: LoggedSource
 
 
 class Report(Part):
@@ -122,12 +119,10 @@ class Log(Derived[Literal["pass", "fail", "incomplete"]], tag_field="schema", ta
     unavailable: UnavailableMembers
 
 
-def status_follows_the_log(record: Log) -> list[str]:
+def status_follows_the_log(record: Log) -> Iterator[str]:
     """A failure in the log fails the record; a log that breaks off is incomplete."""
     expected = "fail" if record.failures else "pass" if record.complete else "incomplete"
-    if record.status != expected:
-        return [f"the log says '{expected}', the record says '{record.status}'"]
-    return []
+    yield from rules.wrong_status(record, expected, "the log says")
 
 
 KIND = RecordKind(Log, (status_follows_the_log, rules.unavailable_is_absent))

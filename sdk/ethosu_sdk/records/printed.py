@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 from msgspec import Meta
 
+from ethosu_sdk.records import rules
 from ethosu_sdk.records.common import (
     Amount,
     Count,
@@ -20,17 +22,14 @@ from ethosu_sdk.records.common import (
     Sha256,
     Some,
     Text,
-    about,
     require,
     require_any,
 )
 
-# ---- records.printed.boards
-# ``board-list/1``, from which schemas/board-list.v1.schema.json is made.
 
-
+# The parts of board-list/1.
 class Cpu(Part):
-    core: Annotated[Text, about("such as cortex-m55")]
+    core: Text  #: such as cortex-m55
     clock_hz: PositiveCount | None = None
     icache_bytes: Count | None = None
     dcache_bytes: Count | None = None
@@ -40,19 +39,18 @@ class Memory(Part):
     name: Text
     kind: Literal["tcm", "sram", "mram", "flash", "dram", "rom"]
     size_bytes: Count | None = None
-    npu: Annotated[bool | None, about("whether the NPU's ports reach it")] = None
-    cached: Annotated[bool | None, about("whether the processor's caches may hold what is in it")] = None
-    width_bits: Annotated[PositiveCount | None, about("of its data bus")] = None
-    read_cycles: Annotated[Count | None, about("latency, in cycles of `cycles_of`")] = None
-    write_cycles: Annotated[Count | None, about("latency, in cycles of `cycles_of`")] = None
+    npu: bool | None = None  #: whether the NPU's ports reach it
+    cached: bool | None = None  #: whether the processor's caches may hold what is in it
+    width_bits: PositiveCount | None = None  #: of its data bus
+    read_cycles: Count | None = None  #: latency, in cycles of `cycles_of`
+    write_cycles: Count | None = None  #: latency, in cycles of `cycles_of`
     cycles_of: Literal["npu", "cpu"] | None = None
-    cpu_wait_cycles: Annotated[
-        Amount | None, about("cycles for which an access that no cache answers stops the processor")
-    ] = None
+    #: cycles for which an access that no cache answers stops the processor
+    cpu_wait_cycles: Amount | None = None
 
 
 class Setting(Part):
-    key: Annotated[Text, about("of a vela.ini")]
+    key: Text  #: of a vela.ini
     value: str | Number
 
 
@@ -71,28 +69,26 @@ class Areas(Part):
 
 class System(Part):
     name: Text
-    memory_modes: Annotated[Some[Text], about("that go with it; the first is the default")]
+    memory_modes: Some[Text]  #: that go with it; the first is the default
     settings: Some[Setting]
-    areas: Annotated[
-        Areas | None,
-        about("the memories of the board that these are: Vela's areas, and the one with the CPU's code"),
-    ] = None
+    #: the memories of the board that these are: Vela's areas, and the one with the CPU's code
+    areas: Areas | None = None
 
 
 class Source(Part):
-    value: Annotated[Text, about("its place, such as cpu.clock_hz")]
-    source: Annotated[Text, about("where it comes from, or why it is absent")]
+    value: Text  #: its place, such as cpu.clock_hz
+    source: Text  #: where it comes from, or why it is absent
 
 
 class Board(Part):
     name: Text
     title: Text
-    sha256: Annotated[Sha256, about("of every value of the profile")]
-    npus: Annotated[Some[Text], about("targets; the first is the default")]
-    npu_hz: Annotated[PositiveCount | None, about("the clock that the NPU has on the board")] = None
-    cpu: Annotated[Cpu, about("what no public document gives is absent")]
+    sha256: Sha256  #: of every value of the profile
+    npus: Some[Text]  #: targets; the first is the default
+    npu_hz: PositiveCount | None = None  #: the clock that the NPU has on the board
+    cpu: Cpu  #: what no public document gives is absent
     memories: tuple[Memory, ...]
-    systems: Annotated[Some[System], about("Vela system configurations; the first is the default")]
+    systems: Some[System]  #: Vela system configurations; the first is the default
     sources: Some[Source]
 
 
@@ -105,10 +101,7 @@ class BoardList(Document[Literal["pass"]], tag_field="schema", tag="board-list/1
 BOARDS = RecordKind(BoardList)
 
 
-# ---- records.printed.zoo
-# ``zoo-list/1``, from which schemas/zoo-list.v1.schema.json is made.
-
-
+# The parts of zoo-list/1.
 class Input(Part):
     dtype: Text
     shape: tuple[PositiveCount, ...]
@@ -116,15 +109,15 @@ class Input(Part):
 
 class ZooModel(Part):
     name: Text
-    model: Annotated[str, Meta(pattern="^zoo:", description="what `compile` and `run` take")]
+    model: Annotated[str, Meta(pattern="^zoo:")]  #: what `compile` and `run` take
     task: Text
     summary: Text
     inputs: Some[Input]
-    quantize: Annotated[Literal["int8", "int16", "none"], about("what the model is meant for")]
+    quantize: Literal["int8", "int16", "none"]  #: what the model is meant for
     weights: Literal["none", "random", "trained", "pretrained"]
     parameters: Count
-    needs: Annotated[tuple[Text, ...], about("packages that carry weights and data, as pip takes them")]
-    missing: Annotated[tuple[Text, ...], about("those of `needs` that are not installed")]
+    needs: tuple[Text, ...]  #: packages that carry weights and data, as pip takes them
+    missing: tuple[Text, ...]  #: those of `needs` that are not installed
 
 
 class ZooList(Document[Literal["pass"]], tag_field="schema", tag="zoo-list/1"):
@@ -136,10 +129,7 @@ class ZooList(Document[Literal["pass"]], tag_field="schema", tag="zoo-list/1"):
 ZOO = RecordKind(ZooList)
 
 
-# ---- records.printed.conversion
-# ``conversion/1``, from which schemas/conversion.v1.schema.json is made.
-
-
+# The parts of conversion/1.
 class File(Part):
     name: Text
     sha256: Sha256
@@ -151,25 +141,20 @@ class Conversion(Derived[Literal["pass"]], tag_field="schema", tag="conversion/1
 
     format: Literal["junit", "sarif", "perfetto", "parquet", "model-explorer", "etdump", "bpte"]
     file: File
-    left_out: Annotated[tuple[Text, ...], about("what the records have and the format has no place for")]
+    left_out: tuple[Text, ...]  #: what the records have and the format has no place for
     host: Host
 
 
 CONVERSION = RecordKind(Conversion)
 
 
-# ---- records.printed.verify
-# ``verify-result/1``, from which schemas/verify-result.v1.schema.json is made.
-
-
+# The parts of verify-result/1.
 class Record(Part):
     file: Text
     schema: Literal["build-result/1", "run-result/1"]
     sha256: Sha256
-    loose: Annotated[
-        Literal[True] | None,
-        about("The file is not as the manifest beside it lists it; the user let it be read all the same"),
-    ] = None
+    #: The file is not as the manifest beside it lists it; the user let it be read all the same
+    loose: Literal[True] | None = None
 
 
 CheckStatus = Literal["agrees", "differs", "unknown"]
@@ -197,26 +182,21 @@ class Verification(Document[Literal["pass", "fail"]], tag_field="schema", tag="v
 
     record: Record
     checks: Some[Check]
-    causes: Annotated[tuple[Text, ...], about("why something differs, as far as that can be told")]
+    causes: tuple[Text, ...]  #: why something differs, as far as that can be told
     wall_time_s: Amount
     host: Host
 
 
-def status_follows_differences(record: Verification) -> list[str]:
+def status_follows_differences(record: Verification) -> Iterator[str]:
     """One difference fails the verification."""
-    expected = "fail" if any(row.status == "differs" for row in record.checks) else "pass"
-    if record.status != expected:
-        return [f"the checks say '{expected}', the record says '{record.status}'"]
-    return []
+    differs = any(row.status == "differs" for row in record.checks)
+    yield from rules.wrong_status(record, "fail" if differs else "pass", "the checks say")
 
 
 VERIFY = RecordKind(Verification, (status_follows_differences,))
 
 
-# ---- records.printed.explanation
-# ``explanation/1``, from which schemas/explanation.v1.schema.json is made.
-
-
+# The parts of explanation/1.
 class KnownError(Part):
     id: Text
     area: Text
@@ -237,10 +217,7 @@ class Explanation(Document[Literal["pass"]], tag_field="schema", tag="explanatio
 EXPLANATION = RecordKind(Explanation)
 
 
-# ---- records.printed.error
-# ``error/1``, from which schemas/error.v1.schema.json is made.
-
-
+# The parts of error/1.
 class Problem(Part):
     class_name: Text = msgspec.field(name="class")
     exit_code: Literal[2, 3, 4, 5, 6, 7, 130]

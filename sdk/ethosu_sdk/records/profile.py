@@ -37,7 +37,6 @@ from ethosu_sdk.records.common import (
     TosaOperation,
     UnavailableMembers,
     VelaOperation,
-    about,
 )
 from ethosu_sdk.records.time_line import Clock, TimeLine, time_adds_up
 
@@ -87,86 +86,50 @@ class Traffic(Part):
 
 
 class Job(Part):
-    operations: Annotated[PositiveCount, about("that were one job: this one and those behind it")]
+    operations: PositiveCount  #: that were one job: this one and those behind it
     cycles: Metric
     counters: tuple[Counter, ...]
 
 
 class Operation(Part):
-    index: Annotated[Count, about("from 0, in the order in which the operations run")]
-    instruction: Annotated[Count, about("number of the program's instruction")]
-    calls: Annotated[
-        PositiveCount,
-        about("in one inference; all other figures are those of one call, but for `instructions`"),
-    ]
+    index: Count  #: from 0, in the order in which the operations run
+    instruction: Count  #: number of the program's instruction
+    calls: PositiveCount  #: in one inference; all other figures are those of one call, but for `instructions`
     runs_on: Literal["NPU", "CPU"]
-    name: Annotated[
-        Text, about("of the NPU operation in the words of the command stream, or of the operator")
-    ]
+    name: Text  #: of the NPU operation in the words of the command stream, or of the operator
     kind: Literal["conv", "matmul", "depthwise", "pool", "elementwise", "resize", "dma", "kernel"]
     delegate: Count | None = None
-    offset: Annotated[Count | None, about("of the operation in the command stream, in bytes")] = None
-    scheduled: Annotated[
-        Count | None,
-        about(
-            "number of the operation that Vela scheduled it for, among the delegate's in the compile record"
-        ),
-    ] = None
+    offset: Count | None = None  #: of the operation in the command stream, in bytes
+    #: number of the operation that Vela scheduled it for, among the delegate's in the compile record
+    scheduled: Count | None = None
     vela: VelaOperation | None = None
-    tosa: Annotated[TosaOperation | None, about("absent when Vela added the operation")] = None
+    tosa: TosaOperation | None = None  #: absent when Vela added the operation
     source: SourceLine | None = None
-    reason: Annotated[Text | None, about("why the operator is not on the NPU")] = None
-    shapes: Annotated[
-        Shapes | None, about("height, width, channels; a kernel's operator has its output's sizes")
-    ] = None
+    reason: Text | None = None  #: why the operator is not on the NPU
+    shapes: Shapes | None = None  #: height, width, channels; a kernel's operator has its output's sizes
     dtypes: Dtypes | None = None
-    constants_sha256: Annotated[
-        Sha256 | None,
-        about(
-            "over the weights, biases and scales that it reads of the program; absent when it reads "
-            "none there"
-        ),
-    ] = None
-    weights: Annotated[Weights | None, about("before and after Vela's compression")] = None
-    bytes: Annotated[Count | None, about("that a DMA transfer copies")] = None
-    macs: Annotated[
-        Count | None,
-        about("multiply-accumulates of weights or of a matrix; pooling and elementwise operations have none"),
-    ] = None
-    cycles: Annotated[
-        tuple[Metric, ...] | None,
-        about(
-            "modelled: by which the stream takes longer for the operation; estimated: Vela's, at the "
-            "first of the NPU operations that it schedules as one"
-        ),
-    ] = None
-    stages: Annotated[
-        Stages | None, about("cycles for which each stage of the pipeline is busy; they overlap")
-    ] = None
-    utilisation: Annotated[
-        Share | None,
-        about(
-            "of the MAC unit: MACs by MACs per cycle and the modelled cycles, at least those of the MAC unit"
-        ),
-    ] = None
-    bound_by: Annotated[
-        Text | None,
-        about(
-            "the slowest stage, by the memory's name where that is it; latency and start-up where "
-            "waiting takes longer"
-        ),
-    ] = None
+    #: over the weights, biases and scales that it reads of the program; absent when it reads none there
+    constants_sha256: Sha256 | None = None
+    weights: Weights | None = None  #: before and after Vela's compression
+    bytes: Count | None = None  #: that a DMA transfer copies
+    #: multiply-accumulates of weights or of a matrix; pooling and elementwise operations have none
+    macs: Count | None = None
+    #: modelled: by which the stream takes longer for the operation; estimated: Vela's, at the first of the
+    #: NPU operations that it schedules as one
+    cycles: tuple[Metric, ...] | None = None
+    stages: Stages | None = None  #: cycles for which each stage of the pipeline is busy; they overlap
+    #: of the MAC unit: MACs by MACs per cycle and the modelled cycles, at least those of the MAC unit
+    utilisation: Share | None = None
+    #: the slowest stage, by the memory's name where that is it; latency and start-up where waiting takes
+    #: longer
+    bound_by: Text | None = None
     traffic: tuple[Traffic, ...] | None = None
-    scratch_bytes: Annotated[Count | None, about("alive in the arena meanwhile, by Vela")] = None
-    instructions: Annotated[Metric | None, about("that the CPU executed in all calls of an inference")] = None
-    cpu_cycles: Annotated[
-        Metric | None,
-        about("of the processor in all calls of an inference, with memory that answers at once"),
-    ] = None
-    job: Annotated[
-        Job | None,
-        about("counters of the NPU job that the operation was when the command stream was run in pieces"),
-    ] = None
+    scratch_bytes: Count | None = None  #: alive in the arena meanwhile, by Vela
+    instructions: Metric | None = None  #: that the CPU executed in all calls of an inference
+    #: of the processor in all calls of an inference, with memory that answers at once
+    cpu_cycles: Metric | None = None
+    #: counters of the NPU job that the operation was when the command stream was run in pieces
+    job: Job | None = None
 
     @property
     def modelled_cycles(self) -> int:
@@ -201,18 +164,13 @@ class Operation(Part):
 class Delegate(Part):
     index: Count
     calls: PositiveCount
-    cycles: Annotated[tuple[Metric, ...], about("of one call")]
-    start_cycles: Annotated[
-        Count | None, about("until the first command is decoded; the operations' cycles come on top")
-    ] = None
+    cycles: tuple[Metric, ...]  #: of one call
+    #: until the first command is decoded; the operations' cycles come on top
+    start_cycles: Count | None = None
     commands: Traffic
-    cpu_cycles: Annotated[
-        Metric | None,
-        about(
-            "of the processor in all calls of an inference: the interpreter, copies, driver and "
-            "interrupt. It waits for the NPU in none of them"
-        ),
-    ] = None
+    #: of the processor in all calls of an inference: the interpreter, copies, driver and interrupt. It waits
+    #: for the NPU in none of them
+    cpu_cycles: Metric | None = None
 
 
 class MemoryKind(Part):
@@ -235,12 +193,10 @@ class Memory(Part):
     read_bytes: Count
     write_bytes: Count
     kinds: tuple[MemoryKind, ...]
-    bursts: Annotated[
-        tuple[Bursts, ...] | None,
-        about("AXI bursts by length; absent where the system configuration does not say how long a burst is"),
-    ] = None
+    #: AXI bursts by length; absent where the system configuration does not say how long a burst is
+    bursts: tuple[Bursts, ...] | None = None
     average_bytes_per_s: Amount | None = None
-    peak_bytes_per_s: Annotated[Amount | None, about("that the system configuration allows")] = None
+    peak_bytes_per_s: Amount | None = None  #: that the system configuration allows
 
 
 class MacsPerCycle(Part):
@@ -269,15 +225,15 @@ class NpuTotals(Part):
     macs: Count
     cycles: tuple[Metric, ...]
     macs_per_cycle: MacsPerCycle
-    jobs: Annotated[Jobs | None, about("of an inference whose command streams were run in pieces")] = None
+    jobs: Jobs | None = None  #: of an inference whose command streams were run in pieces
 
 
 class CpuTotals(Part):
     operators: Count
     instructions: Metric | None = None
-    core: Annotated[Core | None, about("the core that the cycles are modelled for")] = None
-    cycles: Annotated[Metric | None, about("of an inference, with memory that answers at once")] = None
-    parts: Annotated[Some[CpuPart] | None, about("of an inference, each name once")] = None
+    core: Core | None = None  #: the core that the cycles are modelled for
+    cycles: Metric | None = None  #: of an inference, with memory that answers at once
+    parts: Some[CpuPart] | None = None  #: of an inference, each name once
 
 
 class Speed(Part):
@@ -290,10 +246,8 @@ class Speed(Part):
 class Totals(Part):
     npu: NpuTotals
     cpu: CpuTotals
-    speed: Annotated[
-        tuple[Speed, ...] | None,
-        about("that the NPU alone would allow at the clock; the CPU's time is not in it"),
-    ] = None
+    #: that the NPU alone would allow at the clock; the CPU's time is not in it
+    speed: tuple[Speed, ...] | None = None
 
 
 class VelaEstimates(Part):
@@ -312,7 +266,7 @@ class Phase(Part):
     name: Literal["first step", "steady state", "prefill", "decode"]
     first_step: Count
     steps: PositiveCount
-    npu_cycles: Annotated[PhaseCycles, about("of the whole phase, and of a step")]
+    npu_cycles: PhaseCycles  #: of the whole phase, and of a step
 
 
 class Profile(Derived[Literal["pass", "fail"]], tag_field="schema", tag="profile/1"):
@@ -323,21 +277,17 @@ class Profile(Derived[Literal["pass", "fail"]], tag_field="schema", tag="profile
     priced: Priced | None = None
     board: Literal["corstone-300", "corstone-320", "host"]
     simulator: Simulator
-    clock: Annotated[Clock | None, about("of the NPU")] = None
+    clock: Clock | None = None  #: of the NPU
     operations: tuple[Operation, ...]
     delegates: tuple[Delegate, ...]
-    memories: tuple[Annotated[Memory, about("traffic of one inference as modelled")], ...]
+    memories: tuple[Annotated[Memory, Meta(description="traffic of one inference as modelled")], ...]
     totals: Totals
-    phases: Annotated[
-        Annotated[tuple[Phase, ...], Meta(min_length=2, max_length=2)] | None,
-        about("the steps of a sequence in two phases; absent for one inference"),
-    ] = None
+    #: the steps of a sequence in two phases; absent for one inference
+    phases: Annotated[tuple[Phase, ...], Meta(min_length=2, max_length=2)] | None = None
     time: TimeLine | None = None
-    vela: Annotated[tuple[VelaEstimates, ...] | None, about("Vela's network summary of each delegate")] = None
-    delegation: Annotated[
-        tuple[Delegation, ...] | None,
-        about("nodes of the lowered graph by operator, as ExecuTorch counts them"),
-    ] = None
+    vela: tuple[VelaEstimates, ...] | None = None  #: Vela's network summary of each delegate
+    #: nodes of the lowered graph by operator, as ExecuTorch counts them
+    delegation: tuple[Delegation, ...] | None = None
     unavailable: UnavailableMembers
     host: Host
 
@@ -363,73 +313,54 @@ def cycles(metrics: tuple[Metric, ...] | None, source: str) -> int | None:
     return sum(found) if found else None
 
 
-def npu_operations_are_whole(record: Profile) -> list[str]:
+def npu_operations_are_whole(record: Profile) -> Iterator[str]:
     """An operation on the NPU has its place in a command stream, and the figures that come with it."""
-    return [
-        f"operation {row.index} runs on the NPU and has no {name}"
-        for row in record.operations
-        if row.runs_on == "NPU"
-        for name in _ON_THE_NPU
-        if getattr(row, name) is None
-    ]
+    for row in record.operations:
+        if row.runs_on == "NPU":
+            missing = (name for name in _ON_THE_NPU if getattr(row, name) is None)
+            yield from (f"operation {row.index} runs on the NPU and has no {name}" for name in missing)
 
 
-def cycles_are_given_once(record: Profile) -> list[str]:
+def cycles_are_given_once(record: Profile) -> Iterator[str]:
     """Of each operation, delegate and inference a source says its cycles once."""
-    return [
-        f"{what} has cycles '{source}' {count} times"
-        for what, metrics in _cycles(record)
-        for source, count in collections.Counter(row.source for row in metrics).items()
-        if count > 1
+    rows = [
+        *((f"operation {row.index}", row.cycles or ()) for row in record.operations),
+        *((f"delegate {row.index}", row.cycles) for row in record.delegates),
+        ("the inference", record.totals.npu.cycles),
     ]
+    for what, metrics in rows:
+        for source, count in collections.Counter(row.source for row in metrics).items():
+            if count > 1:
+                yield f"{what} has cycles '{source}' {count} times"
 
 
-def _cycles(record: Profile) -> Iterator[tuple[str, tuple[Metric, ...]]]:
-    yield from ((f"operation {row.index}", row.cycles or ()) for row in record.operations)
-    yield from ((f"delegate {row.index}", row.cycles) for row in record.delegates)
-    yield "the inference", record.totals.npu.cycles
-
-
-def profile_adds_up(record: Profile) -> list[str]:
+def profile_adds_up(record: Profile) -> Iterator[str]:
     """A delegate's modelled cycles are those of its operations and its start."""
-    found = []
     for delegate in record.delegates:
         whole = cycles(delegate.cycles, "modelled")
         if delegate.start_cycles is None or whole is None:
             continue
         rows = [row for row in record.operations if row.delegate == delegate.index]
-        parts = delegate.calls * delegate.start_cycles
-        parts += sum(row.calls * (cycles(row.cycles, "modelled") or 0) for row in rows)
+        parts = delegate.calls * delegate.start_cycles + sum(row.calls * row.modelled_cycles for row in rows)
         if parts != delegate.calls * whole:
-            found.append(
-                f"delegate {delegate.index} takes {delegate.calls * whole} cycles, its operations {parts}"
-            )
-    return found
+            yield f"delegate {delegate.index} takes {delegate.calls * whole} cycles, its operations {parts}"
 
 
-def bursts_move_the_beats(record: Profile) -> list[str]:
+def bursts_move_the_beats(record: Profile) -> Iterator[str]:
     """The bursts of a memory move the bytes of its beats."""
-    return [
-        f"the bursts of {memory.memory} that {verb} move {moved} bytes, its beats {size}"
-        for memory in record.memories
-        if memory.bursts is not None
-        for verb, size in (("read", memory.read_bytes), ("write", memory.write_bytes))
-        if (moved := sum(row.count * row.bytes for row in memory.bursts if row.direction == verb)) != size
-    ]
+    for memory in record.memories:
+        for verb, size in (("read", memory.read_bytes), ("write", memory.write_bytes)):
+            moved = sum(row.count * row.bytes for row in memory.bursts or () if row.direction == verb)
+            if memory.bursts is not None and moved != size:
+                yield f"the bursts of {memory.memory} that {verb} move {moved} bytes, its beats {size}"
 
 
 KIND = RecordKind(
     Profile,
     (
-        rules.unavailable_is_absent,
-        rules.model_is_that_of_the_provenance,
-        rules.measured_on_the_fvp_alone,
-        npu_operations_are_whole,
-        cycles_are_given_once,
-        profile_adds_up,
-        bursts_move_the_beats,
-        rules.priced_is_a_system,
-        time_adds_up,
+        *(rules.unavailable_is_absent, rules.model_is_that_of_the_provenance),
+        *(rules.measured_on_the_fvp_alone, npu_operations_are_whole, cycles_are_given_once),
+        *(profile_adds_up, bursts_move_the_beats, rules.priced_is_a_system, time_adds_up),
     ),
     file="profile.json",
     role="record of the profile",

@@ -15,11 +15,8 @@ from rich.table import Table
 from ethosu_sdk.base.plain_text import counted
 from ethosu_sdk.base.terminal import Ranked, escape
 from ethosu_sdk.records import common, wording
-from ethosu_sdk.records.common import Delegation, Metric
+from ethosu_sdk.records.common import Delegation
 from ethosu_sdk.records.profile import Memory, Operation, Phase, Profile, Speed, cycles
-
-# ---- tables.profile_columns
-# profile.csv: a row for each operation, one figure in each column.
 
 _PLAIN = ("index", "instruction", "calls", "runs_on", "name", "kind", "delegate", "offset", "macs", "bytes")
 _SHAPES = ("ifm", "ofm", "kernel", "stride", "block")
@@ -57,7 +54,7 @@ CSV_COLUMNS = (
 
 
 def csv_row(entry: Operation) -> dict[str, object]:
-    """An operation of the record by COLUMNS; what it does not have is None. Shapes are ``HxWxC``."""
+    """A row of profile.csv: an operation by CSV_COLUMNS; what it does not have is None. Shapes are ``HxWxC``."""
     found = {column: _member(entry, member) for column, member in _MEMBERS.items()}
     found |= {f"cycles_{source}": cycles(entry.cycles, source) for source in _SOURCES}
     if entry.traffic is not None:
@@ -72,19 +69,9 @@ def _member(entry: Operation, member: str) -> object:
     return wording.shape_text(value) if isinstance(value, tuple) else value
 
 
-# ---- tables.profile_tables
-# What `ethosu-sdk profile` shows on a terminal, made from its record alone.
-
 _FIGURES = ("#", "MACs", "cycles", "Vela's", "used", "read", "written")
-OPERATION_HEADINGS = (
-    "#",
-    "operation",
-    "module",
-    "line",
-    "OFM",
-    *_FIGURES[1:],
-    "bound by",
-)  # of :func:`cells`
+# Of :func:`operation_cells`.
+OPERATION_HEADINGS = ("#", "operation", "module", "line", "OFM", *_FIGURES[1:], "bound by")
 # Columns of the operations that a narrow terminal has no room for, the first one first.
 _GIVE_WAY = ("line", "OFM", "written", "read", "used", "Vela's", "alone", "MACs")
 _MOST_ROWS = 100  # of a program with more operations, the slowest are shown
@@ -112,13 +99,21 @@ def profile_tables(record: Profile, folder: Path, rows: int | None) -> list[Rend
         parts += ["", _delegation(record.delegation)]
     if record.phases:
         parts += ["", _phases(record.phases)]
-    return [*parts, "", _totals(record, folder)]
+    totals = Table(box=None, show_header=False, pad_edge=False)
+    for name, text in (*total_rows(record), ("files", str(folder))):
+        totals.add_row(name, escape(text))
+    return [*parts, "", totals]
+
+
+def _table(title: str, first: str, *figures: str) -> Table:
+    table = Table(first, title=title, title_justify="left", box=None, pad_edge=False)
+    for name in figures:
+        table.add_column(name, justify="right")
+    return table
 
 
 def _phases(rows: Sequence[Phase]) -> Table:
-    table = Table(box=None, pad_edge=False, title="NPU cycles by phase", title_justify="left")
-    for heading in ("phase", "steps", "total", "min", "median", "max"):
-        table.add_column(heading, justify="left" if heading == "phase" else "right")
+    table = _table("NPU cycles by phase", "phase", "steps", "total", "min", "median", "max")
     for row in rows:
         cycles = row.npu_cycles
         figures = (row.steps, cycles.total, cycles.min, cycles.median, cycles.max)
@@ -166,13 +161,11 @@ def slowest_operations(record: Profile, most: int) -> tuple[list[ShownOperation]
     if len(rows) <= most:
         return rows, ""
     clocks = record.time.clocks if record.time is not None else None
-    hertz = (
-        {"CPU": clocks.cpu.hz, "NPU": clocks.npu.hz} if clocks is not None and clocks.npu is not None else {}
-    )
-    dearest = sorted(
-        rows, key=lambda row: _cost(row.operation) / hertz.get(row.operation.runs_on, 1), reverse=True
-    )
-    return dearest[:most], "time" if hertz else "cycles"
+    hertz = {}
+    if clocks is not None and clocks.npu is not None:
+        hertz = {"CPU": clocks.cpu.hz, "NPU": clocks.npu.hz}
+    rows.sort(key=lambda row: _cost(row.operation) / hertz.get(row.operation.runs_on, 1), reverse=True)
+    return rows[:most], "time" if hertz else "cycles"
 
 
 def _cost(row: Operation) -> int | float:
@@ -227,11 +220,8 @@ def operation_cells(shown: ShownOperation) -> Iterator[str]:
 
 
 def _memories(rows: Sequence[Memory]) -> Table:
-    table = Table(title="traffic of an inference, bytes", title_justify="left", box=None, pad_edge=False)
-    table.add_column("memory")
-    for name in ("AXI port", "read", "written", "average", "peak"):
-        table.add_column(name, justify="right")
-    table.add_column("longest bursts", justify="right")
+    figures = ("AXI port", "read", "written", "average", "peak", "longest bursts")
+    table = _table("traffic of an inference, bytes", "memory", *figures)
     for row in rows:
         rates = (row.average_bytes_per_s, row.peak_bytes_per_s)
         table.add_row(
@@ -257,10 +247,7 @@ def _longest_bursts(memory: Memory) -> str:
 
 
 def _delegation(rows: Sequence[Delegation]) -> Table:
-    table = Table(title="operators by where they run", title_justify="left", box=None, pad_edge=False)
-    table.add_column("operator", overflow="fold")
-    table.add_column("delegated", justify="right")
-    table.add_column("not delegated", justify="right")
+    table = _table("operators by where they run", "operator", "delegated", "not delegated")
     for row in rows:
         table.add_row(escape(row.operator), str(row.delegated), str(row.not_delegated))
     return table
@@ -297,35 +284,18 @@ def _npu_cycles(record: Profile) -> Iterator[tuple[str, str]]:
     """Cycles by their source with what system they are for; times beside them, unless that is not the program's."""
     speed = {row.source: row for row in record.headline}
     for row in record.totals.npu.cycles:
-        yield (
-            "NPU cycles",
-            _cycles_text(row, speed.get(row.source), _worker(record, row), alone=record.time is None),
-        )
+        version = record.vela_version if row.source == "estimated" else ""
+        text = f"{row.value:,} ({row.source}{f' by Vela {version}' if version else ''})"
+        if row.source in speed:
+            text += f": {_speed_text(speed[row.source], alone=record.time is None)}"
+        yield "NPU cycles", text
     if record.priced is not None:
         yield ("not comparable" if record.caveat else "system"), wording.system_line(record.priced)
     for other in record.totals.speed or () if record.caveat else ():
         yield "at that clock", f"{other.source}: {_speed_text(other, alone=True)}, {record.caveat}"
 
 
-def _worker(record: Profile, metric: Metric) -> str:
-    """Who an estimate is from, with its version."""
-    version = record.vela_version
-    return f" by Vela {version}" if metric.source == "estimated" and version else ""
-
-
-def _cycles_text(metric: Metric, speed: Speed | None, worker: str, *, alone: bool) -> str:
-    """Cycles with their time. Inferences per second are a figure of programs whose CPU time is not known."""
-    text = f"{metric.value:,} ({metric.source}{worker})"
-    return text if speed is None else f"{text}: {_speed_text(speed, alone=alone)}"
-
-
 def _speed_text(speed: Speed, *, alone: bool) -> str:
+    """Inferences per second are a figure of programs whose CPU time is not known (`alone`)."""
     rate = f"{speed.inferences_per_s:,.1f} inferences/s, " if alone else ""
     return f"{speed.inference_s * 1e3:,.3f} ms, {rate}{speed.tera_operations_per_s:.3f} Tops/s"
-
-
-def _totals(record: Profile, folder: Path) -> Table:
-    table = Table(box=None, show_header=False, pad_edge=False)
-    for name, text in (*total_rows(record), ("files", str(folder))):
-        table.add_row(name, escape(text))
-    return table

@@ -18,12 +18,6 @@ from ethosu_sdk.base.tools import git_revision
 from ethosu_sdk.records import common
 from ethosu_sdk.records.common import Host, Provenance, Tool
 
-# ---- records
-# Records: what commands write as JSON.
-
-# What may differ between two runs of the same thing; everything else in a record must repeat bit for bit.
-VOLATILE_KEYS = ("created", "wall_time_s", "check_time_s", "host", "session")
-
 
 def timestamp() -> str:
     """Now, in UTC, as RFC 3339 with seconds."""
@@ -32,11 +26,8 @@ def timestamp() -> str:
 
 def comparable(record: Mapping[str, Any]) -> Record:
     """The part of a record that must repeat bit for bit between two runs of the same thing."""
-    return {key: value for key, value in record.items() if key not in VOLATILE_KEYS}
-
-
-# ---- provenance
-# Who made a record, and from what: the `tool` and `provenance` parts that every record carries.
+    volatile = ("created", "wall_time_s", "check_time_s", "host", "session")
+    return {key: value for key, value in record.items() if key not in volatile}
 
 
 def tool() -> Tool:
@@ -95,10 +86,6 @@ def header(schema: str, status: str, inputs: Sequence[Record], tools: Sequence[R
     return {**opening(schema, status), "provenance": {"inputs": list(inputs), "tools": list(tools)}}
 
 
-# ---- results.host_facts
-# The `host` part of a record: where it was made. It never counts when two records are compared.
-
-
 def this_host() -> Host:
     """Operating system, processor architecture and Python version; no names, no paths."""
     return Host(
@@ -113,35 +100,20 @@ def host_part() -> Record:
     return this_host().to_json()
 
 
-# ---- results.target_record
-# What a record says of a program's target, and of a program that has none.
-
-_NO_NPU = "the program delegates nothing to an NPU"
-
-
 def lacking_npu(path: str) -> common.Unavailable:
     """Why the member `path`, which needs an NPU, is absent."""
-    return common.Unavailable(path=path, reason=_NO_NPU)
+    return common.Unavailable(path=path, reason="the program delegates nothing to an NPU")
 
 
 def recorded_target(target: Target | None) -> common.Target | None:
     """The member `target` of a record."""
-    return None if target is None else convert(target_part(target), common.Target)
-
-
-def target_part(target: Target) -> Record:
-    """The `target` object of a record as JSON."""
-    return {
-        "npu": target.npu,
-        "macs": target.macs,
-        "system_config": target.system_config,
-        "memory_mode": target.memory_mode,
-    }
+    return None if target is None else convert(target, common.Target, from_attributes=True)
 
 
 def target_members(target: Target | None) -> Record:
-    """The member `target` of a record, which a program without an NPU does not have."""
-    return {} if target is None else {"target": target_part(target)}
+    """The same as JSON; a program without an NPU does not have it."""
+    part = recorded_target(target)
+    return {} if part is None else {"target": part.to_json()}
 
 
 def without_npu(path: str) -> Record:

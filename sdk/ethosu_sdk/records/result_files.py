@@ -17,17 +17,24 @@ from ethosu_sdk.records import kinds, provenance, rules
 from ethosu_sdk.records.common import ProvenanceInput
 from ethosu_sdk.records.compile import Compilation
 
-# ---- results.locations
-# Where results go: `build/<model>-<target>/` below the working folder, unless -o says otherwise.
-
-BUILD_FOLDER = "build"
+BUILD_FOLDER = (
+    "build"  # in the working folder: results go to `build/<model>-<target>/`, unless -o says otherwise
+)
+DATA_ROLE = "data"  # of a data file (`.ptd`) that a program uses
+BOARD_PROFILE = "board profile"
 _MAKE_ONE = "give a .pte file; `ethosu-sdk compile` makes one from a model"
-NO_NPU = "cpu"  # the folder's suffix for a program that delegates nothing
+# The options that name files, by the role of the file in the record.
+_FILES = {
+    "calibration": "--calibration",
+    "example inputs": "--inputs",
+    "vela configuration": "--vela-config",
+    BOARD_PROFILE: "--system",
+}
 
 
 def folder_for_model(name: str, target: AnyTarget | None, chosen: Path | None) -> Path:
-    """The output folder for the model `name`, created."""
-    suffix = target.name if target is not None else NO_NPU
+    """The output folder for the model `name`, created. A program that delegates nothing has no target."""
+    suffix = target.name if target is not None else "cpu"
     return filesystem.make_directory(chosen or Path(BUILD_FOLDER) / f"{name}-{suffix}")
 
 
@@ -76,14 +83,8 @@ def pte_content(path: Path, program: pte.Pte) -> bytes:
     return data
 
 
-# ---- results.program_files
-# The files of a program, as records name them: the `.pte`, and the data files (`.ptd`) that it uses.
-
-DATA_ROLE = "data"
-
-
 def program_entries(path: Path, program: pte.Pte) -> list[Record]:
-    """Their rows of `provenance.inputs`; `path` is that of the `.pte`."""
+    """The rows of `provenance.inputs` for the program at `path`: the `.pte` and the data files that it uses."""
     return [
         provenance.file_entry("model", path, program.sha256),
         *(
@@ -111,19 +112,6 @@ def check_program_data(program: pte.Pte, rows: Sequence[ProvenanceInput]) -> Non
             f"the program's data file {other or missing} is not the one of the record: its SHA-256 differs",
             "give the data files of that run, or run the program again",
         )
-
-
-# ---- results.compile_again
-# How a program is compiled once more: the command line, by the record that `compile` left of it.
-
-BOARD_PROFILE = "board profile"
-# The options that name files, by the role of the file in the record.
-_FILES = {
-    "calibration": "--calibration",
-    "example inputs": "--inputs",
-    "vela configuration": "--vela-config",
-    BOARD_PROFILE: "--system",
-}
 
 
 def recompile_command(record: Compilation, *more: str, **changed: str) -> str:
@@ -162,10 +150,6 @@ def recompile_files(record: Compilation) -> Iterator[str]:
     for row in record.provenance.inputs:
         if row.role in _FILES:
             yield from (_FILES[row.role], row.file)
-
-
-# ---- files.csv_text
-# Tables as the text of a CSV file.
 
 
 def csv_table(columns: Sequence[str], rows: Iterable[Mapping[str, object]]) -> str:

@@ -1,8 +1,9 @@
-"""How the copy of a program that a runtime got differs from the program: the member `adapted` of `runtime`."""
+"""``run-result/1``, from which schemas/run-result.v1.schema.json is made."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Protocol
+from collections.abc import Iterator
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
@@ -13,7 +14,6 @@ from ethosu_sdk.records.common import (
     Count,
     Counter,
     CpuPart,
-    Crc32,
     Derived,
     Dtype,
     Host,
@@ -31,23 +31,20 @@ from ethosu_sdk.records.common import (
     Some,
     Source,
     Target,
+    Tensor,
     Text,
     UnavailableMembers,
     Use,
     Verdict,
-    about,
 )
 from ethosu_sdk.records.time_line import TimeLine, time_adds_up
 
-# ---- records.parts.adapted
-# How the copy of a program that a runtime got differs from the program: the member `adapted` of `runtime`.
+Crc32 = Annotated[str, Meta(pattern="^[0-9a-f]{8}$")]
 
 
 class AdaptedOperator(Part):
-    name: Annotated[Text, about("the operator that the program calls")]
-    called: Annotated[
-        Text, about("the operator that the copy calls instead, in the form that the runtime has")
-    ]
+    name: Text  #: the operator that the program calls
+    called: Text  #: the operator that the copy calls instead, in the form that the runtime has
     calls: PositiveCount
     changes: Some[Text]
 
@@ -56,12 +53,8 @@ class Adapted(Part):
     """How the copy of the program that the runtime got differs from the program; absent where it got the program
     itself."""
 
-    program_sha256: Annotated[Sha256, about("of the copy")]
+    program_sha256: Sha256  #: of the copy
     operators: Some[AdaptedOperator]
-
-
-# ---- records.parts.repeats
-# What a run's repeats of its inputs agreed in.
 
 
 class OutputChange(Part):
@@ -72,7 +65,7 @@ class OutputChange(Part):
 
 class RepeatedOutputs(Part):
     agree: bool
-    changed: Annotated[Count, about("results that are not those of the first repeat")]
+    changed: Count  #: results that are not those of the first repeat
     first_changes: Some[OutputChange] | None = None
 
 
@@ -84,84 +77,43 @@ class CounterChange(Part):
 
 class RepeatedCounters(Part):
     agree: bool
-    changed: Annotated[Count, about("results that are not those of the first repeat")]
+    changed: Count  #: results that are not those of the first repeat
     first_changes: Some[CounterChange] | None = None
 
 
 class Repeats(Part):
-    count: Annotated[
-        int, Meta(ge=2, description="inferences of every set of inputs; outputs are those of the first")
-    ]
-    state: Annotated[
-        Literal["reset", "kept"] | None,
-        about(
-            "what a repeat of a program with a state begins with: the state that the program brings, "
-            "or that of the repeat before, whose outputs may then differ; absent without a state"
-        ),
-    ] = None
+    count: Annotated[int, Meta(ge=2)]  #: inferences of every set of inputs; outputs are those of the first
+    #: what a repeat of a program with a state begins with: the state that the program brings, or that of the
+    #: repeat before, whose outputs may then differ; absent without a state
+    state: Literal["reset", "kept"] | None = None
     outputs: RepeatedOutputs
     counters: RepeatedCounters
 
 
-class _Repeated(Protocol):
-    @property
-    def status(self) -> str: ...
-
-    @property
-    def repeats(self) -> Repeats | None: ...
-
-
-def repeats_count_what_changed(record: _Repeated) -> list[str]:
-    """Outputs that changed between repeats cannot be part of a pass, unless each went on from the state before."""
-    repeats = record.repeats
-    if repeats is None:
-        return []
-    found = [
-        f"{name} agree: {row.agree}, but {row.changed} changed"
-        for name, row in (("outputs", repeats.outputs), ("counters", repeats.counters))
-        if row.agree != (row.changed == 0)
-    ]
-    if repeats.state != "kept" and not repeats.outputs.agree and record.status == "pass":
-        found.append("outputs changed between repeats, but the record says 'pass'")
-    return found
-
-
-# ---- records.sequences.sequence
-# The steps and the state of a run, in its record.
-
-
 class StateTensor(Part):
-    name: Annotated[Text, about("the buffer in the model where the compile record has it")]
+    name: Text  #: the buffer in the model where the compile record has it
     shape: tuple[Count, ...]
     dtype: Dtype
     bytes: Count
-    memory: Annotated[Text, about("the memory of the board")]
-    arena: Annotated[Count, about("the planned buffer of the program that holds it, from 0")]
-    offset: Annotated[Count, about("bytes from the arena's start")]
-    crc32: Annotated[Crc32 | None, about("of its bytes after the last inference")] = None
+    memory: Text  #: the memory of the board
+    arena: Count  #: the planned buffer of the program that holds it, from 0
+    offset: Count  #: bytes from the arena's start
+    crc32: Crc32 | None = None  #: of its bytes after the last inference
 
 
 class RunState(Part):
-    begins_with: Annotated[
-        Literal["program", "file"],
-        about(
-            "the values that the first inference begins with: the program's own, or those of a saved state"
-        ),
-    ]
-    file: Annotated[Text | None, about("the file of the saved state")] = None
-    steps_before: Annotated[Count, about("steps that led to the saved state")]
-    between_repeats: Annotated[
-        Literal["reset", "kept"] | None,
-        about(
-            "what a repeat of a set begins with: the state that the run began with, or that of the "
-            "repeat before; absent without repeats"
-        ),
-    ] = None
+    #: the values that the first inference begins with: the program's own, or those of a saved state
+    begins_with: Literal["program", "file"]
+    file: Text | None = None  #: the file of the saved state
+    steps_before: Count  #: steps that led to the saved state
+    #: what a repeat of a set begins with: the state that the run began with, or that of the repeat before;
+    #: absent without repeats
+    between_repeats: Literal["reset", "kept"] | None = None
     tensors: Some[StateTensor]
 
 
 class Choice(Part):
-    input: Annotated[Count, about("the input that takes them in the next step")]
+    input: Count  #: the input that takes them in the next step
     values: Some[Count]
 
 
@@ -169,12 +121,10 @@ class Step(Part):
     step: Count
     npu_cycles: Count | None = None
     counters: Some[Count] | None = None
-    choices: Annotated[Some[Choice] | None, about("indices that feeds chose from the outputs")] = None
-    state_crc32: Annotated[Some[Crc32] | None, about("of each tensor of the state after the step")] = None
-    status: Annotated[
-        Literal["pass", "fail"] | None, about("whether all outputs are within the tolerance")
-    ] = None
-    max_abs_error: Annotated[Amount | None, about("the largest difference from what is expected")] = None
+    choices: Some[Choice] | None = None  #: indices that feeds chose from the outputs
+    state_crc32: Some[Crc32] | None = None  #: of each tensor of the state after the step
+    status: Literal["pass", "fail"] | None = None  #: whether all outputs are within the tolerance
+    max_abs_error: Amount | None = None  #: the largest difference from what is expected
 
 
 class StepTolerance(Part):
@@ -184,106 +134,33 @@ class StepTolerance(Part):
 
 
 class Sequence(Part):
-    feeds: Annotated[
-        tuple[Text, ...], about("how inputs are made from the outputs of the step before, as --feed takes it")
-    ]
+    feeds: tuple[Text, ...]  #: how inputs are made from the outputs of the step before, as --feed takes it
     source: Source | None = None
-    events: Annotated[Some[Text] | None, about("the events of every step's counters")] = None
-    tolerance: Annotated[
-        StepTolerance | None, about("step n may differ by (atol + rtol · |expected|) · (1 + growth · n)")
-    ] = None
-    first_beyond: Annotated[Count | None, about("the first step beyond the tolerance")] = None
-    asked: Annotated[
-        PositiveCount | None,
-        about(
-            "the number of steps that --steps or the inputs of fed steps asked for; a feed may have "
-            "stopped before; absent where every input was given"
-        ),
-    ] = None
+    events: Some[Text] | None = None  #: the events of every step's counters
+    #: step n may differ by (atol + rtol · |expected|) · (1 + growth · n)
+    tolerance: StepTolerance | None = None
+    first_beyond: Count | None = None  #: the first step beyond the tolerance
+    #: the number of steps that --steps or the inputs of fed steps asked for; a feed may have stopped before;
+    #: absent where every input was given
+    asked: PositiveCount | None = None
     steps: Some[Step]
-
-
-class HasSteps(Protocol):
-    """The record of a run."""
-
-    @property
-    def status(self) -> str:
-        """Whether the run passed: pass or fail."""
-        ...
-
-    @property
-    def inferences(self) -> int:
-        """The sets of inputs."""
-        ...
-
-    @property
-    def state(self) -> RunState | None:
-        """What is kept from one inference to the next."""
-        ...
-
-    @property
-    def sequence(self) -> Sequence | None:
-        """The steps, where there are several."""
-        ...
-
-
-def steps_are_all_there(record: HasSteps) -> list[str]:
-    """Each inference is a step, in order, with a value for each event and each tensor of the state."""
-    sequence = record.sequence
-    if sequence is None:
-        return []
-    found = []
-    if [row.step for row in sequence.steps] != list(range(record.inferences)):
-        found.append(f"the steps are not numbered 0 … {record.inferences - 1}")
-    tensors = 0 if record.state is None else len(record.state.tensors)
-    for row in sequence.steps:
-        if len(row.counters or ()) not in (0, len(sequence.events or ())):
-            found.append(f"step {row.step} has {len(row.counters or ())} counters")
-        if len(row.state_crc32 or ()) not in (0, tensors):
-            found.append(f"step {row.step} has the CRC of {len(row.state_crc32 or ())} tensors of the state")
-    return found
-
-
-def steps_beyond_fail_the_run(record: HasSteps) -> list[str]:
-    """The first step that failed is named, and then the run did not pass."""
-    sequence = record.sequence
-    if sequence is None:
-        return []
-    failed = next((row.step for row in sequence.steps if row.status == "fail"), None)
-    if failed != sequence.first_beyond:
-        return [f"step {failed} is the first that failed, the record names {sequence.first_beyond}"]
-    if failed is not None and record.status == "pass":
-        return [f"step {failed} is beyond the tolerance, but the record says 'pass'"]
-    return []
-
-
-# ---- records.run
-# ``run-result/1``, from which schemas/run-result.v1.schema.json is made.
 
 
 class Runtime(Part):
     name: Literal["own", "executorch"]
     version: Text
-    elf_sha256: Annotated[
-        Sha256 | None,
-        about("of the firmware or runner, which is among the inputs of the provenance; absent on the host"),
-    ] = None
+    #: of the firmware or runner, which is among the inputs of the provenance; absent on the host
+    elf_sha256: Sha256 | None = None
     loaded: Loaded | None = None
     adapted: Adapted | None = None
 
 
-class Input(Part):
-    index: Count
-    shape: tuple[Count, ...]
-    dtype: Dtype
+class Input(Tensor):
     sha256: Sha256
     source: Text
 
 
-class Output(Part):
-    index: Count
-    shape: tuple[Count, ...]
-    dtype: Dtype
+class Output(Tensor):
     sha256: Sha256
     name: Text
     file: Text
@@ -292,32 +169,26 @@ class Output(Part):
 class ReferenceOutput(Part):
     index: Count
     elements: Count
-    equal: Annotated[Count, about("elements of the same value")]
-    max_abs_error: Annotated[Amount | None, about("max |run - stored|, in the output's unit")] = None
-    sqnr_db: Annotated[Number | None, about("10 log10(sum stored^2 / sum (run - stored)^2)")] = None
+    equal: Count  #: elements of the same value
+    max_abs_error: Amount | None = None  #: max |run - stored|, in the output's unit
+    sqnr_db: Number | None = None  #: 10 log10(sum stored^2 / sum (run - stored)^2)
 
 
 class Reference(Part):
     file: Text
     outputs: tuple[ReferenceOutput, ...]
-    steps: Annotated[
-        PositiveCount | None,
-        about(
-            "of a sequence: how many of the run's steps were compared; with --outputs last it is the last one"
-        ),
-    ] = None
+    #: of a sequence: how many of the run's steps were compared; with --outputs last it is the last one
+    steps: PositiveCount | None = None
 
 
 class Cpu(Part):
-    core: Annotated[Core | None, about("the core that the cycles are modelled for")] = None
-    cycles: Annotated[Metric | None, about("of the first inference, with memory that answers at once")] = None
-    instructions: Annotated[Metric | None, about("of the first inference")] = None
-    parts: Annotated[Some[CpuPart] | None, about("of the first inference, each name once")] = None
-    outside: Annotated[Some[CpuPart] | None, about("of the run, and not of the first inference")] = None
-    unpriced: Annotated[
-        Metric | None,
-        about("instructions of the run that are in no figure: there was more code than is counted"),
-    ] = None
+    core: Core | None = None  #: the core that the cycles are modelled for
+    cycles: Metric | None = None  #: of the first inference, with memory that answers at once
+    instructions: Metric | None = None  #: of the first inference
+    parts: Some[CpuPart] | None = None  #: of the first inference, each name once
+    outside: Some[CpuPart] | None = None  #: of the run, and not of the first inference
+    #: instructions of the run that are in no figure: there was more code than is counted
+    unpriced: Metric | None = None
 
 
 class Memory(Part):
@@ -330,25 +201,13 @@ class Operator(Part):
     kind: Literal["kernel", "delegate", "move", "jump", "free"]
     name: Text
     npu_cycles: Metric | None = None
-    instructions: Annotated[
-        Metric | None, about("that the CPU executed in it, where the run counted them")
-    ] = None
-    cpu_cycles: Annotated[
-        Metric | None, about("of the processor in it, with memory that answers at once")
-    ] = None
-    cpu_parts: Annotated[Some[CpuPart] | None, about("in the order of time")] = None
+    instructions: Metric | None = None  #: that the CPU executed in it, where the run counted them
+    cpu_cycles: Metric | None = None  #: of the processor in it, with memory that answers at once
+    cpu_parts: Some[CpuPart] | None = None  #: in the order of time
 
 
-class NpuCounter(Part):
-    event: Text
-    id: Count
-    value: Count
-    unit: Text
-    source: Source
-    bytes: Count | None = None
-    group: Annotated[
-        Count | None, about("counters of one group were read together; absent when all were")
-    ] = None
+class NpuCounter(Counter):
+    group: Count | None = None  #: counters of one group were read together; absent when all were
 
 
 class CounterGroup(Part):
@@ -364,7 +223,7 @@ class Interface(Part):
 
 
 class MemoryTiming(Part):
-    name: Annotated[Text, about("executorch, or the name of a file")]
+    name: Text  #: executorch, or the name of a file
     interfaces: Annotated[tuple[Interface, ...], Meta(min_length=1, max_length=2)]
 
 
@@ -374,28 +233,19 @@ class Npu(Part):
     delegate_calls: Count
     counters: tuple[NpuCounter, ...]
     cycles: Metric | None = None
-    groups: Annotated[
-        Annotated[tuple[CounterGroup, ...], Meta(min_length=2)] | None,
-        about("groups of PMU events, each of an inference of its own"),
-    ] = None
-    groups_agree: Annotated[bool | None, about("whether the cycle counter said the same in every group")] = (
-        None
-    )
-    memory_timing: Annotated[
-        MemoryTiming | None,
-        about(
-            "the timing adapters that modelled cycles are for; absent where the memories are those of "
-            "the system"
-        ),
-    ] = None
+    #: groups of PMU events, each of an inference of its own
+    groups: Annotated[tuple[CounterGroup, ...], Meta(min_length=2)] | None = None
+    groups_agree: bool | None = None  #: whether the cycle counter said the same in every group
+    #: the timing adapters that modelled cycles are for; absent where the memories are those of the system
+    memory_timing: MemoryTiming | None = None
 
 
 class SecondOpinionOutput(Part):
     index: Count
     sha256: Sha256
     file: Text
-    differing: Annotated[Count, about("elements of other bits than the run's")]
-    atol: Annotated[Amount, about("allowed are atol + rtol * |value|; both 0: no bit")]
+    differing: Count  #: elements of other bits than the run's
+    atol: Amount  #: allowed are atol + rtol * |value|; both 0: no bit
     rtol: Amount
 
 
@@ -411,13 +261,11 @@ class SecondOpinion(Part):
 
 
 class Piece(Part):
-    instruction: Annotated[Count, about("number of the program's instruction that calls the delegate")]
+    instruction: Count  #: number of the program's instruction that calls the delegate
     delegate: Count
-    call: Annotated[Count, about("of the instruction in the inference, from 0")]
-    offsets: Annotated[
-        tuple[Count, ...],
-        about("of the job's operations in the delegate's command stream, in bytes; none where it is not cut"),
-    ]
+    call: Count  #: of the instruction in the inference, from 0
+    #: of the job's operations in the delegate's command stream, in bytes; none where it is not cut
+    offsets: tuple[Count, ...]
     cycles: Metric
     counters: tuple[Counter, ...]
 
@@ -427,36 +275,22 @@ class Run(Derived[Literal["pass", "fail"]], tag_field="schema", tag="run-result/
 
     model: Model
     board: Literal["corstone-300", "corstone-320", "host"]
-    board_reason: Annotated[
-        Text, about("why it is this board: what was asked for, or what is installed here")
-    ]
-    runtime: Annotated[
-        Runtime,
-        about(
-            "what interpreted the program: own, the SDK's firmware; executorch, ExecuTorch's own "
-            "runtime, in Arm's prebuilt runner or on the host"
-        ),
-    ]
+    board_reason: Text  #: why it is this board: what was asked for, or what is installed here
+    #: what interpreted the program: own, the SDK's firmware; executorch, ExecuTorch's own runtime, in Arm's
+    #: prebuilt runner or on the host
+    runtime: Runtime
     simulator: Simulator
-    inferences: Annotated[PositiveCount, about("sets of inputs")]
-    repeats: Annotated[Repeats | None, about("absent without repeats")] = None
+    inferences: PositiveCount  #: sets of inputs
+    repeats: Repeats | None = None  #: absent without repeats
     inputs: tuple[Input, ...]
     outputs: tuple[Output, ...]
     verdict: Verdict
-    reference: Annotated[
-        Reference | None,
-        about(
-            "the distance to the outputs of the model in PyTorch, as compile stored them; "
-            "information, not a verdict. Without --expect, for the example inputs"
-        ),
-    ] = None
-    cpu: Annotated[
-        Cpu,
-        about(
-            "what the processor did in the first inference, by executed instructions. Waiting for the "
-            "NPU and the firmware's reports are not in it"
-        ),
-    ]
+    #: the distance to the outputs of the model in PyTorch, as compile stored them; information, not a
+    #: verdict. Without --expect, for the example inputs
+    reference: Reference | None = None
+    #: what the processor did in the first inference, by executed instructions. Waiting for the NPU and the
+    #: firmware's reports are not in it
+    cpu: Cpu
     memory: Memory
     operators: tuple[Operator, ...]
     unavailable: UnavailableMembers
@@ -466,133 +300,107 @@ class Run(Derived[Literal["pass", "fail"]], tag_field="schema", tag="run-result/
     priced: Priced | None = None
     time: TimeLine | None = None
     npu: Npu | None = None
-    notes: Annotated[
-        tuple[Text, ...] | None,
-        about("where the firmware does not do what the memory mode says, and other things to know"),
-    ] = None
-    second_opinion: Annotated[
-        SecondOpinion | None,
-        about(
-            "what another runtime made of the same program and inputs; whether the two agree is among "
-            "the verdict's checks"
-        ),
-    ] = None
-    pieces: Annotated[
-        Some[Piece] | None,
-        about(
-            "NPU jobs of an inference whose command streams were cut between their operations, in the "
-            "order in which they ran"
-        ),
-    ] = None
-    state: Annotated[
-        RunState | None,
-        about("what the program keeps from one inference to the next; absent where it keeps nothing"),
-    ] = None
-    sequence: Annotated[
-        Sequence | None, about("the inferences as steps of a sequence; absent for one inference")
-    ] = None
-    data_memory: Annotated[
-        Literal["sram", "ddr"] | None, about("where the data files of the model were asked to lie")
-    ] = None
+    #: where the firmware does not do what the memory mode says, and other things to know
+    notes: tuple[Text, ...] | None = None
+    #: what another runtime made of the same program and inputs; whether the two agree is among the verdict's
+    #: checks
+    second_opinion: SecondOpinion | None = None
+    #: NPU jobs of an inference whose command streams were cut between their operations, in the order in which
+    #: they ran
+    pieces: Some[Piece] | None = None
+    #: what the program keeps from one inference to the next; absent where it keeps nothing
+    state: RunState | None = None
+    sequence: Sequence | None = None  #: the inferences as steps of a sequence; absent for one inference
+    data_memory: Literal["sram", "ddr"] | None = None  #: where the data files of the model were asked to lie
 
 
-def status_follows_checks(record: Run) -> list[str]:
+def status_follows_checks(record: Run) -> Iterator[str]:
     """One check that fails fails the run."""
     expected = "pass" if all(row.status != "fail" for row in record.verdict.checks) else "fail"
     if record.verdict.status != expected or record.status != expected:
-        return [f"the checks say '{expected}', the record says '{record.status}'"]
-    return []
+        yield f"the checks say '{expected}', the record says '{record.status}'"
 
 
-def indices_count_up(record: Run) -> list[str]:
+def indices_count_up(record: Run) -> Iterator[str]:
     """Inputs and outputs stand in the order of their numbers."""
-    return [
-        f"{key} are not numbered 0, 1, 2 …"
-        for key, rows in (("inputs", record.inputs), ("outputs", record.outputs))
-        if [row.index for row in rows] != list(range(len(rows)))
-    ]
+    for key, rows in (("inputs", record.inputs), ("outputs", record.outputs)):
+        if [row.index for row in rows] != list(range(len(rows))):
+            yield f"{key} are not numbered 0, 1, 2 …"
 
 
-def use_fits_size(record: Run) -> list[str]:
-    """No region or pool holds more than its size."""
-    return rules.overflows((*record.memory.regions, *record.memory.pools))
-
-
-def npu_calls_have_cycles(record: Run) -> list[str]:
+def npu_calls_have_cycles(record: Run) -> Iterator[str]:
     """Cycles of an NPU that ran are there, or listed as unavailable."""
     npu = record.npu
-    if (
-        npu is not None
-        and npu.delegate_calls > 0
-        and npu.cycles is None
-        and not any(row.path == "/npu/cycles" for row in record.unavailable)
-    ):
-        return ["the NPU ran, but its cycles are neither given nor listed as unavailable"]
-    return []
+    if npu is None or not npu.delegate_calls or npu.cycles is not None:
+        return
+    if not any(row.path == "/npu/cycles" for row in record.unavailable):
+        yield "the NPU ran, but its cycles are neither given nor listed as unavailable"
 
 
-def groups_hold_every_counter(record: Run) -> list[str]:
+def repeats_count_what_changed(record: Run) -> Iterator[str]:
+    """Outputs that changed between repeats cannot be part of a pass, unless each went on from the state before."""
+    repeats = record.repeats
+    if repeats is None:
+        return
+    for name, row in (("outputs", repeats.outputs), ("counters", repeats.counters)):
+        if row.agree != (row.changed == 0):
+            yield f"{name} agree: {row.agree}, but {row.changed} changed"
+    if repeats.state != "kept" and not repeats.outputs.agree and record.status == "pass":
+        yield "outputs changed between repeats, but the record says 'pass'"
+
+
+def groups_hold_every_counter(record: Run) -> Iterator[str]:
     """Either all counters were read together, or each says in which group."""
     npu = record.npu
     if npu is None:
-        return []
+        return
     groups = [row.group for row in npu.groups or ()]
-    allowed: list[int | None] = [*groups] if groups else [None]
-    found = []
     if groups != list(range(len(groups))) or bool(groups) != (npu.groups_agree is not None):
-        found.append("groups of events are not numbered 0, 1, 2 …, or groups_agree is missing")
+        yield "groups of events are not numbered 0, 1, 2 …, or groups_agree is missing"
     for row in npu.counters:
-        if row.group not in allowed:
-            found.append(f"{row.event} is in group {row.group} of {len(groups)}")
-    return found
+        if not (row.group in groups if groups else row.group is None):
+            yield f"{row.event} is in group {row.group} of {len(groups)}"
 
 
-def runtime_is_that_of_the_provenance(record: Run) -> list[str]:
+def runtime_is_that_of_the_provenance(record: Run) -> Iterator[str]:
     """The firmware or runner that ran is among the files that shaped the result."""
     known = {row.sha256 for row in record.provenance.inputs if row.role in ("firmware", "runner")}
-    runtimes = (record.runtime, record.second_opinion.runtime if record.second_opinion is not None else None)
-    return [
-        f"the ELF of the runtime '{row.name}' is not among the inputs of the provenance"
-        for row in runtimes
-        if row is not None and row.elf_sha256 is not None and row.elf_sha256 not in known
-    ]
+    other = () if record.second_opinion is None else (record.second_opinion.runtime,)
+    for row in (record.runtime, *other):
+        if row.elf_sha256 is not None and row.elf_sha256 not in known:
+            yield f"the ELF of the runtime '{row.name}' is not among the inputs of the provenance"
 
 
-def second_opinion_is_of_another(record: Run) -> list[str]:
+def second_opinion_is_of_another(record: Run) -> Iterator[str]:
     """A runtime cannot confirm itself, and has as many outputs as the other."""
     opinion = record.second_opinion
     if opinion is None:
-        return []
-    found = []
+        return
     if opinion.runtime.name == record.runtime.name:
-        found.append(f"both runtimes are '{opinion.runtime.name}'")
+        yield f"both runtimes are '{opinion.runtime.name}'"
     if [row.index for row in opinion.outputs] != [row.index for row in record.outputs]:
-        found.append("the second opinion has other outputs than the run")
-    return found
+        yield "the second opinion has other outputs than the run"
 
 
-def pass_has_outputs_and_checks(record: Run) -> list[str]:
+def pass_has_outputs_and_checks(record: Run) -> Iterator[str]:
     """Nothing came back, or nothing was checked: no evidence of a pass."""
-    if record.status != "pass":
-        return []
-    rows = (("outputs", record.outputs), ("checks", record.verdict.checks))
-    return [f"the record says 'pass' and has no {name}" for name, part in rows if not part]
+    for name, part in (("outputs", record.outputs), ("checks", record.verdict.checks)):
+        if record.status == "pass" and not part:
+            yield f"the record says 'pass' and has no {name}"
 
 
-def operators_add_up(record: Run) -> list[str]:
+def operators_add_up(record: Run) -> Iterator[str]:
     """The NPU's cycles of one inference hold those of its operators."""
     npu = record.npu
     if record.inferences != 1 or record.repeats is not None or npu is None or npu.cycles is None:
-        return []
+        return
     total = sum(row.npu_cycles.value for row in record.operators if row.npu_cycles is not None)
     if total > npu.cycles.value:
-        return [f"its operators took {total} cycles of the NPU, all of it {npu.cycles.value}"]
-    return []
+        yield f"its operators took {total} cycles of the NPU, all of it {npu.cycles.value}"
 
 
-def cpu_parts_add_up(record: Run) -> list[str]:
+def cpu_parts_add_up(record: Run) -> Iterator[str]:
     """The CPU's cycles are those of its parts, of an operator and of the inference, which holds its operators."""
-    found = []
     sums: list[tuple[str, Metric | None, tuple[CpuPart, ...] | None]] = [
         ("the inference", record.cpu.cycles, record.cpu.parts),
         *((f"operator {place}", row.cpu_cycles, row.cpu_parts) for place, row in enumerate(record.operators)),
@@ -600,49 +408,60 @@ def cpu_parts_add_up(record: Run) -> list[str]:
     for what, whole, parts in sums:
         total = sum(row.cycles.value for row in parts or ())
         if (whole is None) != (parts is None) or (whole is not None and whole.value != total):
-            found.append(f"the CPU's cycles of {what} are not the sum of its parts, {total}")
+            yield f"the CPU's cycles of {what} are not the sum of its parts, {total}"
     each = [row.cpu_cycles.value for row in record.operators if row.cpu_cycles is not None]
     if each and (record.cpu.cycles is None or sum(each) > record.cpu.cycles.value):
-        found.append(f"operators take {sum(each)} cycles of the CPU, more than the inference")
-    return found
+        yield f"operators take {sum(each)} cycles of the CPU, more than the inference"
 
 
-def time_is_that_of_the_cycles(record: Run) -> list[str]:
+def time_is_that_of_the_cycles(record: Run) -> Iterator[str]:
     """The CPU's time is that of its cycles by its clock, and its waits."""
     time, cycles = record.time, record.cpu.cycles
     if time is None:
-        return []
+        return
     waits_s = 0.0 if time.waits is None else time.waits.duration_s
     found = round((time.sums.cpu_s - waits_s) * time.clocks.cpu.hz)
     if cycles is None or found != cycles.value:
         known = "not there" if cycles is None else cycles.value
-        return [f"the time line has {found} cycles of the CPU, the record's are {known}"]
-    return []
+        yield f"the time line has {found} cycles of the CPU, the record's are {known}"
+
+
+def steps_are_all_there(record: Run) -> Iterator[str]:
+    """Each inference is a step, in order, with a value for each event and each tensor of the state."""
+    sequence = record.sequence
+    if sequence is None:
+        return
+    if [row.step for row in sequence.steps] != list(range(record.inferences)):
+        yield f"the steps are not numbered 0 … {record.inferences - 1}"
+    tensors = 0 if record.state is None else len(record.state.tensors)
+    for row in sequence.steps:
+        if len(row.counters or ()) not in (0, len(sequence.events or ())):
+            yield f"step {row.step} has {len(row.counters or ())} counters"
+        if len(row.state_crc32 or ()) not in (0, tensors):
+            yield f"step {row.step} has the CRC of {len(row.state_crc32 or ())} tensors of the state"
+
+
+def steps_beyond_fail_the_run(record: Run) -> Iterator[str]:
+    """The first step that failed is named, and then the run did not pass."""
+    sequence = record.sequence
+    if sequence is None:
+        return
+    failed = next((row.step for row in sequence.steps if row.status == "fail"), None)
+    if failed != sequence.first_beyond:
+        yield f"step {failed} is the first that failed, the record names {sequence.first_beyond}"
+    elif failed is not None and record.status == "pass":
+        yield f"step {failed} is beyond the tolerance, but the record says 'pass'"
 
 
 KIND = RecordKind(
     Run,
     (
-        status_follows_checks,
-        indices_count_up,
-        use_fits_size,
-        rules.unavailable_is_absent,
-        npu_calls_have_cycles,
-        repeats_count_what_changed,
-        groups_hold_every_counter,
-        rules.model_is_that_of_the_provenance,
-        runtime_is_that_of_the_provenance,
-        second_opinion_is_of_another,
-        pass_has_outputs_and_checks,
-        rules.files_stay_in_the_folder,
-        rules.measured_on_the_fvp_alone,
-        operators_add_up,
-        rules.priced_is_a_system,
-        cpu_parts_add_up,
-        time_adds_up,
-        time_is_that_of_the_cycles,
-        steps_are_all_there,
-        steps_beyond_fail_the_run,
+        *(status_follows_checks, indices_count_up, rules.use_fits_size, rules.unavailable_is_absent),
+        *(npu_calls_have_cycles, repeats_count_what_changed, groups_hold_every_counter),
+        *(rules.model_is_that_of_the_provenance, runtime_is_that_of_the_provenance),
+        *(second_opinion_is_of_another, pass_has_outputs_and_checks, rules.files_stay_in_the_folder),
+        *(rules.measured_on_the_fvp_alone, operators_add_up, rules.priced_is_a_system, cpu_parts_add_up),
+        *(time_adds_up, time_is_that_of_the_cycles, steps_are_all_there, steps_beyond_fail_the_run),
     ),
     file="run.json",
     role="record of the run",

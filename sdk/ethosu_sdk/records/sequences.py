@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Annotated, Literal
 
 from msgspec import Meta
@@ -26,12 +27,9 @@ from ethosu_sdk.records.common import (
     Target,
     Text,
     UnavailableMembers,
-    about,
 )
 
-# ---- records.sequences.generate
-# ``generate/1``, from which schemas/generate.v1.schema.json is made.
-
+# The parts of generate/1.
 Stopped = Literal["eos", "length", "context", "interrupted"]
 
 AtLeastOne = Annotated[int, Meta(ge=1)] | Annotated[float, Meta(ge=1)]
@@ -44,7 +42,7 @@ class Choice(Part):
     temperature: PositiveAmount | None = None
     top_k: PositiveCount | None = None
     seed: Count | None = None
-    eos: Annotated[Count | None, about("the token that ends a text")] = None
+    eos: Count | None = None  #: the token that ends a text
 
 
 class GeneratedText(Part):
@@ -60,7 +58,7 @@ class StepTime(Part):
     duration_s: PositiveAmount
     npu_s: Amount
     cpu_s: Amount
-    waits_s: Annotated[Amount | None, about("of the CPU's time, waits for its memories")] = None
+    waits_s: Amount | None = None  #: of the CPU's time, waits for its memories
     least_s: Amount | None = None
     most_s: Amount | None = None
 
@@ -75,16 +73,16 @@ class Timing(Part):
     """Modelled time: of a step, and of the steps that take the prompt and those that follow."""
 
     source: Literal["modelled"]
-    step: Annotated[StepTime, about("one step; shapes are static, so each takes the time of the first")]
-    prefill: Annotated[Phase, about("steps that take the prompt")]
-    decode: Annotated[Phase, about("steps that take a token that was chosen")]
+    step: StepTime  #: one step; shapes are static, so each takes the time of the first
+    prefill: Phase  #: steps that take the prompt
+    decode: Phase  #: steps that take a token that was chosen
 
 
 class Perplexity(Part):
-    file: Annotated[Text, about("the logits")]
+    file: Text  #: the logits
     tokens: Annotated[int, Meta(ge=2)]
     predicted: PositiveCount
-    mean_nll: Annotated[Amount, about("mean cross entropy in nats")]
+    mean_nll: Amount  #: mean cross entropy in nats
     perplexity: AtLeastOne
 
 
@@ -94,14 +92,14 @@ class Generate(Derived[Literal["pass", "interrupted"]], tag_field="schema", tag=
     model: Model
     target: Target | None = None
     simulator: Simulator | None = None
-    context: Annotated[PositiveCount | None, about("positions that the model's caches hold")] = None
-    choice: Annotated[Choice, about("how the next token is chosen from the logits")]
-    prompt: Annotated[Some[Count], about("tokens that the first steps took")]
-    tokens: Annotated[tuple[Count, ...], about("tokens that the model chose")]
-    stopped: Annotated[Stopped, about("why there are no more tokens; context: the caches are full")]
+    context: PositiveCount | None = None  #: positions that the model's caches hold
+    choice: Choice  #: how the next token is chosen from the logits
+    prompt: Some[Count]  #: tokens that the first steps took
+    tokens: tuple[Count, ...]  #: tokens that the model chose
+    stopped: Stopped  #: why there are no more tokens; context: the caches are full
     text: GeneratedText | None = None
-    steps: Annotated[Count, about("inferences, one for each token but the last that was chosen")]
-    npu_cycles: Annotated[Metric | None, about("of one step")] = None
+    steps: Count  #: inferences, one for each token but the last that was chosen
+    npu_cycles: Metric | None = None  #: of one step
     time: Timing | None = None
     perplexity: Perplexity | None = None
     unavailable: UnavailableMembers
@@ -109,46 +107,37 @@ class Generate(Derived[Literal["pass", "interrupted"]], tag_field="schema", tag=
     host: Host
 
 
-def steps_add_up(record: Generate) -> list[str]:
+def steps_add_up(record: Generate) -> Iterator[str]:
     """Each token but the last generated one is taken by a step; an interrupted record is not a pass."""
-    found = []
     if (record.status == "interrupted") != (record.stopped == "interrupted"):
-        found.append(f"the status is '{record.status}', generation stopped for '{record.stopped}'")
+        yield f"the status is '{record.status}', generation stopped for '{record.stopped}'"
     expected = len(record.prompt) + len(record.tokens) - 1
     if record.status == "pass" and (record.steps != expected or not record.tokens):
-        found.append(f"{record.steps} steps do not take {expected} tokens")
+        yield f"{record.steps} steps do not take {expected} tokens"
     if record.stopped == "eos" and record.tokens[-1:] != (record.choice.eos,):
-        found.append("the last token is not the one that ends a text")
-    return [*found, *_wrong_times(record), *_wrong_perplexity(record)]
-
-
-def _wrong_times(record: Generate) -> list[str]:
-    time = record.time
-    found: list[str] = []
-    if time is None:
-        return found
-    if time.prefill.steps + time.decode.steps != record.steps:
-        found.append(
-            f"{record.steps} steps were made, the phases have {time.prefill.steps + time.decode.steps}"
-        )
-    for name, phase in (("prefill", time.prefill), ("decode", time.decode)):
-        if not math.isclose(phase.duration_s, phase.steps * time.step.duration_s, rel_tol=1e-9):
-            found.append(f"the {name} takes {phase.duration_s} s, its steps take another time")
-        if phase.tokens_per_s is not None and not math.isclose(
-            phase.tokens_per_s * phase.duration_s, phase.steps, rel_tol=1e-9
-        ):
-            found.append(f"the tokens per second of the {name} are not its steps by its time")
-    parts = time.step.npu_s + time.step.cpu_s
-    if not math.isclose(time.step.duration_s, parts, rel_tol=1e-9):
-        found.append(f"a step takes {time.step.duration_s} s, its parts take {parts} s")
-    return found
-
-
-def _wrong_perplexity(record: Generate) -> list[str]:
+        yield "the last token is not the one that ends a text"
+    if record.time is not None:
+        yield from _wrong_times(record.time, record.steps)
     measured = record.perplexity
-    if measured is None or math.isclose(measured.perplexity, math.exp(measured.mean_nll), rel_tol=1e-9):
-        return []
-    return [f"the perplexity is {measured.perplexity}, its mean negative log-likelihood says another"]
+    if measured is not None and _differ(measured.perplexity, math.exp(measured.mean_nll)):
+        yield f"the perplexity is {measured.perplexity}, its mean negative log-likelihood says another"
+
+
+def _wrong_times(time: Timing, steps: int) -> Iterator[str]:
+    if time.prefill.steps + time.decode.steps != steps:
+        yield f"{steps} steps were made, the phases have {time.prefill.steps + time.decode.steps}"
+    for name, phase in (("prefill", time.prefill), ("decode", time.decode)):
+        if _differ(phase.duration_s, phase.steps * time.step.duration_s):
+            yield f"the {name} takes {phase.duration_s} s, its steps take another time"
+        if phase.tokens_per_s is not None and _differ(phase.tokens_per_s * phase.duration_s, phase.steps):
+            yield f"the tokens per second of the {name} are not its steps by its time"
+    parts = time.step.npu_s + time.step.cpu_s
+    if _differ(time.step.duration_s, parts):
+        yield f"a step takes {time.step.duration_s} s, its parts take {parts} s"
+
+
+def _differ(one: float, other: float) -> bool:
+    return not math.isclose(one, other, rel_tol=1e-9)
 
 
 GENERATE = RecordKind(
@@ -159,52 +148,39 @@ GENERATE = RecordKind(
 )
 
 
-# ---- records.sequences.script
-# ``script-result/1``, from which schemas/script-result.v1.schema.json is made.
-
-
+# The parts of script-result/1.
 class Call(Part):
     """Inferences of a method in a row."""
 
     method: Text
-    steps: Annotated[PositiveCount, about("inferences that it may have; a feed can end it earlier")]
-    folder: Annotated[
-        Text, about("where the record and the outputs of the call are, from the folder of this record")
-    ]
+    steps: PositiveCount  #: inferences that it may have; a feed can end it earlier
+    folder: Text  #: where the record and the outputs of the call are, from the folder of this record
     status: Literal["pass", "fail"]
-    run_sha256: Annotated[Sha256, about("of the call's run.json")]
-    first_step_npu_cycles: Annotated[
-        Count | None, about("modelled or measured, as the call's record says")
-    ] = None
+    run_sha256: Sha256  #: of the call's run.json
+    first_step_npu_cycles: Count | None = None  #: modelled or measured, as the call's record says
 
 
 class Script(Derived[Literal["pass", "fail"]], tag_field="schema", tag="script-result/1"):
     """What `ethosu-sdk run --script` did."""
 
-    model: Annotated[Model, about("its entry is the method of the first call")]
+    model: Model  #: its entry is the method of the first call
     script: FileDigest
-    board: Annotated[Text, about("the board that the calls ran on in one boot, or host")]
+    board: Text  #: the board that the calls ran on in one boot, or host
     calls: Some[Call]
     wall_time_s: Amount
     host: Host
 
 
-def status_follows_the_calls(record: Script) -> list[str]:
+def status_follows_the_calls(record: Script) -> Iterator[str]:
     """A script passes when all of its calls do."""
-    expected = "pass" if all(row.status == "pass" for row in record.calls) else "fail"
-    return (
-        []
-        if record.status == expected
-        else [f"the calls say '{expected}', the record says '{record.status}'"]
-    )
+    passed = all(row.status == "pass" for row in record.calls)
+    yield from rules.wrong_status(record, "pass" if passed else "fail", "the calls say")
 
 
-def folders_stay_inside(record: Script) -> list[str]:
+def folders_stay_inside(record: Script) -> Iterator[str]:
     """The folder of each call lies below that of the script."""
-    expected = [f"calls/{number}-{row.method}" for number, row in enumerate(record.calls)]
-    return (
-        [] if [row.folder for row in record.calls] == expected else ["a call has another folder than its own"]
-    )
+    if any(row.folder != f"calls/{number}-{row.method}" for number, row in enumerate(record.calls)):
+        yield "a call has another folder than its own"
 
 
 SCRIPT = RecordKind(

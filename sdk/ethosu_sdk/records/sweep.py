@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
@@ -27,17 +28,13 @@ from ethosu_sdk.records.common import (
     Share,
     Some,
     Source,
-    TargetName,
     Text,
-    about,
     require,
     require_distinct,
 )
 from ethosu_sdk.records.compare import MetricChange
 
-# ---- records.sweep
-# ``sweep/1``, from which schemas/sweep.v1.schema.json is made.
-
+# The parts of sweep/1.
 FigureName = Literal[
     "sram_bytes",
     "dram_bytes",
@@ -57,20 +54,21 @@ FigureName = Literal[
 ]
 SweepStatus = Annotated[
     Literal["pass", "fail", "incomplete"],
-    about("fail: a cell failed or none passed; incomplete: cells were not come to"),
+    Meta(description="fail: a cell failed or none passed; incomplete: cells were not come to"),
 ]
 Want = Literal["min", "max"]
 Standing = Literal["winner", "pareto", "dominated", "not ranked", "broken", "not judged", "no result"]
 RankedSource = Literal["measured", "modelled", "estimated"]
 
 Id = Annotated[str, Meta(pattern="^[0-9a-f]{12}$")]
+TargetName = Annotated[str, Meta(pattern="^(ethos-u(55|65|85)-[1-9][0-9]*|cortex-m(55|85))$")]
 TolerancePercent = Annotated[int, Meta(gt=0, le=1000)] | Annotated[float, Meta(gt=0, le=1000)]
 
 
 class Dimensions(Part):
     model: Distinct[Text]
     target: Distinct[Text]
-    system: Annotated[Distinct[Text], about("board profiles; none for cells without one")]
+    system: Distinct[Text]  #: board profiles; none for cells without one
     system_config: Distinct[Text]
     memory_mode: Distinct[Text]
     quantize: Distinct[Text]
@@ -113,10 +111,8 @@ class Constraint(Part):
     min: Number | None = None
     max: Number | None = None
     clock_mhz: PositiveAmount | None = None
-    models: Annotated[Some[str] | None, about("patterns of names")] = None
-    systems: Annotated[Some[str] | None, about("names or patterns of the board profiles that it is for")] = (
-        None
-    )
+    models: Some[str] | None = None  #: patterns of names
+    systems: Some[str] | None = None  #: names or patterns of the board profiles that it is for
     text: Text
 
     together: ClassVar[dict[str, Any]] = {"anyOf": [{"required": ["min"]}, {"required": ["max"]}]}
@@ -151,11 +147,11 @@ class Ranking(Part):
 
 
 class Miss(Part):
-    constraint: Annotated[Count, about("its place in constraints")]
+    constraint: Count  #: its place in constraints
     value: Number
     limit: Number
     by: PositiveAmount
-    percent: Annotated[Amount | None, about("of the limit")] = None
+    percent: Amount | None = None  #: of the limit
     source: RankedSource | None = None
     text: Text
 
@@ -201,9 +197,7 @@ class CellVerdict(Part):
 
 
 class Verdict(Part):
-    status: Annotated[
-        Literal["pass", "fail"], about("pass: every model keeps all constraints in a cell at least")
-    ]
+    status: Literal["pass", "fail"]  #: pass: every model keeps all constraints in a cell at least
     constraints: tuple[Constraint, ...]
     goals: Some[Goal]
     default_goals: bool
@@ -238,31 +232,25 @@ class Sweep(Derived[SweepStatus], tag_field="schema", tag="sweep/1"):
     cells: CellCounts
     verdict: Verdict
     table: Table
-    session: Annotated[Session, about("what the last command did")]
+    session: Session  #: what the last command did
     wall_time_s: Amount
     host: Host
 
 
-def counts_every_cell(record: Sweep) -> list[str]:
+def counts_every_cell(record: Sweep) -> Iterator[str]:
     """Each cell of the table is counted and judged once, and the status follows."""
-    counted = record.cells
+    counted, verdict = record.cells, record.verdict
     bad = counted.fail + counted.failed + counted.timeout + counted.out_of_memory + counted.killed
     total = counted.passed + counted.refused + counted.not_run + bad
-    found = []
     if not total == record.table.rows == record.plan.cells:
-        found.append(f"{total} cells are counted, the table has {record.table.rows} rows")
-    verdict = record.verdict
+        yield f"{total} cells are counted, the table has {record.table.rows} rows"
     counts = verdict.counts
     judged = counts.kept + counts.broken + counts.not_judged + counts.no_result
     if not total == judged == counts.cells == len(verdict.cells):
-        found.append(f"the verdict is on {judged} cells, {total} are counted")
+        yield f"the verdict is on {judged} cells, {total} are counted"
     broken = verdict.constraints and verdict.status == "fail"
     expected = "fail" if bad or broken or not counted.passed else "pass"
-    if counted.not_run:
-        expected = "incomplete"
-    if record.status != expected:
-        found.append(f"the cells say '{expected}', the record says '{record.status}'")
-    return found
+    yield from rules.wrong_status(record, "incomplete" if counted.not_run else expected, "the cells say")
 
 
 SWEEP = RecordKind(
@@ -273,16 +261,11 @@ SWEEP = RecordKind(
 )
 
 
-# ---- records.sweep.cell
-# ``sweep-cell/1``, from which schemas/sweep-cell.v1.schema.json is made.
-
-
+# The parts of sweep-cell/1.
 class Cell(Part):
     model: Text
     target: TargetName
-    system: Annotated[Text | None, about("the board profile that the cell is compiled for and priced on")] = (
-        None
-    )
+    system: Text | None = None  #: the board profile that the cell is compiled for and priced on
     system_config: Text
     memory_mode: Text
     quantize: Literal["default", "int8", "int16", "none"]
@@ -306,10 +289,10 @@ class Figures(Part):
     npu_cycles_source: Source | None = None
     clock_mhz: PositiveAmount | None = None
     time_ms: Amount | None = None
-    inference_ms: Annotated[Amount | None, about("of CPU and NPU, as the run's time line has it")] = None
+    inference_ms: Amount | None = None  #: of CPU and NPU, as the run's time line has it
     sram_bytes: Count | None = None
     dram_bytes: Count | None = None
-    flash_bytes: Annotated[Count | None, about("commands and weights of the NPU's part")] = None
+    flash_bytes: Count | None = None  #: commands and weights of the NPU's part
     npu_macs: Count | None = None
     operators_npu: Count | None = None
     operators_cpu: Count | None = None
@@ -323,25 +306,23 @@ class Figures(Part):
 
 CellOutcome = Annotated[
     Literal["pass", "fail", "refused", "failed", "timeout", "out of memory", "killed"],
-    about("fail: compared and wrong; refused: the model or its settings cannot be (exit codes 2 and 3)"),
+    Meta(
+        description="fail: compared and wrong; refused: the model or its settings cannot be (exit codes 2 and 3)"
+    ),
 ]
 
 
 class SweepCell(Document[CellOutcome], tag_field="schema", tag="sweep-cell/1"):
     """One cell of a sweep: what came of it."""
 
-    key: Annotated[Sha256, about("digest of all that shapes the cell and can be seen beforehand")]
-    model_sha256: Annotated[Sha256, about("of the model's source")]
+    key: Sha256  #: digest of all that shapes the cell and can be seen beforehand
+    model_sha256: Sha256  #: of the model's source
     cell: Cell
     error: Error | None = None
     figures: Figures
-    no_noise: Annotated[
-        DistinctSome[Literal["check_sqnr_db", "sqnr_db"]] | None,
-        about("figures that are infinite: all outputs are equal"),
-    ] = None
-    reads: Annotated[
-        dict[str, Sha256], about("files that the model read, from the folder of the sweep's file")
-    ]
+    #: figures that are infinite: all outputs are equal
+    no_noise: DistinctSome[Literal["check_sqnr_db", "sqnr_db"]] | None = None
+    reads: dict[str, Sha256]  #: files that the model read, from the folder of the sweep's file
     limits: Limits
     wall_time_s: Amount
     host: Host
@@ -350,21 +331,16 @@ class SweepCell(Document[CellOutcome], tag_field="schema", tag="sweep-cell/1"):
         require_distinct(self.no_noise or ())
 
 
-def has_an_error_or_passes(record: SweepCell) -> list[str]:
+def has_an_error_or_passes(record: SweepCell) -> Iterator[str]:
     """A cell that did not pass says why, and one that did has nothing to say."""
     if (record.status == "pass") == (record.error is not None):
-        return [
-            f"the status is '{record.status}', and there is {'no' if record.error is None else 'an'} error"
-        ]
-    return []
+        yield f"the status is '{record.status}', and there is {'no' if record.error is None else 'an'} error"
 
 
 SWEEP_CELL = RecordKind(SweepCell, (has_an_error_or_passes,), file="cell.json", role="record of the cell")
 
 
-# ---- records.sweep.comparison
-# ``sweep-compare/1``, from which schemas/sweep-compare.v1.schema.json is made.
-
+# The parts of sweep-compare/1.
 CellStatus = Literal["pass", "fail", "refused", "failed", "timeout", "out of memory", "killed", "not run"]
 ComparedStatus = Literal["pass", "fail", "blocked", "missing", "new"]
 
@@ -388,11 +364,11 @@ class Counts(Part):
 
 class ComparedCell(Part):
     cell: Cell
-    status: Annotated[ComparedStatus, about("missing: in the first sweep alone; new: in the second alone")]
+    status: ComparedStatus  #: missing: in the first sweep alone; new: in the second alone
     before_status: CellStatus | None = None
     after_status: CellStatus | None = None
     reasons: tuple[Text, ...]
-    metrics: Annotated[tuple[MetricChange, ...] | None, about("figures that differ")] = None
+    metrics: tuple[MetricChange, ...] | None = None  #: figures that differ
 
 
 class SweepComparison(Derived[Literal["pass", "fail", "blocked"]], tag_field="schema", tag="sweep-compare/1"):
@@ -406,20 +382,15 @@ class SweepComparison(Derived[Literal["pass", "fail", "blocked"]], tag_field="sc
     host: Host
 
 
-def comparison_follows_its_cells(record: SweepComparison) -> list[str]:
+def comparison_follows_its_cells(record: SweepComparison) -> Iterator[str]:
     """Counts and status of a comparison of sweeps are those of its cells."""
     counted = collections.Counter[str](row.status for row in record.cells)
-    found = [
-        f"{count} cells are counted as '{name}', {counted[name]} are"
-        for name, count in record.counts.to_json().items()
-        if count != counted[name]
-    ]
-    expected = (
-        "blocked" if counted["blocked"] else "fail" if counted["fail"] or counted["missing"] else "pass"
-    )
-    if record.status != expected:
-        found.append(f"the cells say '{expected}', the record says '{record.status}'")
-    return found
+    for name, count in record.counts.to_json().items():
+        if count != counted[name]:
+            yield f"{count} cells are counted as '{name}', {counted[name]} are"
+    failed = counted["fail"] or counted["missing"]
+    expected = "blocked" if counted["blocked"] else "fail" if failed else "pass"
+    yield from rules.wrong_status(record, expected, "the cells say")
 
 
 SWEEP_COMPARE = RecordKind(
@@ -430,10 +401,7 @@ SWEEP_COMPARE = RecordKind(
 )
 
 
-# ---- records.printed.sweep_plan
-# ``sweep-plan/1``, from which schemas/sweep-plan.v1.schema.json is made.
-
-
+# The parts of sweep-plan/1.
 class Left(Part):
     cells: Count
     lowerings: Count
@@ -453,14 +421,10 @@ class SweepPlan(Document[Literal["pass"]], tag_field="schema", tag="sweep-plan/1
     dropped: tuple[Dropped, ...]
     done: Count
     left: Left
-    estimated_s: Annotated[Amount, about("a rough guess")]
+    estimated_s: Amount  #: a rough guess
 
 
 SWEEP_PLAN = RecordKind(SweepPlan)
-
-
-# ---- records.printed.sweep_answer
-# ``sweep-answer/1``, from which schemas/sweep-answer.v1.schema.json is made.
 
 
 class SweepAnswer(Document[Literal["pass"]], tag_field="schema", tag="sweep-answer/1"):

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Protocol
 
 from msgspec import Meta
 
-from ethosu_sdk.records.common import Amount, Count, Part, PositiveAmount, Priced, Some, Text, about
+from ethosu_sdk.records.common import Amount, Count, Part, PositiveAmount, Priced, Some, Text
 
 Processor = Literal["CPU", "NPU"]
 What = Literal["runtime", "kernel", "copy_in", "driver_start", "npu", "interrupt", "driver_stop", "copy_out"]
@@ -22,7 +22,7 @@ _ROUNDING = 1e-9  # of the total: what sums of doubles may be off by
 
 class Clock(Part):
     hz: PositiveAmount
-    source: Annotated[Text, about("where the frequency is from")]
+    source: Text  #: where the frequency is from
 
 
 class Clocks(Part):
@@ -31,17 +31,14 @@ class Clocks(Part):
 
 
 class TimePart(Part):
-    operator: Annotated[
-        Count, about("place in the run's operators; their number for what comes after the last")
-    ]
-    what: Annotated[What, about("npu: a job of the NPU, in which the CPU waits; the others as in cpu_parts")]
+    operator: Count  #: place in the run's operators; their number for what comes after the last
+    what: What  #: npu: a job of the NPU, in which the CPU waits; the others as in cpu_parts
     on: Processor
-    name: Annotated[Text | None, about("of a kernel: its operator")] = None
+    name: Text | None = None  #: of a kernel: its operator
     start_s: Amount
     duration_s: Amount
-    waits_s: Annotated[
-        Amount | None, about("of it, waits for memory; absent where there are none or they are not known")
-    ] = None
+    #: of it, waits for memory; absent where there are none or they are not known
+    waits_s: Amount | None = None
 
     @property
     def label(self) -> str:
@@ -55,24 +52,19 @@ class TimePart(Part):
 
 
 class TimeTotal(Part):
-    duration_s: Annotated[Amount, about("of one inference: the first one")]
+    duration_s: Amount  #: of one inference: the first one
     source: Literal["modelled"]
-    least_s: Annotated[
-        Amount | None, about("with the errors of both processors' cycles; absent where one is not known")
-    ] = None
-    most_s: Annotated[
-        Amount | None, about("the same, with memory waits of the CPU where they are not modelled")
-    ] = None
-    band: Annotated[Some[Text], about("of each processor, in words")]
+    #: with the errors of both processors' cycles; absent where one is not known
+    least_s: Amount | None = None
+    most_s: Amount | None = None  #: the same, with memory waits of the CPU where they are not modelled
+    band: Some[Text]  #: of each processor, in words
 
 
 class TimeSums(Part):
-    cpu_before_npu_s: Annotated[
-        Amount, about("the CPU before the NPU's first job; all of its time without one")
-    ]
-    npu_s: Annotated[Amount, about("the NPU's jobs, in which the CPU waits")]
+    cpu_before_npu_s: Amount  #: the CPU before the NPU's first job; all of its time without one
+    npu_s: Amount  #: the NPU's jobs, in which the CPU waits
     cpu_between_npu_s: Amount
-    cpu_after_npu_s: Annotated[Amount, about("the CPU after the NPU's last job")]
+    cpu_after_npu_s: Amount  #: the CPU after the NPU's last job
 
     @property
     def cpu_s(self) -> float:
@@ -98,54 +90,40 @@ class WaitsFor(Part):
 
 class Waits(Part):
     duration_s: Amount
-    memories: Annotated[WaitsFor, about("the memories of the board in which the CPU's things lie")]
-    source: Annotated[Text, about("of the cycles for which the CPU waits")]
+    memories: WaitsFor  #: the memories of the board in which the CPU's things lie
+    source: Text  #: of the cycles for which the CPU waits
 
 
 class Engines(Part):
     mac_percent: Amount
     weight_decoder_percent: Amount
     memory_percent: Amount
-    active_cycles: Annotated[
-        Count | None, about("of the NPU's clock in the jobs: NPU_ACTIVE of the inference")
-    ] = None
-    idle_cycles: Annotated[
-        Count | None,
-        about("of the NPU's clock in the rest of the inference: NPU_IDLE if the counters run all the time"),
-    ] = None
+    active_cycles: Count | None = None  #: of the NPU's clock in the jobs: NPU_ACTIVE of the inference
+    #: of the NPU's clock in the rest of the inference: NPU_IDLE if the counters run all the time
+    idle_cycles: Count | None = None
 
 
 class VelaTime(Part):
-    duration_s: Annotated[Amount, about("Vela's estimate of the NPU's cycles by the NPU's clock")]
+    duration_s: Amount  #: Vela's estimate of the NPU's cycles by the NPU's clock
 
 
 class TimeLine(Part):
     """One inference on one axis: the CPU's cycles and the NPU's, each by its clock."""
 
-    place: Annotated[
-        Text, about("the board profile that it is for, else the system, else the simulated board")
-    ]
+    place: Text  #: the board profile that it is for, else the system, else the simulated board
     total: TimeTotal
     clocks: Clocks
     sums: TimeSums
-    shares: Annotated[Shares, about("of the total")]
-    largest: Annotated[
-        Contributor,
-        about("the operator's kernel or other part that takes the CPU longest, over all of its calls"),
-    ]
-    waits: Annotated[
-        Waits | None,
-        about(
-            "of the CPU for its memories, which are part of its parts; absent where they are not "
-            "known and not in the time"
-        ),
-    ] = None
-    engines: Annotated[
-        Engines | None,
-        about("how much of the NPU's time each of its engines works; 100 at most, as operations overlap"),
-    ] = None
+    shares: Shares  #: of the total
+    #: the operator's kernel or other part that takes the CPU longest, over all of its calls
+    largest: Contributor
+    #: of the CPU for its memories, which are part of its parts; absent where they are not known and not in
+    #: the time
+    waits: Waits | None = None
+    #: how much of the NPU's time each of its engines works; 100 at most, as operations overlap
+    engines: Engines | None = None
     vela: VelaTime | None = None
-    parts: Annotated[Some[TimePart], about("in the order of time, without gap or overlap")]
+    parts: Some[TimePart]  #: in the order of time, without gap or overlap
 
 
 class _Timed(Protocol):
@@ -162,12 +140,11 @@ def headline(record: _Timed) -> TimeLine | None:
     return None if caveat else record.time
 
 
-def time_adds_up(record: _Timed) -> list[str]:
+def time_adds_up(record: _Timed) -> Iterator[str]:
     """The parts follow one another without gap or overlap, and every sum is that of the parts."""
-    return [] if record.time is None else list(_faults(record.time))
-
-
-def _faults(time: TimeLine) -> Iterator[str]:
+    time = record.time
+    if time is None:
+        return
     yield from _gaps(time)
     total, expected = time.total.duration_s, sums(time.parts)
     for name in TimeSums.__struct_fields__:

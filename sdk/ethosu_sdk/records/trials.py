@@ -9,9 +9,6 @@ from typing import Any
 
 from ethosu_sdk.records.advice import CandidateKind, Judge, OutputsState, TrialState
 
-# ---- results.trials
-# Changes of a program that can be tried, and what came of them.
-
 
 @dataclass(frozen=True)
 class Candidate:
@@ -45,11 +42,11 @@ class Candidate:
         )
 
     def with_(self, other: Candidate) -> Candidate:
-        """Both changes together, the lines of this one first."""
-        kinds = sorted({self.kind, other.kind}, key=_GRAVEST.index)
+        """Both changes together, of the graver kind, the lines of this one first."""
+        kinds: Sequence[CandidateKind] = ("target", "weights", "precision", "model", "program")
         return Candidate(
             name=f"{self.name}+{other.name}",
-            kind=kinds[0],
+            kind=next(kind for kind in kinds if kind in (self.kind, other.kind)),
             change=f"{self.change}; {other.change}",
             options={**self.options, **other.options},
             lines=(*self.lines, *other.lines),
@@ -58,9 +55,6 @@ class Candidate:
             replaces=self.replaces | other.replaces,
             keeps_results=self.keeps_results and other.keeps_results,
         )
-
-
-_GRAVEST: Sequence[CandidateKind] = ("target", "weights", "precision", "model", "program")
 
 
 @dataclass(frozen=True)
@@ -116,26 +110,14 @@ class Tries:
     is_stopped: bool = False
 
 
-# ---- results.trial_verdict
-# What trials are worth: the figure that they are judged by, their gain, and whether outputs are still the same.
-
-WORTH = 0.01  # of the time or cycles: less is not worth a change
+_WORTH = 0.01  # of the time or cycles: less is not worth a change
 _WORTH_MORE = 0.001  # of it, for one change more beside those that save more
 _WORTH_SIZE = 0.10  # of SRAM or flash
 CLOSE_DB = 1.0  # that the distance from floating point may lose, as calibration may lose or win it
 BROKEN_DB = 20.0  # `debug` says of a layer below it that it breaks
 _CLOSER_DB = 6.0  # one bit
-# In the order in which trials are listed.
-_PLACES: dict[TrialState, int] = {
-    "better": 0,
-    "smaller": 1,
-    "closer": 1,
-    "unjudged": 2,
-    "same": 3,
-    "worse": 4,
-    "broken": 5,
-    "failed": 6,
-}
+# In which trials are listed; closer ones stand with smaller ones.
+_ORDER: Sequence[TrialState] = ("better", "smaller", "unjudged", "same", "worse", "broken", "failed")
 
 
 def judge_of(before: Measured) -> Judge:
@@ -202,29 +184,32 @@ def _by_cost(before: Measured, exact: Distance | None, outcome: Outcome) -> Tria
     saved, after = trial_gain(before, outcome), outcome.measured
     if saved is None or after is None:
         return "unjudged"
-    if saved >= WORTH:
+    if saved >= _WORTH:
         return "better"
-    return _by_size(before, after) or _by_accuracy(exact, outcome) or ("worse" if saved <= -WORTH else "same")
+    if _is_smaller(before, after):
+        return "smaller"
+    if (
+        exact is not None
+        and outcome.exact is not None
+        and outcome.exact.sqnr_db - exact.sqnr_db >= _CLOSER_DB
+    ):
+        return "closer"
+    return "worse" if saved <= -_WORTH else "same"
 
 
-def _by_size(before: Measured, after: Measured) -> TrialState | None:
-    """``smaller`` for less SRAM that is not paid with as much flash, or less flash without more SRAM."""
+def _is_smaller(before: Measured, after: Measured) -> bool:
+    """Whether there is less SRAM that is not paid with as much flash, or less flash without more SRAM."""
     sram, flash = before.sram_bytes, before.flash_bytes
     is_less = after.sram_bytes + after.flash_bytes < sram + flash
     less_sram = after.sram_bytes <= (1 - _WORTH_SIZE) * sram and is_less
     less_flash = after.flash_bytes <= (1 - _WORTH_SIZE) * flash and after.sram_bytes <= sram
-    return "smaller" if after != before and (less_sram or less_flash) else None
-
-
-def _by_accuracy(exact: Distance | None, outcome: Outcome) -> TrialState | None:
-    if exact is None or outcome.exact is None:
-        return None
-    return "closer" if outcome.exact.sqnr_db - exact.sqnr_db >= _CLOSER_DB else None
+    return after != before and (less_sram or less_flash)
 
 
 def ranked_trials(before: Measured, exact: Distance | None, outcome: Outcome) -> tuple[int, float]:
     """For sorting: the best first, those that failed last."""
-    place = _PLACES[trial_state(before, exact, outcome)]
+    state = trial_state(before, exact, outcome)
+    place = _ORDER.index("smaller" if state == "closer" else state)
     after = outcome.measured
     if after is None:
         return place, 0.0

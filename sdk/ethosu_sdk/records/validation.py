@@ -117,7 +117,7 @@ def _broken_rules(content: Part, kind: RecordKind[Any]) -> list[str]:
     found = []
     for rule in kind.rules:
         try:
-            texts = rule(content)
+            texts = [*rule(content)]
         except OverflowError:  # JSON has numbers without end, floats do not
             texts = ["a number is too large to be judged"]
         found += [f"{rule.__name__}: {text}" for text in texts]

@@ -12,9 +12,6 @@ from ethosu_sdk.records.run import Reference, ReferenceOutput, Run
 from ethosu_sdk.records.sequences import Generate, Phase, Timing
 from ethosu_sdk.records.time_line import WAITS_PATH, TimeLine, headline
 
-# ---- tables.figures
-# Figures as text.
-
 _MOST_DIGITS = 6  # decimals of numbers that hardly differ
 _TWO_PLACES = 10  # a number from here on has one decimal
 _LEAST_PERCENT = 0.1
@@ -52,18 +49,10 @@ def percent_text(share: float) -> str:
     return f"{value:.{0 if not value or value >= _EXACT_PERCENT else 1}f} %"
 
 
-# ---- tables.systems
-# Words for the system that modelled cycles are for.
-
-
 def system_line(priced: Priced) -> str:
     """The system, and that it is another than the program's where it is."""
     system = priced.system
     return priced.caveat or f"for {system.name} with {system.memory_mode} ({system.source})"
-
-
-# ---- tables.times
-# Words for the time of an inference.
 
 
 def milliseconds(duration_s: float) -> str:
@@ -144,9 +133,6 @@ def _waits(record: Run | Profile, time: TimeLine) -> str:
     reasons = [row.reason for row in record.unavailable if row.path == WAITS_PATH]
     return f"waits of the CPU for memory are not included: {', '.join(reasons) or 'not known'}"
 
-
-# ---- tables.run_rows
-# A run in words: the rows that the terminal and summaries show.
 
 _SHOWN_CHOICES = 32
 _COUNTERS = "/npu/counters/"
@@ -242,9 +228,6 @@ def _npu(run: Run) -> Iterator[tuple[str, str]]:
         if gap.path.startswith(_COUNTERS):
             yield "", f"{gap.path.removeprefix(_COUNTERS)} unavailable: {gap.reason}"
 
-
-# ---- tables.generate_rows
-# Words for what a language model generated.
 
 _ENDS = {
     "eos": "the token that ends a text",

@@ -13,9 +13,8 @@ from ethosu_sdk.base.targets import cores
 from ethosu_sdk.compile.compile_facts import FLOAT
 from ethosu_sdk.compile.thresholds import EXECUTED, TRUTHS
 from ethosu_sdk.records import bundle, kinds, provenance, validation
-from ethosu_sdk.records.accuracy import Pair
 from ethosu_sdk.records.common import Content, RecordKind
-from ethosu_sdk.records.compile import CheckedOutput, Compilation
+from ethosu_sdk.records.compile import CheckedOutput, Compilation, Pair
 from ethosu_sdk.records.run import Run
 from ethosu_sdk.records.sweep import SweepCell
 from ethosu_sdk.records.time_line import headline

@@ -11,8 +11,15 @@ from hypothesis import given, settings as options, strategies as st
 from msgspec.structs import replace
 
 from ethosu_sdk.records import kinds
-from ethosu_sdk.records.accuracy import Accuracy, EvaluationData, Pair, Top1
-from ethosu_sdk.records.compile import CheckedOutput, Compilation, Figure
+from ethosu_sdk.records.compile import (
+    Accuracy,
+    CheckedOutput,
+    Compilation,
+    EvaluationData,
+    Figure,
+    Pair,
+    Top1,
+)
 from ethosu_sdk.sweep import cell_rows, sweep_page
 from ethosu_sdk.sweep.sweep_goals import Goals
 from ethosu_sdk.sweep.sweep_verdict import judge_sweep

@@ -13,12 +13,11 @@ from ethosu_sdk.base.errors import InputError
 from ethosu_sdk.base.json_text import Record
 from ethosu_sdk.base.plain_text import counted
 from ethosu_sdk.records import common, kinds, provenance, time_line
-from ethosu_sdk.records.accuracy import Pair
 from ethosu_sdk.records.build import Build
 from ethosu_sdk.records.bundle import ReadPolicy, is_of_run, read_record, records_in
 from ethosu_sdk.records.common import Priced, Source
 from ethosu_sdk.records.compare import KindName
-from ethosu_sdk.records.compile import CheckedOutput, Compilation
+from ethosu_sdk.records.compile import CheckedOutput, Compilation, Pair
 from ethosu_sdk.records.profile import Profile
 from ethosu_sdk.records.run import NpuCounter, ReferenceOutput, Run
 from ethosu_sdk.records.run_facts import MadeProfile
