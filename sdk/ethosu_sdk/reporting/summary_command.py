@@ -26,9 +26,6 @@ from ethosu_sdk.records.run import Run
 from ethosu_sdk.records.sequences import Generate
 from ethosu_sdk.reporting.compare import compare_command
 
-# ---- readers.summary.markdown
-# What the summaries of records are made of: Markdown as GitHub and GitLab show it.
-
 _SIGNS = {"pass": "✅", "fail": "❌", "error": "❌", "blocked": "❌", "interrupted": "⏹"}
 # What means something to Markdown; a record's texts are names of other people's files and models.
 _SPECIAL = re.compile(r"([\\`*_\[\]<>#|~&$])")
@@ -71,9 +68,6 @@ def target_text(target: Target | None) -> str:
     return "no NPU" if target is None else target.words
 
 
-# ---- readers.summary.compare
-# The summary of a comparison: what differs that must not, and the figures and operators that changed.
-
 _MOST_OPERATORS = 10
 
 
@@ -97,9 +91,6 @@ def _part(record: Comparisons, comparison: Comparison) -> Iterator[str]:
     rows = compare_command.operator_rows(comparison, _MOST_OPERATORS)
     yield from markdown_table(compare_command.OPERATOR_HEADINGS, rows)
 
-
-# ---- readers.summary.compile
-# The summary of a compile record: what was made, what stays on the CPU, Vela's estimates, how exact it is.
 
 # Of Vela's estimates, those that a reader of a change looks for.
 _ESTIMATES = ("total_cycles", "inference_time", "sram_used", "dram_used", "off_chip_flash_used", "macs")
@@ -143,9 +134,6 @@ def _checks(record: Compilation) -> Iterator[tuple[str, str, str]]:
         yield row.name, row.status, row.detail
 
 
-# ---- readers.summary.profile
-# The summary of a profile: totals, traffic, and the operations that take longest.
-
 _MOST_ROWS = 10
 
 
@@ -169,9 +157,6 @@ def _memories(record: Profile) -> Iterator[tuple[str, str, str, str, str]]:
         read, written = f"{row.read_bytes:,}", f"{row.write_bytes:,}"
         yield row.memory, str(row.port), read, written, "bytes per inference"
 
-
-# ---- readers.summary.summary_command
-# `ethosu-sdk summary`: a record as Markdown, for the summary of a CI job or a comment on a change.
 
 FORMATS = ("markdown",)
 _DIGITS = 16  # of a digest

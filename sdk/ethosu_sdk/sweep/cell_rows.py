@@ -20,9 +20,6 @@ from ethosu_sdk.records.run import Run
 from ethosu_sdk.records.sweep import SweepCell
 from ethosu_sdk.records.time_line import headline
 
-# ---- sweep.places
-# Where things lie in the folder of a sweep: a folder for each task, named by the beginning of its key.
-
 LOWERED, COMPILED, CELLS = "lowered", "compiled", "cells"
 _CHARACTERS = 12
 
@@ -49,9 +46,6 @@ def cell_folder(store: Path, key: str) -> Path:
     """The folder of a cell."""
     return store / CELLS / short_key(key)
 
-
-# ---- sweep.rows
-# A cell's record, ``sweep-cell/1``, and its row in the table.
 
 Row = dict[str, Any]  # of the table of cells, by its columns
 PASS, FAIL, REFUSED, FAILED, NOT_RUN = "pass", "fail", "refused", "failed", "not run"

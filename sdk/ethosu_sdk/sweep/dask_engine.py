@@ -23,15 +23,6 @@ from ethosu_sdk.sweep.options import SweepOptions
 from ethosu_sdk.sweep.steps import Outcome
 from ethosu_sdk.sweep.sweep_plan import Plan, Planned, tasks_of_cell
 
-# ---- sweep.engine.cluster
-# The Dask cluster of a sweep: an embedded one, or one that runs already.
-#
-# The embedded one is threads of this process, which hand each task to a warm process over a socket pair: nothing
-# of it
-# listens anywhere, so that nobody else on the machine can send it work. Dask's own HTTP servers would listen on
-# every
-# network, with or without a dashboard; they are not started.
-
 ATTEMPTS = 3
 _CONNECT_S = 15.0
 _CLOSE_S = 5.0
@@ -118,10 +109,6 @@ def _end(cluster: Any, token: str) -> None:
     worker_tasks.end_servers(token)
     with contextlib.suppress(Exception):
         cluster.close(timeout=_CLOSE_S)
-
-
-# ---- sweep.engine.futures
-# The cells of a plan as futures of Dask, and what becomes of them.
 
 
 @dataclass
@@ -220,8 +207,3 @@ def _record(folder: Path) -> Record | None:
         return next(map(read_raw_record, folder.glob(kinds.COMPILE.file)), None)
     except SdkError:
         return None
-
-
-# ---- sweep.engine
-# The cells of a plan on Dask, which schedules, transports and tries again; what is done is in
-# :mod:`ethosu_sdk.sweep.worker_tasks`.

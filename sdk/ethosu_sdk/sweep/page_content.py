@@ -19,9 +19,6 @@ from ethosu_sdk.sweep import sweep_goals, sweep_page
 from ethosu_sdk.sweep.sweep_page import MODE, MOST_CELLS, Row, Settings, judging_clock, short_text
 from ethosu_sdk.sweep.sweep_verdict import STANDINGS
 
-# ---- sweep.page.plot
-# Memory against time, a model at a time: what is best, what was beaten, what breaks a constraint.
-
 ID = "pareto"
 _TITLE = "SRAM against NPU time"
 _SRAM = "SRAM, bytes"
@@ -252,10 +249,6 @@ def _by_mode(points: Sequence[Mapping[str, Any]], edge: Mapping[str, Any]) -> di
         "stroke": altair.Stroke("target:N", **edge),
         "fillOpacity": altair.FillOpacityValue(1, condition=conditions),
     }
-
-
-# ---- sweep.page.content
-# The parts of the page, put together.
 
 
 def render_sweep(folder: Path, record: Sweep, rows: Sequence[Row]) -> str:

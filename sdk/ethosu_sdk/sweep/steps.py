@@ -37,9 +37,6 @@ from ethosu_sdk.run.options import RunOptions
 from ethosu_sdk.sweep import cell_rows
 from ethosu_sdk.sweep.sweep_configuration import DEFAULT
 
-# ---- sweep.reads
-# The files that a model reads while it is loaded: what it imports, and weights or data beside it.
-
 _SYSTEM = ("/proc/", "/sys/", "/dev/", "/etc/", "/usr/include/", "/usr/lib/", "/usr/share/")
 _UNKNOWN = "0" * 64  # the digest of no file
 _LIBRARIES = ("stdlib", "platstdlib", "purelib", "platlib")
@@ -97,11 +94,6 @@ def _source(path: Path) -> Path:
         return path.parent.parent / f"{found[1]}.py"
     return path
 
-
-# ---- sweep.steps
-# The steps of a cell, each in a process of its own (:mod:`ethosu_sdk.base.forks`): lower, compile, run.
-#
-# A step fills an existing folder and returns its outcome; its output goes to the log.
 
 Outcome = dict[str, Any]
 

@@ -23,9 +23,6 @@ from ethosu_sdk.sweep.cell_rows import Row
 from ethosu_sdk.sweep.sweep_configuration import DIMENSIONS
 from ethosu_sdk.sweep.sweep_plan import Plan
 
-# ---- sweep.page
-# The page of a sweep: one HTML file with the verdict, every cell, and what draws and sorts them.
-
 PAGE_NAME = "index.html"
 _TOO_LARGE = "a number in the results of the sweep is too large to be drawn"
 
@@ -48,9 +45,6 @@ def write_page(folder: Path, record: Sweep, rows: Sequence[Mapping[str, object]]
     filesystem.write_bytes(path, text.encode())
     return path
 
-
-# ---- sweep.store
-# The folder of a sweep: its record, ``sweep/1``, and the table of its cells.
 
 TABLE_NAME = "cells.parquet"
 _MARKER = ".sweep"

@@ -37,9 +37,6 @@ from ethosu_sdk.sweep.options import SweepOptions
 from ethosu_sdk.sweep.store import Session
 from ethosu_sdk.sweep.sweep_plan import Plan, Planned
 
-# ---- sweep.progress
-# What a sweep shows while it runs: a live table on a terminal, lines elsewhere.
-
 _LINE_EVERY_S = 2.0
 _MOST_RUNNING = 16
 _COLOURS = {cell_rows.PASS: "green", cell_rows.REFUSED: "yellow"}
@@ -127,9 +124,6 @@ def _clock(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
-# ---- sweep.shown
-# What `ethosu-sdk sweep` shows on a terminal: the plan, and the verdict.
-
 _MOST_MODELS = 40
 
 
@@ -192,9 +186,6 @@ def _verdict_tables(verdict: Verdict, found: Sequence[Row]) -> list[RenderableTy
         parts.append(escape(f"constraints: {'; '.join(judged['constraints'])}"))
     return [*parts, *(escape(f"note: {text}") for text in judged["notes"])]
 
-
-# ---- sweep.sweep_command
-# `ethosu-sdk sweep SWEEP.toml`: do every cell of a sweep that has no result yet.
 
 _SAVE_EVERY_S = 30.0
 _MOST_NOTES = 10

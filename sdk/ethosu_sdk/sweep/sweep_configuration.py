@@ -23,9 +23,6 @@ from ethosu_sdk.compile.vela_config import VelaConfig
 from ethosu_sdk.npu.timing import systems
 from ethosu_sdk.sweep.sweep_goals import ConstraintTables, Goals, GoalTables, parse_goals
 
-# ---- sweep.configuration.systems
-# The systems that the cells of a sweep are compiled for and priced on: Vela's own, a file's, or board profiles'.
-
 DEFAULT = "default"
 SYSTEM_KEY, SYSTEMS_KEY = "system", "systems"
 
@@ -102,9 +99,6 @@ def _argument(word: str | None, folder: Path) -> str | None:
         str((folder / word).absolute()) if word is not None and board_profiles.is_profile_file(word) else word
     )
 
-
-# ---- sweep.configuration
-# SWEEP.toml: which cells a sweep has, as its file says it.
 
 Names = Mapping[str, tuple[str, ...]]  # of a dimension
 

@@ -17,9 +17,6 @@ from ethosu_sdk.base.toml_source import Place, TomlSource
 from ethosu_sdk.records import sweep
 from ethosu_sdk.records.sweep import FigureName, RankedSource, Want
 
-# ---- sweep.goals.figures
-# The figures of a cell that constraints and goals may speak of: their units, and whether they have a source.
-
 Row = Mapping[str, object]
 
 MIN: Final = "min"
@@ -145,9 +142,6 @@ def shown_figure(name: str, number: float) -> str:
         text = f"{number:,.3f}" if abs(number) >= 1 else f"{number:.3g}"
     return f"{text} {unit}".rstrip()
 
-
-# ---- sweep.goals.reading
-# Read `[[constraints]]` and `[[goals]]` of a sweep's TOML file, which is not trusted.
 
 CONSTRAINTS, GOALS = "constraints", "goals"
 _MOST_PERCENT = 1000.0

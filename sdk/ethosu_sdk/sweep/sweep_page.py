@@ -26,9 +26,6 @@ from ethosu_sdk.records.sweep import (
 )
 from ethosu_sdk.sweep import sweep_goals
 
-# ---- sweep.page.settings
-# The settings that vary between cells, and those beside and above the matrix.
-
 Row = Mapping[str, object]
 
 MODEL, TARGET, SYSTEM, MODE = "model", "target", "system", "memory_mode"
@@ -101,9 +98,6 @@ def short_text(value: object, most: int = MOST_NAME) -> str:
         return ""
     return plain_text.cut(str(value)[: most + 1], most)  # what is behind that is not even looked at
 
-
-# ---- sweep.page.cells
-# The cells as the page's script finds them: columns once, texts once, and rows of numbers.
 
 MOST_CELLS = 20_000  # that a page lists: more than a browser sorts at once
 _TEXTS = ("cell", *TITLES, "model_sha256", "status", "error", "npu_cycles_source")
@@ -236,9 +230,6 @@ def _address(path: PurePosixPath) -> str:
     """`./` in front, so that no first part of it can be taken for a scheme."""
     return "./" + quote(str(path), errors="surrogateescape")
 
-
-# ---- sweep.page.overview
-# The verdict in words and tables: what is read before any cell.
 
 _MOST_NAMES = 8
 _MOST_LISTED = 3

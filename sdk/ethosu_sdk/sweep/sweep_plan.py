@@ -29,9 +29,6 @@ from ethosu_sdk.sweep.cells import Cell, Cells, expand
 from ethosu_sdk.sweep.options import SweepOptions
 from ethosu_sdk.sweep.sweep_configuration import DEFAULT, NONE, QEMU, Configuration
 
-# ---- sweep.keys
-# Keys of tasks: digests of everything that shapes their results and is known beforehand.
-
 
 def _basis_digest(basis: Mapping[str, Any]) -> str:
     return filesystem.sha256_bytes(json.dumps(basis, sort_keys=True).encode())
@@ -128,10 +125,6 @@ class Keys:
         return self._files[path]
 
 
-# ---- sweep.evidence
-# Check that a task's folder still holds what the task wrote, by the digests in its manifest.
-
-
 def is_any(_: str) -> bool:
     """Whether a file counts: each does."""
     return True
@@ -168,9 +161,6 @@ def evidence_problem(folder: Path, needed: str, counts: Callable[[str], bool]) -
 def _file_digest(path: Path) -> str:
     return filesystem.sha256_file(path) if path.is_file() else ""
 
-
-# ---- sweep.plan
-# The plan of a sweep: its cells by their keys, the steps they share, and the results that exist.
 
 DEFAULT_FOLDER = Path(result_files.BUILD_FOLDER) / "sweep"
 # Seconds, where no cell tells: small networks on one core.

@@ -18,9 +18,6 @@ from ethosu_sdk.records.sweep import Miss, RankedSource, Ranking, Standing, Targ
 from ethosu_sdk.sweep import sweep_goals
 from ethosu_sdk.sweep.sweep_goals import ALIKE_PERCENT, Constraint, Goal, Goals, Row, Value, figure_title
 
-# ---- sweep.goals.verdict
-# What a sweep found: cells by what they keep, the best of each model, targets that fit all models.
-
 # How a cell stands. Those from WINNER to UNRANKED keep every constraint.
 WINNER: Final = "winner"
 PARETO: Final = "pareto"
@@ -140,9 +137,6 @@ def standing_counts(cells: Sequence[Judged]) -> sweep.VerdictCounts:
     )
 
 
-# ---- sweep.goals.ranking
-# Which of several points are better: the Pareto set, and the first by goals in their order.
-
 Points = Sequence[
     Sequence[float]
 ]  # a row for each cell, a column for each goal; less is better in all of them
@@ -178,9 +172,6 @@ def first_by_goals(points: Points, tolerances_percent: Sequence[float]) -> list[
     best_row = min((tuple(points[index]) for index in left), default=())
     return [index for index in left if tuple(points[index]) == best_row]
 
-
-# ---- sweep.goals.standings
-# Rows of a sweep judged by its constraints and goals.
 
 _DIGITS = re.compile(r"([0-9]{1,9})")
 
@@ -451,7 +442,3 @@ def _state_on(target: str, model: ModelVerdict) -> str:
         return "kept"
     standings = {row.standing for row in cells}
     return next((name for name in (BROKEN, UNJUDGED, NO_RESULT) if name in standings), "not swept")
-
-
-# ---- sweep.goals
-# Constraints that a cell must keep, goals that rank the cells that do, and the verdict on both.

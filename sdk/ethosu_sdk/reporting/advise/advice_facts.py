@@ -14,9 +14,6 @@ from ethosu_sdk.records.debug import Debug
 from ethosu_sdk.records.profile import Operation, Profile, cycles
 from ethosu_sdk.records.run_facts import Mode, ProgramFacts
 
-# ---- readers.advise.facts
-# The facts that rules judge: the records of a program, and what it would cost in other memory modes.
-
 COMPILE, DEBUG, MODES = "compile", "debug", "modes"
 WORTH_SHARE = 0.02  # of what there is: less is not worth a change
 
@@ -96,10 +93,6 @@ def facts_of(
     return Facts(profile, compiled, debug, program.modes, program.channel_step, known)
 
 
-# ---- readers.advise.advice
-# What a rule says: what it saw, what to change, and what that is expected to bring and to cost.
-
-
 class Metric(NamedTuple):
     """A figure that advice changes."""
 
@@ -173,9 +166,6 @@ class Advice:
             limits=self.limits,
         )
 
-
-# ---- readers.advise.rules.cpu
-# What rules say of calls on the CPU that would not be there any more.
 
 QUANTISE, DEQUANTISE = "::quantize_per_tensor.out", "::dequantize_per_tensor.out"
 

@@ -28,15 +28,6 @@ from ethosu_sdk.reporting.advise.advice_facts import (
     expected_change,
 )
 
-# ---- readers.advise.rules
-# The rules, in the order in which their advice is given where gains are alike.
-#
-# A rule is a pure function of the facts. It says what it saw, what to change, and what that is expected to bring;
-# each
-# has a test that compiles again with its advice followed and sees the gain (tests/integration/advise), and its
-# line in
-# docs/guide/advise.md.
-
 
 @dataclass(frozen=True)
 class AdviceRule:
@@ -111,9 +102,6 @@ RULES: Sequence[AdviceRule] = (
     ),
 )
 
-
-# ---- readers.advise.verdict
-# All rules on the facts of a program: what they advise, and why the others are silent.
 
 _METRICS = (
     SQNR,

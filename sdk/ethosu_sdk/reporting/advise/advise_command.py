@@ -57,9 +57,6 @@ from ethosu_sdk.reporting.advise.advice_facts import (
 from ethosu_sdk.reporting.advise.advice_rules import AdviceVerdict, judge_facts
 from ethosu_sdk.reporting.advise.candidates import candidates_of
 
-# ---- readers.advise.tried_record
-# The trials of a record: what was changed, before and after, what became of the outputs; the best first.
-
 _UNJUDGED = (
     "the CPU computes other operators, and its cycles were not counted: a run on QEMU (`ethosu-sdk advise MODEL "
     "--try`) counts them"
@@ -186,9 +183,6 @@ def _db(distance: Distance) -> str:
     return f"{round(distance.sqnr_db, 2):.1f} dB"  # as the record has it
 
 
-# ---- readers.advise.advice_record
-# advice.json: ``advice/1``.
-
 RECORD_NAME = kinds.ADVICE.file
 
 
@@ -216,9 +210,6 @@ def make_advice_record(
         host=provenance.this_host(),
     )
 
-
-# ---- readers.advise.tried_tables
-# What was tried, and a line for every operator on the CPU, on a terminal.
 
 _BY_OTHERS = ("smaller", "closer")
 _COSTS: dict[Judge, str] = {
@@ -372,10 +363,6 @@ def _number(value: float) -> str:
     return f"{value:,.0f}" if value == int(value) else f"{value:,.3f}"
 
 
-# ---- readers.advise.advise_tables
-# What `ethosu-sdk advise` shows on a terminal, made from its record alone.
-
-
 def advice_tables(record: Advice, folder: Path) -> list[RenderableType]:
     """What was tried, the best first; a table for each advice, what saves most first; a line for each operator on the
     CPU; the rules that are silent."""
@@ -454,9 +441,6 @@ def _silent(rows: Sequence[SilentRule]) -> Table:
         table.add_row(escape(row.rule), escape(row.reason))
     return table
 
-
-# ---- readers.advise.advise_command
-# `ethosu-sdk advise`: suggest changes to a program, based on the records of its run.
 
 About = TypeVar("About", Compilation, Debug)
 

@@ -31,9 +31,6 @@ from ethosu_sdk.reporting.advise.advice_facts import (
 )
 from ethosu_sdk.reporting.advise.replacements import REPLACEMENTS, constraint_of
 
-# ---- readers.advise.rules.operators
-# Operators on the CPU between two delegates, and programs that delegate nothing.
-
 # It holds for an estimate alone: who tries the change knows its cycles.
 NOT_ESTIMATED = (
     "the NPU takes cycles for it, which nothing here estimates, and saves those of a delegate's border"
@@ -196,9 +193,6 @@ def quantise(facts: Facts) -> list[Advice]:
     ]
 
 
-# ---- readers.advise.rules.fallback
-# Operators that the NPU leaves to the CPU in floating point, where the Cortex-M backend computes them on int8.
-
 LAYOUT_LIMIT = (
     "the backend has the channels of images last: changes of the layout can come around an operator"
 )
@@ -269,9 +263,6 @@ def _costs(what: str, rows: Sequence[Operation]) -> Iterator[Evidence]:
         yield figure_evidence(f"CPU cycles of {what}", cycles, "cycles", "modelled")
 
 
-# ---- readers.advise.rules.conversions
-# Conversions between floating-point and quantised values, which the CPU makes.
-
 _FLOAT_BYTES = 4
 
 
@@ -324,9 +315,6 @@ def _conversions_of(facts: Facts, tensors: Sequence[Tensor], name: str) -> list[
 def _is_float(row: Tensor) -> bool:
     return row.dtype == "float32"
 
-
-# ---- readers.advise.cpu_calls
-# A line for every operator on the CPU: why it is there, what it costs, what would replace it.
 
 _AT_THE_BORDER = "conversion between floating point and quantised values"
 _FOR_AN_OPERATOR = "conversion for an operator on the CPU"

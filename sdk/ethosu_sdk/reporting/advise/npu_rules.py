@@ -29,9 +29,6 @@ from ethosu_sdk.reporting.advise.advice_facts import (
     modelled_cycles,
 )
 
-# ---- readers.advise.rules.channels
-# Numbers of channels that leave a part of the MAC unit idle.
-
 _CHANNELS_HOW = (
     "the MAC unit computes {step} channels at once, and the last of them are computed and thrown away now"
 )
@@ -88,9 +85,6 @@ def _depth(row: Operation) -> int:
     """The channels of a row's OFM, 0 where the profile does not tell."""
     return (row.ofm or (0,))[-1]
 
-
-# ---- readers.advise.rules.layout
-# Feature maps that are turned around: the NPU keeps channels last, PyTorch has them first.
 
 _SPATIAL = {"CONV2D", "DEPTHWISE_CONV2D", "TRANSPOSE_CONV2D", "MAX_POOL2D", "AVG_POOL2D"}
 _PERMUTES = {"aten_permute_copy_default", "aten_transpose_copy_int"}
@@ -239,9 +233,6 @@ def _operations(rows: Sequence[Operation]) -> str:
     return counted(len(rows), "operation")
 
 
-# ---- readers.advise.rules.memory
-# Where a program's weights and feature maps lie.
-
 _MODE_HOW = "the same command stream, priced with the memories of {mode}"
 _SIZES = "the present sizes, placed as {mode} has them"
 _MODE_LIMITS = (
@@ -309,9 +300,6 @@ def _traffic(facts: Facts) -> tuple[Evidence, ...]:
         for row in facts.profile.memories
     )
 
-
-# ---- readers.advise.rules.numerics
-# Layers whose eight bits are too few.
 
 _LEAST_DROP_DB = 6.0  # less is what any layer of eight bits may cost
 _FAITHFUL_DB = (
@@ -400,9 +388,6 @@ def _bits_costs(facts: Facts, modules: tuple[str, ...]) -> tuple[Change, ...]:
         else ()
     )
 
-
-# ---- readers.advise.rules.targets
-# NPUs that are larger than the program needs.
 
 _MOST_SHARE = 0.05  # of the cycles, that a smaller NPU may cost
 _TARGET_HOW = "operations take twice the cycles, but where a memory sets the pace and hides it"

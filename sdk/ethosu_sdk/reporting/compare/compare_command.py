@@ -43,10 +43,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-# ---- readers.compare.outputs
-# How far apart the outputs of two runs are, where both lie beside their records.
-
-
 def output_distance(before: Subject, after: Subject, name: str) -> str:
     """How the output behind the figure `name`, ``outputs.N``, differs, in words; nothing where the arrays are not at
     hand."""
@@ -88,9 +84,6 @@ def _array(subject: Subject, index: int) -> NDArray[Any] | None:
         return None
     return array if array is not None and sha256_bytes(array.tobytes()) == row.sha256 else None
 
-
-# ---- readers.compare.compare_record
-# compare.json: ``compare/1``.
 
 PASS: Final = "pass"
 FAIL: Final = "fail"
@@ -243,9 +236,6 @@ def _with_distance(row: MetricChange, first: Subject, other: Subject) -> MetricC
         return row
     return replace(row, detail=output_distance(first, other, row.name) or None)
 
-
-# ---- readers.compare.compare_tables
-# What `ethosu-sdk compare` shows on a terminal, made from its record alone.
 
 _MOST_ROWS = 20
 _GIVE_WAY = ("unit", "source", "where", "change")  # in a narrow terminal, the first one first
@@ -435,9 +425,6 @@ def _reason(row: OperatorChange, part: FigureChange) -> str:
     tolerated = number_text(part.tolerated or 0)
     return f"{operator_changes.operator_words(row)}: {part.name} {values}, tolerated {tolerated}"
 
-
-# ---- readers.compare.compare_command
-# `ethosu-sdk compare`: two or more runs, figure by figure, by a policy.
 
 _FOLDER = "compare"  # below the folder of all results
 _NONE: Mapping[str, str] = {}

@@ -23,9 +23,6 @@ from ethosu_sdk.records.profile import Profile
 from ethosu_sdk.records.run import NpuCounter, ReferenceOutput, Run
 from ethosu_sdk.records.run_facts import MadeProfile
 
-# ---- readers.compare.subjects
-# What is compared: the folder of a run with the records in it, or one record.
-
 Compared = Run | Profile | Build | Compilation
 # Kinds of records by their schema, in the order in which one says what a folder is about.
 KINDS: dict[str, KindName] = {
@@ -122,9 +119,6 @@ def _folder(folder: Path, made: MadeProfile) -> Subject:
 def _is_of(profile: Compared, run: Path) -> bool:
     return isinstance(profile, Profile) and is_of_run(profile, run)
 
-
-# ---- readers.compare.dimensions
-# What two runs must have in common for their figures to be compared.
 
 _NPU_SOURCES = ("measured", "modelled")
 
@@ -291,9 +285,6 @@ def never_reason(name: str) -> str:
     """Why no policy can let the dimension `name` differ; empty when one can."""
     return next(row.never for row in _DIMENSIONS if row.name == name)
 
-
-# ---- readers.compare.metrics
-# The figures of records by name, as a policy speaks of them: ``npu.cycles``, ``memory.regions.SRAM`` …
 
 BYTES, CALLS, CYCLES = "bytes", "calls", "cycles"
 # Figures of an accuracy pair, and their units.

@@ -24,10 +24,6 @@ from ethosu_sdk.records.profile import Profile
 from ethosu_sdk.reporting.compare import compared_records, operator_changes
 from ethosu_sdk.reporting.compare.compared_records import NamedMetric
 
-# ---- readers.compare.policy
-# Policies: which figures may become how much worse, in the whole and at single operators, and in what two runs may
-# differ. A TOML file, hostile as any.
-
 DEFAULT_POLICY = Path(__file__).with_name("default_policy.toml")
 LOWER: Final = "lower"
 HIGHER: Final = "higher"
@@ -216,9 +212,6 @@ def _overlap(pattern: str, known: str) -> bool:
     return fnmatchcase(known, pattern) or fnmatchcase(pattern, known)
 
 
-# ---- readers.compare.verdict
-# Two sets of figures, and what a policy says of the difference.
-
 REGRESSION: Final = "regression"
 IMPROVED: Final = "improved"
 TOLERATED: Final = "tolerated"
@@ -297,10 +290,6 @@ def _metric_status(change: float, tolerated: float, better: str | None) -> str:
     if worse < 0:
         return IMPROVED
     return TOLERATED if worse <= tolerated else REGRESSION
-
-
-# ---- readers.compare.operator_limits
-# What a policy says of single operators, and of figures that are sums over them.
 
 
 def judged_operators(rows: Sequence[OperatorChange], policy: Policy) -> list[OperatorChange]:

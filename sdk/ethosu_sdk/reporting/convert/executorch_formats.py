@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from ethosu_sdk.base.npz import Array
 
 
-# ---- readers.convert.flatbuffer
-# Flatbuffers of ExecuTorch's tools: flatc writes them, after the schemas in ExecuTorch's package.
-
 _TIMEOUT_S = 120.0
 
 
@@ -48,14 +45,6 @@ def write_flatbuffer(schema: str, value: Any) -> bytes:
         (found,) = (part for part in folder.iterdir() if part != source)
         return found.read_bytes()
 
-
-# ---- readers.convert.etdump
-# An ETDump: the events of one inference as ExecuTorch's Inspector reads them, the NPU's with modelled cycles.
-#
-# Each cycle is in one event: the Inspector adds up those of a module, and a call of a delegate would be in several.
-#
-# Written after the schema in ExecuTorch's package. Times are cycles of the NPU: open it with
-# ``Inspector(..., source_time_scale=TimeScale.CYCLES, target_time_scale=TimeScale.CYCLES)``.
 
 ETDUMP_KINDS = (kinds.PROFILE.schema,)
 ETDUMP_LEFT_OUT = (
@@ -115,11 +104,6 @@ def _written(events: list[dict[str, Any]]) -> bytes:
     content = write_flatbuffer(_ETDUMP_SCHEMA, {"version": 0, "run_data": [run]})
     return struct.pack("<I", len(content)) + content
 
-
-# ---- readers.convert.bundled_program
-# A bundled program: a compiled program with its example inputs and outputs, which ExecuTorch's runners check.
-#
-# Program and arrays are the files that the record of a compilation names, beside it.
 
 BUNDLED_KINDS = (kinds.COMPILE.schema,)
 BUNDLED_LEFT_OUT = ("all but the program, its inputs and outputs: the format has no place for figures",)

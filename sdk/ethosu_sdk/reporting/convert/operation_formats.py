@@ -13,9 +13,6 @@ from ethosu_sdk.records import kinds, profile_words
 from ethosu_sdk.records.profile import Operation, Profile, cycles
 from ethosu_sdk.reporting.convert.conversion_inputs import MACS, ConversionInputs
 
-# ---- readers.convert.rows
-# The profile's rows as a table: Parquet for pandas, DuckDB and their kin.
-
 ROWS_KINDS = (kinds.PROFILE.schema,)
 ROWS_LEFT_OUT = ("totals, delegates and provenance: a table has rows of operations alone",)
 _TEXTS = {
@@ -69,13 +66,6 @@ def _metadata(profile: Profile) -> dict[str, str]:
     clock = {"clock_hz": profile.clock.hz} if profile.clock is not None else {}
     return {f"ethosu-sdk.{key}": plain_text.line(value) for key, value in {**facts, **clock}.items()}
 
-
-# ---- readers.convert.model_explorer
-# Node data for Model Explorer: one figure of one delegate's operations, by the nodes of its TOSA graph.
-#
-# Model Explorer 0.1.34 takes one figure for each graph of a file. The nodes are those of Arm's adapter for TOSA
-# (tosa-adapter-model-explorer 0.1.0), which names them ``REGION/opINDEX`` and each graph by its region. TOSA's
-# serializer calls the region of a single graph ``main``.
 
 NODES_KINDS = (kinds.PROFILE.schema,)
 NODES_LEFT_OUT = (

@@ -16,9 +16,6 @@ from ethosu_sdk.reporting.advise.cpu_rules import Placed
 from ethosu_sdk.reporting.advise.replacements import OPERATOR_CHANGES
 from ethosu_sdk.reporting.pages.report_inputs import ADVICE, PROFILE, ReportInputs
 
-# ---- readers.report.views.advice_rows
-# Names and texts of an advice as rows of a table; lines of code that follow each other stand in one cell.
-
 _LINES = ("do", "write")  # what is typed, in a font of fixed width
 
 
@@ -31,10 +28,6 @@ def rows_of_pairs(pairs: Iterable[tuple[str, str]]) -> list[dict[str, Any]]:
         else:
             rows.append({"name": name, "text": text, "is_code": name in _LINES})
     return rows
-
-
-# ---- readers.report.views.on_the_cpu
-# Operators on the CPU: why they are there, what they cost with their borders, and what replaces them.
 
 
 def timed_calls(placed: Sequence[Placed], time: TimeLine | None) -> dict[str, Any]:
@@ -88,9 +81,6 @@ def _cpu_row(row: CpuCall, time: TimeLine | None, *, has_cycles: bool) -> dict[s
 def _time(cycles: int | None, time: TimeLine | None) -> str:
     return "" if not cycles or time is None else wording.milliseconds(cycles / time.clocks.cpu.hz)
 
-
-# ---- readers.report.views.tried
-# What `advise --try` got: a row for each change, the program as it is first, and the lines that make the change.
 
 _JUDGED: dict[Judge, MetricName] = {
     "fit": "NPU cycles",
@@ -227,9 +217,6 @@ def tried_parts(tried: Tried | None) -> Iterator[str]:
         if advise_command.trial_helps(row):
             yield from row.parts
 
-
-# ---- readers.report.views.advice
-# Advice: what changes got that were tried, what the rules of `advise` estimate, and the operators on the CPU.
 
 _LARGE_SHARE = 0.1  # of an inference: an operator that takes less is not the first thing to change
 _OF_CONVERSIONS = ("quantised-io", "quantise")

@@ -20,9 +20,6 @@ from ethosu_sdk.base import plain_text
 from ethosu_sdk.records import provenance
 from ethosu_sdk.reporting.pages import drawing
 
-# ---- page.plot
-# A plot: what it is called, what it says in words, and its specification.
-
 Rows = Sequence[Mapping[str, Any]]
 _LONGEST_NAME = 80
 
@@ -54,14 +51,6 @@ def short_name(value: object) -> str:
     """A name of others as a plot shows it: on one line, and not without end."""
     return plain_text.cut(value, _LONGEST_NAME)
 
-
-# ---- page.document
-# A page: a template filled with what views say, and all scripts and styles in it.
-#
-# Nothing of a record becomes markup or script. Jinja escapes every text, after what is not printable has become
-# visible; data for scripts is JSON without any ``<``. The page's policy lets no script run but those whose
-# digests it
-# names, and forbids every connection.
 
 _TEMPLATES = "templates"
 _SHARED = __package__

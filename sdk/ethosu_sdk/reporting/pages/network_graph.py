@@ -15,9 +15,6 @@ from ethosu_sdk.reporting.pages.document import short_name
 from ethosu_sdk.reporting.pages.operation_tree import Figures, Node
 from ethosu_sdk.reporting.pages.report_inputs import ReportInputs
 
-# ---- readers.report.views.network
-# The network as it runs: which operator reads what another wrote, from the program and its command streams.
-
 MOST_NODES = 150  # that a reader finds a way through
 _MOST_EDGES = 600
 _MOST_LEVELS = 20
@@ -167,9 +164,6 @@ class _Reading:
         for value, writers in zip(call.args[len(flow.inputs) :], flow.outputs, strict=False):
             self._write(value, tuple(indices[writer] for writer in writers if writer < len(indices)))
 
-
-# ---- readers.report.plots.graph
-# The network as a graph: operators or modules as boxes, with what each takes; data flows downwards.
 
 _BOX = (236, 44)  # pixels
 _STEP = (258, 68)  # from one box to the next

@@ -13,9 +13,6 @@ from ethosu_sdk.records.compile import Compilation
 from ethosu_sdk.records.profile import Delegate, Operation, Profile, cycles
 from ethosu_sdk.records.time_line import TimeLine, headline
 
-# ---- readers.report.views.fold
-# NPU operations that are one operator of the model: slices of it, and the DMA transfers of its weights.
-
 _DMA = "dma"
 # Operators that only move data, often for the one behind them: their module is not what they compute.
 _LAYOUT = ("TRANSPOSE", "RESHAPE", "CONCAT", "SLICE", "PAD", "REVERSE", "TILE", "IDENTITY")
@@ -91,12 +88,6 @@ def counted_parts(rows: Sequence[Operation]) -> str:
         names[row.name] = names.get(row.name, 0) + 1
     return ", ".join(f"{count:,} {text}" for text, count in names.items()) if len(rows) > 1 else ""
 
-
-# ---- readers.report.views.operation_tree
-# The operations of an inference as a tree: by the model's modules, then by operator, then by NPU operation.
-#
-# Figures are of one inference: those of a node are the sums of its children's, and those of the roots add up to the
-# profile's totals.
 
 Kind = Literal["module", "operator", "operation", "overhead"]
 Figures = dict[str, float]
@@ -289,10 +280,6 @@ def open_levels(roots: Sequence[Node]) -> int:
         if not now or shown > _MOST_ROWS:
             return level
     return _MOST_LEVELS
-
-
-# ---- readers.report.views.operations
-# The profile's table: a row for each operation, operator and module, with what its columns are sorted by.
 
 
 @dataclass(frozen=True)

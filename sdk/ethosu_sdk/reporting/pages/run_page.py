@@ -19,9 +19,6 @@ from ethosu_sdk.reporting.pages import (
 from ethosu_sdk.reporting.pages.document import Plot
 from ethosu_sdk.reporting.pages.report_inputs import ReportInputs
 
-# ---- readers.report.plots
-# The plots of a run, as specifications of Vega-Lite.
-
 
 def plots_of(inputs: ReportInputs, prefix: str) -> dict[str, Plot]:
     """Plots by name; their `id` begins with `prefix`."""
@@ -40,10 +37,6 @@ def plots_of(inputs: ReportInputs, prefix: str) -> dict[str, Plot]:
     if inputs.debug is not None and inputs.debug.comparisons:
         plots["accuracy"] = run_plots.accuracy_plot(inputs.debug, f"{prefix}-plot-accuracy")
     return plots
-
-
-# ---- readers.report.views
-# What a page shows of a run, as texts and numbers: each view takes records and knows nothing of HTML.
 
 
 def views_of(inputs: ReportInputs) -> dict[str, Any]:
@@ -78,10 +71,6 @@ def views_of(inputs: ReportInputs) -> dict[str, Any]:
         "counters": run.npu.counters if run.npu is not None else (),
         "missing": inputs.missing,
     }
-
-
-# ---- readers.report.page
-# The page of runs: what the views and the plots say of each, in the page that the SDK's pages have in common.
 
 
 def render_runs(all_inputs: Sequence[ReportInputs]) -> str:

@@ -17,9 +17,6 @@ from ethosu_sdk.reporting.pages.document import Plot, drawn_plot, named_data, sh
 from ethosu_sdk.reporting.pages.operation_tree import Node, origin_of
 from ethosu_sdk.reporting.pages.report_inputs import ReportInputs
 
-# ---- readers.report.plots.inference
-# The inference: what the CPU and the NPU do, one after the other, in milliseconds.
-
 _INFERENCE_TITLE = "Inference"
 _PROCESSORS = ("CPU", "NPU")
 # What the parts of a time line are drawn as: so many have colours of their own.
@@ -94,9 +91,6 @@ def _inference_chart() -> Any:
         .properties(width="container", height=_ROW_PIXELS * len(_PROCESSORS))
     )
 
-
-# ---- readers.report.plots.operator_times
-# The operators that take most of an inference, on either processor.
 
 _TIMES_MOST = 20
 _TIMES_TITLE = "Time by operator"
@@ -177,9 +171,6 @@ def _times_chart(count: int) -> Any:
         .properties(width="container", height=count * _TIMES_BAR_PIXELS)
     )
 
-
-# ---- readers.report.plots.cycles
-# Cycles by source beside each other, of each operator.
 
 _CYCLES_MOST = 40
 _CYCLES_TITLE = "Cycles of the NPU by operator"
@@ -265,9 +256,6 @@ def _cycles_chart(sources: list[str], count: int) -> Any:
         )
     )
 
-
-# ---- readers.report.plots.roofline
-# The roofline: how near each operation comes to what the MAC unit and its busiest memory allow.
 
 _ROOFLINE_TITLE = "Roofline"
 _ROOFLINE_HEIGHT = 380
@@ -397,9 +385,6 @@ def _roofline_chart(memories: list[str]) -> Any:
     )
 
 
-# ---- readers.report.plots.timeline
-# The timeline: which of the NPU's units and memories work while an operation runs, and for how much of it.
-
 _TIMELINE_TITLE = "Timeline of units and memories"
 _UNITS = {"mac": "MAC unit", "output": "output unit", "weight_decoder": "weight decoder"}
 _TIMELINE_MOST = 1000  # operations: more are finer than a pixel, and slow to draw
@@ -503,9 +488,6 @@ def _timeline_chart(lanes: list[str]) -> Any:
     )
 
 
-# ---- readers.report.plots.accuracy
-# The SQNR of each layer beside the model in PyTorch.
-
 _ACCURACY_TITLE = "Signal to quantisation noise by layer"
 _ACCURACY_HEIGHT = 260
 _AGAINST = ("quantised", "float")
@@ -551,9 +533,6 @@ def _accuracy_chart(threshold_db: float) -> Any:
     )
     return (lines + breaks).properties(width="container", height=_ACCURACY_HEIGHT)
 
-
-# ---- readers.report.plots.common
-# One chart of all runs: the operators that take most, with a bar for each run.
 
 _COMPARED_TITLE = "Operators of all runs"
 _COMPARED_MOST = 30

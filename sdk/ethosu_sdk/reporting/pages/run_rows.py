@@ -17,9 +17,6 @@ from ethosu_sdk.records.run import ReferenceOutput, Run, RunState
 from ethosu_sdk.records.time_line import TimeLine, headline
 from ethosu_sdk.reporting.pages.report_inputs import ReportInputs
 
-# ---- readers.report.views.accuracy
-# Accuracy: outputs of the run beside the model's, and layer by layer where `debug` has looked.
-
 
 def accuracy_view(inputs: ReportInputs) -> dict[str, Any]:
     """Rows of the outputs and of the layers, with the findings of `debug`; empty if no record has them."""
@@ -85,10 +82,6 @@ def _findings(debug: Debug) -> Iterator[str]:
         yield f"layer {advice.layer}: {advice.remedy} ({advice.sqnr_db:.1f} dB by itself)"
 
 
-# ---- readers.report.views.memory
-# The board's memory, and what went through the NPU's ports.
-
-
 def memory_rows(memory: run.Memory, built: Build | None) -> list[dict[str, Any]]:
     """Regions, then pools, with the share that is used: as the firmware counted it, else as `build` laid it out."""
     laid = () if built is None else built.memory.pools
@@ -137,10 +130,6 @@ def _share(part: float, whole: float) -> dict[str, Any]:
     return {"share": share, "percent": wording.percent_text(share)}
 
 
-# ---- readers.report.views.arena
-# What ExecuTorch planned: which tensor lies where in the planned buffers, and from which instruction to which.
-
-
 def planned_rows(program: pte.Pte | None) -> list[dict[str, Any]]:
     """The tensors of the planned buffers by place."""
     if program is None:
@@ -169,9 +158,6 @@ def planned_rows(program: pte.Pte | None) -> list[dict[str, Any]]:
             )
     return sorted(found, key=lambda row: (row["buffer"], row["offset"]))
 
-
-# ---- readers.report.views.sources
-# One figure by each of its sources: Vela's estimate, the SDK's model, what was measured.
 
 CYCLE_SOURCES = ("estimated", "modelled", "measured")
 
@@ -225,10 +211,6 @@ def vela_rows(profile: Profile | None) -> list[dict[str, Any]]:
     ]
 
 
-# ---- readers.report.views.origins
-# The records and tools of a run, and its unknown figures.
-
-
 def origins_view(inputs: ReportInputs) -> dict[str, Any]:
     """Records, files and tools, each once."""
     files: dict[tuple[str, str], ProvenanceInput] = {}
@@ -266,9 +248,6 @@ def unavailable_rows(inputs: ReportInputs) -> list[dict[str, str]]:
             found.setdefault((row.path, row.reason), {"what": f"{kind}: {row.path}", "reason": row.reason})
     return [*({"what": what, "reason": reason} for what, reason in inputs.missing.items()), *found.values()]
 
-
-# ---- readers.report.views.run_rows
-# Facts of a run as rows: what shaped its figures, the figures that decide, and the counts behind them.
 
 _BAND = "cycles: "  # in front of the error band, in what a record says of its simulator's fidelity
 _DIGITS = 12  # of a digest
