@@ -121,8 +121,8 @@ def _described(row: Payload, sha256: str, problem: str) -> OwnOutput:
 
 
 # Lines of ExecuTorch's executor_runner begin ``I [executorch:FILE:LINE FUNCTION()] …`` (2025 and later),
-# ``I [executorch:FILE:LINE] …`` (2024), ``I executorch:FILE:LINE] …`` (2023), or have no prefix, as the PMU reports of
-# other runners.
+# ``I [executorch:FILE:LINE] …`` (2024) or ``I executorch:FILE:LINE] …`` (2023); PMU reports of other runners have no
+# prefix.
 _PREFIX = re.compile(
     r"^(?P<level>[DIEF]) (?:[\d:.]+ )?(?P<open>\[?)executorch:[^:\]]+:\d+(?P<function> \w+\(\))?\] ?(?P<message>.*)$"
 )

@@ -1,4 +1,5 @@
-"""The files that a model reads while it is loaded: what it imports, and weights or data beside it."""
+"""The steps of a cell, each in a process of its own (:mod:`ethosu_sdk.base.forks`): lower, compile, run; and the
+files that a model reads while it is loaded: what it imports, and weights or data beside it."""
 
 from __future__ import annotations
 
@@ -38,10 +39,7 @@ from ethosu_sdk.sweep import cell_rows
 from ethosu_sdk.sweep.sweep_configuration import DEFAULT
 
 _SYSTEM = ("/proc/", "/sys/", "/dev/", "/etc/", "/usr/include/", "/usr/lib/", "/usr/share/")
-_UNKNOWN = "0" * 64  # the digest of no file
-_LIBRARIES = ("stdlib", "platstdlib", "purelib", "platlib")
 _COMPILED = re.compile(rf"(.+)\.{re.escape(sys.implementation.cache_tag)}(?:\.opt-\w+)?\.pyc")
-_READ_MODES = ("r", "rb", "rt", None)
 
 
 class Reads:
@@ -52,7 +50,8 @@ class Reads:
         self._names: dict[str, None] = {}
         self._made: set[str] = set()
         environment = (sys.prefix,) if sys.prefix != sys.base_prefix else ()
-        installed = (*environment, *(sysconfig.get_path(name) for name in _LIBRARIES))
+        libraries = ("stdlib", "platstdlib", "purelib", "platlib")
+        installed = (*environment, *(sysconfig.get_path(name) for name in libraries))
         data = (resources.directory(name) for name in ("firmware", "schemas"))  # the SDK's own
         folders = [*map(Path, installed), resources.PACKAGE_ROOT, *data, *own]
         found = {str(folder.resolve()) for folder in folders}
@@ -64,7 +63,7 @@ class Reads:
             path, mode, flags = arguments
             writes = isinstance(flags, int) and flags & os.O_ACCMODE != os.O_RDONLY
             name = os.path.abspath(os.fsdecode(path))  # now: a model may change the folder
-            if mode in _READ_MODES and not writes:
+            if mode in ("r", "rb", "rt", None) and not writes:
                 self._names[name] = None
             else:
                 self._made.add(name)
@@ -83,7 +82,8 @@ class Reads:
             ):
                 continue
             changed = self._start <= path.stat().st_mtime <= now
-            found[os.path.relpath(path, folder)] = _UNKNOWN if changed else filesystem.sha256_file(path)
+            digest = "0" * 64 if changed else filesystem.sha256_file(path)
+            found[os.path.relpath(path, folder)] = digest
         return dict(sorted(found.items()))
 
 
@@ -107,8 +107,11 @@ def prepare_steps() -> None:
 
 
 def perform_step(task: Task) -> Outcome:
-    """Do the step of `task` in this process; its outcome, or the error as JSON values."""
-    _to_log(Path(task["log"]))
+    """Do the step of `task` in this process: it fills an existing folder, and its output goes to the log. Its
+    outcome, or the error as JSON values."""
+    with filesystem.open_appending(Path(task["log"])) as stream:
+        for number in (1, 2):
+            os.dup2(stream.fileno(), number)
     os.chdir(task["cwd"])
     start = time.monotonic()
     reads = Reads([Path(task["store"])]) if task["step"] == "lower" else None
@@ -134,12 +137,6 @@ def _written_with(reads: Reads, task: Task, outcome: Outcome) -> Outcome:
     if "error" not in outcome:
         shared_lowering.write_facts(Path(task["out"]), outcome.pop("output"), digests)
     return {"reads": digests}
-
-
-def _to_log(log: Path) -> None:
-    with filesystem.open_appending(log) as stream:
-        for number in (1, 2):
-            os.dup2(stream.fileno(), number)
 
 
 def _error(error: BaseException) -> Outcome:

@@ -12,6 +12,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from ethosu_sdk.base import board_profiles, filesystem, toml_source
+from ethosu_sdk.base.board_profiles import BoardProfile
 from ethosu_sdk.base.boards import BOARD_NAMES
 from ethosu_sdk.base.errors import InputError, SdkError, UsageError
 from ethosu_sdk.base.targets import every_target, families, suggestion
@@ -24,7 +25,7 @@ from ethosu_sdk.npu.timing import systems
 from ethosu_sdk.sweep.sweep_goals import ConstraintTables, Goals, GoalTables, parse_goals
 
 DEFAULT = "default"
-SYSTEM_KEY, SYSTEMS_KEY = "system", "systems"
+SYSTEMS_KEY = "systems"
 
 
 @dataclass(frozen=True)
@@ -36,16 +37,19 @@ class System:
     config: VelaConfig | None = None
 
     @property
+    def board(self) -> BoardProfile | None:
+        """The board profile."""
+        return None if self.config is None else self.config.board
+
+    @property
     def name(self) -> str | None:
         """The name of the board profile."""
-        board = None if self.config is None else self.config.board
-        return None if board is None else board.name
+        return None if self.board is None else self.board.name
 
     @property
     def sha256(self) -> str | None:
         """The digest of the board profile's values."""
-        board = None if self.config is None else self.config.board
-        return None if board is None else board.sha256
+        return None if self.board is None else self.board.sha256
 
 
 def read_systems(
@@ -142,14 +146,6 @@ _Words = (
 )
 
 
-_Name = Annotated[
-    str,
-    Meta(
-        pattern=_NAME_PATTERN, extra={"words": "up to 64 letters, digits, '_', '-' and '.', the first no '.'"}
-    ),
-]
-
-
 class _Limits(Struct, frozen=True, forbid_unknown_fields=True):
     time: Annotated[
         float, Meta(gt=0, le=_LONGEST_S, extra={"words": f"a number of seconds, at most {_LONGEST_S}"})
@@ -173,7 +169,16 @@ class _Cells(Struct, forbid_unknown_fields=True):
 
 
 class _File(Struct, forbid_unknown_fields=True):
-    name: _Name | None = None
+    name: (
+        Annotated[
+            str,
+            Meta(
+                pattern=_NAME_PATTERN,
+                extra={"words": "up to 64 letters, digits, '_', '-' and '.', the first no '.'"},
+            ),
+        ]
+        | None
+    ) = None
     models: _Words = None
     targets: _Words = None
     systems: _Words = None
@@ -276,7 +281,7 @@ def _named_systems(file: _File) -> Iterator[tuple[Place, tuple[str, ...]]]:
         yield (SYSTEMS_KEY,), _listed(file.systems)
     for index, row in enumerate(file.include):
         if row.system is not None:
-            yield ("include", index, SYSTEM_KEY), _listed(row.system)
+            yield ("include", index, "system"), _listed(row.system)
 
 
 def _values(source: TomlSource, file: _File, dimension: str, known: Names) -> tuple[str, ...]:
@@ -318,9 +323,12 @@ def _checked(
     if dimension == "system":
         return system_words(source, place, words)
     if dimension in ("inputs", "vela"):
-        for word in words:
-            if word != DEFAULT:
-                _check_word(source, place, dimension, word)
+        for word in (word for word in words if word != DEFAULT):
+            if dimension == "inputs" and not (source.path.absolute().parent / word).is_file():
+                raise source.wrong(place, f"there is no file {word}", f"an .npz, or '{DEFAULT}'")
+            if dimension == "vela" and not vela_versions.is_version(word):
+                message = f"'{short_word(word)}' is not a version of Vela"
+                raise source.wrong(place, message, 'such as vela = ["5.1.0"]')
         return words
     known = names[dimension]
     for word in words:
@@ -328,16 +336,6 @@ def _checked(
             message = f"there is no {_WORDS[dimension]} '{short_word(word)}'"
             raise source.wrong(place, message, suggestion(short_word(word), known))
     return words
-
-
-def _check_word(source: TomlSource, place: Place, dimension: str, word: str) -> None:
-    """InputError for inputs that are no file, or what is no version of Vela."""
-    if dimension == "inputs" and not (source.path.absolute().parent / word).is_file():
-        raise source.wrong(place, f"there is no file {word}", f"an .npz, or '{DEFAULT}'")
-    if dimension == "vela" and not vela_versions.is_version(word):
-        raise source.wrong(
-            place, f"'{short_word(word)}' is not a version of Vela", 'such as vela = ["5.1.0"]'
-        )
 
 
 _WORDS = {
@@ -379,7 +377,10 @@ def _models(source: TomlSource, place: Place, words: Sequence[str]) -> tuple[str
         except ValueError as error:
             raise source.wrong(place, f"'{short_word(word)}' is not a valid pattern: {error}") from error
         if not names:
-            raise source.wrong(place, f"no model is called '{short_word(word)}'", _model_hint(word))
+            hint = "patterns of files are relative to the folder of the sweep's file, such as models/*.py"
+            if word.startswith("zoo:"):
+                hint = suggestion(word.removeprefix("zoo:"), zoo.names())
+            raise source.wrong(place, f"no model is called '{short_word(word)}'", hint)
         for name in names:
             try:
                 parse_model_spec(name if name.startswith("zoo:") else str(folder / name))
@@ -400,12 +401,6 @@ def _expanded(folder: Path, word: str) -> list[str]:
         root = Path(word).anchor
         return sorted(str(path) for path in Path(root).glob(word.removeprefix(root)) if path.is_file())
     return sorted(str(path.relative_to(folder)) for path in folder.glob(word) if path.is_file())
-
-
-def _model_hint(word: str) -> str:
-    if word.startswith("zoo:"):
-        return suggestion(word.removeprefix("zoo:"), zoo.names())
-    return "patterns of files are relative to the folder of the sweep's file, such as models/*.py"
 
 
 def _check_samples(source: TomlSource, files: Mapping[str, str], models: Sequence[str]) -> None:

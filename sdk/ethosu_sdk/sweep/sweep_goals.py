@@ -7,15 +7,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Annotated, Any, Final, get_args
 
 from msgspec import Meta, Struct
 
 from ethosu_sdk.base.toml_source import Place, TomlSource
-from ethosu_sdk.records import sweep
-from ethosu_sdk.records.sweep import FigureName, RankedSource, Want
+from ethosu_sdk.records.sweep import Constraint, FigureName, Goal, RankedSource, Want
 
 Row = Mapping[str, object]
 
@@ -178,103 +177,7 @@ ConstraintTables = Annotated[
 GoalTables = Annotated[list[_Goal], Meta(max_length=8, extra={"words": "at most 8 tables [[goals]]"})]
 
 
-@dataclass(frozen=True)
-class Constraint:
-    """A figure's limits. `models` and `systems` are patterns of what it is for; none of them: for all."""
-
-    figure: FigureName
-    most: float | None = None
-    least: float | None = None
-    clock_mhz: float | None = None
-    models: tuple[str, ...] = ()
-    systems: tuple[str, ...] = ()
-
-    def is_for(self, model: str, system: str) -> bool:
-        """Whether the cells of `model` on `system` (empty: on none) must keep it."""
-        return _fits(model, self.models) and _fits(system, self.systems)
-
-    @property
-    def whom(self) -> str:
-        """What it is for; empty: for all."""
-        return " on ".join(", ".join(part) for part in (self.models, self.systems) if part)
-
-    def to_record(self) -> sweep.Constraint:
-        """As a record has it."""
-        return sweep.Constraint(
-            figure=self.figure,
-            min=self.least,
-            max=self.most,
-            clock_mhz=self.clock_mhz,
-            models=self.models or None,
-            systems=self.systems or None,
-            text=self.text,
-        )
-
-    @property
-    def text(self) -> str:
-        """It as a sentence reads it."""
-        limits = [f"≥ {shown_figure(self.figure, self.least)}"] if self.least is not None else []
-        limits += [f"≤ {shown_figure(self.figure, self.most)}"] if self.most is not None else []
-        whom = f" ({self.whom})" if self.whom else ""
-        return f"{figure_title(self.figure, self.clock_mhz)} {' and '.join(limits)}{whom}"
-
-
-@dataclass(frozen=True)
-class Goal:
-    """A figure that should be least or most. Cells within `tolerance_percent` of the best are as good as it."""
-
-    figure: FigureName
-    want: Want
-    clock_mhz: float | None = None
-    tolerance_percent: float = 0.0
-
-    def to_record(self) -> sweep.Goal:
-        """As a record has it."""
-        return sweep.Goal(
-            figure=self.figure,
-            want=self.want,
-            clock_mhz=self.clock_mhz,
-            tolerance_percent=self.tolerance_percent or None,
-            text=self.text,
-        )
-
-    @property
-    def text(self) -> str:
-        """It as a sentence reads it."""
-        kind = "least" if self.want == MIN else "most"
-        within = f" (equal within {self.tolerance_percent:g} %)" if self.tolerance_percent else ""
-        return f"{kind} {figure_title(self.figure, self.clock_mhz)}{within}"
-
-
-def _fits(name: str, patterns: tuple[str, ...]) -> bool:
-    return not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)
-
-
 ALIKE_PERCENT = 1.0  # figures that differ by less do not tell which cell is better
-DEFAULT_GOALS = (
-    Goal("sram_bytes", MIN, tolerance_percent=ALIKE_PERCENT),
-    Goal(TIME, MIN, tolerance_percent=ALIKE_PERCENT),
-)
-
-
-@dataclass(frozen=True)
-class Goals:
-    """All constraints, and the goals in their order; `are_default` when the file has none."""
-
-    constraints: tuple[Constraint, ...] = ()
-    goals: tuple[Goal, ...] = DEFAULT_GOALS
-    are_default: bool = True
-
-    @property
-    def figures(self) -> set[FigureName]:
-        """What is judged."""
-        return {row.figure for row in self.constraints} | {row.figure for row in self.goals}
-
-    def idle(self, cells: Iterable[tuple[str, str]]) -> list[Constraint]:
-        """Constraints that are for none of `cells`, (model, system) each: a name that was mistyped, or a model that
-        went."""
-        names = list(cells)
-        return [row for row in self.constraints if not any(row.is_for(*pair) for pair in names)]
 
 
 def figure_title(figure: str, clock_mhz: float | None) -> str:
@@ -282,24 +185,71 @@ def figure_title(figure: str, clock_mhz: float | None) -> str:
     return FIGURES[figure].title + (f" at {clock_mhz:g} MHz" if clock_mhz else "")
 
 
+def make_goal(
+    figure: FigureName, want: Want, clock_mhz: float | None = None, tolerance_percent: float = ALIKE_PERCENT
+) -> Goal:
+    """A goal with its text. Cells within `tolerance_percent` of the best are as good as it."""
+    kind = "least" if want == MIN else "most"
+    within = f" (equal within {tolerance_percent:g} %)" if tolerance_percent else ""
+    return Goal(
+        figure=figure,
+        want=want,
+        clock_mhz=clock_mhz,
+        tolerance_percent=tolerance_percent or None,
+        text=f"{kind} {figure_title(figure, clock_mhz)}{within}",
+    )
+
+
+def default_goals(time: FigureName, clock_mhz: float | None = None) -> tuple[Goal, ...]:
+    """Least SRAM, then the least of a `time`."""
+    return make_goal("sram_bytes", MIN), make_goal(time, MIN, clock_mhz)
+
+
+def is_for(constraint: Constraint, model: str, system: str) -> bool:
+    """Whether the cells of `model` on `system` (empty: on none) must keep it."""
+    return all(
+        patterns is None or any(fnmatchcase(name, pattern) for pattern in patterns)
+        for name, patterns in ((model, constraint.models), (system, constraint.systems))
+    )
+
+
+def cells_of(models: Iterable[str] | None, systems: Iterable[str] | None) -> str:
+    """The cells that a constraint is for; empty: all."""
+    return " on ".join(", ".join(part) for part in (models, systems) if part)
+
+
+@dataclass(frozen=True)
+class Goals:
+    """All constraints, and the goals in their order; `are_default` when the file has none."""
+
+    constraints: tuple[Constraint, ...] = ()
+    goals: tuple[Goal, ...] = default_goals(TIME)
+    are_default: bool = True
+
+    @property
+    def figures(self) -> set[FigureName]:
+        """What is judged."""
+        return {row.figure for row in self.constraints} | {row.figure for row in self.goals}
+
+
 def parse_goals(source: TomlSource, constraint_tables: ConstraintTables, goal_tables: GoalTables) -> Goals:
     """The constraints and goals in a file's tables. InputError, with the line, for what says none."""
     constraints = tuple(
         _parse_constraint(source, row, (CONSTRAINTS, index)) for index, row in enumerate(constraint_tables)
     )
-    goals = tuple(_parse_goal(source, row, (GOALS, index)) for index, row in enumerate(goal_tables))
+    goals: list[Goal] = []
+    for index, row in enumerate(goal_tables):
+        clock_mhz = _clock_of(source, row.clock_mhz, row.figure, (GOALS, index))
+        goals.append(
+            make_goal(row.figure, row.want or FIGURES[row.figure].better, clock_mhz, row.tolerance_percent)
+        )
     keys = [(goal.figure, goal.clock_mhz) for goal in goals]
     for index, key in enumerate(keys):
         if key in keys[:index]:
             raise source.wrong((GOALS, index), f"there is a goal for {figure_title(*key)} already")
-    return Goals(constraints, goals or _default_goals(constraints), not goals)
-
-
-def _default_goals(constraints: Iterable[Constraint]) -> tuple[Goal, ...]:
-    """Least SRAM, then least time: of an inference where that is limited, else of the NPU."""
-    if any(row.figure == INFERENCE for row in constraints):
-        return (DEFAULT_GOALS[0], replace(DEFAULT_GOALS[1], figure=INFERENCE))
-    return DEFAULT_GOALS
+    is_inference_limited = any(row.figure == INFERENCE for row in constraints)
+    default = default_goals(INFERENCE if is_inference_limited else TIME)
+    return Goals(constraints, tuple(goals) or default, not goals)
 
 
 def _parse_constraint(source: TomlSource, row: _Constraint, place: Place) -> Constraint:
@@ -311,19 +261,24 @@ def _parse_constraint(source: TomlSource, row: _Constraint, place: Place) -> Con
     if most is not None and least is not None and least > most:
         raise source.wrong((*place, "min"), f"no {name} is above its min and below its max")
     clock_mhz = _clock_of(source, row.clock_mhz, name, place)
-    return Constraint(name, most, least, clock_mhz, tuple(row.models or ()), tuple(row.systems or ()))
-
-
-def _parse_goal(source: TomlSource, row: _Goal, place: Place) -> Goal:
-    want = row.want or FIGURES[row.figure].better
-    clock_mhz = _clock_of(source, row.clock_mhz, row.figure, place)
-    return Goal(row.figure, want, clock_mhz, row.tolerance_percent)
+    limits = [f"≥ {shown_figure(name, least)}"] if least is not None else []
+    limits += [f"≤ {shown_figure(name, most)}"] if most is not None else []
+    whom = cells_of(row.models, row.systems)
+    return Constraint(
+        figure=name,
+        min=least,
+        max=most,
+        clock_mhz=clock_mhz,
+        models=None if row.models is None else tuple(row.models),
+        systems=None if row.systems is None else tuple(row.systems),
+        text=f"{figure_title(name, clock_mhz)} {' and '.join(limits)}{f' ({whom})' if whom else ''}",
+    )
 
 
 def _limit(source: TomlSource, text: object, name: str, place: Place) -> float | None:
     figure = FIGURES[name]
     number = parse_quantity(text, figure.units)
-    in_db = figure.unit == "dB"
+    in_db = figure.unit == _DB
     if text is not None and (number is None or (number < 0 and not in_db)):
         units = ", ".join(unit for unit in figure.units if unit)
         hint = (

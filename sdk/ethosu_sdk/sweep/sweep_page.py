@@ -6,24 +6,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import quote
 
 from ethosu_sdk.base import plain_text
 from ethosu_sdk.records import kinds
-from ethosu_sdk.records.sweep import (
-    CellVerdict,
-    Goal,
-    ModelVerdict,
-    Nearest,
-    Ranking,
-    TargetVerdict,
-    Verdict,
-    VerdictCounts,
-)
+from ethosu_sdk.records.sweep import CellVerdict, Goal, ModelVerdict, Nearest, Ranking, TargetVerdict, Verdict
 from ethosu_sdk.sweep import sweep_goals
 
 Row = Mapping[str, object]
@@ -134,27 +125,21 @@ _SHORT_TITLES = {
 }
 
 
-@dataclass
-class _Texts:
-    """Each text once, by its place."""
-
-    places: dict[str, int] = field(default_factory=dict)
-
-    def place(self, text: str) -> int:
-        return self.places.setdefault(text, len(self.places))
-
-
 def page_cells(folder: Path, verdict: Verdict, rows: Sequence[Row], settings: Settings) -> dict[str, Any]:
     """Everything that the script shows of `rows`, which lie below `folder`."""
-    texts = _Texts()
+    texts: dict[str, int] = {}  # each text once, with its place
     judged = {cell.cell: cell for cell in verdict.cells}
     clock = judging_clock(verdict)
-    listed = [{**row, JUDGED: _judged(row, clock)} for row in rows[:MOST_CELLS]]
+    listed: list[Row] = [{**row, JUDGED: None} for row in rows[:MOST_CELLS]]
+    if clock is not None:
+        listed = [
+            {**row, JUDGED: sweep_goals.figure_value(row, sweep_goals.TIME, clock).number} for row in listed
+        ]
     return {
         "textColumns": [*_TEXTS, *_MESSAGES, *_MADE],
         "numberColumns": list(NUMBERS),
         "rows": [_cell_row(folder, row, judged.get(str(row["cell"])), texts) for row in listed],
-        "texts": list(texts.places),
+        "texts": list(texts),
         "titles": TITLES,
         "beside": settings.beside,
         "above": settings.above,
@@ -174,10 +159,6 @@ def judging_clock(verdict: Verdict) -> float | None:
     return clocks.pop() if len(clocks) == 1 else None
 
 
-def _judged(row: Row, clock_mhz: float | None) -> float | None:
-    return sweep_goals.figure_value(row, sweep_goals.TIME, clock_mhz).number if clock_mhz else None
-
-
 def _page_figure(name: str, clock_mhz: float | None) -> dict[str, str]:
     """Its title, the shorter one of a heading, and its unit."""
     if name == JUDGED:
@@ -189,13 +170,14 @@ def _page_figure(name: str, clock_mhz: float | None) -> dict[str, str]:
     return {"name": name, "title": title, "short": _SHORT_TITLES.get(name, title), "unit": unit}
 
 
-def _cell_row(folder: Path, row: Row, judged: CellVerdict | None, texts: _Texts) -> list[Any]:
+def _cell_row(folder: Path, row: Row, judged: CellVerdict | None, texts: dict[str, int]) -> list[Any]:
     link, link_text = _link(folder, row.get("folder"))
     found = [short_text(row.get(name)) for name in _TEXTS]
     found += [short_text(row.get(name), MOST_MESSAGE) for name in _MESSAGES]
     standing, reason = ("", "") if judged is None else (judged.standing, why_unranked(judged))
     found += [standing, short_text(reason, MOST_MESSAGE), link, link_text]
-    return [*(texts.place(text) for text in found), *(_json_number(row.get(name)) for name in NUMBERS)]
+    places = [texts.setdefault(text, len(texts)) for text in found]
+    return [*places, *(_json_number(row.get(name)) for name in NUMBERS)]
 
 
 def why_unranked(judged: CellVerdict | Nearest) -> str:
@@ -223,7 +205,7 @@ def _link(folder: Path, place: object) -> tuple[str, str]:
     for name, text in _RECORDS:
         if (folder / path / name).is_file():
             return _address(path / name), text
-    return (_address(path) + "/", "folder") if (folder / path).is_dir() else ("", "")
+    return (f"{_address(path)}/", "folder") if (folder / path).is_dir() else ("", "")
 
 
 def _address(path: PurePosixPath) -> str:
@@ -239,17 +221,16 @@ _MOST_FAILURES = 100
 def verdict_overview(verdict: Verdict, rows: Sequence[Row], settings: Settings) -> dict[str, Any]:
     """Everything that the page says above the cells."""
     by_cell = {str(row["cell"]): row for row in rows}
-    targets = [_target(row, len(verdict.models)) for row in verdict.targets]
     return {
         "status": verdict.status,
-        "cards": _cards(verdict, rows),
+        "cards": list(_cards(verdict, rows)),
         "constraints": [row.text for row in verdict.constraints],
         "goals": [row.text for row in verdict.goals],
         "default_goals": verdict.default_goals,
         "timed_goals": [sweep_goals.FIGURES[row.figure].has_source for row in verdict.goals],
-        "goal_titles": [_goal_title(row) for row in verdict.goals],
+        "goal_titles": [sweep_goals.figure_title(row.figure, row.clock_mhz) for row in verdict.goals],
         "models": [_model(row, verdict.goals, by_cell, settings) for row in verdict.models],
-        "targets": targets,
+        "targets": [_target(row, len(verdict.models)) for row in verdict.targets],
         "notes": verdict.notes,
         **_failures(rows, settings),
         "fixed": [(TITLES[name], value) for name, value in settings.fixed.items()],
@@ -258,79 +239,63 @@ def verdict_overview(verdict: Verdict, rows: Sequence[Row], settings: Settings) 
     }
 
 
-def _cards(verdict: Verdict, rows: Sequence[Row]) -> list[dict[str, str]]:
-    models, kept = verdict.models, verdict.counts.kept
+def _cards(verdict: Verdict, rows: Sequence[Row]) -> Iterator[dict[str, str]]:
+    models, counts = verdict.models, verdict.counts
     fitting = sum(row.counts.kept > 0 for row in models)
     what = "keep all constraints in at least one cell" if verdict.constraints else "pass in at least one cell"
+    yield {
+        "name": "models",
+        "text": f"{fitting:,} of {len(models):,}",
+        "note": what,
+        "status": verdict.status,
+    }
+    everywhere = _names([row.target for row in verdict.targets if row.every_model])
+    yield {"name": "targets for every model", "text": everywhere or "none", "note": "", "status": ""}
+    if verdict.constraints:
+        words = {
+            "break one": counts.broken,
+            "not judged": counts.not_judged,
+            "without a result": counts.no_result,
+        }
+        yield {
+            "name": "cells that keep the constraints",
+            "text": f"{counts.kept:,} of {len(rows):,}",
+            "note": ", ".join(f"{count:,} {text}" for text, count in words.items() if count),
+            "status": "",
+        }
     statuses = Counter(str(row["status"]) for row in rows)
     others = ", ".join(f"{count:,} {name}" for name, count in sorted(statuses.items()) if name != "pass")
-    everywhere = [row.target for row in verdict.targets if row.every_model]
-    found = [
-        {
-            "name": "models",
-            "text": f"{fitting:,} of {len(models):,}",
-            "note": what,
-            "status": verdict.status,
-        },
-        {"name": "targets for every model", "text": _names(everywhere) or "none", "note": "", "status": ""},
-        {
-            "name": "cells that keep the constraints",
-            "text": f"{kept:,} of {len(rows):,}",
-            "note": _stands(verdict.counts),
-            "status": "",
-        },
-        {"name": "cells that pass", "text": f"{statuses['pass']:,}", "note": others, "status": ""},
-    ]
-    return [
-        card for card in found if card["name"] != "cells that keep the constraints" or verdict.constraints
-    ]
+    yield {"name": "cells that pass", "text": f"{statuses['pass']:,}", "note": others, "status": ""}
 
 
 def _failures(rows: Sequence[Row], settings: Settings) -> dict[str, Any]:
     """Cells that did not pass, by status and message: the most frequent first."""
-    found: dict[tuple[str, ...], list[Row]] = defaultdict(list)
+    found: dict[tuple[str, str, str], list[Row]] = defaultdict(list)
     for row in rows:
         if row["status"] != "pass":
-            key = (
-                short_text(row["status"]),
-                *(short_text(row.get(name), MOST_MESSAGE) for name in ("message", "hint")),
-            )
-            found[key].append(row)
+            message, hint = (short_text(row.get(name), MOST_MESSAGE) for name in ("message", "hint"))
+            found[short_text(row["status"]), message, hint].append(row)
     groups = sorted(found.items(), key=lambda item: (-len(item[1]), item[0]))
     return {
-        "failures": [_failure(key, same, settings) for key, same in groups[:_MOST_FAILURES]],
+        "failures": [
+            {
+                "status": status,
+                "message": message,
+                "hint": hint,
+                "count": len(same),
+                "cells": [
+                    {
+                        "cell": str(row["cell"]),
+                        "text": f"{short_text(row['model'])} · {settings.words(row)}".rstrip(" ·"),
+                    }
+                    for row in same[:_MOST_LISTED]
+                ],
+                "more": max(0, len(same) - _MOST_LISTED),
+            }
+            for (status, message, hint), same in groups[:_MOST_FAILURES]
+        ],
         "more_failures": max(0, len(groups) - _MOST_FAILURES),
     }
-
-
-def _failure(key: tuple[str, ...], rows: Sequence[Row], settings: Settings) -> dict[str, Any]:
-    cells_named = [
-        {"cell": str(row["cell"]), "text": f"{short_text(row['model'])} · {settings.words(row)}".rstrip(" ·")}
-        for row in rows[:_MOST_LISTED]
-    ]
-    status, message, hint = key
-    more = max(0, len(rows) - _MOST_LISTED)
-    return {
-        "status": status,
-        "message": message,
-        "hint": hint,
-        "count": len(rows),
-        "cells": cells_named,
-        "more": more,
-    }
-
-
-def _stands(counts: VerdictCounts) -> str:
-    words = {
-        "break one": counts.broken,
-        "not judged": counts.not_judged,
-        "without a result": counts.no_result,
-    }
-    return ", ".join(f"{count:,} {text}" for text, count in words.items() if count)
-
-
-def _goal_title(goal: Goal) -> str:
-    return sweep_goals.figure_title(goal.figure, goal.clock_mhz)
 
 
 def _model(
@@ -340,11 +305,10 @@ def _model(
     lines = [_winner(part, model, goals, by_cell, settings) for part in model.rankings] or [
         _nearest(model, goals, by_cell, settings)
     ]
-    reason = "" if model.no_winner is None else model.no_winner.reason
     return {
         "model": short_text(model.model),
         "lines": lines,
-        "reason": reason,
+        "reason": "" if model.no_winner is None else model.no_winner.reason,
         "counts": model.counts,
         "notes": model.notes,
     }

@@ -29,7 +29,6 @@ from ethosu_sdk.sweep.sweep_configuration import NONE
 TOPIC = "ethosu-sdk-sweep"
 _LOG_NAME = "compile.log"
 _LOG_BYTES = 64 << 10
-_OUT = "out"
 # What Dask gives the workers that it starts itself: a core each.
 _ENVIRONMENT = {
     "MALLOC_TRIM_THRESHOLD_": "65536",
@@ -146,7 +145,7 @@ def _filled(final: Path) -> Iterator[Path]:
     """An empty folder beside `final`."""
     filesystem.make_directory(final.parent)
     with filesystem.temporary_directory(f".{final.name}-", final.parent) as temporary:
-        out = temporary / _OUT
+        out = temporary / "out"
         out.mkdir()
         yield out
 
@@ -177,16 +176,20 @@ def _step(task: Task, out: Path) -> Outcome:
             outcome["log"] = _tail(log)
         return outcome
     if answer.end == forks.RAISED:
-        return {"error": steps.unexpected(answer.detail), "log": _tail(log), "seconds": _since(start)}
+        return {
+            "error": steps.unexpected(answer.detail),
+            "log": _tail(log),
+            "seconds": round(time.monotonic() - start, 3),
+        }
     if answer.end == forks.GONE:
         _close_warm()
     if answer.end in (forks.KILLED, forks.GONE):
         raise TaskKilledError(answer.detail)
-    return {"error": _limit(request, answer), "log": _tail(log), "seconds": _since(start)}
-
-
-def _since(start: float) -> float:
-    return round(time.monotonic() - start, 3)
+    return {
+        "error": _limit(request, answer),
+        "log": _tail(log),
+        "seconds": round(time.monotonic() - start, 3),
+    }
 
 
 def _tail(log: Path) -> str:
