@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ethosu_sdk.records import trials, wording
-from ethosu_sdk.records.advice import CpuCall, Figure, Item, Judge, MetricName, SimulatorName, Trial, Tried
+from ethosu_sdk.records.advice import Advice, CpuCall, Figure, Item, Judge, MetricName, Trial, Tried
+from ethosu_sdk.records.compile import Compilation
+from ethosu_sdk.records.debug import Debug
 from ethosu_sdk.records.profile import Operation
 from ethosu_sdk.records.time_line import TimeLine, headline
 from ethosu_sdk.reporting.advise import advice_facts, advise_command, cpu_rules
@@ -88,24 +90,24 @@ _JUDGED: dict[Judge, MetricName] = {
     "NPU and CPU cycles": "total cycles",
     "NPU cycles": "NPU cycles",
 }
-_SIMULATORS: dict[SimulatorName, str] = {"qemu": "QEMU", "host": "the host simulator", "fvp": "Arm's FVP"}
-_OUTPUTS = "outputs, SQNR to float"
 _WORDS = (
     "SQNR to float is the signal-to-noise ratio of the outputs beside those of the floating-point model. "
     "Outputs are equal where no element differs from those of the program as it is, close where at most "
     f"{trials.CLOSE_DB:g} dB is lost, lossy where more is lost or the change computes something else "
     f"by design, and broken where more is lost and less than {trials.BROKEN_DB:g} dB are left."
 )
-_BYTES: Sequence[MetricName] = ("SRAM", "flash")
 
 
 def tried_view(tried: Tried) -> dict[str, Any]:
     """The table of all trials, those that help with their lines, and how they were judged."""
-    columns = _columns(tried)
+    simulator = {"qemu": "QEMU", "host": "the host simulator", "fvp": "Arm's FVP"}[tried.simulator]
+    judged = _JUDGED[tried.judged_by]
+    title = "inference" if judged == "time of an inference" else f"{judged}, modelled"
+    columns: list[MetricName] = [judged, "SRAM", "flash"]
     return {
-        "head": f"Each change was compiled and run on {_SIMULATORS[tried.simulator]}, and is judged by "
+        "head": f"Each change was compiled and run on {simulator}, and is judged by "
         f"{advise_command.JUDGES[tried.judged_by]}. The best one is first.",
-        "columns": ["difference", _title(columns[0]), *(f"{name}, bytes" for name in columns[1:]), _OUTPUTS],
+        "columns": ["difference", title, "SRAM, bytes", "flash, bytes", "outputs, SQNR to float"],
         "words": _WORDS,
         "before": _before(tried, columns),
         "rows": [_trial_row(row, tried, columns) for row in tried.trials],
@@ -149,15 +151,6 @@ def _more_sram(row: Trial) -> str:
 def _step(row: Figure) -> str:
     unit = "" if row.metric == "time of an inference" else f" {row.unit}"
     return f"{row.metric} {_value(row.metric, row.before)} → {_value(row.metric, row.after)}{unit}"
-
-
-def _columns(tried: Tried) -> list[MetricName]:
-    """What is judged by, then bytes."""
-    return [_JUDGED[tried.judged_by], *_BYTES]
-
-
-def _title(name: MetricName) -> str:
-    return "inference" if name == "time of an inference" else f"{name}, modelled"
 
 
 def _before(tried: Tried, columns: Sequence[MetricName]) -> list[str]:
@@ -211,13 +204,6 @@ def _outputs(row: Trial) -> str:
     return f"{outputs.state}{ratio}"
 
 
-def tried_parts(tried: Tried | None) -> Iterator[str]:
-    """The names of the single changes in trials that help."""
-    for row in tried.trials if tried is not None else ():
-        if advise_command.trial_helps(row):
-            yield from row.parts
-
-
 _LARGE_SHARE = 0.1  # of an inference: an operator that takes less is not the first thing to change
 _OF_CONVERSIONS = ("quantised-io", "quantise")
 
@@ -225,7 +211,7 @@ _OF_CONVERSIONS = ("quantised-io", "quantise")
 def advice_view(inputs: ReportInputs) -> dict[str, Any]:
     """What was tried, each estimate as a title and rows, operators on the CPU, and the silent rules, why they are;
     `reason` says why there is nothing."""
-    record = inputs.advised
+    record = inputs.record(Advice)
     done = None if record is None else record.tried
     found, reason = _facts(inputs)
     time = headline(inputs.profile) if inputs.profile is not None else None
@@ -264,7 +250,9 @@ def _facts(inputs: ReportInputs) -> tuple[advice_facts.Facts | None, str]:
         return None, reason
     if program is None:
         return None, inputs.facts.program_reason
-    return advice_facts.facts_of(program, profile, inputs.compiled, inputs.debug, inputs.missing), ""
+    return advice_facts.facts_of(
+        program, profile, inputs.record(Compilation), inputs.record(Debug), inputs.missing
+    ), ""
 
 
 def unadvised(found: advice_facts.Facts, advice: Sequence[Item], done: Tried | None = None) -> str:
@@ -276,7 +264,9 @@ def unadvised(found: advice_facts.Facts, advice: Sequence[Item], done: Tried | N
     name = time.largest.name
     rows = [row for row in found.cpu_rows if row.name == name]
     changes = {row.name for row in OPERATOR_CHANGES.get(name, ())}
-    if not rows or any(_is_about(item, rows) for item in advice) or changes & set(tried_parts(done)):
+    helpful = [row for row in (done.trials if done is not None else ()) if advise_command.trial_helps(row)]
+    tried_parts = {part for row in helpful for part in row.parts}
+    if not rows or any(_is_about(item, rows) for item in advice) or changes & tried_parts:
         return ""
     hint = (
         "`ethosu-sdk advise MODEL --try` compiles and runs what could replace it."

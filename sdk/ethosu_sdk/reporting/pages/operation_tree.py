@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from ethosu_sdk.records import common, wording
-from ethosu_sdk.records.common import Metric
 from ethosu_sdk.records.compile import Compilation
 from ethosu_sdk.records.profile import Delegate, Operation, Profile, cycles
 from ethosu_sdk.records.time_line import TimeLine, headline
@@ -47,18 +46,10 @@ def operator_name(row: Operation) -> str:
         return wording.short_operator(row.name)
     compiled = row.operator or (row.vela.operator if row.vela is not None else "") or row.name
     kind = row.source.module_type if row.source is not None and row.source.module else None
-    if (
-        not kind
-        or compiled in _LAYOUT
-        or _letters(kind) in _letters(compiled)
-        or _letters(compiled) in _letters(kind)
-    ):
+    if not kind or compiled in _LAYOUT:
         return compiled
-    return f"{kind}: {compiled}"
-
-
-def _letters(text: str) -> str:
-    return text.replace("_", "").lower()
+    one, other = (name.replace("_", "").lower() for name in (kind, compiled))
+    return compiled if one in other or other in one else f"{kind}: {compiled}"
 
 
 def module_of(row: Operation | None) -> str:
@@ -83,9 +74,7 @@ def shapes_of(rows: Sequence[Operation]) -> str:
 
 def counted_parts(rows: Sequence[Operation]) -> str:
     """Of what kinds several operations are, such as ``31 CONV, 1 DMA``."""
-    names: dict[str, int] = {}
-    for row in rows:
-        names[row.name] = names.get(row.name, 0) + 1
+    names = Counter(row.name for row in rows)
     return ", ".join(f"{count:,} {text}" for text, count in names.items()) if len(rows) > 1 else ""
 
 
@@ -95,7 +84,6 @@ Figures = dict[str, float]
 _SOURCES = ("modelled", "estimated", "measured")
 _MOST_ROWS = 60  # that are shown before anything is opened
 _MOST_LEVELS = 20
-_LONG_MS = 10  # a time from here on is given in ms, a shorter one in µs
 
 
 @dataclass
@@ -127,7 +115,11 @@ class Node:
 
 
 def tree_of(profile: Profile) -> list[Node]:
-    """The roots, in the order in which they run."""
+    """The operations by the model's modules, then by operator, then by NPU operation: the roots, in their order.
+
+    Figures are of one inference: those of a node are the sums of its children's, and those of the roots add up to the
+    profile's totals.
+    """
     spent = _Spent(headline(profile))
     operators = [_operator(rows, spent) for rows in group_operations(profile.operations)]
     roots = _by_module(operators)
@@ -173,13 +165,10 @@ def _figures(row: Operation, spent: _Spent) -> Figures:
         if spent.cycle_ms is not None and found["modelled"] is not None:
             found["time"] = found["modelled"] * spent.cycle_ms
     else:
-        found |= {"instructions": _value(row.instructions), "cpu_cycles": _value(row.cpu_cycles)}
+        found["instructions"] = None if row.instructions is None else row.instructions.value
+        found["cpu_cycles"] = None if row.cpu_cycles is None else row.cpu_cycles.value
         found |= spent.take(row.instruction)
     return {name: value for name, value in found.items() if value is not None}
-
-
-def _value(metric: Metric | None) -> float | None:
-    return None if metric is None else metric.value
 
 
 def _start(profile: Profile, delegate: Delegate, spent: _Spent) -> Node:
@@ -227,8 +216,7 @@ def weighed_by(total: Figures) -> str:
     return next((name for name in ("time", "modelled") if total.get(name)), "cpu_cycles")
 
 
-@dataclass(frozen=True)
-class Scale:
+class Scale(NamedTuple):
     """What milliseconds are multiplied by, the unit that this gives, and decimals."""
 
     factor: float
@@ -236,12 +224,9 @@ class Scale:
     digits: int
 
 
-_MILLI, _MICRO = Scale(1.0, "ms", 3), Scale(1e3, "µs", 2)
-
-
 def scale_of(total: Figures) -> Scale:
-    """The unit of times, by that of the whole inference."""
-    return _MILLI if total.get("time", 0) >= _LONG_MS else _MICRO
+    """The unit of times, by that of the whole inference: ms from 10 ms on."""
+    return Scale(1.0, "ms", 3) if total.get("time", 0) >= 10 else Scale(1e3, "µs", 2)
 
 
 @dataclass
@@ -254,10 +239,10 @@ class _Module:
 def _by_module(operators: Sequence[Node]) -> list[Node]:
     root = _Module("")
     for node in operators:
-        at = root
-        path = module_of(node.entry)
-        for number, _ in enumerate(names := path.split(".", _MOST_LEVELS) if path else [], start=1):
-            at = at.modules.setdefault(names[number - 1], _Module(".".join(names[:number])))
+        at, path = root, module_of(node.entry)
+        names = path.split(".", _MOST_LEVELS) if path else []
+        for number, name in enumerate(names, start=1):
+            at = at.modules.setdefault(name, _Module(".".join(names[:number])))
         at.nodes.append(node)
     return _grouped(root)
 
@@ -418,21 +403,14 @@ def _note(node: Node, parent: str) -> str:
     entry = node.entry
     if entry is None:
         kinds = {module_of(part.entry): part.entry for part in node.children}
-        return "" if node.kind != "module" else _module_type(kinds.get(node.name))
+        own = kinds.get(node.name) if node.kind == "module" else None
+        return (own.source.module_type or "") if own is not None and own.source is not None else ""
     if parent == operator_name(entry):  # an NPU operation of an operator, which says the rest
         return shapes_of(node.parts)
     kernel = entry.name if entry.name != node.name and len(node.parts) == 1 else ""
     place = common.source_function if parent == module_of(entry) else common.source_place
-    return " · ".join(
-        filter(
-            None,
-            (shapes_of(node.parts), counted_parts(node.parts), kernel, place(entry.source), entry.reason),
-        )
-    )
-
-
-def _module_type(entry: Operation | None) -> str:
-    return (entry.source.module_type or "") if entry is not None and entry.source is not None else ""
+    parts = (shapes_of(node.parts), counted_parts(node.parts), kernel, place(entry.source), entry.reason)
+    return " · ".join(filter(None, parts))
 
 
 def origin_of(entry: Operation) -> str:
@@ -443,15 +421,15 @@ def origin_of(entry: Operation) -> str:
 def _cell(value: Any, column: Column, scale: Scale) -> dict[str, Any]:
     if value is None or value == "":
         return {"text": "", "sort": "", "is_number": column.is_number}
-    return {"text": _text(value, column.format, scale), "sort": str(value), "is_number": column.is_number}
-
-
-def _text(value: Any, how: str, scale: Scale) -> str:
-    if how == "text":
-        return str(value)
-    if how == "share":
-        return f"{value:.1%}"
-    return f"{value * scale.factor:,.{scale.digits}f}" if how == "time" else f"{round(value):,}"
+    if column.format == "text":
+        text = str(value)
+    elif column.format == "share":
+        text = f"{value:.1%}"
+    elif column.format == "time":
+        text = f"{value * scale.factor:,.{scale.digits}f}"
+    else:
+        text = f"{round(value):,}"
+    return {"text": text, "sort": str(value), "is_number": column.is_number}
 
 
 def phase_rows(profile: Profile | None) -> list[tuple[Any, ...]]:
