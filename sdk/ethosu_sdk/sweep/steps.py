@@ -98,7 +98,7 @@ def _source(path: Path) -> Path:
 Outcome = dict[str, Any]
 
 
-def prepare_steps() -> None:
+def prepare() -> None:
     """Import and look up what all steps need."""
     worker.import_tools()
     tools.git_revision()
@@ -106,7 +106,7 @@ def prepare_steps() -> None:
         validation.first_refusal({"schema": kind.schema})
 
 
-def perform_step(task: Task) -> Outcome:
+def perform(task: Task) -> Outcome:
     """Do the step of `task` in this process: it fills an existing folder, and its output goes to the log. Its
     outcome, or the error as JSON values."""
     with filesystem.open_appending(Path(task["log"])) as stream:
