@@ -18,7 +18,7 @@ from ethosu_sdk.base import cache, errors, filesystem, plain_text, resources, to
 from ethosu_sdk.base.errors import BuildError, SdkError
 from ethosu_sdk.base.forks import Task
 from ethosu_sdk.base.json_text import Record
-from ethosu_sdk.base.targets import AnyTarget, Core, Target
+from ethosu_sdk.base.targets import Core, Target
 from ethosu_sdk.base.terminal import Reporter
 from ethosu_sdk.compile import (
     check_record,
@@ -117,7 +117,7 @@ def perform(task: Task) -> Outcome:
     reads = Reads([Path(task["store"])]) if task["step"] == "lower" else None
     outcome = _caught(lambda: _STEPS[task["step"]](task))
     if reads is not None:
-        outcome |= _caught(lambda: _written_with(reads, task, outcome))
+        outcome |= _caught(lambda: _facts_written(reads, task, outcome))
     return {**outcome, "seconds": round(time.monotonic() - start, 3)}
 
 
@@ -128,30 +128,12 @@ def _caught(function: Callable[[], Outcome]) -> Outcome:
     except BaseException as error:
         if not isinstance(error, SdkError):
             sys.excepthook(*sys.exc_info())
-        return {"error": _error(error), "again": errors.is_of_the_machine(error)}
-
-
-def _written_with(reads: Reads, task: Task, outcome: Outcome) -> Outcome:
-    """The digests of what a lowering read; they are part of its facts."""
-    digests = reads.digests(Path(task["cwd"]))
-    if "error" not in outcome:
-        shared_lowering.write_facts(Path(task["out"]), outcome.pop("output"), digests)
-    return {"reads": digests}
-
-
-def _error(error: BaseException) -> Outcome:
-    if errors.is_out_of_memory(error):
-        known: SdkError = errors.out_of_memory("a task of the sweep", error)
-        return {**known.to_json(), "status": cell_rows.OUT_OF_MEMORY}
-    if isinstance(error, SdkError):
-        return error.to_json()
-    return unexpected(plain_text.error(error))
-
-
-def unexpected(text: str) -> Outcome:
-    """The message for an unexpected exception, ``TYPE: TEXT``."""
-    known = BuildError(f"the step failed: {text}", "compile.log holds what was printed")
-    return {**known.to_json(), "class": text.partition(":")[0]}
+        if errors.is_out_of_memory(error):
+            known = errors.out_of_memory("a task of the sweep", error).to_json()
+            known["status"] = cell_rows.OUT_OF_MEMORY
+        else:
+            known = error.to_json() if isinstance(error, SdkError) else unexpected(plain_text.error(error))
+        return {"error": known, "again": errors.is_of_the_machine(error)}
 
 
 def _target(task: Task) -> AnyTarget:
@@ -168,6 +150,20 @@ def _options(task: Task) -> CompileOptions:
         quantize=None if task["quantize"] == DEFAULT else task["quantize"],
         trust=task["trust"],
     )
+
+
+def _facts_written(reads: Reads, task: Task, outcome: Outcome) -> Outcome:
+    """The digests of what a lowering read; they are part of its facts."""
+    digests = reads.digests(Path(task["cwd"]))
+    if "error" not in outcome:
+        shared_lowering.write_facts(Path(task["out"]), outcome.pop("output"), digests)
+    return {"reads": digests}
+
+
+def unexpected(text: str) -> Outcome:
+    """The message for an unexpected exception, ``TYPE: TEXT``."""
+    known = BuildError(f"the step failed: {text}", "compile.log holds what was printed")
+    return {**known.to_json(), "class": text.partition(":")[0]}
 
 
 def _request(task: Task, options: CompileOptions, out: Path) -> compile_facts.CompileRequest:
@@ -204,10 +200,8 @@ def _compile(task: Task) -> Outcome:
     """The program, with a record as of `compile`. A check that fails is an error, and everything is there."""
     start = time.monotonic()
     out, lowering = Path(task["out"]), shared_lowering.read_lowered(Path(task["lowered"]))
-    options = _options(task)
-    if task["vela_config"] is not None:
-        options = replace(options, vela_config=Path(task["vela_config"]))
-    options = replace(options, system=task["system"])
+    vela_config = None if task["vela_config"] is None else Path(task["vela_config"])
+    options = replace(_options(task), vela_config=vela_config, system=task["system"])
     request = _request(task, options, out)
     with (
         bundle.writing_folder(out, "compile") as add,

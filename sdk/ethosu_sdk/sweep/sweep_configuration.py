@@ -52,13 +52,12 @@ class System:
         return None if self.board is None else self.board.sha256
 
 
-def read_systems(
+def _read_systems(
     source: TomlSource, named: Iterable[tuple[Place, Sequence[str]]], options: ProgramOptions
-) -> Mapping[str, System]:
-    """The systems of a sweep by the words of its file, `named` at places of it. DEFAULT is what `options` ask for.
+) -> dict[str, System]:
+    """The systems by what a sweep calls them: DEFAULT is that of `options`, the others are `named` by place.
 
-    InputError, with the line, for a profile that does not exist or is none, UsageError for two that exclude each
-    other.
+    InputError, with the line, for a board profile that there is not; UsageError when `options` name another.
     """
     found = {DEFAULT: System(_argument(options.system, Path()), vela_config.chosen_config(options))}
     for place, patterns in named:
@@ -68,7 +67,12 @@ def read_systems(
             )
         for word in system_words(source, place, patterns):
             if word not in found:
-                found[word] = _profile(source, place, word)
+                argument = _argument(word, source.path.absolute().parent)
+                try:
+                    config = vela_config.chosen_config(ProgramOptions(system=argument))
+                except SdkError as error:
+                    raise source.wrong(place, error.message, error.hint) from error
+                found[word] = System(argument, config)
     return found
 
 
@@ -90,18 +94,9 @@ def system_words(source: TomlSource, place: Place, patterns: Sequence[str]) -> t
     return tuple(found)
 
 
-def _profile(source: TomlSource, place: Place, word: str) -> System:
-    argument = _argument(word, source.path.absolute().parent)
-    try:
-        return System(argument, vela_config.chosen_config(ProgramOptions(system=argument)))
-    except SdkError as error:
-        raise source.wrong(place, error.message, error.hint) from error
-
-
 def _argument(word: str | None, folder: Path) -> str | None:
-    return (
-        str((folder / word).absolute()) if word is not None and board_profiles.is_profile_file(word) else word
-    )
+    is_file = word is not None and board_profiles.is_profile_file(word)
+    return str((folder / str(word)).absolute()) if is_file else word
 
 
 Names = Mapping[str, tuple[str, ...]]  # of a dimension
@@ -113,9 +108,7 @@ _KIND = TomlKind("a sweep", most_bytes=256 << 10, most_lines=5000)
 _MOST_VALUES = 1000
 _NAME_PATTERN = r"\A(?!\.)[A-Za-z0-9_.-]{1,64}\Z"
 _SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([KMGT]i?)?B?", re.ASCII)
-_POWERS = {"K": 1, "M": 2, "G": 3, "T": 4}
 _MEMORY = "a size of at least 64 MiB"
-_LEAST_BYTES, _MOST_BYTES = 64 << 20, 1 << 50
 _MOST_MODELS = 10_000
 _LONGEST_S = 604_800
 DEFAULT_TIME_S = 3600.0
@@ -251,7 +244,9 @@ def read_configuration(
     source, table = toml_source.read_toml(path, _KIND)
     options = ProgramOptions(vela_config=vela_config, system=system)
     file = source.convert(table, _File)
-    found = read_systems(source, _named_systems(file), options)
+    named: list[tuple[Place, _Words]] = [((SYSTEMS_KEY,), file.systems)]
+    named += [(("include", index, "system"), row.system) for index, row in enumerate(file.include)]
+    found = _read_systems(source, [(place, _listed(words)) for place, words in named if words], options)
     known = _known(found)
     values = {name: _values(source, file, name, known) for name in DIMENSIONS}
     include = tuple(_partial(source, "include", file.include, known))
@@ -275,26 +270,17 @@ def _listed(words: _Words) -> tuple[str, ...]:
     return tuple(dict.fromkeys([words] if isinstance(words, str) else words or ()))
 
 
-def _named_systems(file: _File) -> Iterator[tuple[Place, tuple[str, ...]]]:
-    """The systems that are named in the file, by place."""
-    if file.systems is not None:
-        yield (SYSTEMS_KEY,), _listed(file.systems)
-    for index, row in enumerate(file.include):
-        if row.system is not None:
-            yield ("include", index, "system"), _listed(row.system)
-
-
 def _values(source: TomlSource, file: _File, dimension: str, known: Names) -> tuple[str, ...]:
     key = DIMENSIONS[dimension]
     words = _listed(getattr(file, key))
     if words:
         return _checked(source, (key,), dimension, words, known)
-    if dimension in ("model", "target") and not file.include:
+    if dimension not in ("model", "target"):
+        return (NONE if dimension == "simulator" else DEFAULT,)
+    if not file.include:
         example = 'models = ["zoo:digits_cnn"]' if dimension == "model" else 'targets = ["ethos-u55-*"]'
         raise InputError(f"{source.path} has no '{key}': there is nothing to do", example)
-    if dimension in ("model", "target"):
-        return ()
-    return {"simulator": (NONE,)}.get(dimension, (DEFAULT,))
+    return ()
 
 
 def _partial(
@@ -303,9 +289,8 @@ def _partial(
     for index, row in enumerate(rows):
         values = {name: _listed(words) for name in DIMENSIONS if (words := getattr(row, name)) is not None}
         if not values:
-            raise source.wrong(
-                (key, index), f"this {key} is empty", f"[[{key}]] with {', '.join(DIMENSIONS)}"
-            )
+            hint = f"[[{key}]] with {', '.join(DIMENSIONS)}"
+            raise source.wrong((key, index), f"this {key} is empty", hint)
         yield {
             name: words
             if key == "exclude" and name in ("model", "inputs", "system")
@@ -333,19 +318,11 @@ def _checked(
     known = names[dimension]
     for word in words:
         if not any(fnmatchcase(name, word) for name in known):
-            message = f"there is no {_WORDS[dimension]} '{short_word(word)}'"
+            called = {"quantize": "quantisation", "simulator": "simulator for sweeps"}.get(dimension)
+            called = called or dimension.replace("system_config", "system configuration").replace("_", " ")
+            message = f"there is no {called} '{short_word(word)}'"
             raise source.wrong(place, message, suggestion(short_word(word), known))
     return words
-
-
-_WORDS = {
-    "target": "target",
-    "system_config": "system configuration",
-    "memory_mode": "memory mode",
-    "quantize": "quantisation",
-    "simulator": "simulator for sweeps",
-    "board": "board",
-}
 
 
 def _known(chosen: Mapping[str, System]) -> Names:
@@ -353,10 +330,13 @@ def _known(chosen: Mapping[str, System]) -> Names:
     own = {name: modes for row in families().values() for name, modes in row.system_configs.items()}
     configs: dict[str, None] = {}
     modes: dict[str, None] = {}
-    for config in (row.config for row in chosen.values()):
-        configs.update(dict.fromkeys(own if config is None else config.ini.names(systems.SYSTEM)))
-        every = (mode for row in own.values() for mode in row)
-        modes.update(dict.fromkeys(every if config is None else config.ini.names(systems.MODE)))
+    for row in chosen.values():
+        if row.config is None:
+            configs |= dict.fromkeys(own)
+            modes |= dict.fromkeys(mode for names in own.values() for mode in names)
+        else:
+            configs |= dict.fromkeys(row.config.ini.names(systems.SYSTEM))
+            modes |= dict.fromkeys(row.config.ini.names(systems.MODE))
     return {
         "target": every_target(),
         "system_config": (DEFAULT, *configs),
@@ -425,7 +405,8 @@ def _memory_bytes(source: TomlSource, text: str) -> int:
     size = -1.0
     if found is not None:
         unit = found[2] or ""
-        size = float(found[1]) * (1024 if unit.endswith("i") else 1000) ** (_POWERS.get(unit[:1], 0))
-    if not _LEAST_BYTES <= size <= _MOST_BYTES:
+        power = {"K": 1, "M": 2, "G": 3, "T": 4}.get(unit[:1], 0)
+        size = float(found[1]) * (1024 if unit.endswith("i") else 1000) ** power
+    if not 64 << 20 <= size <= 1 << 50:
         raise source.wrong(("limits", "memory"), f"memory must be {_MEMORY}", 'memory = "4 GiB"')
     return int(size)

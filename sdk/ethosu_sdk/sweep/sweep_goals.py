@@ -28,9 +28,9 @@ MOST = 1e15  # a double holds every integer up to here
 _MS_PER_UNIT = {"": 1.0, "s": 1e3, "ms": 1.0, "us": 1e-3, "µs": 1e-3, "ns": 1e-6}
 _BYTES = {"": 1.0, "bytes": 1.0, "B": 1.0, "kB": 1e3, "MB": 1e6, "GB": 1e9}
 _BYTES |= {"KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30}
-_MHZ = {"": 1.0, "MHz": 1.0, "GHz": 1e3, "kHz": 1e-3}
-_COUNT = {"": 1.0}
+_PLAIN = {"": 1.0}
 _DB = "dB"
+_DECIBELS = {"": 1.0, _DB: 1.0}
 _QUANTITY = re.compile(r"([+-]?\d{1,15}(?:\.\d{1,9})?) ?([A-Za-zµ]{0,8}|%)")
 
 
@@ -59,15 +59,15 @@ FIGURES: dict[str, Figure] = {
         Figure("program_bytes", "program", "bytes", _BYTES),
         Figure(TIME, "NPU time", "ms", _MS_PER_UNIT),
         Figure(INFERENCE, "time of an inference", "ms", _MS_PER_UNIT),
-        Figure(CYCLES, "NPU cycles", "cycles", _COUNT),
-        Figure("npu_macs", "MACs of an inference", "MACs", _COUNT),
-        Figure("macs", "MACs per cycle of the NPU", "", _COUNT),
-        Figure("operators_npu", "operators on the NPU", "", _COUNT, MAX),
-        Figure("operators_cpu", "operators on the CPU", "", _COUNT),
-        Figure("cpu_calls", "calls of operators on the CPU", "", _COUNT),
-        Figure("sqnr_db", "SQNR", _DB, {"": 1.0, _DB: 1.0}, MAX),
+        Figure(CYCLES, "NPU cycles", "cycles", _PLAIN),
+        Figure("npu_macs", "MACs of an inference", "MACs", _PLAIN),
+        Figure("macs", "MACs per cycle of the NPU", "", _PLAIN),
+        Figure("operators_npu", "operators on the NPU", "", _PLAIN, MAX),
+        Figure("operators_cpu", "operators on the CPU", "", _PLAIN),
+        Figure("cpu_calls", "calls of operators on the CPU", "", _PLAIN),
+        Figure("sqnr_db", "SQNR", _DB, _DECIBELS, MAX),
         Figure("top1", "share of right answers", "", {"": 1.0, "%": 0.01}, MAX),
-        Figure("check_sqnr_db", "SQNR of the check of the compilation", _DB, {"": 1.0, _DB: 1.0}, MAX),
+        Figure("check_sqnr_db", "SQNR of the check of the compilation", _DB, _DECIBELS, MAX),
     )
 }
 
@@ -93,22 +93,19 @@ def figure_value(row: Row, name: str, clock_mhz: float | None) -> Value:
     found = _figure_number(row, CYCLES if clock_mhz else name)
     if found.number is None:
         return found
-    number = found.number / (clock_mhz * 1e3) if clock_mhz else found.number
-    return Value(number, source)
+    return Value(found.number / (clock_mhz * 1e3) if clock_mhz else found.number, source)
 
 
 def _figure_number(row: Row, name: str) -> Value:
-    found = row.get(name)
+    found, in_db = row.get(name), FIGURES[name].unit == _DB
     if found is None:
         return Value(why=f"{name} is not known")
     if not isinstance(found, (int, float)) or isinstance(found, bool):
         return Value(why=f"{name} is not a number")
     if isinstance(found, float) and math.isnan(found):
         return Value(why=f"{name} is not a number")
-    in_db = FIGURES[name].unit == _DB
-    if found == math.inf and in_db:  # equal outputs: no noise
-        return Value(math.inf)
-    if abs(found) > MOST or (found < 0 and not in_db):
+    is_noiseless = in_db and found == math.inf  # equal outputs
+    if not is_noiseless and (abs(found) > MOST or (found < 0 and not in_db)):
         return Value(why=f"{name} is out of range")
     return Value(found)
 
@@ -126,7 +123,7 @@ def parse_quantity(text: object, units: Mapping[str, float]) -> float | None:
 
 def parse_clock(text: object) -> float | None:
     """A clock in MHz; None for what is none."""
-    found = parse_quantity(text, _MHZ)
+    found = parse_quantity(text, {"": 1.0, "MHz": 1.0, "GHz": 1e3, "kHz": 1e-3})
     return found if found is not None and 1e-3 <= found <= 1e5 else None
 
 
@@ -143,10 +140,8 @@ def shown_figure(name: str, number: float) -> str:
 
 
 CONSTRAINTS, GOALS = "constraints", "goals"
-_MOST_PERCENT = 1000.0
-_NamePattern = Annotated[str, Meta(max_length=200, pattern=r"\A[^*]*(?:\*[^*]*){0,8}\Z")]
 _NamePatterns = Annotated[
-    list[_NamePattern],
+    list[Annotated[str, Meta(max_length=200, pattern=r"\A[^*]*(?:\*[^*]*){0,8}\Z")]],
     Meta(
         min_length=1,
         max_length=64,
@@ -168,7 +163,7 @@ class _Goal(Struct, forbid_unknown_fields=True):
     figure: FigureName
     want: Want | None = None
     clock_mhz: Any = None
-    tolerance_percent: Annotated[float, Meta(ge=0, le=_MOST_PERCENT)] = 0.0
+    tolerance_percent: Annotated[float, Meta(ge=0, le=1000.0)] = 0.0
 
 
 ConstraintTables = Annotated[

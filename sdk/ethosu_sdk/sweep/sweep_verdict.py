@@ -67,6 +67,34 @@ class _Judged:
         return self.verdict.standing
 
 
+def judge_sweep(rows: Sequence[Row], goals: Goals) -> Verdict:
+    """The verdict on `rows`, whatever their order. InputError when two of them are the same cell."""
+    doubled = [cell for cell, count in Counter(str(row["cell"]) for row in rows).items() if count > 1]
+    if doubled:
+        raise InputError(
+            f"{len(doubled)} cells of the sweep stand twice in its results, such as {min(doubled)}"
+        )
+    goals = _at_one_clock(rows, goals)
+    by_model: dict[str, list[Row]] = defaultdict(list)
+    for row in sorted(rows, key=lambda row: str(row["cell"])):
+        by_model[str(row["model"])].append(row)
+    judged = {name: _judge_cells(by_model[name], goals) for name in sorted(by_model, key=_natural)}
+    models = tuple(_model_verdict(name, by_model[name], *found, goals) for name, found in judged.items())
+    cells = {name: found[0] for name, found in judged.items()}
+    every = [cell for own in cells.values() for cell in own]
+    return Verdict(
+        status="pass" if models and all(row.counts.kept for row in models) else "fail",
+        constraints=goals.constraints,
+        goals=goals.goals,
+        default_goals=goals.are_default,
+        counts=_counts(every),
+        models=models,
+        targets=tuple(_target_verdicts(cells)),
+        notes=tuple(_notes(rows, goals)),
+        cells=tuple(cell.verdict for cell in every),
+    )
+
+
 def _counts(cells: Sequence[_Judged]) -> VerdictCounts:
     found = Counter(row.standing for row in cells)
     return VerdictCounts(
@@ -115,34 +143,6 @@ def first_by_goals(points: Points, tolerances_percent: Sequence[float]) -> list[
 _DIGITS = re.compile(r"([0-9]{1,9})")
 
 
-def judge_sweep(rows: Sequence[Row], goals: Goals) -> Verdict:
-    """The verdict on `rows`, whatever their order. InputError when two of them are the same cell."""
-    doubled = [cell for cell, count in Counter(str(row["cell"]) for row in rows).items() if count > 1]
-    if doubled:
-        raise InputError(
-            f"{len(doubled)} cells of the sweep stand twice in its results, such as {min(doubled)}"
-        )
-    goals = _at_one_clock(rows, goals)
-    by_model: dict[str, list[Row]] = defaultdict(list)
-    for row in sorted(rows, key=lambda row: str(row["cell"])):
-        by_model[str(row["model"])].append(row)
-    judged = {name: _judge_cells(by_model[name], goals) for name in sorted(by_model, key=_natural)}
-    models = tuple(_model_verdict(name, by_model[name], *found, goals) for name, found in judged.items())
-    cells = {name: found[0] for name, found in judged.items()}
-    every = [cell for own in cells.values() for cell in own]
-    return Verdict(
-        status="pass" if models and all(row.counts.kept for row in models) else "fail",
-        constraints=goals.constraints,
-        goals=goals.goals,
-        default_goals=goals.are_default,
-        counts=_counts(every),
-        models=models,
-        targets=tuple(_target_verdicts(cells)),
-        notes=tuple(_notes(rows, goals)),
-        cells=tuple(cell.verdict for cell in every),
-    )
-
-
 def _at_one_clock(rows: Sequence[Row], goals: Goals) -> Goals:
     """The goals of a sweep that names none, with its times at one clock.
 
@@ -170,7 +170,7 @@ def _notes(rows: Sequence[Row], goals: Goals) -> Iterator[str]:
             yield f"no cell of the sweep is one of {whom}: the constraint {asked.text} judged nothing"
     passed = [row for row in rows if row["status"] == "pass"]
     on_cpu = sum(row.get("operators_cpu") not in (None, 0) for row in passed)
-    if _of_the_npu_alone(goals) and on_cpu:
+    if _are_of_the_npu_alone(goals) and on_cpu:
         yield (
             f"times and cycles are of the NPU alone: {on_cpu:,} of {len(passed):,} cells that passed run operators "
             "on the CPU as well, whose time is not in them"
@@ -268,6 +268,9 @@ def _miss(index: int, constraint: Constraint, found: Value, number: float) -> It
         (constraint.min, (constraint.min or 0.0) - number),
     ):
         if limit is not None and by > 0:
+            name = figure_title(constraint.figure, constraint.clock_mhz)
+            value, most = (sweep_goals.shown_figure(constraint.figure, figure) for figure in (number, limit))
+            more = f" (by {100 * by / abs(limit):,.1f} %)" if limit else ""
             yield Miss(
                 constraint=index,
                 value=number,
@@ -275,15 +278,8 @@ def _miss(index: int, constraint: Constraint, found: Value, number: float) -> It
                 by=by,
                 percent=round(100 * by / abs(limit), 4) if limit else None,
                 source=found.source,
-                text=_miss_text(constraint, number, limit),
+                text=f"{name} {value} {'>' if number > limit else '<'} {most}{more}",
             )
-
-
-def _miss_text(constraint: Constraint, number: float, limit: float) -> str:
-    name, sign = figure_title(constraint.figure, constraint.clock_mhz), ">" if number > limit else "<"
-    value, most = (sweep_goals.shown_figure(constraint.figure, figure) for figure in (number, limit))
-    more = f" (by {100 * abs(number - limit) / abs(limit):,.1f} %)" if limit else ""
-    return f"{name} {value} {sign} {most}{more}"
 
 
 def _rank(source: RankedSource | None, rivals: Sequence[_Judged], goals: Goals) -> Ranking:
@@ -327,7 +323,7 @@ def _timed(goals: Goals) -> list[Constraint | Goal]:
     return [row for row in asked if sweep_goals.FIGURES[row.figure].has_source]
 
 
-def _of_the_npu_alone(goals: Goals) -> bool:
+def _are_of_the_npu_alone(goals: Goals) -> bool:
     """Whether times or cycles are judged that the CPU's are not in, and no time is judged that has them."""
     return bool(_timed(goals)) and sweep_goals.INFERENCE not in goals.figures
 
@@ -364,7 +360,7 @@ def _is_alike(row: _Judged, best: _Judged) -> bool:
 def _caveats(rows: Sequence[Row], rankings: Sequence[Ranking], goals: Goals) -> Iterator[str]:
     """What the figures of the best cells do not tell."""
     best = {cell for part in rankings for cell in part.winners}
-    if _of_the_npu_alone(goals) and any(
+    if _are_of_the_npu_alone(goals) and any(
         row["cell"] in best and row.get("operators_cpu") not in (None, 0) for row in rows
     ):
         yield "the best cell runs operators on the CPU as well, whose time is not counted"
