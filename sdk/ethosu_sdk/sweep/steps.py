@@ -18,7 +18,7 @@ from ethosu_sdk.base import cache, errors, filesystem, plain_text, resources, to
 from ethosu_sdk.base.errors import BuildError, SdkError
 from ethosu_sdk.base.forks import Task
 from ethosu_sdk.base.json_text import Record
-from ethosu_sdk.base.targets import Core, Target
+from ethosu_sdk.base.targets import AnyTarget, Core, Target
 from ethosu_sdk.base.terminal import Reporter
 from ethosu_sdk.compile import (
     check_record,
