@@ -15,7 +15,7 @@ from ethosu_sdk.base.json_text import Record
 from ethosu_sdk.base.terminal import Reporter, escape
 from ethosu_sdk.program.protocol import RECORD_PREFIX
 from ethosu_sdk.records import kinds, provenance, validation
-from ethosu_sdk.records.parsed_log import Log, Report
+from ethosu_sdk.records.parsed_log import Log
 from ethosu_sdk.reporting import saved_logs
 from ethosu_sdk.reporting.saved_logs import OwnLog, PmuReport, UpstreamLog
 from ethosu_sdk.run import kit_log, uart
@@ -258,7 +258,9 @@ def _summary(log: Log) -> Table:
     for key, value in log.model.to_json().items():
         table.add_row(f"model {key}", escape(f"{value:,}" if isinstance(value, int) else value))
     for number, report in enumerate(log.npu.reports):
-        table.add_row(f"NPU report {number}", _report_text(report))
+        parts = [] if report.cycles is None else [f"{report.cycles.value:,} cycles ({report.cycles.source})"]
+        parts += [f"{row.event or f'counter {row.index}'} {row.value:,}" for row in report.counters]
+        table.add_row(f"NPU report {number}", escape(", ".join(parts)))
     for pool in log.memory.pools:
         table.add_row(escape(pool.name), f"{pool.used_bytes:,} of {pool.size_bytes:,} bytes")
     for size in log.memory.sizes:
@@ -272,9 +274,3 @@ def _summary(log: Log) -> Table:
     for missing in log.unavailable:
         table.add_row("unavailable", escape(f"{missing.path}: {missing.reason}"))
     return table
-
-
-def _report_text(report: Report) -> str:
-    parts = [] if report.cycles is None else [f"{report.cycles.value:,} cycles ({report.cycles.source})"]
-    parts += [f"{row.event or f'counter {row.index}'} {row.value:,}" for row in report.counters]
-    return escape(", ".join(parts))

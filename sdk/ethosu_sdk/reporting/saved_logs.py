@@ -6,7 +6,7 @@ import base64
 import binascii
 import re
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -50,11 +50,15 @@ def summarise_own_log(log: UartLog) -> OwnLog:
     pieces: dict[tuple[int, int], list[Payload]] = {}
     for row in log.of_type("data"):
         pieces.setdefault((row["inference"], row["index"]), []).append(row)
-    outputs = _outputs(log.of_type("output"), pieces)
+    outputs = tuple(_outputs(log.of_type("output"), pieces))
     failed = [f"{row['stage']}: {row['code']}: {row['detail']}" for row in log.of_type("error")]
     failed += [f"fault: {row['cause']} at pc {row['pc']:#010x}" for row in log.of_type("fault")]
     problems = (*log.problems, *failed, *(row.problem for row in outputs if row.problem))
-    inferences = log.of_type("inference")
+    inferences, is_whole = log.of_type("inference"), False
+    if log.records and log.records[0].type == "boot" and log.records[-1].type == "end":
+        end = log.records[-1].payload
+        counts = (end["records"], end["inferences"])
+        is_whole = end["status"] == protocol.STATUS_OK and counts == (len(log.records), len(inferences))
     return OwnLog(
         boot=next(iter(log.of_type("boot")), None),
         method=next(iter(log.of_type("method")), None),
@@ -65,40 +69,27 @@ def summarise_own_log(log: UartLog) -> OwnLog:
         inferences=len(inferences),
         delegate_calls=sum(row["delegate_calls"] for row in inferences),
         problems=problems,
-        complete=not problems and _ended_well(log),
-    )
-
-
-def _ended_well(log: UartLog) -> bool:
-    if not log.records or log.records[0].type != "boot" or log.records[-1].type != "end":
-        return False
-    end = log.records[-1].payload
-    return bool(
-        end["status"] == protocol.STATUS_OK
-        and end["records"] == len(log.records)
-        and end["inferences"] == len(log.of_type("inference"))
+        complete=not problems and is_whole,
     )
 
 
 def _outputs(
     announced: Sequence[Payload], pieces: Mapping[tuple[int, int], Sequence[Payload]]
-) -> tuple[OwnOutput, ...]:
+) -> Iterator[OwnOutput]:
     """A repeated inference that gave the same output announces it again, but does not send its bytes again."""
-    found: list[OwnOutput] = []
     arrived: dict[tuple[object, ...], str] = {}
     for row in announced:
         identity = (row["index"], row["dtype"], tuple(row["shape"]), row["bytes"], row["crc32"])
-        chunks = pieces.get((row["inference"], row["index"]), ())
+        chunks, problem = pieces.get((row["inference"], row["index"]), ()), ""
         if chunks or identity not in arrived:
-            output = _output(row, chunks)
-            arrived[identity] = output.sha256
-        else:
-            output = _described(row, arrived[identity], "")
-        found.append(output)
-    return tuple(found)
+            arrived[identity], problem = _received(row, chunks)
+        shape = tuple(size for size in row["shape"] if isinstance(size, int))
+        sha256 = arrived[identity]
+        yield OwnOutput(row["inference"], row["index"], row["dtype"], shape, sha256, problem)
 
 
-def _output(row: Payload, chunks: Sequence[Payload]) -> OwnOutput:
+def _received(row: Payload, chunks: Sequence[Payload]) -> tuple[str, str]:
+    """The digest of an output's bytes, or empty and what is wrong with them."""
     where = f"output {row['index']} of inference {row['inference']}"
     content, problem = bytearray(), ""
     for piece in chunks:
@@ -112,12 +103,7 @@ def _output(row: Payload, chunks: Sequence[Payload]) -> OwnOutput:
         problem = (
             f"{where} did not arrive as announced: {len(content)} of {row['bytes']} bytes, or a wrong CRC"
         )
-    return _described(row, "" if problem else filesystem.sha256_bytes(content), problem)
-
-
-def _described(row: Payload, sha256: str, problem: str) -> OwnOutput:
-    shape = tuple(size for size in row["shape"] if isinstance(size, int))
-    return OwnOutput(row["inference"], row["index"], row["dtype"], shape, sha256, problem)
+    return "" if problem else filesystem.sha256_bytes(content), problem
 
 
 # Lines of ExecuTorch's executor_runner begin ``I [executorch:FILE:LINE FUNCTION()] …`` (2025 and later),

@@ -119,9 +119,8 @@ def _no_run(folder: Path) -> InputError:
     head = f"{folder} holds no {kinds.RUN.file}"
     if (folder / kinds.SCRIPT.file).is_file():
         calls = " ".join(str(path.parent) for path in sorted(folder.glob(f"calls/*/{kinds.RUN.file}"))[:2])
-        return InputError(
-            f"{head}: each call of a script is a run", f"give the folders of its calls: {calls}"
-        )
+        hint = f"give the folders of its calls: {calls}"
+        return InputError(f"{head}: each call of a script is a run", hint)
     what = "it is not the folder of a run" if folder.is_dir() else "there is no such folder"
     return InputError(f"{head}: {what}", _GIVE)
 
