@@ -31,19 +31,9 @@ def short_key(key: str) -> str:
     return key[:12]
 
 
-def lowered_folder(store: Path, key: str) -> Path:
-    """The folder of a lowering."""
-    return store / LOWERED / short_key(key)
-
-
-def compiled_folder(store: Path, key: str) -> Path:
-    """The folder of a compilation."""
-    return store / COMPILED / short_key(key)
-
-
-def cell_folder(store: Path, key: str) -> Path:
-    """The folder of a cell."""
-    return store / CELLS / short_key(key)
+def task_folder(store: Path, part: str, key: str) -> Path:
+    """The folder of a task in one of LOWERED, COMPILED and CELLS: named by the beginning of its key."""
+    return store / part / short_key(key)
 
 
 Row = dict[str, Any]  # of the table of cells, by its columns

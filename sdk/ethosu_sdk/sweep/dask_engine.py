@@ -182,7 +182,7 @@ def _compiled(plan: Plan, planned: Planned, lowered: Any) -> Outcome | None:
     """The outcome of a compilation that is there; None where there is none that is whole."""
     if planned.compilation not in plan.compiled:
         return None
-    folder = cell_rows.compiled_folder(plan.store, planned.compilation)
+    folder = cell_rows.task_folder(plan.store, cell_rows.COMPILED, planned.compilation)
     try:
         record = next(map(read_raw_record, folder.glob(kinds.COMPILE.file)), None)
     except SdkError:

@@ -238,22 +238,22 @@ def make_plan(configuration: Configuration, store: Path, options: SweepOptions) 
     for key in planned:
         record = _finished_cell(store, key, keys, configuration, options)
         if record is not None and _is_whole(
-            cell_rows.cell_folder(store, key), kinds.SWEEP_CELL.file, changed
+            cell_rows.task_folder(store, cell_rows.CELLS, key), kinds.SWEEP_CELL.file, changed
         ):
             done[key] = record
     todo = [row for row in planned.values() if row.key not in done]
     lowered, stale = _usable_lowerings(store, planned.values(), keys)
     for key in {row.lowering for row in todo} & lowered.keys():
-        if not _is_whole(cell_rows.lowered_folder(store, key), FACTS_NAME, changed):
+        if not _is_whole(cell_rows.task_folder(store, cell_rows.LOWERED, key), FACTS_NAME, changed):
             del lowered[key]
-            stale.append(cell_rows.lowered_folder(store, key))
+            stale.append(cell_rows.task_folder(store, cell_rows.LOWERED, key))
     compiled = {
         row.compilation
         for row in planned.values()
         if row.lowering in lowered and _reads_of(store, row.compilation) == lowered[row.lowering]
     }
     for key in {row.compilation for row in todo} & compiled:
-        if not _is_whole(cell_rows.compiled_folder(store, key), kinds.COMPILE.file, changed):
+        if not _is_whole(cell_rows.task_folder(store, cell_rows.COMPILED, key), kinds.COMPILE.file, changed):
             compiled.remove(key)
     return Plan(
         configuration,
@@ -281,7 +281,7 @@ def _finished_cell(
     store: Path, key: str, keys: Keys, configuration: Configuration, options: SweepOptions
 ) -> SweepCell | None:
     """The record of a cell that is there, and need not be done again."""
-    path = cell_rows.cell_folder(store, key) / kinds.SWEEP_CELL.file
+    path = cell_rows.task_folder(store, cell_rows.CELLS, key) / kinds.SWEEP_CELL.file
     if not path.is_file():
         return None
     try:
@@ -317,7 +317,9 @@ def found_later(plan: Plan, missing: Iterable[Planned], options: SweepOptions) -
 def _reads_of(store: Path, compilation: str) -> dict[str, str] | None:
     """The files that a compilation rests on; None where there is no whole one."""
     try:
-        return json_text.read_json(cell_rows.compiled_folder(store, compilation) / cell_rows.READS_NAME)
+        return json_text.read_json(
+            cell_rows.task_folder(store, cell_rows.COMPILED, compilation) / cell_rows.READS_NAME
+        )
     except SdkError:
         return None
 
@@ -330,7 +332,7 @@ def _usable_lowerings(
     good: dict[str, dict[str, str]] = {}
     stale: dict[Path, None] = {}
     for row in planned:
-        folder = cell_rows.lowered_folder(store, row.lowering)
+        folder = cell_rows.task_folder(store, cell_rows.LOWERED, row.lowering)
         if row.lowering in good or not folder.is_dir():
             continue
         try:
@@ -342,7 +344,7 @@ def _usable_lowerings(
             good[row.lowering] = reads
         else:
             stale[folder] = None
-            stale[cell_rows.compiled_folder(store, row.compilation)] = None
+            stale[cell_rows.task_folder(store, cell_rows.COMPILED, row.compilation)] = None
     return good, list(stale)
 
 

@@ -395,12 +395,6 @@ def _words(facts: Facts, line: _CallLine) -> tuple[str, str, str, str]:
 def _on_int8(facts: Facts, row: Operation) -> str:
     """What the Cortex-M backend computes it with; nothing where it does not."""
     place = common.source_place(row.source)
-    found = (
-        site.cortex_m
-        for operator in facts.compiled.cpu_operators
-        if operator.name == row.name
-        for site in operator.sites
-        if site.cortex_m and common.source_place(site.source) == place
-    )
-    name = next(found, None)
-    return "" if name is None else f"{name} on the CPU (--fallback cortex-m)"
+    sites = (site for other in facts.compiled.cpu_operators if other.name == row.name for site in other.sites)
+    names = (site.cortex_m for site in sites if site.cortex_m and common.source_place(site.source) == place)
+    return next((f"{name} on the CPU (--fallback cortex-m)" for name in names), "")

@@ -44,7 +44,9 @@ def network_of(inputs: ReportInputs) -> Network | str:
     nodes = next((found for found in cuts if len(found) <= MOST_NODES), None)
     if nodes is None:
         return f"the network has more than {MOST_NODES} modules and operators outside of modules"
-    place = {row.index: at for at, (_, node) in enumerate(nodes) for row in _operations(node)}
+    place = {
+        row.index: at for at, (_, node) in enumerate(nodes) for leaf in node.leaves() for row in leaf.parts
+    }
     edges = {
         (place[one], place[other])
         for one, other in _Reading(inputs.program.plan(), profile, inputs.facts.flows).edges()
@@ -63,14 +65,6 @@ def _at(nodes: Sequence[Node], level: int, parent: str) -> Iterator[tuple[str, N
             yield from _at(node.children, level - 1, row)
         elif node.kind != "overhead":
             yield row, node
-
-
-def _operations(node: Node) -> Iterator[Operation]:
-    if node.children:
-        for child in node.children:
-            yield from _operations(child)
-    else:
-        yield from node.parts
 
 
 class _Reading:

@@ -113,6 +113,13 @@ class Node:
         known = [child.place for child in self.children]
         return self.entry.index if self.entry is not None else min(known, default=self.before)
 
+    def leaves(self) -> Iterator[Node]:
+        """The nodes below it that have no others below them; itself where it has none."""
+        if not self.children:
+            yield self
+        for child in self.children:
+            yield from child.leaves()
+
 
 def tree_of(profile: Profile) -> list[Node]:
     """The operations by the model's modules, then by operator, then by NPU operation: the roots, in their order.
@@ -147,10 +154,11 @@ class _Spent:
 def _operator(rows: Sequence[Operation], spent: _Spent) -> Node:
     """An operator of the model or the tools, with the NPU operations that it became where they are several."""
     main = main_operation(rows)
+    name = operator_name(main)
     if len(rows) == 1:
-        return Node("operation", operator_name(main), main, own=_figures(main, spent), parts=rows)
+        return Node("operation", name, main, own=_figures(main, spent), parts=rows)
     parts = [Node("operation", row.name, row, own=_figures(row, spent), parts=(row,)) for row in rows]
-    return Node("operator", operator_name(main), rows[0], parts, parts=rows)
+    return Node("operator", name, rows[0], parts, parts=rows)
 
 
 def _figures(row: Operation, spent: _Spent) -> Figures:
@@ -190,11 +198,8 @@ def _start(profile: Profile, delegate: Delegate, spent: _Spent) -> Node:
 
 def _rest(profile: Profile, roots: Sequence[Node]) -> Iterator[Node]:
     """What the totals have and no operation stands for."""
-    known: defaultdict[str, float] = defaultdict(float)
-    for root in roots:
-        for name, value in root.figures().items():
-            known[name] += value
-    left = {name: value - known[name] for name, value in tree_totals(profile).items()}
+    known = Node("module", "sum", children=list(roots)).figures()
+    left = {name: value - known.get(name, 0.0) for name, value in tree_totals(profile).items()}
     left = {name: value for name, value in left.items() if abs(value) > 1e-9}
     if left:
         yield Node("overhead", "the rest: runtime between operators", own=left)
@@ -315,9 +320,8 @@ def operations_table(profile: Profile | None) -> dict[str, Any]:
         for column in _COLUMNS
         if column.key in _ALWAYS or any(row["values"].get(column.key) not in (None, "") for row in rows)
     ]
-    sums = Node("module", "sum", children=roots)
-    scale = scale_of(sums.figures())
-    total = _values(sums, ideal) | {"index": None, "bound": ""}
+    total = _values(Node("module", "sum", children=roots), ideal) | {"index": None, "bound": ""}
+    scale = scale_of(total)
     weighed = weighed_by(total)
     whole = total.get(weighed) or 0
     for row in rows:
@@ -362,17 +366,10 @@ def _rows(
             "name": node.name,
             "on": node.entry.runs_on if node.entry is not None and node.kind != "module" else "",
             "note": _note(node, parent[1]),
-            "count": sum(1 for _ in _leaves(node)) if node.children else 0,
+            "count": sum(1 for _ in node.leaves()) if node.children else 0,
             "values": _values(node, ideal),
         }
         yield from _rows(node.children, ideal, levels, level + 1, (name, node.name))
-
-
-def _leaves(node: Node) -> Iterator[Node]:
-    if not node.children:
-        yield node
-    for child in node.children:
-        yield from _leaves(child)
 
 
 def _values(node: Node, ideal: float) -> dict[str, Any]:
@@ -387,14 +384,13 @@ def _values(node: Node, ideal: float) -> dict[str, Any]:
 
 def _pace(parts: Sequence[Operation]) -> str:
     """What sets the pace; of several NPU operations with different ones, that of most cycles, with its share."""
-    cycles: defaultdict[str, int] = defaultdict(int)
+    cycles: Counter[str] = Counter()
     for row in parts:
-        if row.bound_by and row.kind != "dma":
+        if row.bound_by and row.kind != _DMA:
             cycles[row.bound_by] += row.calls * row.modelled_cycles
     if not cycles:
         return ""
-    most = max(cycles, key=lambda name: cycles[name])
-    whole = sum(cycles.values())
+    most, whole = max(cycles, key=lambda name: cycles[name]), sum(cycles.values())
     return most if len(cycles) == 1 or not whole else f"{most} {wording.percent_text(cycles[most] / whole)}"
 
 

@@ -9,7 +9,6 @@ from typing import Any
 
 from ethosu_sdk.reporting.compare import operator_changes
 from ethosu_sdk.reporting.pages import operation_tree, run_rows
-from ethosu_sdk.reporting.pages.operation_tree import Node
 from ethosu_sdk.reporting.pages.report_inputs import ReportInputs
 
 # What operators are compared by: the first that all runs have.
@@ -138,7 +137,7 @@ def operators_of(all_inputs: Sequence[ReportInputs]) -> Operators | None:
     for number, profile in enumerate(profiles):
         keys = operator_changes.operator_keys(profile.operations)
         by_index = {row.index: key for row, key in zip(profile.operations, keys, strict=True)}
-        for node in _leaves(operation_tree.tree_of(profile)):
+        for node in (leaf for root in operation_tree.tree_of(profile) for leaf in root.leaves()):
             if (value := node.own.get(metric)) is None:
                 continue
             key, name = ("overhead", node.name), node.name
@@ -160,14 +159,6 @@ def operators_of(all_inputs: Sequence[ReportInputs]) -> Operators | None:
         for key, name in _unique(names)
     }
     return Operators(_METRICS[metric], unit, digits, rows)
-
-
-def _leaves(nodes: Sequence[Node]) -> Iterator[Node]:
-    for node in nodes:
-        if node.children:
-            yield from _leaves(node.children)
-        else:
-            yield node
 
 
 def _unique(names: Mapping[_Key, str]) -> Iterator[tuple[_Key, str]]:
