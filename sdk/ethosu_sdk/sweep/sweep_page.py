@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from ethosu_sdk.base import plain_text
 from ethosu_sdk.records import kinds
-from ethosu_sdk.records.sweep import CellVerdict, Goal, ModelVerdict, Nearest, Ranking, TargetVerdict, Verdict
+from ethosu_sdk.records.sweep import CellVerdict, Goal, ModelVerdict, Nearest, TargetVerdict, Verdict
 from ethosu_sdk.sweep import sweep_goals
 
 Row = Mapping[str, object]
@@ -302,52 +302,37 @@ def _model(
     model: ModelVerdict, goals: Sequence[Goal], by_cell: Mapping[str, Row], settings: Settings
 ) -> dict[str, Any]:
     """A row of the table of models: a line for each ranking, or why there is none."""
-    lines = [_winner(part, model, goals, by_cell, settings) for part in model.rankings] or [
-        _nearest(model, goals, by_cell, settings)
-    ]
+
+    def line(
+        kind: str, cells: Sequence[str], source: str, why: str, plain_source: str = ""
+    ) -> dict[str, Any]:
+        more = len(cells) - _MOST_LISTED
+        first: Row = by_cell[cells[0]] if cells else {}
+        return {
+            "kind": kind,
+            "cells": [
+                {"cell": cell, "text": settings.words(by_cell[cell]) or cell} for cell in cells[:_MOST_LISTED]
+            ],
+            "more": f"and {more:,} more that are equal in every goal" if more > 0 else "",
+            "values": [_value(first, goal) for goal in goals],
+            "plain_source": plain_source,
+            "source": _timed(source, first, goals),
+            "why": why,
+        }
+
+    kind = "winner" if model.winners else "best of its source"
+    lines = [line(kind, row.winners, row.source or "", "", row.source or "") for row in model.rankings]
+    nearest = None if model.no_winner is None else model.no_winner.nearest
+    if not lines and nearest is not None:
+        source = str(by_cell[nearest.cell].get("npu_cycles_source") or "")
+        lines = [line("nearest miss", [nearest.cell], source, why_unranked(nearest))]
     return {
         "model": short_text(model.model),
-        "lines": lines,
+        "lines": lines or [line("", [], "", "")],
         "reason": "" if model.no_winner is None else model.no_winner.reason,
         "counts": model.counts,
         "notes": model.notes,
     }
-
-
-def _winner(
-    part: Ranking, model: ModelVerdict, goals: Sequence[Goal], by_cell: Mapping[str, Row], settings: Settings
-) -> dict[str, Any]:
-    first = by_cell[part.winners[0]]
-    more = len(part.winners) - _MOST_LISTED
-    return {
-        "kind": "winner" if model.winners else "best of its source",
-        "cells": [_named(cell, by_cell, settings) for cell in part.winners[:_MOST_LISTED]],
-        "more": f"and {more:,} more that are equal in every goal" if more > 0 else "",
-        "values": [_value(first, goal) for goal in goals],
-        "plain_source": part.source or "",
-        "source": _timed(part.source or "", first, goals),
-        "why": "",
-    }
-
-
-def _nearest(
-    model: ModelVerdict, goals: Sequence[Goal], by_cell: Mapping[str, Row], settings: Settings
-) -> dict[str, Any]:
-    nearest = None if model.no_winner is None else model.no_winner.nearest
-    row: Row = by_cell[nearest.cell] if nearest else {}
-    return {
-        "kind": "nearest miss" if nearest else "",
-        "cells": [_named(nearest.cell, by_cell, settings)] if nearest else [],
-        "more": "",
-        "values": [_value(row, goal) for goal in goals],
-        "plain_source": "",
-        "source": _timed(str(row.get("npu_cycles_source") or ""), row, goals),
-        "why": why_unranked(nearest) if nearest else "",
-    }
-
-
-def _named(cell: str, by_cell: Mapping[str, Row], settings: Settings) -> dict[str, str]:
-    return {"cell": cell, "text": settings.words(by_cell[cell]) or cell}
 
 
 def _timed(source: str, row: Row, goals: Sequence[Goal]) -> str:

@@ -116,14 +116,14 @@ def _folder(folder: Path, made: MadeProfile) -> Subject:
 
 
 class Dimension(NamedTuple):
-    """Something that shapes figures. `of` reads it from a record, None where that does not tell.
+    """Something that shapes figures. `read` reads it from a record, None where that does not tell.
 
     `never` is why a policy cannot let it differ; empty when one can. `needs_both` says that a record which does not
     tell it has no figure that it shapes.
     """
 
     name: str
-    of: Callable[[Compared], str | None]
+    read: Callable[[Compared], str | None]
     never: str = ""
     needs_both: bool = False
 
@@ -147,7 +147,7 @@ def compare_dimensions(
 ) -> Iterator[DimensionPair]:
     """Every dimension that both sets of records, of the same kinds, state."""
     for dimension in _DIMENSIONS:
-        pairs = [(dimension.of(record), dimension.of(after[kind])) for kind, record in before.items()]
+        pairs = [(dimension.read(record), dimension.read(after[kind])) for kind, record in before.items()]
         told = [
             pair for pair in pairs if pair != (None, None) and not (dimension.needs_both and None in pair)
         ]
