@@ -54,7 +54,7 @@ def _advise(folder: Path) -> None:
 ONE: dict[str, Reader] = {
     "results.read": read_raw_record,
     "validate": lambda path, reading: validate(path, reading, _QUIET),
-    "summary": summary_command._read,
+    "summary": summary_command.read_summarised,
     "convert": lambda path, reading: convert.read_inputs(path, tuple(_kinds()), reading),
     "compare": lambda path, reading: compared_records.read_subject(path, loose=reading.loose),
     "verify": verify_command._read,

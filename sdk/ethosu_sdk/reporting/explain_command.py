@@ -23,23 +23,21 @@ def explain(words: str, reporter: Reporter, *, markdown: bool = False) -> None:
     record: Record = {
         **provenance.opening(kinds.EXPLANATION.schema, "pass"),
         "asked": words,
-        "errors": [error_entry(error) for error in found],
+        "errors": [
+            {
+                "id": error.id,
+                "area": error.area,
+                "harmless": error.harmless,
+                "cause": error.cause,
+                "fix": error.fix,
+                **({"code": error.code, "name": error.name} if error.code is not None else {}),
+            }
+            for error in found
+        ],
     }
     validation.check_record(record, "the explanation")
     reporter.show(_table(found, short=not words.strip()))
     reporter.emit(record)
-
-
-def error_entry(error: KnownError) -> Record:
-    """One known error as records show it."""
-    return {
-        "id": error.id,
-        "area": error.area,
-        "harmless": error.harmless,
-        "cause": error.cause,
-        "fix": error.fix,
-        **({"code": error.code, "name": error.name} if error.code is not None else {}),
-    }
 
 
 def _table(found: Sequence[KnownError], *, short: bool) -> Table:

@@ -6,16 +6,13 @@ import base64
 import binascii
 import re
 import zlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from ethosu_sdk.base import error_catalogue, filesystem
 from ethosu_sdk.program import protocol
 from ethosu_sdk.run.uart import UartLog, feed_lines, is_understood, matched_facts
-
-# ---- evidence.own_log
-# Reads the records of the SDK's own firmware from a saved log, without knowing the run's inputs.
 
 Payload = dict[str, Any]
 
@@ -53,59 +50,46 @@ def summarise_own_log(log: UartLog) -> OwnLog:
     pieces: dict[tuple[int, int], list[Payload]] = {}
     for row in log.of_type("data"):
         pieces.setdefault((row["inference"], row["index"]), []).append(row)
-    outputs = _outputs(log.of_type("output"), pieces)
+    outputs = tuple(_outputs(log.of_type("output"), pieces))
     failed = [f"{row['stage']}: {row['code']}: {row['detail']}" for row in log.of_type("error")]
     failed += [f"fault: {row['cause']} at pc {row['pc']:#010x}" for row in log.of_type("fault")]
     problems = (*log.problems, *failed, *(row.problem for row in outputs if row.problem))
-    inferences = log.of_type("inference")
+    inferences, is_whole = log.of_type("inference"), False
+    if log.records and log.records[0].type == "boot" and log.records[-1].type == "end":
+        end = log.records[-1].payload
+        counts = (end["records"], end["inferences"])
+        is_whole = end["status"] == protocol.STATUS_OK and counts == (len(log.records), len(inferences))
     return OwnLog(
-        boot=_first(log, "boot"),
-        method=_first(log, "method"),
-        npu=_first(log, "npu"),
+        boot=next(iter(log.of_type("boot")), None),
+        method=next(iter(log.of_type("method")), None),
+        npu=next(iter(log.of_type("npu")), None),
         pools=tuple(log.of_type("memory")),
         pmu=tuple(log.of_type("pmu")),
         outputs=outputs,
         inferences=len(inferences),
         delegate_calls=sum(row["delegate_calls"] for row in inferences),
         problems=problems,
-        complete=not problems and _ended_well(log),
-    )
-
-
-def _first(log: UartLog, name: str) -> Payload | None:
-    return next(iter(log.of_type(name)), None)
-
-
-def _ended_well(log: UartLog) -> bool:
-    if not log.records or log.records[0].type != "boot" or log.records[-1].type != "end":
-        return False
-    end = log.records[-1].payload
-    return bool(
-        end["status"] == protocol.STATUS_OK
-        and end["records"] == len(log.records)
-        and end["inferences"] == len(log.of_type("inference"))
+        complete=not problems and is_whole,
     )
 
 
 def _outputs(
     announced: Sequence[Payload], pieces: Mapping[tuple[int, int], Sequence[Payload]]
-) -> tuple[OwnOutput, ...]:
+) -> Iterator[OwnOutput]:
     """A repeated inference that gave the same output announces it again, but does not send its bytes again."""
-    found: list[OwnOutput] = []
     arrived: dict[tuple[object, ...], str] = {}
     for row in announced:
         identity = (row["index"], row["dtype"], tuple(row["shape"]), row["bytes"], row["crc32"])
-        chunks = pieces.get((row["inference"], row["index"]), ())
+        chunks, problem = pieces.get((row["inference"], row["index"]), ()), ""
         if chunks or identity not in arrived:
-            output = _output(row, chunks)
-            arrived[identity] = output.sha256
-        else:
-            output = _described(row, arrived[identity], "")
-        found.append(output)
-    return tuple(found)
+            arrived[identity], problem = _received(row, chunks)
+        shape = tuple(size for size in row["shape"] if isinstance(size, int))
+        sha256 = arrived[identity]
+        yield OwnOutput(row["inference"], row["index"], row["dtype"], shape, sha256, problem)
 
 
-def _output(row: Payload, chunks: Sequence[Payload]) -> OwnOutput:
+def _received(row: Payload, chunks: Sequence[Payload]) -> tuple[str, str]:
+    """The digest of an output's bytes, or empty and what is wrong with them."""
     where = f"output {row['index']} of inference {row['inference']}"
     content, problem = bytearray(), ""
     for piece in chunks:
@@ -119,25 +103,15 @@ def _output(row: Payload, chunks: Sequence[Payload]) -> OwnOutput:
         problem = (
             f"{where} did not arrive as announced: {len(content)} of {row['bytes']} bytes, or a wrong CRC"
         )
-    return _described(row, "" if problem else filesystem.sha256_bytes(content), problem)
+    return "" if problem else filesystem.sha256_bytes(content), problem
 
 
-def _described(row: Payload, sha256: str, problem: str) -> OwnOutput:
-    shape = tuple(size for size in row["shape"] if isinstance(size, int))
-    return OwnOutput(row["inference"], row["index"], row["dtype"], shape, sha256, problem)
-
-
-# ---- evidence.upstream_log
-# Parses logs of ExecuTorch's executor_runner for Arm, in the old and new grammar. The log is not trusted.
-#
-# Prefixes of a line: ``I [executorch:FILE:LINE FUNCTION()] …`` (2025 and later), ``I [executorch:FILE:LINE] …``
-# (2024),
-# ``I executorch:FILE:LINE] …`` (2023), or none, as other runners print their PMU reports.
-
+# Lines of ExecuTorch's executor_runner begin ``I [executorch:FILE:LINE FUNCTION()] …`` (2025 and later),
+# ``I [executorch:FILE:LINE] …`` (2024) or ``I executorch:FILE:LINE] …`` (2023); PMU reports of other runners have no
+# prefix.
 _PREFIX = re.compile(
     r"^(?P<level>[DIEF]) (?:[\d:.]+ )?(?P<open>\[?)executorch:[^:\]]+:\d+(?P<function> \w+\(\))?\] ?(?P<message>.*)$"
 )
-_EVENT_PREFIX = "ETHOSU_PMU_"
 _BOOLEANS = {"true": 1, "false": 0}
 _MAX_ELEMENTS = 1 << 24
 
@@ -151,12 +125,22 @@ class LogCounter:
     event: str
 
 
-@dataclass(frozen=True)
+@dataclass
 class PmuReport:
-    """One report of the NPU's counters; `cycles` is None when the log lacks it."""
+    """One report of the NPU's counters; `cycles` is None when the log lacks it. `values` are by the counter's index,
+    `events` are the names of the first counters."""
 
-    cycles: int | None
-    counters: tuple[LogCounter, ...]
+    cycles: int | None = None
+    values: dict[int, int] = field(default_factory=dict)
+    events: tuple[str, ...] = ()
+
+    @property
+    def counters(self) -> tuple[LogCounter, ...]:
+        """The counters in their order."""
+        names = dict(enumerate(self.events))
+        return tuple(
+            LogCounter(index, value, names.get(index, "")) for index, value in sorted(self.values.items())
+        )
 
 
 @dataclass(frozen=True)
@@ -167,200 +151,140 @@ class ValueSpan:
     values: tuple[float, ...]
 
 
-@dataclass(frozen=True)
+@dataclass
 class LoggedOutput:
-    """One output tensor as far as the log shows it, flat. `kind` is the log's word for its type, or empty."""
+    """One output tensor as far as the log shows it: values by their flat index. `kind` is the log's word for its
+    type, or empty."""
 
     index: int
-    kind: str
-    spans: tuple[ValueSpan, ...]
+    kind: str = ""
+    values: dict[int, float] = field(default_factory=dict)
 
     @property
-    def elements(self) -> int:
-        """How many elements are shown."""
-        return sum(len(span.values) for span in self.spans)
-
-    @property
-    def whole(self) -> bool:
-        """Whether no element before the last that is shown lacks."""
-        return len(self.spans) == 1 and self.spans[0].start == 0
-
-
-@dataclass(frozen=True)
-class LoggedFailure:
-    """A line that reports a failure; `line` counts from 1."""
-
-    line: int
-    text: str
+    def spans(self) -> tuple[ValueSpan, ...]:
+        """The values in their order, those without a gap together."""
+        found: list[tuple[int, list[float]]] = []
+        for element in sorted(self.values):
+            if not found or element != found[-1][0] + len(found[-1][1]):
+                found.append((element, []))
+            found[-1][1].append(self.values[element])
+        return tuple(ValueSpan(start, tuple(row)) for start, row in found)
 
 
-@dataclass(frozen=True)
+@dataclass
 class UpstreamLog:
-    """What a log says. `facts`, `sizes` in bytes and `cpu_cycles` are by name; `pools` are (name, used, size).
+    """What a log says. `facts`, `sizes` in bytes and `cpu_cycles` are by name; `pools` are (name, used, size),
+    `failures` (line number from 1, text).
 
     `grammars` are the years of the prefixes that occur, `recognised` counts the lines that were understood.
     """
 
-    facts: dict[str, int | str]
-    reports: tuple[PmuReport, ...]
-    cpu_cycles: dict[str, int]
-    pools: tuple[tuple[str, int, int], ...]
-    sizes: dict[str, int]
-    outputs: tuple[LoggedOutput, ...]
-    no_tensors: tuple[int, ...]
-    failures: tuple[LoggedFailure, ...]
-    finished: bool
-    grammars: tuple[str, ...]
-    recognised: int
+    facts: dict[str, int | str] = field(default_factory=dict)
+    reports: list[PmuReport] = field(default_factory=list)
+    cpu_cycles: dict[str, int] = field(default_factory=dict)
+    pools: list[tuple[str, int, int]] = field(default_factory=list)
+    sizes: dict[str, int] = field(default_factory=dict)
+    by_index: dict[int, LoggedOutput] = field(default_factory=dict)
+    no_tensors: list[int] = field(default_factory=list)
+    failures: list[tuple[int, str]] = field(default_factory=list)
+    finished: bool = False
+    years: dict[str, None] = field(default_factory=dict)
+    recognised: int = 0
+
+    @property
+    def outputs(self) -> list[LoggedOutput]:
+        """The outputs in their order."""
+        return [output for _, output in sorted(self.by_index.items())]
+
+    @property
+    def grammars(self) -> tuple[str, ...]:
+        """The years of the prefixes, in the order in which they occur."""
+        return tuple(self.years)
 
 
 class _Reader:
     """Collects what the lines of one log say."""
 
     def __init__(self) -> None:
-        self.facts: dict[str, int | str] = {}
-        self.cpu_cycles: dict[str, int] = {}
-        self.pools: list[tuple[str, int, int]] = []
-        self.sizes: dict[str, int] = {}
-        self.cycles: list[int | None] = []
-        self.counters: list[dict[int, int]] = []
-        self.events: list[tuple[str, ...]] = []
-        self.values: dict[int, dict[int, float]] = {}
-        self.kinds: dict[int, str] = {}
-        self.no_tensors: list[int] = []
-        self.failures: list[LoggedFailure] = []
-        self.grammars: dict[str, None] = {}
-        self.finished = False
-        self.recognised = 0
+        self.log = UpstreamLog()
         # Most frequent first: an output may have a hundred thousand elements.
         self._takers = {
             "output": self._output,
             "counter": self._counter,
             "npu_cycles": self._npu_cycles,
-            "report_begins": self._report_begins,
+            "report_begins": lambda _: self.log.reports.append(PmuReport()),
             "events": self._events,
             "pool": self._pool,
             "planned_buffer": self._planned_buffer,
             "size": self._size,
-            "output_is_no_tensor": self._no_tensor,
+            "output_is_no_tensor": lambda match: self.log.no_tensors.append(int(match["index"])),
             "finished": self._finished,
-            "facts": self._fact,
+            "facts": lambda match: self.log.facts.update(matched_facts(match)),
             "cpu_cycles": self._cpu_cycles,
         }
 
     def take(self, number: int, line: str) -> None:
         """Read line `number` of the log."""
+        log = self.log
         prefix = _PREFIX.match(line)
-        message = prefix["message"] if prefix else line
         if prefix:
-            self.grammars["2025" if prefix["function"] else "2024" if prefix["open"] else "2023"] = None
+            log.years["2025" if prefix["function"] else "2024" if prefix["open"] else "2023"] = None
         if prefix and prefix["level"] in "EF":
-            self.failures.append(LoggedFailure(number, line))
-        elif not is_understood(__file__, self._takers, message):
+            log.failures.append((number, line))
+        elif not is_understood(__file__, self._takers, prefix["message"] if prefix else line):
             known = [error for error in error_catalogue.in_line(line) if not error.harmless]
             if not known and not error_catalogue.has_failure_form(line):
                 return
-            if not (self.finished and known and all(error.limit for error in known)):
-                self.failures.append(LoggedFailure(number, line))
-        self.recognised += 1
+            if not (log.finished and known and all(error.limit for error in known)):
+                log.failures.append((number, line))
+        log.recognised += 1
 
-    def _fact(self, match: re.Match[str]) -> None:
-        self.facts.update(matched_facts(match))
-
-    def _cpu_cycles(self, match: re.Match[str]) -> None:
-        self.cpu_cycles.update((name, int(text)) for name, text in match.groupdict().items())
-
-    def _report_begins(self, _match: re.Match[str]) -> None:
-        self._begin_report()
-
-    def _begin_report(self) -> None:
-        self.cycles.append(None)
-        self.counters.append({})
-        self.events.append(())
-
-    def _report(self) -> None:
-        """Counters without a heading begin a report of their own."""
-        if not self.counters:
-            self._begin_report()
+    def _report(self) -> PmuReport:
+        """The last report; counters without a heading begin one of their own."""
+        if not self.log.reports:
+            self.log.reports.append(PmuReport())
+        return self.log.reports[-1]
 
     def _npu_cycles(self, match: re.Match[str]) -> None:
-        self._report()
-        self.cycles[-1] = int(match["value"])
+        self._report().cycles = int(match["value"])
 
     def _counter(self, match: re.Match[str]) -> None:
-        self._report()
-        self.counters[-1][int(match["index"])] = int(match["value"])
+        self._report().values[int(match["index"])] = int(match["value"])
 
     def _events(self, match: re.Match[str]) -> None:
-        self._report()
-        self.events[-1] = tuple(
-            name.strip().removeprefix(_EVENT_PREFIX) for name in match["names"].split(",") if name.strip()
-        )
+        names = (name.strip() for name in match["names"].split(","))
+        self._report().events = tuple(name.removeprefix("ETHOSU_PMU_") for name in names if name)
+
+    def _cpu_cycles(self, match: re.Match[str]) -> None:
+        self.log.cpu_cycles.update((name, int(text)) for name, text in match.groupdict().items())
 
     def _pool(self, match: re.Match[str]) -> None:
-        self.pools.append((match["name"], int(match["used"]), int(match["size"])))
+        self.log.pools.append((match["name"], int(match["used"]), int(match["size"])))
 
     def _size(self, match: re.Match[str]) -> None:
-        self.sizes[match["name"]] = int(match["bytes"])
+        self.log.sizes[match["name"]] = int(match["bytes"])
 
     def _planned_buffer(self, match: re.Match[str]) -> None:
-        self.sizes[f"planned_buffer_{int(match['id'])}"] = int(match["bytes"])
-
-    def _no_tensor(self, match: re.Match[str]) -> None:
-        self.no_tensors.append(int(match["index"]))
+        self.log.sizes[f"planned_buffer_{int(match['id'])}"] = int(match["bytes"])
 
     def _finished(self, _match: re.Match[str]) -> None:
-        self.finished = True
+        self.log.finished = True
 
     def _output(self, match: re.Match[str]) -> None:
-        index, element = int(match["index"]), int(match["element"])
-        text = match["value"]
+        index, element, text = int(match["index"]), int(match["element"]), match["value"]
         try:
             value = float(_BOOLEANS[text]) if text in _BOOLEANS else float(text)
         except ValueError:
             return
         if element < _MAX_ELEMENTS:
-            self.values.setdefault(index, {})[element] = value
-            self.kinds[index] = match["tag"] or self.kinds.get(index, "")
+            output = self.log.by_index.setdefault(index, LoggedOutput(index))
+            output.values[element] = value
+            output.kind = match["tag"] or output.kind
 
 
 def parse_upstream_log(lines: Sequence[str]) -> UpstreamLog:
-    """Read the `lines` of a log. Lines that are not understood are skipped: much of a log is for people. InputError
-    when a number is impossible."""
+    """What the `lines` of a log of executor_runner say. Lines that are not understood are skipped: much of a log is
+    for people. InputError when a number is impossible."""
     reader = _Reader()
     feed_lines(reader.take, (line.rstrip("\r\n\x04 ") for line in lines))
-    return UpstreamLog(
-        facts=reader.facts,
-        reports=tuple(
-            PmuReport(cycles, _named(counters, events))
-            for cycles, counters, events in zip(reader.cycles, reader.counters, reader.events, strict=True)
-        ),
-        cpu_cycles=reader.cpu_cycles,
-        pools=tuple(reader.pools),
-        sizes=reader.sizes,
-        outputs=tuple(
-            LoggedOutput(index, reader.kinds[index], _spans(values))
-            for index, values in sorted(reader.values.items())
-        ),
-        no_tensors=tuple(reader.no_tensors),
-        failures=tuple(reader.failures),
-        finished=reader.finished,
-        grammars=tuple(reader.grammars),
-        recognised=reader.recognised,
-    )
-
-
-def _named(counters: dict[int, int], events: Sequence[str]) -> tuple[LogCounter, ...]:
-    return tuple(
-        LogCounter(index, value, events[index] if index < len(events) else "")
-        for index, value in sorted(counters.items())
-    )
-
-
-def _spans(values: dict[int, float]) -> tuple[ValueSpan, ...]:
-    spans: list[tuple[int, list[float]]] = []
-    for element in sorted(values):
-        if not spans or element != spans[-1][0] + len(spans[-1][1]):
-            spans.append((element, []))
-        spans[-1][1].append(values[element])
-    return tuple(ValueSpan(start, tuple(row)) for start, row in spans)
+    return reader.log

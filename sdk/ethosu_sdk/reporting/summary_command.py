@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,8 @@ from ethosu_sdk.base.terminal import Reporter
 from ethosu_sdk.records import compile_words, kinds, profile_words, wording
 from ethosu_sdk.records.build import Build
 from ethosu_sdk.records.bundle import ReadPolicy, read_raw_record
-from ethosu_sdk.records.common import Target
-from ethosu_sdk.records.compare import Comparison, Comparisons
+from ethosu_sdk.records.common import Target, Unavailable, VerdictCheck
+from ethosu_sdk.records.compare import Comparisons
 from ethosu_sdk.records.compile import Compilation
 from ethosu_sdk.records.installation import DoctorReport
 from ethosu_sdk.records.printed import Error, Verification
@@ -26,155 +26,11 @@ from ethosu_sdk.records.run import Run
 from ethosu_sdk.records.sequences import Generate
 from ethosu_sdk.reporting.compare import compare_command
 
-# ---- readers.summary.markdown
-# What the summaries of records are made of: Markdown as GitHub and GitLab show it.
-
 _SIGNS = {"pass": "✅", "fail": "❌", "error": "❌", "blocked": "❌", "interrupted": "⏹"}
 # What means something to Markdown; a record's texts are names of other people's files and models.
 _SPECIAL = re.compile(r"([\\`*_\[\]<>#|~&$])")
 # What GitHub or GitLab make a link, a mention, a reference, an image or HTML of, some of it despite a backslash.
 _ACTIVE = re.compile(r"""[@!#&<>$~`]|%[\w"]|://|www\.|mailto:|xmpp:""", re.IGNORECASE)
-_BARE_BAR = re.compile(r"(?<!\\)\|")
-_BACKTICKS = re.compile(r"`+")
-
-
-def escaped_markdown(value: object) -> str:
-    """`value` as a text that Markdown shows as it is, on one line: as code where that alone is certain."""
-    words = plain_text.line(" ".join(str(value).split()))
-    if not _ACTIVE.search(words):
-        return _SPECIAL.sub(r"\\\1", words)
-    fence = "`" * (1 + max(map(len, _BACKTICKS.findall(words)), default=0))
-    padding = " " if "`" in (words[0], words[-1]) else ""
-    return f"{fence}{padding}{words}{padding}{fence}"
-
-
-def _cell(value: object) -> str:
-    # A bar parts cells in code, too, unless a backslash precedes it: that one is not shown.
-    return _BARE_BAR.sub(r"\\|", escaped_markdown(value))
-
-
-def markdown_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
-    """The lines of a table, an empty one first; none without rows."""
-    lines = ["| " + " | ".join(map(_cell, row)) + " |" for row in rows]
-    if not lines:
-        return []
-    return ["", f"| {' | '.join(headings)} |", f"|{'---|' * len(headings)}", *lines]
-
-
-def title_line(status: str, what: str, name: str) -> str:
-    """The heading of a record that is about `name`, with its status as a sign."""
-    return f"### {_SIGNS[status]} {what}: {escaped_markdown(name)}"
-
-
-def target_text(target: Target | None) -> str:
-    """What a record's program was compiled for."""
-    return "no NPU" if target is None else target.words
-
-
-# ---- readers.summary.compare
-# The summary of a comparison: what differs that must not, and the figures and operators that changed.
-
-_MOST_OPERATORS = 10
-
-
-def compare_lines(record: Comparisons) -> list[str]:
-    """The lines of the summary."""
-    names = " → ".join(row.name for row in record.subjects)
-    return [
-        title_line(record.status, "compare", names),
-        *(line for row in record.comparisons for line in _part(record, row)),
-        *markdown_table(("failed", "reason"), ((row.name, row.reason) for row in record.failed)),
-    ]
-
-
-def _part(record: Comparisons, comparison: Comparison) -> Iterator[str]:
-    yield ""
-    yield escaped_markdown(
-        f"{compare_command.comparison_title(record, comparison)}: {compare_command.comparison_summary(comparison)}"
-    )
-    yield from markdown_table(compare_command.DIMENSION_HEADINGS, compare_command.dimension_rows(comparison))
-    yield from markdown_table(compare_command.METRIC_HEADINGS, compare_command.metric_rows(comparison))
-    rows = compare_command.operator_rows(comparison, _MOST_OPERATORS)
-    yield from markdown_table(compare_command.OPERATOR_HEADINGS, rows)
-
-
-# ---- readers.summary.compile
-# The summary of a compile record: what was made, what stays on the CPU, Vela's estimates, how exact it is.
-
-# Of Vela's estimates, those that a reader of a change looks for.
-_ESTIMATES = ("total_cycles", "inference_time", "sram_used", "dram_used", "off_chip_flash_used", "macs")
-
-
-def compile_lines(record: Compilation) -> list[str]:
-    """The lines of the summary."""
-    model = record.model
-    facts = [
-        ("source", record.source),
-        ("target", record.target_words),
-        ("program", f"{model.file}, {model.bytes:,} bytes, SHA-256 {model.sha256[:16]}…"),
-        ("quantised", compile_words.quantised_words(record)),
-        ("inputs and outputs", record.options.io),
-        ("delegates", len(record.delegates)),
-        ("on the CPU", compile_words.cpu_words(record)),
-    ]
-    return [
-        title_line(record.status, "compile", model.file),
-        *markdown_table(("", ""), facts),
-        *markdown_table(("on the CPU", "calls", "reason", "where"), compile_words.cpu_rows(record)),
-        *markdown_table(("NPU", "value", "unit", "source"), _estimates(record)),
-        *markdown_table(compile_words.ACCURACY_HEADINGS, compile_words.accuracy_rows(record)),
-        *markdown_table(("check", "", "detail"), _checks(record)),
-        *markdown_table(("warning",), ((warning,) for warning in record.warnings)),
-    ]
-
-
-def _estimates(record: Compilation) -> Iterator[tuple[str, str, str, str]]:
-    for delegate in record.delegates:
-        for row in delegate.estimates:
-            if row.name in _ESTIMATES and row.value:
-                name = f"delegate {delegate.index}: {row.name.replace('_', ' ')}"
-                value = f"{row.value:,.6g}" if row.unit == "s" else f"{row.value:,.0f}"
-                yield name, value, row.unit, row.source
-
-
-def _checks(record: Compilation) -> Iterator[tuple[str, str, str]]:
-    verdict = record.accuracy.verdict if record.accuracy is not None else None
-    for row in verdict.checks if verdict is not None else ():
-        yield row.name, row.status, row.detail
-
-
-# ---- readers.summary.profile
-# The summary of a profile: totals, traffic, and the operations that take longest.
-
-_MOST_ROWS = 10
-
-
-def profile_lines(record: Profile) -> list[str]:
-    """The lines of the summary."""
-    rows, _ = profile_words.slowest_operations(record, _MOST_ROWS)
-    return [
-        title_line(record.status, "profile", record.model.file),
-        *markdown_table(
-            ("", ""), [("target", target_text(record.target)), *profile_words.total_rows(record)]
-        ),
-        *markdown_table(
-            profile_words.OPERATION_HEADINGS, (tuple(profile_words.operation_cells(row)) for row in rows)
-        ),
-        *markdown_table(("memory", "AXI port", "read", "written", "unit"), _memories(record)),
-    ]
-
-
-def _memories(record: Profile) -> Iterator[tuple[str, str, str, str, str]]:
-    for row in record.memories:
-        read, written = f"{row.read_bytes:,}", f"{row.write_bytes:,}"
-        yield row.memory, str(row.port), read, written, "bytes per inference"
-
-
-# ---- readers.summary.summary_command
-# `ethosu-sdk summary`: a record as Markdown, for the summary of a CI job or a comment on a change.
-
-FORMATS = ("markdown",)
-_DIGITS = 16  # of a digest
 
 
 def summary(paths: Sequence[Path], form: str, reading: ReadPolicy, reporter: Reporter) -> None:
@@ -182,9 +38,9 @@ def summary(paths: Sequence[Path], form: str, reading: ReadPolicy, reporter: Rep
 
     Raises UsageError for an unknown format, InputError for a record that is damaged or of a kind without a summary.
     """
-    if form not in FORMATS:
-        raise UsageError(f"unknown format '{form}'", suggestion(form, FORMATS))
-    found = [_read(path, reading) for path in paths]
+    if form != "markdown":
+        raise UsageError(f"unknown format '{form}'", suggestion(form, ("markdown",)))
+    found = [read_summarised(path, reading) for path in paths]
     reading.warn(reporter)
     if reporter.as_json:
         for record in found:
@@ -201,7 +57,8 @@ def summary(paths: Sequence[Path], form: str, reading: ReadPolicy, reporter: Rep
     sys.stdout.write(text)
 
 
-def _read(path: Path, reading: ReadPolicy) -> Record:
+def read_summarised(path: Path, reading: ReadPolicy) -> Record:
+    """The record at `path`. InputError when its kind has no summary."""
     record = read_raw_record(path, reading)
     if record["schema"] not in _KINDS:
         raise InputError(
@@ -216,53 +73,142 @@ def markdown(record: Record) -> str:
     return "\n".join(_KINDS[record["schema"]](kinds.content(record))) + "\n"
 
 
-def _run(record: Run) -> list[str]:
-    checks = ((row.name, row.status, row.detail) for row in record.verdict.checks)
+def escaped_markdown(value: object) -> str:
+    """`value` as a text that Markdown shows as it is, on one line: as code where that alone is certain."""
+    words = plain_text.line(" ".join(str(value).split()))
+    if not _ACTIVE.search(words):
+        return _SPECIAL.sub(r"\\\1", words)
+    fence = "`" * (1 + max(map(len, re.findall(r"`+", words)), default=0))
+    padding = " " if "`" in (words[0], words[-1]) else ""
+    return f"{fence}{padding}{words}{padding}{fence}"
+
+
+def markdown_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
+    """The lines of a table, an empty one first; none without rows."""
+    # A bar parts cells in code, too, unless a backslash precedes it: that one is not shown.
+    cells = ([re.sub(r"(?<!\\)\|", r"\\|", escaped_markdown(value)) for value in row] for row in rows)
+    lines = ["| " + " | ".join(row) + " |" for row in cells]
+    if not lines:
+        return []
+    return ["", f"| {' | '.join(headings)} |", f"|{'---|' * len(headings)}", *lines]
+
+
+def _opening(status: str, what: str, name: str, facts: Iterable[tuple[str, object]] = ()) -> list[str]:
+    """The heading of a record that is about `name`, with its status as a sign, and a table of facts."""
+    return [f"### {_SIGNS[status]} {what}: {escaped_markdown(name)}", *markdown_table(("", ""), facts)]
+
+
+def _target(target: Target | None) -> tuple[str, str]:
+    return "target", "no NPU" if target is None else target.words
+
+
+def _compare(record: Comparisons) -> list[str]:
+    lines = _opening(record.status, "compare", " → ".join(row.name for row in record.subjects))
+    for row in record.comparisons:
+        title = compare_command.comparison_title(record, row)
+        lines += ["", escaped_markdown(f"{title}: {compare_command.comparison_summary(row)}")]
+        lines += markdown_table(compare_command.DIMENSION_HEADINGS, compare_command.dimension_rows(row))
+        lines += markdown_table(compare_command.METRIC_HEADINGS, compare_command.metric_rows(row))
+        lines += markdown_table(compare_command.OPERATOR_HEADINGS, compare_command.operator_rows(row, 10))
+    return lines + markdown_table(("failed", "reason"), ((row.name, row.reason) for row in record.failed))
+
+
+def _compile(record: Compilation) -> list[str]:
+    model = record.model
+    facts = [
+        ("source", record.source),
+        ("target", record.target_words),
+        ("program", f"{model.file}, {model.bytes:,} bytes, SHA-256 {model.sha256[:16]}…"),
+        ("quantised", compile_words.quantised_words(record)),
+        ("inputs and outputs", record.options.io),
+        ("delegates", len(record.delegates)),
+        ("on the CPU", compile_words.cpu_words(record)),
+    ]
+    # Of Vela's estimates, those that a reader of a change looks for.
+    shown = ("total_cycles", "inference_time", "sram_used", "dram_used", "off_chip_flash_used", "macs")
+    estimates = (
+        (
+            f"delegate {delegate.index}: {row.name.replace('_', ' ')}",
+            f"{row.value:,.6g}" if row.unit == "s" else f"{row.value:,.0f}",
+            row.unit,
+            row.source,
+        )
+        for delegate in record.delegates
+        for row in delegate.estimates
+        if row.name in shown and row.value
+    )
+    verdict = record.accuracy.verdict if record.accuracy is not None else None
     return [
-        title_line(record.status, "run", record.model.file),
-        *markdown_table(("", ""), [("target", target_text(record.target)), *wording.run_rows(record)]),
-        *markdown_table(("check", "", "detail"), checks),
+        *_opening(record.status, "compile", model.file, facts),
+        *markdown_table(("on the CPU", "calls", "reason", "where"), compile_words.cpu_rows(record)),
+        *markdown_table(("NPU", "value", "unit", "source"), estimates),
+        *markdown_table(compile_words.ACCURACY_HEADINGS, compile_words.accuracy_rows(record)),
+        *_checks(verdict.checks if verdict is not None else ()),
+        *markdown_table(("warning",), ((warning,) for warning in record.warnings)),
+    ]
+
+
+def _checks(rows: Iterable[VerdictCheck]) -> list[str]:
+    return markdown_table(("check", "", "detail"), ((row.name, row.status, row.detail) for row in rows))
+
+
+def _unknown(rows: Iterable[Unavailable]) -> list[str]:
+    return markdown_table(("unknown", "reason"), ((row.path, row.reason) for row in rows))
+
+
+def _profile(record: Profile) -> list[str]:
+    rows, _ = profile_words.slowest_operations(record, 10)
+    operations = (tuple(profile_words.operation_cells(row)) for row in rows)
+    unit = "bytes per inference"
+    memories = (
+        (row.memory, row.port, f"{row.read_bytes:,}", f"{row.write_bytes:,}", unit) for row in record.memories
+    )
+    facts = [_target(record.target), *profile_words.total_rows(record)]
+    return [
+        *_opening(record.status, "profile", record.model.file, facts),
+        *markdown_table(profile_words.OPERATION_HEADINGS, operations),
+        *markdown_table(("memory", "AXI port", "read", "written", "unit"), memories),
+    ]
+
+
+def _run(record: Run) -> list[str]:
+    return [
+        *_opening(
+            record.status, "run", record.model.file, [_target(record.target), *wording.run_rows(record)]
+        ),
+        *_checks(record.verdict.checks),
         *_memory(record),
-        *markdown_table(("unknown", "reason"), ((row.path, row.reason) for row in record.unavailable)),
+        *_unknown(record.unavailable),
     ]
 
 
 def _generate(record: Generate) -> list[str]:
     texts = {} if record.text is None else {"prompt": record.text.prompt, "generated": record.text.generated}
     facts = [
-        ("target", target_text(record.target)),
+        _target(record.target),
         *wording.generate_rows(record),
         *texts.items(),
         ("generated tokens", " ".join(map(str, record.tokens))),
     ]
-    unknown = ((row.path, row.reason) for row in record.unavailable)
-    return [
-        title_line(record.status, "generate", record.model.file),
-        *markdown_table(("", ""), facts),
-        *markdown_table(("unknown", "reason"), unknown),
-    ]
+    return [*_opening(record.status, "generate", record.model.file, facts), *_unknown(record.unavailable)]
 
 
 def _build(record: Build) -> list[str]:
     elf = record.elf
     facts = [
-        ("target", target_text(record.target)),
+        _target(record.target),
         ("board", f"{record.board}: {record.board_reason}"),
         ("firmware", f"{elf.file}, {elf.bytes:,} bytes, SHA-256 {elf.sha256[:16]}…"),
         ("kernels on the CPU", ", ".join(row.operator for row in record.kernels) or "none"),
     ]
-    return [
-        title_line(record.status, "build", record.model.file),
-        *markdown_table(("", ""), facts),
-        *_memory(record),
-    ]
+    return [*_opening(record.status, "build", record.model.file, facts), *_memory(record)]
 
 
 def _error(record: Error) -> list[str]:
     error = record.error
-    facts = [("message", error.message), ("exit code", error.exit_code)]
+    facts: list[tuple[str, object]] = [("message", error.message), ("exit code", error.exit_code)]
     facts += [("hint", error.hint)] if error.hint is not None else []
-    return [title_line(record.status, "failed", error.class_name), *markdown_table(("", ""), facts)]
+    return _opening(record.status, "failed", error.class_name, facts)
 
 
 def _memory(record: Run | Build) -> list[str]:
@@ -271,11 +217,9 @@ def _memory(record: Run | Build) -> list[str]:
 
 
 def _verify(record: Verification) -> list[str]:
-    checks = (
-        (row.name, row.status, row.recorded[:_DIGITS], (row.found or "")[:_DIGITS]) for row in record.checks
-    )
+    checks = ((row.name, row.status, row.recorded[:16], (row.found or "")[:16]) for row in record.checks)
     return [
-        title_line(record.status, "verify", record.record.file),
+        *_opening(record.status, "verify", record.record.file),
         *markdown_table(("", "", "recorded", "here"), checks),
         *markdown_table(("why",), ((cause,) for cause in record.causes)),
     ]
@@ -288,16 +232,16 @@ def _doctor(record: DoctorReport) -> list[str]:
         if row.required or row.status == "found"
     )
     return [
-        title_line(record.status, "doctor", record.tool.name),
+        *_opening(record.status, "doctor", record.tool.name),
         *markdown_table(("tool", "", "version", "needed for", "fix"), rows),
     ]
 
 
 _KINDS: dict[str, Callable[[Any], list[str]]] = {
-    kinds.COMPILE.schema: compile_lines,
+    kinds.COMPILE.schema: _compile,
     kinds.RUN.schema: _run,
-    kinds.PROFILE.schema: profile_lines,
-    kinds.COMPARE.schema: compare_lines,
+    kinds.PROFILE.schema: _profile,
+    kinds.COMPARE.schema: _compare,
     kinds.BUILD.schema: _build,
     kinds.GENERATE.schema: _generate,
     kinds.VERIFY.schema: _verify,

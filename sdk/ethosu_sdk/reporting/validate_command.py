@@ -48,20 +48,15 @@ def _validate_folder(folder: Path, reporter: Reporter) -> None:
         if row.schema is not None:
             validation.check_by_schema(read_raw_record(folder / row.path), str(folder / row.path))
         if row.schema == kinds.SWEEP.schema:
-            _check_finished(folder / row.path)
+            sweep = kinds.SWEEP.convert(read_raw_record(folder / row.path))
+            if sweep.cells.not_run:  # it was interrupted: the record is valid and of a part of the cells
+                counts = f"{sweep.cells.not_run:,} of the sweep's {sweep.plan.cells:,} cells were not run"
+                raise InputError(
+                    f"{(folder / row.path).parent} is incomplete: {counts}",
+                    "the same `ethosu-sdk sweep run` goes on where it stopped",
+                )
     count = sum(row.schema is not None for row in manifest.files)
     reporter.show(
         f"{escape(str(folder))}: complete, {counted(len(manifest.files), 'file')}, {counted(count, 'valid record')}"
     )
     reporter.emit(manifest.to_json())
-
-
-def _check_finished(path: Path) -> None:
-    """InputError for the record of a sweep that was interrupted, which is valid and of a part of the cells."""
-    sweep = kinds.SWEEP.convert(read_raw_record(path))
-    if sweep.cells.not_run:
-        counts = f"{sweep.cells.not_run:,} of the sweep's {sweep.plan.cells:,} cells were not run"
-        raise InputError(
-            f"{path.parent} is incomplete: {counts}",
-            "the same `ethosu-sdk sweep run` goes on where it stopped",
-        )

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-import threading
-import time
 from collections.abc import Sequence
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -25,14 +22,9 @@ from ethosu_sdk.sweep.sweep_plan import DEFAULT_FOLDER
 
 VIEW = "cells"
 _MOST_ROWS = 100_000
-_MOST_BYTES = 64 << 20  # of an answer, as JSON
 _MOST_SHOWN = 10_000  # values in a table for people
 _LONGEST_SHOWN = 500  # characters of a value there
-_JSON_BYTES = 8  # around a member
-_BATCH_ROWS = 1000
 _SCHEMA_ROWS = 100
-_TIMEOUT_S = 60.0
-_MOST_TABLE_BYTES = 1 << 30
 
 
 def query_cells(sql: str, folder: Path | None, as_csv: bool, reporter: Reporter) -> Record:
@@ -63,11 +55,10 @@ def queried_folder(chosen: Path | None) -> Path:
     """The folder that was chosen, or the only one that a sweep has left here."""
     if chosen is not None:
         return chosen
-    parent = DEFAULT_FOLDER
-    found = sorted(path.parent for path in parent.glob(f"*/{store.TABLE_NAME}"))
+    found = sorted(path.parent for path in DEFAULT_FOLDER.glob(f"*/{store.TABLE_NAME}"))
     if len(found) != 1:
         count = "no sweeps" if not found else f"{len(found)} sweeps"
-        raise UsageError(f"{parent} has {count}", "give the folder of one")
+        raise UsageError(f"{DEFAULT_FOLDER} has {count}", "give the folder of one")
     return found[0]
 
 
@@ -80,8 +71,6 @@ def read_table(folder: Path) -> Any:
         raise InputError(
             f"{folder} holds no sweep: there is no {store.TABLE_NAME}", "give the folder of a sweep"
         )
-    if path.stat().st_size > _MOST_TABLE_BYTES:
-        raise InputError(f"{path} is too large for a table of cells")
     bundle.confirm_listed(path)
     try:
         # The file by its own bytes: its name is not for the reader to interpret.
@@ -96,61 +85,25 @@ def read_table(folder: Path) -> Any:
         raise InputError(f"{path} is not a table of cells: {plain_text.line(error)}") from error
 
 
-def _answer(arrow: Any, sql: str) -> tuple[list[str], list[Sequence[Any]]]:
+def _answer(table: Any, sql: str) -> tuple[list[str], list[Sequence[Any]]]:
+    """Names and values of the answer. No file can be read or written, by names of tables either."""
     duckdb = tools.load_extra("duckdb", tools.SWEEP)
-    # No file can be read or written, by names of tables either, and no SET allows it again. A large answer would
-    # otherwise go to files in the working folder.
-    connection = duckdb.connect(config={"enable_external_access": False, "temp_directory": ""})
-    try:
-        connection.register(VIEW, arrow)
-        return _selected(duckdb, connection, sql)
-    finally:
-        connection.close()
-
-
-def _selected(duckdb: Any, connection: Any, sql: str) -> tuple[list[str], list[Sequence[Any]]]:
-    """Names and values of the answer. The limit of time is for all of it: what is left is bounded by its size."""
-    deadline = time.monotonic() + _TIMEOUT_S
-    timer = threading.Timer(_TIMEOUT_S, connection.interrupt)
-    timer.daemon = True
-    try:
-        statements = connection.extract_statements(sql)
-        if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-            raise UsageError(
-                "a query must be one SELECT statement", f'"SELECT model, target, time_ms FROM {VIEW}"'
-            )
-        timer.start()
-        reader = connection.execute(statements[0]).to_arrow_reader(_BATCH_ROWS)
-        names = _unique(reader.schema.names)
-        return names, _values(reader, names, deadline)
-    except (duckdb.Error, OSError) as error:  # the reader's errors come as the latter
-        if time.monotonic() > deadline:
-            raise _too_slow() from error
-        hint = f"columns: {', '.join(COLUMNS)}"
-        raise UsageError(f"the query cannot be answered: {error}", hint) from error
-    finally:
-        timer.cancel()
-
-
-def _values(reader: Any, names: Sequence[str], deadline: float) -> list[Sequence[Any]]:
-    """The values of all rows. UsageError when there are too many, before they take memory or time."""
-    rows: list[Sequence[Any]] = []
-    size_bytes, named_bytes = 0, sum(len(name) + _JSON_BYTES for name in names)
-    for batch in reader:
-        size_bytes += batch.nbytes + batch.num_rows * named_bytes
-        if size_bytes > _MOST_BYTES:
-            raise UsageError(f"the answer has more than {_MOST_BYTES >> 20} MiB", "add a LIMIT, name columns")
-        columns = [column.to_pylist(maps_as_pydicts="lossy") for column in batch.columns]
-        rows += zip(*(map(_value, column) for column in columns), strict=True)
+    with duckdb.connect(config={"enable_external_access": False, "temp_directory": ""}) as connection:
+        connection.register(VIEW, table)
+        try:
+            statements = connection.extract_statements(sql)
+            if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+                raise UsageError(
+                    "a query must be one SELECT statement", f'"SELECT model, target, time_ms FROM {VIEW}"'
+                )
+            found = connection.execute(statements[0])
+            rows = found.fetchmany(_MOST_ROWS + 1)
+        except duckdb.Error as error:
+            hint = f"columns: {', '.join(COLUMNS)}"
+            raise UsageError(f"the query cannot be answered: {error}", hint) from error
         if len(rows) > _MOST_ROWS:
             raise UsageError(f"the answer has more than {_MOST_ROWS:,} rows", "add a LIMIT")
-        if time.monotonic() > deadline:
-            raise _too_slow()
-    return rows
-
-
-def _too_slow() -> UsageError:
-    return UsageError(f"the query took more than {_TIMEOUT_S:g} s")
+        return _unique([row[0] for row in found.description]), [tuple(map(_value, row)) for row in rows]
 
 
 def _unique(names: Sequence[str]) -> list[str]:
@@ -171,8 +124,6 @@ def _value(value: Any) -> Any:
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else None
-    if isinstance(value, Decimal) and value == value.to_integral_value() and value.as_tuple().exponent == 0:
-        return int(value)  # a sum
     if isinstance(value, list | tuple):
         return [_value(part) for part in value]
     if isinstance(value, dict):

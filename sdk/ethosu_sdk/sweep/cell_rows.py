@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +19,7 @@ from ethosu_sdk.records.run import Run
 from ethosu_sdk.records.sweep import SweepCell
 from ethosu_sdk.records.time_line import headline
 
-# ---- sweep.places
-# Where things lie in the folder of a sweep: a folder for each task, named by the beginning of its key.
-
 LOWERED, COMPILED, CELLS = "lowered", "compiled", "cells"
-_CHARACTERS = 12
 
 
 READS_NAME = ".reads.json"  # beside a compilation: the files of its lowering, which no manifest lists
@@ -31,26 +27,13 @@ READS_NAME = ".reads.json"  # beside a compilation: the files of its lowering, w
 
 def short_key(key: str) -> str:
     """The short name of a task."""
-    return key[:_CHARACTERS]
+    return key[:12]
 
 
-def lowered_folder(store: Path, key: str) -> Path:
-    """The folder of a lowering."""
-    return store / LOWERED / short_key(key)
+def task_folder(store: Path, part: str, key: str) -> Path:
+    """The folder of a task in one of LOWERED, COMPILED and CELLS: named by the beginning of its key."""
+    return store / part / short_key(key)
 
-
-def compiled_folder(store: Path, key: str) -> Path:
-    """The folder of a compilation."""
-    return store / COMPILED / short_key(key)
-
-
-def cell_folder(store: Path, key: str) -> Path:
-    """The folder of a cell."""
-    return store / CELLS / short_key(key)
-
-
-# ---- sweep.rows
-# A cell's record, ``sweep-cell/1``, and its row in the table.
 
 Row = dict[str, Any]  # of the table of cells, by its columns
 PASS, FAIL, REFUSED, FAILED, NOT_RUN = "pass", "fail", "refused", "failed", "not run"
@@ -58,8 +41,6 @@ TIMEOUT, OUT_OF_MEMORY, KILLED = "timeout", "out of memory", "killed"
 STATUSES = (PASS, FAIL, REFUSED, FAILED, TIMEOUT, OUT_OF_MEMORY, KILLED, NOT_RUN)
 UNFINISHED = (FAILED, TIMEOUT, OUT_OF_MEMORY, KILLED)
 _BY_EXIT_CODE = {7: FAIL, 2: REFUSED, 3: REFUSED}
-_LONGEST_MESSAGE = 8000  # of a tool's last lines
-_HZ_PER_MHZ = 1e6
 
 TEXT, WHOLE, NUMBER = "text", "whole number", "number"
 # Column → its type. The order is that of the table.
@@ -113,7 +94,7 @@ def write_cell(out: Path, task: Mapping[str, Any], outcome: Mapping[str, Any]) -
     error = dict(outcome.get("error", {}))
     status = PASS if not error else error.pop("status", _BY_EXIT_CODE.get(error["exit_code"], FAILED))
     if error:
-        error["message"] = error["message"][:_LONGEST_MESSAGE]
+        error["message"] = error["message"][:8000]  # a tool's last lines
     compiled, run = _read_kind(kinds.COMPILE, out), _read_kind(kinds.RUN, out)
     found = cell_figures(compiled, run)
     exact = [name for name, value in found.items() if value == math.inf]
@@ -144,11 +125,8 @@ def complete_manifest(out: Path) -> None:
         listed = {part.path for part in manifest.files} if manifest is not None else set()
         paths = (path for path in sorted(out.rglob("*")) if path.is_file())
         names = (str(path.relative_to(out)) for path in paths)
-        add(*(name for name in names if name not in listed and _is_listed(name)))
-
-
-def _is_listed(name: str) -> bool:
-    return name != bundle.MANIFEST_NAME and not any(part.startswith(".") for part in name.split("/"))
+        kept = (name for name in names if name not in listed and name != bundle.MANIFEST_NAME)
+        add(*(name for name in kept if not any(part.startswith(".") for part in name.split("/"))))
 
 
 def _read_kind(kind: RecordKind[Content], out: Path) -> Content | None:
@@ -200,25 +178,26 @@ def cell_figures(compiled: Compilation | None, run: Run | None) -> Record:
         clock_hz = None  # cycles for another system are no time of this one
     cycles, source = _cycles(compiled, run)
     whole = None if run is None else headline(run)
+    digests = "" if run is None else " ".join(part.sha256 for part in run.outputs)
     return {
         "program_bytes": compiled.model.bytes,
         "program_sha256": compiled.model.sha256,
         "npu_cycles": cycles,
         "npu_cycles_source": source,
-        "clock_mhz": None if clock_hz is None else clock_hz / _HZ_PER_MHZ,
+        "clock_mhz": None if clock_hz is None else clock_hz / 1e6,
         "time_ms": None if clock_hz is None or cycles is None else cycles * 1e3 / clock_hz,
         "inference_ms": None if whole is None else whole.total.duration_s * 1e3,
-        "sram_bytes": _most(compiled, "sram_used"),
-        "dram_bytes": _most(compiled, "dram_used"),
+        "sram_bytes": _total(compiled, "sram_used", max),
+        "dram_bytes": _total(compiled, "dram_used", max),
         "flash_bytes": sum(part.payload_bytes for part in compiled.delegates),
-        "npu_macs": _sum(compiled, "macs"),
+        "npu_macs": _total(compiled, "macs", sum),
         "operators_npu": sum(part.delegated for part in delegation),
         "operators_cpu": sum(part.not_delegated for part in delegation),
         "cpu_calls": sum(part.calls for part in compiled.cpu_operators),
         "check": compiled.check.status,
         "check_sqnr_db": _worst_db(compiled.check.outputs or ()),
         **_accuracy(compiled.accuracy.pairs if compiled.accuracy is not None else ()),
-        "outputs_sha256": None if run is None else _outputs(run),
+        "outputs_sha256": None if run is None else filesystem.sha256_bytes(digests.encode()),  # one of all
     }
 
 
@@ -241,29 +220,16 @@ def _worst_db(rows: Iterable[CheckedOutput | Pair]) -> float | None:
     return min(known, default=None)
 
 
-def _outputs(run: Run) -> str:
-    """One digest of all outputs."""
-    return filesystem.sha256_bytes(" ".join(part.sha256 for part in run.outputs).encode())
-
-
 def _cycles(compiled: Compilation, run: Run | None) -> tuple[float | None, str | None]:
     """The NPU's cycles of an inference: the run's, or Vela's estimate where nothing ran."""
     if run is not None and run.npu is not None:
         known = run.npu.cycles
         return (None, None) if known is None else (known.value, known.source)
-    total = _sum(compiled, "total_cycles")
+    total = _total(compiled, "total_cycles", sum)
     return (None, None) if total is None or run is not None else (total, "estimated")
 
 
-def _estimates(compiled: Compilation, name: str) -> list[float]:
-    return [part.value for row in compiled.delegates for part in row.estimates if part.name == name]
-
-
-def _sum(compiled: Compilation, name: str) -> int | None:
-    found = _estimates(compiled, name)
-    return int(sum(found)) if found else None
-
-
-def _most(compiled: Compilation, name: str) -> int | None:
-    found = _estimates(compiled, name)
-    return int(max(found)) if found else None
+def _total(compiled: Compilation, name: str, total: Callable[[list[float]], float]) -> int | None:
+    """The `total` of an estimate of Vela's over the delegates; None where none has it."""
+    found = [part.value for row in compiled.delegates for part in row.estimates if part.name == name]
+    return int(total(found)) if found else None

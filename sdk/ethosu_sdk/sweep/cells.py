@@ -10,15 +10,14 @@ from itertools import product
 
 from ethosu_sdk.base.boards import BOARD_NAMES
 from ethosu_sdk.base.errors import InputError, SdkError
-from ethosu_sdk.base.targets import AnyTarget, Core, Target, cores, parse_name, parse_target, target_names
+from ethosu_sdk.base.targets import AnyTarget, Core, cores, parse_name, parse_target, target_names
 from ethosu_sdk.compile import vela_versions
 from ethosu_sdk.compile.program_options import QUANTIZE_CHOICES
-from ethosu_sdk.compile.vela_config import VelaConfig, target_in
+from ethosu_sdk.compile.vela_config import target_in
 from ethosu_sdk.npu.timing.systems import MODE, SYSTEM
 from ethosu_sdk.simulate.program_board import choose_board
 from ethosu_sdk.sweep.sweep_configuration import DEFAULT, HOST, NONE, QEMU, SIMULATORS, Configuration, System
 
-_CORES = "cortex-m"  # how the names of processors begin
 MOST_CELLS = 20_000  # more do not fit into a record that can be read
 
 
@@ -65,15 +64,9 @@ class Cell:
     @property
     def label(self) -> str:
         """A few words for people."""
-        words = (self.model, self.target.name, *(word for word in self.configuration if word != NONE))
-        board = (self.system,) if self.system else ()
-        return " ".join(
-            (
-                *words,
-                *board,
-                *(word for word in (self.quantize, self.simulator) if word not in (DEFAULT, NONE)),
-            )
-        )
+        words = (*self.configuration, self.system or NONE, self.quantize, self.simulator)
+        named = (word for word in words if word not in (DEFAULT, NONE))
+        return " ".join((self.model, self.target.name, *named))
 
 
 @dataclass(frozen=True)
@@ -113,9 +106,8 @@ def expand(configuration: Configuration) -> Cells:
 def _add(found: dict[Cell, None], cell: Cell, configuration: Configuration) -> None:
     found[replace(cell, samples=configuration.samples(cell.model))] = None
     if len(found) > MOST_CELLS:
-        raise InputError(
-            f"{configuration.source.path}: there are more than {MOST_CELLS:,} cells, the most for one sweep"
-        )
+        message = f"there are more than {MOST_CELLS:,} cells, the most for one sweep"
+        raise InputError(f"{configuration.source.path}: {message}")
 
 
 def _product(
@@ -127,16 +119,14 @@ def _product(
         for find in (_targets, _cores)
         for row in find(values, word, systems[word])
     ]
-    ways = {row.name: list(_ways(values, row)) for row in targets}
+    ways = {row.name: list(_ways(values, row.name)) for row in targets}
     quantizations = _matching(values["quantize"], QUANTIZE_CHOICES)
     compilers = [vela_versions.own_version() if word == DEFAULT else word for word in values["vela"]]
     for model, row, quantize, vela in product(values["model"], targets, quantizations, compilers):
         for way in ways[row.name]:
             why, compiler = row.reason or way.reason, vela
-            if isinstance(row.target, Core):
-                compiler = (
-                    vela_versions.own_version()
-                )  # Vela does not see the program: one cell, whatever its version
+            if isinstance(row.target, Core):  # Vela does not see the program: one cell, whatever its version
+                compiler = vela_versions.own_version()
                 why = f"there is no int16 for {row.name}" if quantize == "int16" else why
             if row.target is None or why:
                 dropped[why] += 1
@@ -145,17 +135,17 @@ def _product(
                 yield Cell(model, row.target, quantize, compiler, *run, system=row.system)
 
 
-def _matching(words: Sequence[str], known: Sequence[str]) -> list[str]:
-    """DEFAULT as it is, and the known names that the others fit."""
-    return list(dict.fromkeys(name for word in words for name in _names(word, known)))
-
-
-def _names(word: str, known: Sequence[str]) -> list[str]:
-    return [DEFAULT] if word == DEFAULT else [name for name in known if fnmatchcase(name, word)]
+def _matching(words: Sequence[str], known: Sequence[str], *, others: bool = False) -> list[str]:
+    """DEFAULT as it is, and the known names that the others fit; with `others`, words that fit none as well."""
+    found: dict[str, None] = {}
+    for word in words:
+        names = [DEFAULT] if word == DEFAULT else [name for name in known if fnmatchcase(name, word)]
+        found.update(dict.fromkeys(names or ([word] if others else ())))
+    return list(found)
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _TargetChoice:
     """A target by its `name` in a `system`, or the `reason` why there is none."""
 
     name: str
@@ -164,54 +154,36 @@ class _Asked:
     reason: str = ""
 
 
-def _targets(values: Mapping[str, Sequence[str]], word: str, system: System) -> Iterator[_Asked]:
-    """Every pairing of target, system configuration and memory mode in the `system` that the sweep calls `word`."""
+def _targets(values: Mapping[str, Sequence[str]], word: str, system: System) -> Iterator[_TargetChoice]:
+    """Every pairing of target, system configuration and memory mode in the `system` that the sweep calls `word`. A
+    user's file does not say which of them go together."""
     config, called = system.config, system.name if word == DEFAULT else word
     for name in _matching(values["target"], target_names()):
-        for system_config in _expanded(values["system_config"], _systems(name, config)):
-            for mode in _expanded(values["memory_mode"], _modes(name, system_config, config)):
+        family = parse_name(name)[0]
+        systems = tuple(family.system_configs) if config is None else config.ini.names(SYSTEM)
+        for chosen in _matching(values["system_config"], systems, others=True):
+            own = family.default_system_config if chosen == DEFAULT else chosen
+            modes = family.system_configs.get(own, ()) if config is None else config.ini.names(MODE)
+            for mode in _matching(values["memory_mode"], modes, others=True):
+                asked = [None if row == DEFAULT else row for row in (chosen, mode)]
                 try:
-                    target = _target(name, system_config, mode, config)
-                    yield _Asked(name, called, target)
+                    target = parse_target(name, *asked) if config is None else target_in(config, name, *asked)
+                    yield _TargetChoice(name, called, target)
                 except SdkError as error:
-                    yield _Asked(name, called, reason=error.message)
+                    yield _TargetChoice(name, called, reason=error.message)
 
 
-def _cores(values: Mapping[str, Sequence[str]], word: str, system: System) -> Iterator[_Asked]:
+def _cores(values: Mapping[str, Sequence[str]], word: str, system: System) -> Iterator[_TargetChoice]:
     """The processors that are targets. A pattern such as * stands for NPUs: a processor is a baseline, which a sweep
     asks for by its name or by a pattern that begins like it."""
     board = None if system.config is None else system.config.board
     called = system.name if word == DEFAULT else word
-    patterns = [row for row in values["target"] if row.startswith(_CORES)]
+    patterns = [row for row in values["target"] if row.startswith("cortex-m")]
     for name in (name for name in cores() if any(fnmatchcase(name, row) for row in patterns)):
         if board is not None and board.cpu.core != name:
-            yield _Asked(name, called, reason=f"{board.name} has a {board.cpu.core}, not a {name}")
+            yield _TargetChoice(name, called, reason=f"{board.name} has a {board.cpu.core}, not a {name}")
         else:
-            yield _Asked(name, called, cores()[name])
-
-
-def _expanded(words: Sequence[str], known: Sequence[str]) -> list[str]:
-    """The names that `words` stand for: those that go with the target where it is a pattern, and what is named."""
-    return list(dict.fromkeys(found for word in words for found in _names(word, known) or [word]))
-
-
-def _systems(name: str, config: VelaConfig | None) -> Sequence[str]:
-    """The system configurations that go with a target; a user's file does not say with which."""
-    return tuple(parse_name(name)[0].system_configs) if config is None else config.ini.names(SYSTEM)
-
-
-def _modes(name: str, system: str, config: VelaConfig | None) -> Sequence[str]:
-    """The memory modes that go with a target in a system configuration; in a user's file all of them."""
-    if config is not None:
-        return config.ini.names(MODE)
-    family, _ = parse_name(name)
-    own = family.default_system_config if system == DEFAULT else system
-    return family.system_configs.get(own, ())
-
-
-def _target(name: str, system: str, mode: str, config: VelaConfig | None) -> Target:
-    asked = [None if word == DEFAULT else word for word in (system, mode)]
-    return parse_target(name, *asked) if config is None else target_in(config, name, *asked)
+            yield _TargetChoice(name, called, cores()[name])
 
 
 @dataclass(frozen=True)
@@ -224,9 +196,10 @@ class _Way:
     reason: str = ""
 
 
-def _ways(values: Mapping[str, Sequence[str]], asked: _Asked) -> Iterator[_Way]:
-    core = cores().get(asked.name)
-    npu, own = (None, core.board) if core is not None else (asked.name.rpartition("-")[0], None)
+def _ways(values: Mapping[str, Sequence[str]], name: str) -> Iterator[_Way]:
+    """How a program for the target `name` is run."""
+    core = cores().get(name)
+    npu, own = (None, core.board) if core is not None else (name.rpartition("-")[0], None)
     for simulator in _matching(values["simulator"], SIMULATORS):
         if simulator == NONE:
             yield _Way(NONE)
@@ -234,19 +207,13 @@ def _ways(values: Mapping[str, Sequence[str]], asked: _Asked) -> Iterator[_Way]:
         for inputs in values["inputs"]:
             if simulator == HOST:
                 yield _Way(HOST, None, inputs)
-            else:
-                yield from (
-                    _on_board(npu, own, board, inputs) for board in _matching(values["board"], BOARD_NAMES)
-                )
-
-
-def _on_board(npu: str | None, own: str | None, board: str, inputs: str) -> _Way:
-    """The way on `board`; DEFAULT is a processor's `own`, or an NPU's."""
-    try:
-        choice = choose_board(npu, own if board == DEFAULT else board, QEMU)
-        return _Way(QEMU, choice.board, inputs)
-    except SdkError as error:
-        return _Way(QEMU, None, inputs, error.message)
+                continue
+            for board in _matching(values["board"], BOARD_NAMES):
+                try:
+                    choice = choose_board(npu, own if board == DEFAULT else board, QEMU)
+                    yield _Way(QEMU, choice.board, inputs)
+                except SdkError as error:
+                    yield _Way(QEMU, None, inputs, error.message)
 
 
 def _fits(cell: Cell, row: Mapping[str, Sequence[str]]) -> bool:

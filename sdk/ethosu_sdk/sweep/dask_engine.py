@@ -7,7 +7,6 @@ import importlib
 import logging
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,15 +21,6 @@ from ethosu_sdk.sweep import cell_rows, steps, worker_tasks
 from ethosu_sdk.sweep.options import SweepOptions
 from ethosu_sdk.sweep.steps import Outcome
 from ethosu_sdk.sweep.sweep_plan import Plan, Planned, tasks_of_cell
-
-# ---- sweep.engine.cluster
-# The Dask cluster of a sweep: an embedded one, or one that runs already.
-#
-# The embedded one is threads of this process, which hand each task to a warm process over a socket pair: nothing
-# of it
-# listens anywhere, so that nobody else on the machine can send it work. Dask's own HTTP servers would listen on
-# every
-# network, with or without a dashboard; they are not started.
 
 ATTEMPTS = 3
 _CONNECT_S = 15.0
@@ -95,22 +85,20 @@ def _connected(distributed: Any, address: str) -> Iterator[Any]:
 
 
 def _embedded(distributed: Any, jobs: int) -> Any:
-    """A cluster of `jobs` threads in this process."""
+    """A cluster of `jobs` threads in this process, which hand each task to a warm process over a socket pair: nothing
+    of it listens anywhere, so that nobody else on the machine can send it work. Dask's own HTTP servers would listen
+    on every network, with or without a dashboard; they are not started."""
     provenance.tool()  # what starts a program does so before there are threads: see proc.spawn_own
     common = {"protocol": "inproc://", "dashboard": False}
     worker = {**common, "nthreads": 1, "memory_limit": 0, "silence_logs": logging.CRITICAL}
+    without = {"start_http_server": lambda *_, **__: None}
+    scheduler = type("Scheduler", (distributed.Scheduler,), without)
+    thread = type("Worker", (distributed.Worker,), without)
     return distributed.SpecCluster(
-        scheduler={"cls": _without_http(distributed.Scheduler), "options": common},
-        workers={
-            number: {"cls": _without_http(distributed.Worker), "options": worker} for number in range(jobs)
-        },
+        scheduler={"cls": scheduler, "options": common},
+        workers={number: {"cls": thread, "options": worker} for number in range(jobs)},
         silence_logs=logging.CRITICAL,
     )
-
-
-def _without_http(server: Any) -> Any:
-    """The class `server` of Dask without its HTTP server."""
-    return type(server.__name__, (server,), {"start_http_server": lambda *_, **__: None})
 
 
 def _end(cluster: Any, token: str) -> None:
@@ -120,58 +108,47 @@ def _end(cluster: Any, token: str) -> None:
         cluster.close(timeout=_CLOSE_S)
 
 
-# ---- sweep.engine.futures
-# The cells of a plan as futures of Dask, and what becomes of them.
-
-
-@dataclass
-class Watch:
-    """Listeners: `began` gets a step and its key, `ended` a cell and its row."""
-
-    began: Callable[[str, str], None] = field(default=lambda step, key: None)
-    ended: Callable[[Planned, Record], None] = field(default=lambda planned, row: None)
-
-
-def run_plan(plan: Plan, token: str, options: SweepOptions, watch: Watch) -> None:
-    """Do what is left of `plan`. Everything that ends is in the store and told to `watch`, also when this is
-    interrupted.
+def run_plan(
+    plan: Plan,
+    token: str,
+    options: SweepOptions,
+    began: Callable[[str, str], None],
+    ended: Callable[[Planned, Record], None],
+) -> None:
+    """Do what is left of `plan`. `began` gets a step and its key, `ended` a cell and its row: everything that ends is
+    in the store and told, also when this is interrupted.
 
     ToolError when Dask is not there or its scheduler cannot be reached.
     """
     jobs = options.jobs or os.cpu_count() or 1
     with cluster_client(options.scheduler, jobs, plan.store, token) as client:
-        client.subscribe_topic(
-            worker_tasks.TOPIC, lambda event: watch.began(event[1]["step"], event[1]["key"])
-        )
+        client.subscribe_topic(worker_tasks.TOPIC, lambda event: began(event[1]["step"], event[1]["key"]))
         futures = _submit(client, plan, token, options)
         for future in tools.load_extra("distributed", tools.SWEEP).as_completed(list(futures)):
             planned = futures.pop(future)
-            watch.ended(planned, _row(future, tasks_of_cell(plan, planned, token, options)["finish"]))
+            ended(planned, _row(future, tasks_of_cell(plan, planned, token, options)["finish"]))
 
 
 def _row(future: Any, task: Task) -> Record:
     """The row of a cell whose future is done. Dask gives up a task that killed its worker too often."""
     error = future.exception()
+    if isinstance(error, worker_tasks.TaskKilledError):
+        return worker_tasks.killed_row(task, str(error))
+    if isinstance(error, tools.load_extra("distributed", tools.SWEEP).KilledWorker):
+        return worker_tasks.killed_row(task, "the worker died with it")
     if error is None:
-        row: Record = future.result()
-        return row if "cell" in row else _failed(task, row)
-    if isinstance(
-        error, (tools.load_extra("distributed", tools.SWEEP).KilledWorker, worker_tasks.TaskKilledError)
-    ):
-        reason = str(error) if isinstance(error, worker_tasks.TaskKilledError) else "the worker died with it"
-        return worker_tasks.killed_row(task, reason)
-    known = error.to_json() if isinstance(error, SdkError) else steps.unexpected(plain_text.error(error))
-    return _failed(task, {"error": known})
-
-
-def _failed(task: Task, outcome: Outcome) -> Record:
-    """The row of a cell that no worker could write; it is done again next time."""
-    from ethosu_sdk.sweep import cell_rows
-
-    error = outcome["error"]
+        outcome: Outcome = future.result()
+        if "cell" in outcome:
+            return outcome
+        known = outcome["error"]
+    elif isinstance(error, SdkError):
+        known = error.to_json()
+    else:
+        known = steps.unexpected(plain_text.error(error))
+    # No worker could write the cell; it is done again next time.
     row = cell_rows.row_not_run(task["key"], task["model_sha256"], task["dimensions"])
-    named = {"error": error["class"], "exit_code": error["exit_code"], "message": error["message"]}
-    return {**row, **named, "hint": error.get("hint"), "status": cell_rows.FAILED}
+    named = {"error": known["class"], "exit_code": known["exit_code"], "message": known["message"]}
+    return {**row, **named, "hint": known.get("hint"), "status": cell_rows.FAILED}
 
 
 def _submit(client: Any, plan: Plan, token: str, options: SweepOptions) -> dict[Any, Planned]:
@@ -180,13 +157,19 @@ def _submit(client: Any, plan: Plan, token: str, options: SweepOptions) -> dict[
     futures = {}
     for planned in plan.todo:
         task = tasks_of_cell(plan, planned, token, options)
-        if planned.lowering not in shared:
-            shared[planned.lowering] = _lowered(client, plan, planned, task["lower"])
+        if planned.lowering in shared:
+            lowered = shared[planned.lowering]
+        elif planned.lowering in plan.lowered:
+            lowered = {"seconds": 0.0, "reads": plan.lowered[planned.lowering]}
+        else:
+            lowered = _future(client, worker_tasks.lower, task["lower"])
+        shared[planned.lowering] = lowered
         if planned.compilation not in shared:
-            before = shared[planned.lowering]
-            shared[planned.compilation] = _compiled(client, plan, planned, task["compile"], before)
-        before = shared[planned.compilation]
-        futures[_future(client, worker_tasks.finish, task["finish"], before)] = planned
+            found = _compiled(plan, planned, lowered)
+            if found is None:
+                found = _future(client, worker_tasks.compile_lowered, task["compile"], lowered)
+            shared[planned.compilation] = found
+        futures[_future(client, worker_tasks.finish, task["finish"], shared[planned.compilation])] = planned
     return futures
 
 
@@ -195,33 +178,20 @@ def _future(client: Any, function: Callable[..., Any], task: Task, *before: Any)
     return client.submit(function, task, *before, key=name, retries=ATTEMPTS - 1, pure=False)
 
 
-def _lowered(client: Any, plan: Plan, planned: Planned, task: Task) -> Any:
-    if planned.lowering not in plan.lowered:
-        return _future(client, worker_tasks.lower, task)
-    return {"seconds": 0.0, "reads": plan.lowered[planned.lowering]}
-
-
-def _compiled(client: Any, plan: Plan, planned: Planned, task: Task, lowered: Any) -> Any:
-    is_there = planned.compilation in plan.compiled
-    record = _record(cell_rows.compiled_folder(plan.store, planned.compilation)) if is_there else None
+def _compiled(plan: Plan, planned: Planned, lowered: Any) -> Outcome | None:
+    """The outcome of a compilation that is there; None where there is none that is whole."""
+    if planned.compilation not in plan.compiled:
+        return None
+    folder = cell_rows.task_folder(plan.store, cell_rows.COMPILED, planned.compilation)
+    try:
+        record = next(map(read_raw_record, folder.glob(kinds.COMPILE.file)), None)
+    except SdkError:
+        return None
     if record is None:
-        return _future(client, worker_tasks.compile_lowered, task, lowered)
+        return None
     outcome: Outcome = {"seconds": record["wall_time_s"], "reads": lowered["reads"]}
     try:
         check_record.raise_if_failed(record, recorded=True)
     except SdkError as error:
         outcome["error"] = error.to_json()
     return outcome
-
-
-def _record(folder: Path) -> Record | None:
-    """The record of the compilation in `folder`; None where there is none that is whole."""
-    try:
-        return next(map(read_raw_record, folder.glob(kinds.COMPILE.file)), None)
-    except SdkError:
-        return None
-
-
-# ---- sweep.engine
-# The cells of a plan on Dask, which schedules, transports and tries again; what is done is in
-# :mod:`ethosu_sdk.sweep.worker_tasks`.

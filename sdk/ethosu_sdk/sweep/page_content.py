@@ -19,9 +19,6 @@ from ethosu_sdk.sweep import sweep_goals, sweep_page
 from ethosu_sdk.sweep.sweep_page import MODE, MOST_CELLS, Row, Settings, judging_clock, short_text
 from ethosu_sdk.sweep.sweep_verdict import STANDINGS
 
-# ---- sweep.page.plot
-# Memory against time, a model at a time: what is best, what was beaten, what breaks a constraint.
-
 ID = "pareto"
 _TITLE = "SRAM against NPU time"
 _SRAM = "SRAM, bytes"
@@ -40,15 +37,38 @@ _SHAPES = {  # the marks of the matrix, as far as they are shapes
 }
 _SIZES = {"winner": 340, "pareto": 170}
 _SIZE = 100  # of all others
-_FILLS = (
-    ("filled", 1.0),
-    ("hollow", 0.0),
-    ("pale", 0.35),
-)  # marks by memory mode, as far as they can be told apart
-_MARGIN, _LEAST_SPAN = (
-    0.08,
-    2.0,
-)  # an axis goes beyond the points by that share of their span, and ends at twice its start
+_FILLS = (("filled", 1.0), ("hollow", 0.0), ("pale", 0.35))  # marks by memory mode, as far as they differ
+# An axis goes beyond the points by a share of their span, and ends at twice its start or later.
+_MARGIN, _LEAST_SPAN = 0.08, 2.0
+
+
+def render_sweep(folder: Path, record: Sweep, rows: Sequence[Row]) -> str:
+    """The page as HTML."""
+    found = sweep_page.settings_of(rows)
+    drawn = memory_time_plot(record.verdict, rows, found)
+    data = {
+        "plots": {drawn.id: drawn.spec} if drawn.spec else {},
+        "cells": sweep_page.page_cells(folder, record.verdict, rows, found),
+    }
+    # Models that have a point in the plot, by source where they have several.
+    points = drawn.spec.get("datasets", {}).get("points", ())
+    models, targets = len(record.verdict.models), len(record.verdict.targets)
+    name = sweep_page.short_text(record.name) or "sweep"
+    version = " ".join(filter(None, (record.tool.name, record.tool.version, record.tool.git)))
+    title = f"{name}: {counted(models, 'model')} on {counted(targets, 'target')}"
+    return document.render_page(
+        __package__,
+        title,
+        data,
+        overview=sweep_page.verdict_overview(record.verdict, rows, found),
+        plot=drawn,
+        plot_models=list(dict.fromkeys(row["group"] for row in points)),
+        origins={
+            "made": [("record", kinds.SWEEP.schema), ("created", record.created), ("by", version)],
+            "files": [(row.role, row.file, row.bytes, row.sha256) for row in record.provenance.inputs],
+            "tools": [(row.name, row.version) for row in record.provenance.tools],
+        },
+    )
 
 
 def memory_time_plot(verdict: Verdict, rows: Sequence[Row], settings: Settings) -> Plot:
@@ -71,19 +91,17 @@ def memory_time_plot(verdict: Verdict, rows: Sequence[Row], settings: Settings) 
         "inference; low and left is better. No other cell is at least as good in all goals as a cell of "
         "the Pareto set. Times of different sources cannot be compared, and have separate plots."
     )
-    looks = [f"{look} marks are {mode}" for mode, (look, _) in _modes(points).items()]
-    if looks:
+    if looks := [f"{look} marks are {mode}" for mode, (look, _) in _modes(points).items()]:
         text += f" By memory mode, {', '.join(looks)}."
-    names = [row["text"] for found in limits.values() for row in found]
-    if names:
+    if names := [row["text"] for found in limits.values() for row in found]:
         text += (
             f" Dashed lines are limits for all models ({'; '.join(names)}) that are near the model's cells."
         )
     limited = [axis for axis, found in limits.items() if found]
     chart = _chart(groups[0], points, bool(front), limited, sweep_goals.figure_title(sweep_goals.TIME, clock))
-    datasets = {f"{axis}_limits": found for axis, found in limits.items() if found}
+    lines = {"front": front, **{f"{axis}_limits": found for axis, found in limits.items()}}
     return drawn_plot(
-        ID, _TITLE, text, chart, points=points, **({"front": front} if front else {}), **datasets
+        ID, _TITLE, text, chart, points=points, **{name: found for name, found in lines.items() if found}
     )
 
 
@@ -155,18 +173,22 @@ def _chart(
     chosen = altair.param(name="chosen", value=group)
     ends = [altair.param(name=f"{axis}_ends", value=_ends(points, axis)) for axis in _AXES]
     ticks: dict[str, Any] = {"tickCount": 6, "labelOverlap": True}
-    x = altair.X("sram:Q", scale=_scale("sram"), title=_SRAM, axis=altair.Axis(format="~s", **ticks))
+    titles = {"sram": _SRAM, "time": f"{time}, ms"}
+    x = altair.X("sram:Q", scale=_scale("sram"), title=titles["sram"], axis=altair.Axis(format="~s", **ticks))
     y = altair.Y(
         "time:Q",
         scale=_scale("time"),
-        title=f"{time}, ms",
+        title=titles["time"],
         axis=altair.Axis(format="~g", minExtent=_LABELS, **ticks),
     )
-    titles = {"sram": _SRAM, "time": f"{time}, ms"}
     layers = [_rules(axis, titles[axis]) for axis in limited]
     of_model = "datum.group === chosen"
-    if has_front:
-        layers.append(_front_line(x, y).transform_filter(of_model))
+    if has_front:  # the line of the Pareto set, for each source
+        front = altair.Chart(named_data("front"))
+        line = front.mark_line(interpolate="step-after", strokeWidth=1.5, opacity=0.6).encode(
+            x=x, y=y, detail="source:N", order=altair.Order("sram:Q"), color=altair.value("#888888")
+        )
+        layers.append(line.transform_filter(of_model))
     layers.append(_points(x, y, points).transform_filter(of_model))
     return altair.layer(*layers).add_params(chosen, *ends).properties(width="container", height=_HEIGHT)
 
@@ -183,48 +205,35 @@ def _rules(axis: str, title: str) -> Any:
     return rules.encode(place, tooltip=[altair.Tooltip("text:N", title="limit")])
 
 
-def _front_line(x: Any, y: Any) -> Any:
-    """The line of the Pareto set, for each source."""
-    line = altair.Chart(named_data("front")).mark_line(interpolate="step-after", strokeWidth=1.5, opacity=0.6)
-    order = altair.Order("sram:Q")
-    return line.encode(x=x, y=y, detail="source:N", order=order, color=altair.value("#888888"))
-
-
 def _points(x: Any, y: Any, points: Sequence[Mapping[str, Any]]) -> Any:
     targets = list(dict.fromkeys(row["target"] for row in points))
     standings = [name for name in STANDINGS if any(row["standing"] == name for row in points)]
     colours: dict[str, Any] = {} if len(targets) <= _MOST_COLOURS else {"scheme": "tableau20"}
     top: dict[str, Any] = {"orient": "top", "title": None, "labelLimit": 160}
+    by_target: dict[str, Any] = {
+        "scale": altair.Scale(domain=targets, **colours),
+        "legend": altair.Legend(**top),
+    }
+    by_standing = [{"test": f"datum.standing === '{name}'", "value": size} for name, size in _SIZES.items()]
     return (
         altair.Chart(named_data("points"))
         .mark_point(filled=True, opacity=1, strokeWidth=2)
         .encode(
             x=x,
             y=y,
-            color=altair.Color(
-                "target:N", scale=altair.Scale(domain=targets, **colours), legend=altair.Legend(**top)
-            ),
+            color=altair.Color("target:N", **by_target),
             shape=altair.Shape(
                 "standing:N",
                 scale=altair.Scale(domain=standings, range=[_SHAPES[name] for name in standings]),
                 legend=altair.Legend(**{**top, "orient": "bottom"}),
             ),
-            size=altair.SizeValue(
-                _SIZE,
-                condition=[
-                    {"test": f"datum.standing === '{name}'", "value": size} for name, size in _SIZES.items()
-                ],
-            ),
-            **_by_mode(
-                points, {"scale": altair.Scale(domain=targets, **colours), "legend": altair.Legend(**top)}
-            ),
+            size=altair.SizeValue(_SIZE, condition=by_standing),
+            **_by_mode(points, by_target),
             tooltip=[
                 altair.Tooltip("settings:N", title="cell"),
                 altair.Tooltip("sram:Q", format=",", title="SRAM, bytes"),
                 altair.Tooltip("time:Q", format=",.3f", title="NPU time, ms"),
-                altair.Tooltip("clock:N"),
-                altair.Tooltip("source:N"),
-                altair.Tooltip("standing:N"),
+                *("clock:N", "source:N", "standing:N"),
                 altair.Tooltip("cell:N", title="id"),
             ],
         )
@@ -242,54 +251,12 @@ def _by_mode(points: Sequence[Mapping[str, Any]], edge: Mapping[str, Any]) -> di
     modes = _modes(points)
     if not modes:
         return {}
-    looks = list(modes.values())
     places = ",".join(map(json.dumps, modes))
     conditions = [
         {"test": f"indexof([{places}], datum.mode) === {number}", "value": fill}
-        for number, (_, fill) in enumerate(looks)
+        for number, (_, fill) in enumerate(modes.values())
     ]
     return {
         "stroke": altair.Stroke("target:N", **edge),
         "fillOpacity": altair.FillOpacityValue(1, condition=conditions),
-    }
-
-
-# ---- sweep.page.content
-# The parts of the page, put together.
-
-
-def render_sweep(folder: Path, record: Sweep, rows: Sequence[Row]) -> str:
-    """The page as HTML."""
-    found = sweep_page.settings_of(rows)
-    drawn = memory_time_plot(record.verdict, rows, found)
-    data = {
-        "plots": {drawn.id: drawn.spec} if drawn.spec else {},
-        "cells": sweep_page.page_cells(folder, record.verdict, rows, found),
-    }
-    models, targets = len(record.verdict.models), len(record.verdict.targets)
-    name = sweep_page.short_text(record.name) or "sweep"
-    title = f"{name}: {counted(models, 'model')} on {counted(targets, 'target')}"
-    return document.render_page(
-        __package__,
-        title,
-        data,
-        overview=sweep_page.verdict_overview(record.verdict, rows, found),
-        plot=drawn,
-        plot_models=_models(drawn.spec),
-        origins=_origins(record),
-    )
-
-
-def _models(spec: Mapping[str, Any]) -> list[str]:
-    """Models that have a point in the plot, by source where they have several."""
-    return list(dict.fromkeys(row["group"] for row in spec.get("datasets", {}).get("points", ())))
-
-
-def _origins(record: Sweep) -> dict[str, Any]:
-    tool, found = record.tool, record.provenance
-    version = " ".join(filter(None, (tool.name, tool.version, tool.git)))
-    return {
-        "made": [("record", kinds.SWEEP.schema), ("created", record.created), ("by", version)],
-        "files": [(row.role, row.file, row.bytes, row.sha256) for row in found.inputs],
-        "tools": [(row.name, row.version) for row in found.tools],
     }

@@ -1,4 +1,5 @@
-"""The files that a model reads while it is loaded: what it imports, and weights or data beside it."""
+"""The steps of a cell, each in a process of its own (:mod:`ethosu_sdk.base.forks`): lower, compile, run; and the
+files that a model reads while it is loaded: what it imports, and weights or data beside it."""
 
 from __future__ import annotations
 
@@ -37,14 +38,8 @@ from ethosu_sdk.run.options import RunOptions
 from ethosu_sdk.sweep import cell_rows
 from ethosu_sdk.sweep.sweep_configuration import DEFAULT
 
-# ---- sweep.reads
-# The files that a model reads while it is loaded: what it imports, and weights or data beside it.
-
 _SYSTEM = ("/proc/", "/sys/", "/dev/", "/etc/", "/usr/include/", "/usr/lib/", "/usr/share/")
-_UNKNOWN = "0" * 64  # the digest of no file
-_LIBRARIES = ("stdlib", "platstdlib", "purelib", "platlib")
 _COMPILED = re.compile(rf"(.+)\.{re.escape(sys.implementation.cache_tag)}(?:\.opt-\w+)?\.pyc")
-_READ_MODES = ("r", "rb", "rt", None)
 
 
 class Reads:
@@ -55,7 +50,8 @@ class Reads:
         self._names: dict[str, None] = {}
         self._made: set[str] = set()
         environment = (sys.prefix,) if sys.prefix != sys.base_prefix else ()
-        installed = (*environment, *(sysconfig.get_path(name) for name in _LIBRARIES))
+        libraries = ("stdlib", "platstdlib", "purelib", "platlib")
+        installed = (*environment, *(sysconfig.get_path(name) for name in libraries))
         data = (resources.directory(name) for name in ("firmware", "schemas"))  # the SDK's own
         folders = [*map(Path, installed), resources.PACKAGE_ROOT, *data, *own]
         found = {str(folder.resolve()) for folder in folders}
@@ -67,7 +63,7 @@ class Reads:
             path, mode, flags = arguments
             writes = isinstance(flags, int) and flags & os.O_ACCMODE != os.O_RDONLY
             name = os.path.abspath(os.fsdecode(path))  # now: a model may change the folder
-            if mode in _READ_MODES and not writes:
+            if mode in ("r", "rb", "rt", None) and not writes:
                 self._names[name] = None
             else:
                 self._made.add(name)
@@ -86,7 +82,8 @@ class Reads:
             ):
                 continue
             changed = self._start <= path.stat().st_mtime <= now
-            found[os.path.relpath(path, folder)] = _UNKNOWN if changed else filesystem.sha256_file(path)
+            digest = "0" * 64 if changed else filesystem.sha256_file(path)
+            found[os.path.relpath(path, folder)] = digest
         return dict(sorted(found.items()))
 
 
@@ -98,15 +95,10 @@ def _source(path: Path) -> Path:
     return path
 
 
-# ---- sweep.steps
-# The steps of a cell, each in a process of its own (:mod:`ethosu_sdk.base.forks`): lower, compile, run.
-#
-# A step fills an existing folder and returns its outcome; its output goes to the log.
-
 Outcome = dict[str, Any]
 
 
-def prepare_steps() -> None:
+def prepare() -> None:
     """Import and look up what all steps need."""
     worker.import_tools()
     tools.git_revision()
@@ -114,15 +106,18 @@ def prepare_steps() -> None:
         validation.first_refusal({"schema": kind.schema})
 
 
-def perform_step(task: Task) -> Outcome:
-    """Do the step of `task` in this process; its outcome, or the error as JSON values."""
-    _to_log(Path(task["log"]))
+def perform(task: Task) -> Outcome:
+    """Do the step of `task` in this process: it fills an existing folder, and its output goes to the log. Its
+    outcome, or the error as JSON values."""
+    with filesystem.open_appending(Path(task["log"])) as stream:
+        for number in (1, 2):
+            os.dup2(stream.fileno(), number)
     os.chdir(task["cwd"])
     start = time.monotonic()
     reads = Reads([Path(task["store"])]) if task["step"] == "lower" else None
     outcome = _caught(lambda: _STEPS[task["step"]](task))
     if reads is not None:
-        outcome |= _caught(lambda: _written_with(reads, task, outcome))
+        outcome |= _caught(lambda: _facts_written(reads, task, outcome))
     return {**outcome, "seconds": round(time.monotonic() - start, 3)}
 
 
@@ -133,36 +128,12 @@ def _caught(function: Callable[[], Outcome]) -> Outcome:
     except BaseException as error:
         if not isinstance(error, SdkError):
             sys.excepthook(*sys.exc_info())
-        return {"error": _error(error), "again": errors.is_of_the_machine(error)}
-
-
-def _written_with(reads: Reads, task: Task, outcome: Outcome) -> Outcome:
-    """The digests of what a lowering read; they are part of its facts."""
-    digests = reads.digests(Path(task["cwd"]))
-    if "error" not in outcome:
-        shared_lowering.write_facts(Path(task["out"]), outcome.pop("output"), digests)
-    return {"reads": digests}
-
-
-def _to_log(log: Path) -> None:
-    with filesystem.open_appending(log) as stream:
-        for number in (1, 2):
-            os.dup2(stream.fileno(), number)
-
-
-def _error(error: BaseException) -> Outcome:
-    if errors.is_out_of_memory(error):
-        known: SdkError = errors.out_of_memory("a task of the sweep", error)
-        return {**known.to_json(), "status": cell_rows.OUT_OF_MEMORY}
-    if isinstance(error, SdkError):
-        return error.to_json()
-    return unexpected(plain_text.error(error))
-
-
-def unexpected(text: str) -> Outcome:
-    """The message for an unexpected exception, ``TYPE: TEXT``."""
-    known = BuildError(f"the step failed: {text}", "compile.log holds what was printed")
-    return {**known.to_json(), "class": text.partition(":")[0]}
+        if errors.is_out_of_memory(error):
+            known = errors.out_of_memory("a task of the sweep", error).to_json()
+            known["status"] = cell_rows.OUT_OF_MEMORY
+        else:
+            known = error.to_json() if isinstance(error, SdkError) else unexpected(plain_text.error(error))
+        return {"error": known, "again": errors.is_of_the_machine(error)}
 
 
 def _target(task: Task) -> AnyTarget:
@@ -179,6 +150,20 @@ def _options(task: Task) -> CompileOptions:
         quantize=None if task["quantize"] == DEFAULT else task["quantize"],
         trust=task["trust"],
     )
+
+
+def _facts_written(reads: Reads, task: Task, outcome: Outcome) -> Outcome:
+    """The digests of what a lowering read; they are part of its facts."""
+    digests = reads.digests(Path(task["cwd"]))
+    if "error" not in outcome:
+        shared_lowering.write_facts(Path(task["out"]), outcome.pop("output"), digests)
+    return {"reads": digests}
+
+
+def unexpected(text: str) -> Outcome:
+    """The message for an unexpected exception, ``TYPE: TEXT``."""
+    known = BuildError(f"the step failed: {text}", "compile.log holds what was printed")
+    return {**known.to_json(), "class": text.partition(":")[0]}
 
 
 def _request(task: Task, options: CompileOptions, out: Path) -> compile_facts.CompileRequest:
@@ -215,10 +200,8 @@ def _compile(task: Task) -> Outcome:
     """The program, with a record as of `compile`. A check that fails is an error, and everything is there."""
     start = time.monotonic()
     out, lowering = Path(task["out"]), shared_lowering.read_lowered(Path(task["lowered"]))
-    options = _options(task)
-    if task["vela_config"] is not None:
-        options = replace(options, vela_config=Path(task["vela_config"]))
-    options = replace(options, system=task["system"])
+    vela_config = None if task["vela_config"] is None else Path(task["vela_config"])
+    options = replace(_options(task), vela_config=vela_config, system=task["system"])
     request = _request(task, options, out)
     with (
         bundle.writing_folder(out, "compile") as add,

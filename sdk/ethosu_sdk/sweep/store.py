@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,46 +22,25 @@ from ethosu_sdk.sweep.cell_rows import Row
 from ethosu_sdk.sweep.sweep_configuration import DIMENSIONS
 from ethosu_sdk.sweep.sweep_plan import Plan
 
-# ---- sweep.page
-# The page of a sweep: one HTML file with the verdict, every cell, and what draws and sorts them.
-
 PAGE_NAME = "index.html"
-_TOO_LARGE = "a number in the results of the sweep is too large to be drawn"
-
-
-def require_page() -> None:
-    """ToolError when the libraries that draw pages are not installed."""
-    drawing.require_drawing()
 
 
 def write_page(folder: Path, record: Sweep, rows: Sequence[Mapping[str, object]]) -> Path:
     """The page about `rows`, written into `folder`; `record` has name, verdict and provenance of the sweep."""
-    require_page()
+    drawing.require_drawing()
     from ethosu_sdk.sweep import page_content
 
     try:
         text = page_content.render_sweep(folder, record, rows)
     except OverflowError as error:
-        raise InputError(_TOO_LARGE) from error
+        raise InputError("a number in the results of the sweep is too large to be drawn") from error
     path = folder / PAGE_NAME
     filesystem.write_bytes(path, text.encode())
     return path
 
 
-# ---- sweep.store
-# The folder of a sweep: its record, ``sweep/1``, and the table of its cells.
-
 TABLE_NAME = "cells.parquet"
 _MARKER = ".sweep"
-
-
-@dataclass(frozen=True)
-class Session:
-    """The work of this command: seconds, requested workers, and steps by their names."""
-
-    seconds: float
-    jobs: int
-    steps: Mapping[str, int]
 
 
 def claim(store: Path) -> None:
@@ -85,30 +63,22 @@ def table_schema() -> Any:
     return arrow.schema([(name, types[kind]) for name, kind in cell_rows.COLUMNS.items()])
 
 
-def arrow_table(found: Sequence[Row]) -> Any:
-    """The rows as a table of Arrow."""
-    arrow = tools.load_extra("pyarrow", tools.SWEEP)
-    return arrow.Table.from_pylist(list(found), schema=table_schema())
-
-
 def write_table(store: Path, found: Sequence[Row]) -> None:
     """Write the rows of all cells, as a whole."""
-    tools.load_extra("pyarrow", tools.SWEEP)
+    arrow = tools.load_extra("pyarrow", tools.SWEEP)
     parquet = tools.load_extra("pyarrow.parquet", tools.SWEEP)
-    filesystem.write_atomic(store / TABLE_NAME, lambda path: parquet.write_table(arrow_table(found), path))
+    table = arrow.Table.from_pylist(list(found), schema=table_schema())
+    filesystem.write_atomic(store / TABLE_NAME, lambda path: parquet.write_table(table, path))
 
 
-def write_meanwhile(store: Path, found: Sequence[Row]) -> None:
-    """Write the rows while the sweep runs, so that they can be queried."""
-    write_table(store, found)
-    bundle.list_meanwhile(store, "sweep", TABLE_NAME)
-
-
-def write_sweep(plan: Plan, found: Sequence[Row], session: Session) -> Sweep:
-    """Write table, record and page of a sweep; the record."""
+def write_sweep(
+    plan: Plan, found: Sequence[Row], seconds: float, jobs: int, steps: Mapping[str, int]
+) -> Sweep:
+    """Write table, record and page of a sweep; the record. The command took `seconds`, with `jobs` workers, and did
+    `steps` by their names."""
     with bundle.writing_folder(plan.store, "sweep") as add:
         write_table(plan.store, found)
-        record = make_sweep_record(plan, found, session)
+        record = _sweep_record(plan, found, seconds, jobs, steps)
         json_text.write_json(plan.store / kinds.SWEEP.file, record.to_json())
         add(kinds.SWEEP.file, TABLE_NAME)
         add(write_page(plan.store, record, found).name)
@@ -117,11 +87,12 @@ def write_sweep(plan: Plan, found: Sequence[Row], session: Session) -> Sweep:
     return record
 
 
-def make_sweep_record(plan: Plan, found: Sequence[Row], session: Session) -> Sweep:
-    """The record of a sweep with these rows."""
+def _sweep_record(
+    plan: Plan, found: Sequence[Row], seconds: float, jobs: int, steps: Mapping[str, int]
+) -> Sweep:
     configuration = plan.configuration
     counted = Counter[str](row["status"] for row in found)
-    verdict = sweep_verdict.judge_sweep(found, configuration.goals).to_record()
+    verdict = sweep_verdict.judge_sweep(found, configuration.goals)
     inputs = [provenance.file_entry("sweep", configuration.source.path, configuration.sha256)]
     versions = [
         provenance.tool_entry(name, version)
@@ -132,7 +103,9 @@ def make_sweep_record(plan: Plan, found: Sequence[Row], session: Session) -> Swe
         status=_status(counted, verdict),
         **provenance.origin(inputs, versions),
         name=configuration.name,
-        dimensions=Dimensions(**{name: _values(found, name) for name in DIMENSIONS}),
+        dimensions=Dimensions(
+            **{name: tuple(dict.fromkeys(filter(None, (row[name] for row in found)))) for name in DIMENSIONS}
+        ),
         limits=Limits(**vars(configuration.limits)),
         plan=plan.record(),
         cells=convert({name: counted[name] for name in cell_rows.STATUSES}, CellCounts),
@@ -142,20 +115,16 @@ def make_sweep_record(plan: Plan, found: Sequence[Row], session: Session) -> Swe
         ),
         session=sweep.Session(
             cells_before=len(plan.done),
-            jobs=session.jobs,
-            lower_steps=session.steps.get("lower", 0),
-            compile_steps=session.steps.get("compile", 0),
-            finish_steps=session.steps.get("finish", 0),
+            jobs=jobs,
+            lower_steps=steps.get("lower", 0),
+            compile_steps=steps.get("compile", 0),
+            finish_steps=steps.get("finish", 0),
         ),
-        wall_time_s=round(session.seconds, 3),
+        wall_time_s=round(seconds, 3),
         host=provenance.this_host(),
     )
     validation.check_record(record.to_json(), "the sweep")
     return record
-
-
-def _values(found: Sequence[Row], name: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(row[name] for row in found if row[name] is not None))
 
 
 def _status(counted: Mapping[str, int], verdict: Verdict) -> SweepStatus:

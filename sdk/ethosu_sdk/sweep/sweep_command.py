@@ -5,12 +5,12 @@ from __future__ import annotations
 import importlib.util
 import os
 import secrets
+import shutil
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from msgspec import structs
 from rich.console import RenderableType
@@ -20,8 +20,9 @@ from ethosu_sdk.base import filesystem, json_text, tools
 from ethosu_sdk.base.errors import ToolError, VerdictError
 from ethosu_sdk.base.plain_text import counted
 from ethosu_sdk.base.terminal import Ranked, Reporter, escape
-from ethosu_sdk.records import provenance, validation
+from ethosu_sdk.records import bundle, provenance, validation
 from ethosu_sdk.records.sweep import Sweep, SweepPlan, Verdict
+from ethosu_sdk.reporting.pages import drawing
 from ethosu_sdk.sweep import (
     cell_rows,
     dask_engine,
@@ -32,17 +33,158 @@ from ethosu_sdk.sweep import (
     worker_tasks,
 )
 from ethosu_sdk.sweep.cell_rows import Row
-from ethosu_sdk.sweep.dask_engine import Watch
 from ethosu_sdk.sweep.options import SweepOptions
-from ethosu_sdk.sweep.store import Session
 from ethosu_sdk.sweep.sweep_plan import Plan, Planned
 
-# ---- sweep.progress
-# What a sweep shows while it runs: a live table on a terminal, lines elsewhere.
-
+_SAVE_EVERY_S = 30.0
+_MOST_NOTES = 10
+_TOKEN_NAME = ".token"
 _LINE_EVERY_S = 2.0
 _MOST_RUNNING = 16
 _COLOURS = {cell_rows.PASS: "green", cell_rows.REFUSED: "yellow"}
+_MOST_MODELS = 40
+
+
+def sweep(path: Path, options: SweepOptions, out_dir: Path | None, reporter: Reporter) -> None:
+    """Do the cells of the sweep in the file `path` that are not done yet, and write the record.
+
+    Raises InputError for a file that is wrong, ToolError when a package is missing, VerdictError when cells failed
+    or none passed: then everything was written.
+    """
+    configuration = sweep_configuration.read_configuration(path, options.vela_config, options.system)
+    folder = out_dir or sweep_plan.DEFAULT_FOLDER / configuration.name
+    jobs = options.jobs or os.cpu_count() or 1
+    if options.dry_run:
+        plan = sweep_plan.make_plan(configuration, folder, options)
+        reporter.show(*plan_tables(plan, jobs))
+        reporter.emit(plan_record(plan, jobs).to_json())
+        return
+    for module in ("distributed", "pyarrow"):
+        tools.load_extra(module, tools.SWEEP)
+    drawing.require_drawing()
+    if importlib.util.find_spec("executorch") is None:
+        raise ToolError("compiling needs ExecuTorch's package", "pip install 'ethosu-sdk[compile]'")
+    store.claim(folder)
+    with filesystem.locked_folder(folder):
+        record, found = _run(configuration, folder, options, jobs, reporter)
+    reporter.show(*result_tables(record, found, folder))
+    reporter.emit(record.to_json())
+    _conclude(record, folder)
+
+
+def _run(
+    configuration: sweep_configuration.Configuration,
+    folder: Path,
+    options: SweepOptions,
+    jobs: int,
+    reporter: Reporter,
+) -> tuple[Sweep, list[Row]]:
+    start = time.monotonic()
+    worker_tasks.remove_leftovers(folder)
+    plan = sweep_plan.make_plan(configuration, folder, options)
+    for stale in plan.stale:  # it was made from other files
+        shutil.rmtree(stale, ignore_errors=True)
+    _tell(plan, reporter)
+    found = {key: cell_rows.row_of_cell(record) for key, record in plan.done.items()}
+    progress = Progress(plan, jobs, reporter)
+
+    def written() -> tuple[Sweep, list[Row]]:
+        # A worker may have ended one when nobody listened any more.
+        missing = [planned for planned in plan.todo if planned.key not in found]
+        later = sweep_plan.found_later(plan, missing, options)
+        found.update({key: cell_rows.row_of_cell(record) for key, record in later.items()})
+        table = _rows(plan, found)
+        return store.write_sweep(plan, table, time.monotonic() - start, jobs, progress.steps), table
+
+    try:
+        if plan.todo:
+            _work(plan, options, found, progress, reporter)
+    finally:
+        ended = written()
+    return ended
+
+
+def _work(
+    plan: Plan, options: SweepOptions, found: dict[str, Row], progress: Progress, reporter: Reporter
+) -> None:
+    token = secrets.token_hex(16)
+    saved = time.monotonic()
+    json_text.write_json(plan.store / _TOKEN_NAME, {"token": token})
+
+    def ended(planned: Planned, row: Row) -> None:
+        nonlocal saved
+        found[planned.key] = row
+        progress.ended(planned, row)
+        if time.monotonic() - saved > _SAVE_EVERY_S:
+            store.write_table(plan.store, _rows(plan, found))  # so that it can be queried
+            bundle.list_meanwhile(plan.store, "sweep", store.TABLE_NAME)
+            saved = time.monotonic()
+
+    if said := dask_engine.scheduler_warning(options.scheduler):
+        reporter.warn(escape(said))
+    try:
+        with reporter.live(progress):
+            dask_engine.run_plan(plan, token, options, progress.began, ended)
+    finally:
+        (plan.store / _TOKEN_NAME).unlink(missing_ok=True)
+
+
+def _rows(plan: Plan, found: dict[str, Row]) -> list[Row]:
+    """A row for every cell, in the plan's order."""
+    return [
+        found.get(row.key) or cell_rows.row_not_run(row.key, row.model_sha256, row.cell.dimensions())
+        for row in plan.cells
+    ]
+
+
+def _tell(plan: Plan, reporter: Reporter) -> None:
+    total, left = plan.total(), plan.left()
+    reporter.note(
+        f"{counted(total.cells, 'cell')}, {len(plan.done):,} of them done; to do: "
+        f"{counted(left.lowerings, 'lowering')}, {left.vela_runs:,} runs of Vela, "
+        f"{counted(left.simulations, 'simulation')}"
+    )
+    for reason in plan.changed[:_MOST_NOTES]:
+        reporter.warn(escape(f"{reason}: it is done again"))
+    if len(plan.changed) > _MOST_NOTES:
+        reporter.warn(f"and {len(plan.changed) - _MOST_NOTES:,} more of this kind")
+    for reason, count in plan.expanded.dropped.items():
+        reporter.note(escape(f"dropped {count:,}: {reason}"))
+
+
+def plan_record(plan: Plan, jobs: int) -> SweepPlan:
+    """The plan for machines."""
+    record = SweepPlan(
+        status="pass",
+        created=provenance.timestamp(),
+        tool=provenance.tool(),
+        name=plan.configuration.name,
+        **structs.asdict(plan.record()),
+        done=len(plan.done),
+        left=plan.left(),
+        estimated_s=round(plan.estimated_s(jobs), 1),
+    )
+    validation.check_record(record.to_json(), "the plan")
+    return record
+
+
+def _conclude(record: Sweep, folder: Path) -> None:
+    """VerdictError when something failed, nothing passed, or a model keeps the constraints nowhere."""
+    if record.status == "pass":
+        return
+    without = [row.model for row in record.verdict.models if not row.counts.kept]
+    counts = record.cells.to_json()
+    if (
+        not any(counts[name] for name in (cell_rows.FAIL, *cell_rows.UNFINISHED, cell_rows.NOT_RUN))
+        and without
+    ):
+        message = f"no cell keeps the constraints for {counted(len(without), 'model')}: {without[0]}"
+        message += ", …" if len(without) > 1 else ""
+        raise VerdictError(message, f"the page shows by how much: {folder / store.PAGE_NAME}", recorded=True)
+    others = [f"{count:,} {name}" for name, count in counts.items() if count and name != cell_rows.PASS]
+    hint = 'ethosu-sdk sweep query "SELECT model, target, memory_mode, status, message FROM cells '
+    hint += f"WHERE status <> 'pass'\" {folder}"
+    raise VerdictError(f"not every cell passed: {', '.join(others)}", hint, recorded=True)
 
 
 class Progress:
@@ -127,12 +269,6 @@ def _clock(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
-# ---- sweep.shown
-# What `ethosu-sdk sweep` shows on a terminal: the plan, and the verdict.
-
-_MOST_MODELS = 40
-
-
 def plan_tables(plan: Plan, jobs: int) -> list[Table]:
     """The plan for people."""
     total, left = plan.total(), plan.left()
@@ -164,20 +300,16 @@ def result_tables(record: Sweep, found: Sequence[Row], folder: Path) -> list[Ren
     return [head, "", *_verdict_tables(record.verdict, found)]
 
 
-def _line_words(model: Any, line: Any) -> Iterator[str]:
-    """A row of the verdict: a `line` of the best cells of `model`, as the page has them."""
-    cells = ", ".join(cell["text"] for cell in line["cells"])
-    yield from (model["model"], line["kind"], f"{cells} {line['more']}".strip())
-    yield from (*line["values"], line["source"], line["why"] or model["reason"])
-
-
 def _verdict_tables(verdict: Verdict, found: Sequence[Row]) -> list[RenderableType]:
     """The best cells of each model, or why there is none; constraints and goals that judged them."""
     judged = sweep_page.verdict_overview(verdict, found, sweep_page.settings_of(found))
     goals = judged["goal_titles"]
-    shown = [
-        list(_line_words(model, line)) for model in judged["models"][:_MOST_MODELS] for line in model["lines"]
-    ]
+    shown = []
+    for model in judged["models"][:_MOST_MODELS]:
+        for line in model["lines"]:
+            cells = f"{', '.join(cell['text'] for cell in line['cells'])} {line['more']}".strip()
+            why = line["why"] or model["reason"]
+            shown.append([model["model"], line["kind"], cells, *line["values"], line["source"], why])
     reasons = ["why"] if any(row[-1] for row in shown) else []
     table = Ranked(box=None, pad_edge=False, drop=("cycles", *reversed(goals[1:])))
     for heading in ("model", "", "cell", *goals, "cycles", *reasons):
@@ -191,149 +323,3 @@ def _verdict_tables(verdict: Verdict, found: Sequence[Row]) -> list[RenderableTy
     if judged["constraints"]:
         parts.append(escape(f"constraints: {'; '.join(judged['constraints'])}"))
     return [*parts, *(escape(f"note: {text}") for text in judged["notes"])]
-
-
-# ---- sweep.sweep_command
-# `ethosu-sdk sweep SWEEP.toml`: do every cell of a sweep that has no result yet.
-
-_SAVE_EVERY_S = 30.0
-_MOST_NOTES = 10
-_TOKEN_NAME = ".token"
-
-
-def sweep(path: Path, options: SweepOptions, out_dir: Path | None, reporter: Reporter) -> None:
-    """Do the cells of the sweep in the file `path` that are not done yet, and write the record.
-
-    Raises InputError for a file that is wrong, ToolError when a package is missing, VerdictError when cells failed
-    or none passed: then everything was written.
-    """
-    configuration = sweep_configuration.read_configuration(path, options.vela_config, options.system)
-    folder = sweep_plan.sweep_folder(configuration, out_dir)
-    jobs = options.jobs or os.cpu_count() or 1
-    if options.dry_run:
-        plan = sweep_plan.make_plan(configuration, folder, options)
-        reporter.show(*plan_tables(plan, jobs))
-        reporter.emit(plan_record(plan, jobs).to_json())
-        return
-    for module in ("distributed", "pyarrow"):
-        tools.load_extra(module, tools.SWEEP)
-    store.require_page()
-    if importlib.util.find_spec("executorch") is None:
-        raise ToolError("compiling needs ExecuTorch's package", "pip install 'ethosu-sdk[compile]'")
-    store.claim(folder)
-    with filesystem.locked_folder(folder):
-        record, found = _run(configuration, folder, options, jobs, reporter)
-    reporter.show(*result_tables(record, found, folder))
-    reporter.emit(record.to_json())
-    _conclude(record, folder)
-
-
-def _run(
-    configuration: sweep_configuration.Configuration,
-    folder: Path,
-    options: SweepOptions,
-    jobs: int,
-    reporter: Reporter,
-) -> tuple[Sweep, list[Row]]:
-    start = time.monotonic()
-    worker_tasks.remove_leftovers(folder)
-    plan = sweep_plan.make_plan(configuration, folder, options)
-    sweep_plan.remove_stale(plan)
-    _tell(plan, reporter)
-    found = {key: cell_rows.row_of_cell(record) for key, record in plan.done.items()}
-    progress = Progress(plan, jobs, reporter)
-
-    def written() -> tuple[Sweep, list[Row]]:
-        # A worker may have ended one when nobody listened any more.
-        missing = [planned for planned in plan.todo if planned.key not in found]
-        later = sweep_plan.found_later(plan, missing, options)
-        found.update({key: cell_rows.row_of_cell(record) for key, record in later.items()})
-        session = Session(time.monotonic() - start, jobs, progress.steps)
-        table = _rows(plan, found)
-        return store.write_sweep(plan, table, session), table
-
-    try:
-        if plan.todo:
-            _work(plan, options, found, progress, reporter)
-    finally:
-        ended = written()
-    return ended
-
-
-def _work(
-    plan: Plan, options: SweepOptions, found: dict[str, Row], progress: Progress, reporter: Reporter
-) -> None:
-    token = secrets.token_hex(16)
-    saved = time.monotonic()
-    json_text.write_json(plan.store / _TOKEN_NAME, {"token": token})
-
-    def ended(planned: Planned, row: Row) -> None:
-        nonlocal saved
-        found[planned.key] = row
-        progress.ended(planned, row)
-        if time.monotonic() - saved > _SAVE_EVERY_S:
-            store.write_meanwhile(plan.store, _rows(plan, found))
-            saved = time.monotonic()
-
-    if said := dask_engine.scheduler_warning(options.scheduler):
-        reporter.warn(escape(said))
-    try:
-        with reporter.live(progress):
-            dask_engine.run_plan(plan, token, options, Watch(progress.began, ended))
-    finally:
-        (plan.store / _TOKEN_NAME).unlink(missing_ok=True)
-
-
-def _rows(plan: Plan, found: dict[str, Row]) -> list[Row]:
-    """A row for every cell, in the plan's order."""
-    return [found.get(row.key) or row.row_not_run() for row in plan.cells]
-
-
-def _tell(plan: Plan, reporter: Reporter) -> None:
-    total, left = plan.total(), plan.left()
-    reporter.note(
-        f"{counted(total.cells, 'cell')}, {len(plan.done):,} of them done; to do: "
-        f"{counted(left.lowerings, 'lowering')}, {left.vela_runs:,} runs of Vela, "
-        f"{counted(left.simulations, 'simulation')}"
-    )
-    for reason in plan.changed[:_MOST_NOTES]:
-        reporter.warn(escape(f"{reason}: it is done again"))
-    if len(plan.changed) > _MOST_NOTES:
-        reporter.warn(f"and {len(plan.changed) - _MOST_NOTES:,} more of this kind")
-    for reason, count in plan.expanded.dropped.items():
-        reporter.note(escape(f"dropped {count:,}: {reason}"))
-
-
-def plan_record(plan: Plan, jobs: int) -> SweepPlan:
-    """The plan for machines."""
-    record = SweepPlan(
-        status="pass",
-        created=provenance.timestamp(),
-        tool=provenance.tool(),
-        name=plan.configuration.name,
-        **structs.asdict(plan.record()),
-        done=len(plan.done),
-        left=plan.left(),
-        estimated_s=round(plan.estimated_s(jobs), 1),
-    )
-    validation.check_record(record.to_json(), "the plan")
-    return record
-
-
-def _conclude(record: Sweep, folder: Path) -> None:
-    """VerdictError when something failed, nothing passed, or a model keeps the constraints nowhere."""
-    if record.status == "pass":
-        return
-    without = [row.model for row in record.verdict.models if not row.counts.kept]
-    counts = record.cells.to_json()
-    if (
-        not any(counts[name] for name in (cell_rows.FAIL, *cell_rows.UNFINISHED, cell_rows.NOT_RUN))
-        and without
-    ):
-        message = f"no cell keeps the constraints for {counted(len(without), 'model')}: {without[0]}"
-        message += ", …" if len(without) > 1 else ""
-        raise VerdictError(message, f"the page shows by how much: {folder / store.PAGE_NAME}", recorded=True)
-    others = [f"{count:,} {name}" for name, count in counts.items() if count and name != cell_rows.PASS]
-    hint = 'ethosu-sdk sweep query "SELECT model, target, memory_mode, status, message FROM cells '
-    hint += f"WHERE status <> 'pass'\" {folder}"
-    raise VerdictError(f"not every cell passed: {', '.join(others)}", hint, recorded=True)

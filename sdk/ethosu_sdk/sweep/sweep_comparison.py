@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from msgspec import convert
 from rich.table import Table
@@ -40,7 +40,6 @@ MISSING: Final = "missing"
 NEW: Final = "new"
 _MOST_SHOWN = 50
 _MOST_REASONS = 8
-Identity = tuple[str | None, ...]
 
 
 @dataclass(frozen=True)
@@ -49,10 +48,6 @@ class _Sweep:
 
     folder: Path
     rows: Sequence[Row]
-
-    def by_identity(self, names: Sequence[str]) -> dict[Identity, Row]:
-        """The rows by the values of the dimensions `names`."""
-        return {tuple(row[name] for name in names): row for row in self.rows}
 
 
 def compare_sweeps(
@@ -75,16 +70,22 @@ def compare_sweeps(
 def make_sweep_comparison(before: Path, after: Path, policy: Policy) -> SweepComparison:
     """The record of comparing two sweeps. InputError for a folder that is none."""
     old, new = _read(before), _read(after)
-    names = _names(old, new)
-    first, second = old.by_identity(names), new.by_identity(names)
+    # Cells are the same by their dimensions: by Vela's version only where a sweep has several.
+    several = any(len({row["vela"] for row in found.rows}) > 1 for found in (old, new))
+    names = [name for name in DIMENSIONS if several or name != "vela"]
+    first, second = ({tuple(row[name] for name in names): row for row in found.rows} for found in (old, new))
     identities = dict.fromkeys((*first, *second))
     cells = tuple(_cell(old, new, first.get(row), second.get(row), policy) for row in identities)
     counted = Counter[str](row.status for row in cells)
     bad: Status = FAIL if counted[FAIL] or counted[MISSING] else PASS
     status: Status = BLOCKED if counted[BLOCKED] else bad
+    inputs = [
+        provenance.file_entry(role, found.folder / store.TABLE_NAME)
+        for role, found in (("before", old), ("after", new))
+    ]
     record = SweepComparison(
         status=status,
-        **provenance.origin(_inputs(old, new), []),
+        **provenance.origin(inputs, []),
         policy=SweepPolicy(source=policy.source, sha256=policy.sha256, allow=policy.allow),
         before=old.folder.name,
         after=new.folder.name,
@@ -96,20 +97,9 @@ def make_sweep_comparison(before: Path, after: Path, policy: Policy) -> SweepCom
     return record
 
 
-def _inputs(old: _Sweep, new: _Sweep) -> list[dict[str, Any]]:
-    pairs = (("before", old), ("after", new))
-    return [provenance.file_entry(role, sweep.folder / store.TABLE_NAME) for role, sweep in pairs]
-
-
 def _read(folder: Path) -> _Sweep:
     bundle.check_listed(folder, [store.TABLE_NAME, kinds.SWEEP.file])
     return _Sweep(folder.resolve(), cell_query.read_table(folder).to_pylist())
-
-
-def _names(old: _Sweep, new: _Sweep) -> list[str]:
-    """The dimensions by which cells are the same: Vela's version only where a sweep has several."""
-    several = any(len({row["vela"] for row in sweep.rows}) > 1 for sweep in (old, new))
-    return [name for name in DIMENSIONS if several or name != "vela"]
 
 
 def _cell(old: _Sweep, new: _Sweep, row: Row | None, other: Row | None, policy: Policy) -> ComparedCell:
@@ -160,11 +150,11 @@ def _reasons(compared: Comparison) -> list[str]:
     if blocked:
         return [f"they differ in {name}" for name in blocked]
     worse = [row for row in compared.metrics if row.status == "regression"]
-    return [f"{row.name}: {_value(row.before)} → {_value(row.after)}" for row in worse]
-
-
-def _value(value: float | str | None) -> float | str:
-    return "nothing" if value is None else value
+    values = (
+        (row.name, *("nothing" if value is None else value for value in (row.before, row.after)))
+        for row in worse
+    )
+    return [f"{name}: {before} → {after}" for name, before, after in values]
 
 
 def comparison_tables(record: SweepComparison) -> list[Table]:

@@ -12,6 +12,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from ethosu_sdk.base import board_profiles, filesystem, toml_source
+from ethosu_sdk.base.board_profiles import BoardProfile
 from ethosu_sdk.base.boards import BOARD_NAMES
 from ethosu_sdk.base.errors import InputError, SdkError, UsageError
 from ethosu_sdk.base.targets import every_target, families, suggestion
@@ -23,11 +24,8 @@ from ethosu_sdk.compile.vela_config import VelaConfig
 from ethosu_sdk.npu.timing import systems
 from ethosu_sdk.sweep.sweep_goals import ConstraintTables, Goals, GoalTables, parse_goals
 
-# ---- sweep.configuration.systems
-# The systems that the cells of a sweep are compiled for and priced on: Vela's own, a file's, or board profiles'.
-
 DEFAULT = "default"
-SYSTEM_KEY, SYSTEMS_KEY = "system", "systems"
+SYSTEMS_KEY = "systems"
 
 
 @dataclass(frozen=True)
@@ -39,25 +37,27 @@ class System:
     config: VelaConfig | None = None
 
     @property
+    def board(self) -> BoardProfile | None:
+        """The board profile."""
+        return None if self.config is None else self.config.board
+
+    @property
     def name(self) -> str | None:
         """The name of the board profile."""
-        board = None if self.config is None else self.config.board
-        return None if board is None else board.name
+        return None if self.board is None else self.board.name
 
     @property
     def sha256(self) -> str | None:
         """The digest of the board profile's values."""
-        board = None if self.config is None else self.config.board
-        return None if board is None else board.sha256
+        return None if self.board is None else self.board.sha256
 
 
-def read_systems(
+def _read_systems(
     source: TomlSource, named: Iterable[tuple[Place, Sequence[str]]], options: ProgramOptions
-) -> Mapping[str, System]:
-    """The systems of a sweep by the words of its file, `named` at places of it. DEFAULT is what `options` ask for.
+) -> dict[str, System]:
+    """The systems by what a sweep calls them: DEFAULT is that of `options`, the others are `named` by place.
 
-    InputError, with the line, for a profile that does not exist or is none, UsageError for two that exclude each
-    other.
+    InputError, with the line, for a board profile that there is not; UsageError when `options` name another.
     """
     found = {DEFAULT: System(_argument(options.system, Path()), vela_config.chosen_config(options))}
     for place, patterns in named:
@@ -67,7 +67,12 @@ def read_systems(
             )
         for word in system_words(source, place, patterns):
             if word not in found:
-                found[word] = _profile(source, place, word)
+                argument = _argument(word, source.path.absolute().parent)
+                try:
+                    config = vela_config.chosen_config(ProgramOptions(system=argument))
+                except SdkError as error:
+                    raise source.wrong(place, error.message, error.hint) from error
+                found[word] = System(argument, config)
     return found
 
 
@@ -89,22 +94,10 @@ def system_words(source: TomlSource, place: Place, patterns: Sequence[str]) -> t
     return tuple(found)
 
 
-def _profile(source: TomlSource, place: Place, word: str) -> System:
-    argument = _argument(word, source.path.absolute().parent)
-    try:
-        return System(argument, vela_config.chosen_config(ProgramOptions(system=argument)))
-    except SdkError as error:
-        raise source.wrong(place, error.message, error.hint) from error
-
-
 def _argument(word: str | None, folder: Path) -> str | None:
-    return (
-        str((folder / word).absolute()) if word is not None and board_profiles.is_profile_file(word) else word
-    )
+    is_file = word is not None and board_profiles.is_profile_file(word)
+    return str((folder / str(word)).absolute()) if is_file else word
 
-
-# ---- sweep.configuration
-# SWEEP.toml: which cells a sweep has, as its file says it.
 
 Names = Mapping[str, tuple[str, ...]]  # of a dimension
 
@@ -115,9 +108,7 @@ _KIND = TomlKind("a sweep", most_bytes=256 << 10, most_lines=5000)
 _MOST_VALUES = 1000
 _NAME_PATTERN = r"\A(?!\.)[A-Za-z0-9_.-]{1,64}\Z"
 _SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([KMGT]i?)?B?", re.ASCII)
-_POWERS = {"K": 1, "M": 2, "G": 3, "T": 4}
 _MEMORY = "a size of at least 64 MiB"
-_LEAST_BYTES, _MOST_BYTES = 64 << 20, 1 << 50
 _MOST_MODELS = 10_000
 _LONGEST_S = 604_800
 DEFAULT_TIME_S = 3600.0
@@ -148,14 +139,6 @@ _Words = (
 )
 
 
-_Name = Annotated[
-    str,
-    Meta(
-        pattern=_NAME_PATTERN, extra={"words": "up to 64 letters, digits, '_', '-' and '.', the first no '.'"}
-    ),
-]
-
-
 class _Limits(Struct, frozen=True, forbid_unknown_fields=True):
     time: Annotated[
         float, Meta(gt=0, le=_LONGEST_S, extra={"words": f"a number of seconds, at most {_LONGEST_S}"})
@@ -179,7 +162,16 @@ class _Cells(Struct, forbid_unknown_fields=True):
 
 
 class _File(Struct, forbid_unknown_fields=True):
-    name: _Name | None = None
+    name: (
+        Annotated[
+            str,
+            Meta(
+                pattern=_NAME_PATTERN,
+                extra={"words": "up to 64 letters, digits, '_', '-' and '.', the first no '.'"},
+            ),
+        ]
+        | None
+    ) = None
     models: _Words = None
     targets: _Words = None
     systems: _Words = None
@@ -252,7 +244,9 @@ def read_configuration(
     source, table = toml_source.read_toml(path, _KIND)
     options = ProgramOptions(vela_config=vela_config, system=system)
     file = source.convert(table, _File)
-    found = read_systems(source, _named_systems(file), options)
+    named: list[tuple[Place, _Words]] = [((SYSTEMS_KEY,), file.systems)]
+    named += [(("include", index, "system"), row.system) for index, row in enumerate(file.include)]
+    found = _read_systems(source, [(place, _listed(words)) for place, words in named if words], options)
     known = _known(found)
     values = {name: _values(source, file, name, known) for name in DIMENSIONS}
     include = tuple(_partial(source, "include", file.include, known))
@@ -276,26 +270,17 @@ def _listed(words: _Words) -> tuple[str, ...]:
     return tuple(dict.fromkeys([words] if isinstance(words, str) else words or ()))
 
 
-def _named_systems(file: _File) -> Iterator[tuple[Place, tuple[str, ...]]]:
-    """The systems that are named in the file, by place."""
-    if file.systems is not None:
-        yield (SYSTEMS_KEY,), _listed(file.systems)
-    for index, row in enumerate(file.include):
-        if row.system is not None:
-            yield ("include", index, SYSTEM_KEY), _listed(row.system)
-
-
 def _values(source: TomlSource, file: _File, dimension: str, known: Names) -> tuple[str, ...]:
     key = DIMENSIONS[dimension]
     words = _listed(getattr(file, key))
     if words:
         return _checked(source, (key,), dimension, words, known)
-    if dimension in ("model", "target") and not file.include:
+    if dimension not in ("model", "target"):
+        return (NONE if dimension == "simulator" else DEFAULT,)
+    if not file.include:
         example = 'models = ["zoo:digits_cnn"]' if dimension == "model" else 'targets = ["ethos-u55-*"]'
         raise InputError(f"{source.path} has no '{key}': there is nothing to do", example)
-    if dimension in ("model", "target"):
-        return ()
-    return {"simulator": (NONE,)}.get(dimension, (DEFAULT,))
+    return ()
 
 
 def _partial(
@@ -304,9 +289,8 @@ def _partial(
     for index, row in enumerate(rows):
         values = {name: _listed(words) for name in DIMENSIONS if (words := getattr(row, name)) is not None}
         if not values:
-            raise source.wrong(
-                (key, index), f"this {key} is empty", f"[[{key}]] with {', '.join(DIMENSIONS)}"
-            )
+            hint = f"[[{key}]] with {', '.join(DIMENSIONS)}"
+            raise source.wrong((key, index), f"this {key} is empty", hint)
         yield {
             name: words
             if key == "exclude" and name in ("model", "inputs", "system")
@@ -324,36 +308,21 @@ def _checked(
     if dimension == "system":
         return system_words(source, place, words)
     if dimension in ("inputs", "vela"):
-        for word in words:
-            if word != DEFAULT:
-                _check_word(source, place, dimension, word)
+        for word in (word for word in words if word != DEFAULT):
+            if dimension == "inputs" and not (source.path.absolute().parent / word).is_file():
+                raise source.wrong(place, f"there is no file {word}", f"an .npz, or '{DEFAULT}'")
+            if dimension == "vela" and not vela_versions.is_version(word):
+                message = f"'{short_word(word)}' is not a version of Vela"
+                raise source.wrong(place, message, 'such as vela = ["5.1.0"]')
         return words
     known = names[dimension]
     for word in words:
         if not any(fnmatchcase(name, word) for name in known):
-            message = f"there is no {_WORDS[dimension]} '{short_word(word)}'"
+            called = {"quantize": "quantisation", "simulator": "simulator for sweeps"}.get(dimension)
+            called = called or dimension.replace("system_config", "system configuration").replace("_", " ")
+            message = f"there is no {called} '{short_word(word)}'"
             raise source.wrong(place, message, suggestion(short_word(word), known))
     return words
-
-
-def _check_word(source: TomlSource, place: Place, dimension: str, word: str) -> None:
-    """InputError for inputs that are no file, or what is no version of Vela."""
-    if dimension == "inputs" and not (source.path.absolute().parent / word).is_file():
-        raise source.wrong(place, f"there is no file {word}", f"an .npz, or '{DEFAULT}'")
-    if dimension == "vela" and not vela_versions.is_version(word):
-        raise source.wrong(
-            place, f"'{short_word(word)}' is not a version of Vela", 'such as vela = ["5.1.0"]'
-        )
-
-
-_WORDS = {
-    "target": "target",
-    "system_config": "system configuration",
-    "memory_mode": "memory mode",
-    "quantize": "quantisation",
-    "simulator": "simulator for sweeps",
-    "board": "board",
-}
 
 
 def _known(chosen: Mapping[str, System]) -> Names:
@@ -361,10 +330,13 @@ def _known(chosen: Mapping[str, System]) -> Names:
     own = {name: modes for row in families().values() for name, modes in row.system_configs.items()}
     configs: dict[str, None] = {}
     modes: dict[str, None] = {}
-    for config in (row.config for row in chosen.values()):
-        configs.update(dict.fromkeys(own if config is None else config.ini.names(systems.SYSTEM)))
-        every = (mode for row in own.values() for mode in row)
-        modes.update(dict.fromkeys(every if config is None else config.ini.names(systems.MODE)))
+    for row in chosen.values():
+        if row.config is None:
+            configs |= dict.fromkeys(own)
+            modes |= dict.fromkeys(mode for names in own.values() for mode in names)
+        else:
+            configs |= dict.fromkeys(row.config.ini.names(systems.SYSTEM))
+            modes |= dict.fromkeys(row.config.ini.names(systems.MODE))
     return {
         "target": every_target(),
         "system_config": (DEFAULT, *configs),
@@ -385,7 +357,10 @@ def _models(source: TomlSource, place: Place, words: Sequence[str]) -> tuple[str
         except ValueError as error:
             raise source.wrong(place, f"'{short_word(word)}' is not a valid pattern: {error}") from error
         if not names:
-            raise source.wrong(place, f"no model is called '{short_word(word)}'", _model_hint(word))
+            hint = "patterns of files are relative to the folder of the sweep's file, such as models/*.py"
+            if word.startswith("zoo:"):
+                hint = suggestion(word.removeprefix("zoo:"), zoo.names())
+            raise source.wrong(place, f"no model is called '{short_word(word)}'", hint)
         for name in names:
             try:
                 parse_model_spec(name if name.startswith("zoo:") else str(folder / name))
@@ -406,12 +381,6 @@ def _expanded(folder: Path, word: str) -> list[str]:
         root = Path(word).anchor
         return sorted(str(path) for path in Path(root).glob(word.removeprefix(root)) if path.is_file())
     return sorted(str(path.relative_to(folder)) for path in folder.glob(word) if path.is_file())
-
-
-def _model_hint(word: str) -> str:
-    if word.startswith("zoo:"):
-        return suggestion(word.removeprefix("zoo:"), zoo.names())
-    return "patterns of files are relative to the folder of the sweep's file, such as models/*.py"
 
 
 def _check_samples(source: TomlSource, files: Mapping[str, str], models: Sequence[str]) -> None:
@@ -436,7 +405,8 @@ def _memory_bytes(source: TomlSource, text: str) -> int:
     size = -1.0
     if found is not None:
         unit = found[2] or ""
-        size = float(found[1]) * (1024 if unit.endswith("i") else 1000) ** (_POWERS.get(unit[:1], 0))
-    if not _LEAST_BYTES <= size <= _MOST_BYTES:
+        power = {"K": 1, "M": 2, "G": 3, "T": 4}.get(unit[:1], 0)
+        size = float(found[1]) * (1024 if unit.endswith("i") else 1000) ** power
+    if not 64 << 20 <= size <= 1 << 50:
         raise source.wrong(("limits", "memory"), f"memory must be {_MEMORY}", 'memory = "4 GiB"')
     return int(size)

@@ -7,18 +7,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Annotated, Any, Final, get_args
 
 from msgspec import Meta, Struct
 
 from ethosu_sdk.base.toml_source import Place, TomlSource
-from ethosu_sdk.records import sweep
-from ethosu_sdk.records.sweep import FigureName, RankedSource, Want
-
-# ---- sweep.goals.figures
-# The figures of a cell that constraints and goals may speak of: their units, and whether they have a source.
+from ethosu_sdk.records.sweep import Constraint, FigureName, Goal, RankedSource, Want
 
 Row = Mapping[str, object]
 
@@ -32,9 +28,9 @@ MOST = 1e15  # a double holds every integer up to here
 _MS_PER_UNIT = {"": 1.0, "s": 1e3, "ms": 1.0, "us": 1e-3, "µs": 1e-3, "ns": 1e-6}
 _BYTES = {"": 1.0, "bytes": 1.0, "B": 1.0, "kB": 1e3, "MB": 1e6, "GB": 1e9}
 _BYTES |= {"KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30}
-_MHZ = {"": 1.0, "MHz": 1.0, "GHz": 1e3, "kHz": 1e-3}
-_COUNT = {"": 1.0}
+_PLAIN = {"": 1.0}
 _DB = "dB"
+_DECIBELS = {"": 1.0, _DB: 1.0}
 _QUANTITY = re.compile(r"([+-]?\d{1,15}(?:\.\d{1,9})?) ?([A-Za-zµ]{0,8}|%)")
 
 
@@ -63,15 +59,15 @@ FIGURES: dict[str, Figure] = {
         Figure("program_bytes", "program", "bytes", _BYTES),
         Figure(TIME, "NPU time", "ms", _MS_PER_UNIT),
         Figure(INFERENCE, "time of an inference", "ms", _MS_PER_UNIT),
-        Figure(CYCLES, "NPU cycles", "cycles", _COUNT),
-        Figure("npu_macs", "MACs of an inference", "MACs", _COUNT),
-        Figure("macs", "MACs per cycle of the NPU", "", _COUNT),
-        Figure("operators_npu", "operators on the NPU", "", _COUNT, MAX),
-        Figure("operators_cpu", "operators on the CPU", "", _COUNT),
-        Figure("cpu_calls", "calls of operators on the CPU", "", _COUNT),
-        Figure("sqnr_db", "SQNR", _DB, {"": 1.0, _DB: 1.0}, MAX),
+        Figure(CYCLES, "NPU cycles", "cycles", _PLAIN),
+        Figure("npu_macs", "MACs of an inference", "MACs", _PLAIN),
+        Figure("macs", "MACs per cycle of the NPU", "", _PLAIN),
+        Figure("operators_npu", "operators on the NPU", "", _PLAIN, MAX),
+        Figure("operators_cpu", "operators on the CPU", "", _PLAIN),
+        Figure("cpu_calls", "calls of operators on the CPU", "", _PLAIN),
+        Figure("sqnr_db", "SQNR", _DB, _DECIBELS, MAX),
         Figure("top1", "share of right answers", "", {"": 1.0, "%": 0.01}, MAX),
-        Figure("check_sqnr_db", "SQNR of the check of the compilation", _DB, {"": 1.0, _DB: 1.0}, MAX),
+        Figure("check_sqnr_db", "SQNR of the check of the compilation", _DB, _DECIBELS, MAX),
     )
 }
 
@@ -97,22 +93,19 @@ def figure_value(row: Row, name: str, clock_mhz: float | None) -> Value:
     found = _figure_number(row, CYCLES if clock_mhz else name)
     if found.number is None:
         return found
-    number = found.number / (clock_mhz * 1e3) if clock_mhz else found.number
-    return Value(number, source)
+    return Value(found.number / (clock_mhz * 1e3) if clock_mhz else found.number, source)
 
 
 def _figure_number(row: Row, name: str) -> Value:
-    found = row.get(name)
+    found, in_db = row.get(name), FIGURES[name].unit == _DB
     if found is None:
         return Value(why=f"{name} is not known")
     if not isinstance(found, (int, float)) or isinstance(found, bool):
         return Value(why=f"{name} is not a number")
     if isinstance(found, float) and math.isnan(found):
         return Value(why=f"{name} is not a number")
-    in_db = FIGURES[name].unit == _DB
-    if found == math.inf and in_db:  # equal outputs: no noise
-        return Value(math.inf)
-    if abs(found) > MOST or (found < 0 and not in_db):
+    is_noiseless = in_db and found == math.inf  # equal outputs
+    if not is_noiseless and (abs(found) > MOST or (found < 0 and not in_db)):
         return Value(why=f"{name} is out of range")
     return Value(found)
 
@@ -130,7 +123,7 @@ def parse_quantity(text: object, units: Mapping[str, float]) -> float | None:
 
 def parse_clock(text: object) -> float | None:
     """A clock in MHz; None for what is none."""
-    found = parse_quantity(text, _MHZ)
+    found = parse_quantity(text, {"": 1.0, "MHz": 1.0, "GHz": 1e3, "kHz": 1e-3})
     return found if found is not None and 1e-3 <= found <= 1e5 else None
 
 
@@ -146,14 +139,9 @@ def shown_figure(name: str, number: float) -> str:
     return f"{text} {unit}".rstrip()
 
 
-# ---- sweep.goals.reading
-# Read `[[constraints]]` and `[[goals]]` of a sweep's TOML file, which is not trusted.
-
 CONSTRAINTS, GOALS = "constraints", "goals"
-_MOST_PERCENT = 1000.0
-_NamePattern = Annotated[str, Meta(max_length=200, pattern=r"\A[^*]*(?:\*[^*]*){0,8}\Z")]
 _NamePatterns = Annotated[
-    list[_NamePattern],
+    list[Annotated[str, Meta(max_length=200, pattern=r"\A[^*]*(?:\*[^*]*){0,8}\Z")]],
     Meta(
         min_length=1,
         max_length=64,
@@ -175,7 +163,7 @@ class _Goal(Struct, forbid_unknown_fields=True):
     figure: FigureName
     want: Want | None = None
     clock_mhz: Any = None
-    tolerance_percent: Annotated[float, Meta(ge=0, le=_MOST_PERCENT)] = 0.0
+    tolerance_percent: Annotated[float, Meta(ge=0, le=1000.0)] = 0.0
 
 
 ConstraintTables = Annotated[
@@ -184,103 +172,7 @@ ConstraintTables = Annotated[
 GoalTables = Annotated[list[_Goal], Meta(max_length=8, extra={"words": "at most 8 tables [[goals]]"})]
 
 
-@dataclass(frozen=True)
-class Constraint:
-    """A figure's limits. `models` and `systems` are patterns of what it is for; none of them: for all."""
-
-    figure: FigureName
-    most: float | None = None
-    least: float | None = None
-    clock_mhz: float | None = None
-    models: tuple[str, ...] = ()
-    systems: tuple[str, ...] = ()
-
-    def is_for(self, model: str, system: str) -> bool:
-        """Whether the cells of `model` on `system` (empty: on none) must keep it."""
-        return _fits(model, self.models) and _fits(system, self.systems)
-
-    @property
-    def whom(self) -> str:
-        """What it is for; empty: for all."""
-        return " on ".join(", ".join(part) for part in (self.models, self.systems) if part)
-
-    def to_record(self) -> sweep.Constraint:
-        """As a record has it."""
-        return sweep.Constraint(
-            figure=self.figure,
-            min=self.least,
-            max=self.most,
-            clock_mhz=self.clock_mhz,
-            models=self.models or None,
-            systems=self.systems or None,
-            text=self.text,
-        )
-
-    @property
-    def text(self) -> str:
-        """It as a sentence reads it."""
-        limits = [f"≥ {shown_figure(self.figure, self.least)}"] if self.least is not None else []
-        limits += [f"≤ {shown_figure(self.figure, self.most)}"] if self.most is not None else []
-        whom = f" ({self.whom})" if self.whom else ""
-        return f"{figure_title(self.figure, self.clock_mhz)} {' and '.join(limits)}{whom}"
-
-
-@dataclass(frozen=True)
-class Goal:
-    """A figure that should be least or most. Cells within `tolerance_percent` of the best are as good as it."""
-
-    figure: FigureName
-    want: Want
-    clock_mhz: float | None = None
-    tolerance_percent: float = 0.0
-
-    def to_record(self) -> sweep.Goal:
-        """As a record has it."""
-        return sweep.Goal(
-            figure=self.figure,
-            want=self.want,
-            clock_mhz=self.clock_mhz,
-            tolerance_percent=self.tolerance_percent or None,
-            text=self.text,
-        )
-
-    @property
-    def text(self) -> str:
-        """It as a sentence reads it."""
-        kind = "least" if self.want == MIN else "most"
-        within = f" (equal within {self.tolerance_percent:g} %)" if self.tolerance_percent else ""
-        return f"{kind} {figure_title(self.figure, self.clock_mhz)}{within}"
-
-
-def _fits(name: str, patterns: tuple[str, ...]) -> bool:
-    return not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)
-
-
 ALIKE_PERCENT = 1.0  # figures that differ by less do not tell which cell is better
-DEFAULT_GOALS = (
-    Goal("sram_bytes", MIN, tolerance_percent=ALIKE_PERCENT),
-    Goal(TIME, MIN, tolerance_percent=ALIKE_PERCENT),
-)
-
-
-@dataclass(frozen=True)
-class Goals:
-    """All constraints, and the goals in their order; `are_default` when the file has none."""
-
-    constraints: tuple[Constraint, ...] = ()
-    goals: tuple[Goal, ...] = DEFAULT_GOALS
-    are_default: bool = True
-
-    @property
-    def figures(self) -> set[FigureName]:
-        """What is judged."""
-        return {row.figure for row in self.constraints} | {row.figure for row in self.goals}
-
-    def idle(self, cells: Iterable[tuple[str, str]]) -> list[Constraint]:
-        """Constraints that are for none of `cells`, (model, system) each: a name that was mistyped, or a model that
-        went."""
-        names = list(cells)
-        return [row for row in self.constraints if not any(row.is_for(*pair) for pair in names)]
 
 
 def figure_title(figure: str, clock_mhz: float | None) -> str:
@@ -288,24 +180,71 @@ def figure_title(figure: str, clock_mhz: float | None) -> str:
     return FIGURES[figure].title + (f" at {clock_mhz:g} MHz" if clock_mhz else "")
 
 
+def make_goal(
+    figure: FigureName, want: Want, clock_mhz: float | None = None, tolerance_percent: float = ALIKE_PERCENT
+) -> Goal:
+    """A goal with its text. Cells within `tolerance_percent` of the best are as good as it."""
+    kind = "least" if want == MIN else "most"
+    within = f" (equal within {tolerance_percent:g} %)" if tolerance_percent else ""
+    return Goal(
+        figure=figure,
+        want=want,
+        clock_mhz=clock_mhz,
+        tolerance_percent=tolerance_percent or None,
+        text=f"{kind} {figure_title(figure, clock_mhz)}{within}",
+    )
+
+
+def default_goals(time: FigureName, clock_mhz: float | None = None) -> tuple[Goal, ...]:
+    """Least SRAM, then the least of a `time`."""
+    return make_goal("sram_bytes", MIN), make_goal(time, MIN, clock_mhz)
+
+
+def is_for(constraint: Constraint, model: str, system: str) -> bool:
+    """Whether the cells of `model` on `system` (empty: on none) must keep it."""
+    return all(
+        patterns is None or any(fnmatchcase(name, pattern) for pattern in patterns)
+        for name, patterns in ((model, constraint.models), (system, constraint.systems))
+    )
+
+
+def cells_of(models: Iterable[str] | None, systems: Iterable[str] | None) -> str:
+    """The cells that a constraint is for; empty: all."""
+    return " on ".join(", ".join(part) for part in (models, systems) if part)
+
+
+@dataclass(frozen=True)
+class Goals:
+    """All constraints, and the goals in their order; `are_default` when the file has none."""
+
+    constraints: tuple[Constraint, ...] = ()
+    goals: tuple[Goal, ...] = default_goals(TIME)
+    are_default: bool = True
+
+    @property
+    def figures(self) -> set[FigureName]:
+        """What is judged."""
+        return {row.figure for row in self.constraints} | {row.figure for row in self.goals}
+
+
 def parse_goals(source: TomlSource, constraint_tables: ConstraintTables, goal_tables: GoalTables) -> Goals:
     """The constraints and goals in a file's tables. InputError, with the line, for what says none."""
     constraints = tuple(
         _parse_constraint(source, row, (CONSTRAINTS, index)) for index, row in enumerate(constraint_tables)
     )
-    goals = tuple(_parse_goal(source, row, (GOALS, index)) for index, row in enumerate(goal_tables))
+    goals: list[Goal] = []
+    for index, row in enumerate(goal_tables):
+        clock_mhz = _clock_of(source, row.clock_mhz, row.figure, (GOALS, index))
+        goals.append(
+            make_goal(row.figure, row.want or FIGURES[row.figure].better, clock_mhz, row.tolerance_percent)
+        )
     keys = [(goal.figure, goal.clock_mhz) for goal in goals]
     for index, key in enumerate(keys):
         if key in keys[:index]:
             raise source.wrong((GOALS, index), f"there is a goal for {figure_title(*key)} already")
-    return Goals(constraints, goals or _default_goals(constraints), not goals)
-
-
-def _default_goals(constraints: Iterable[Constraint]) -> tuple[Goal, ...]:
-    """Least SRAM, then least time: of an inference where that is limited, else of the NPU."""
-    if any(row.figure == INFERENCE for row in constraints):
-        return (DEFAULT_GOALS[0], replace(DEFAULT_GOALS[1], figure=INFERENCE))
-    return DEFAULT_GOALS
+    is_inference_limited = any(row.figure == INFERENCE for row in constraints)
+    default = default_goals(INFERENCE if is_inference_limited else TIME)
+    return Goals(constraints, tuple(goals) or default, not goals)
 
 
 def _parse_constraint(source: TomlSource, row: _Constraint, place: Place) -> Constraint:
@@ -317,19 +256,24 @@ def _parse_constraint(source: TomlSource, row: _Constraint, place: Place) -> Con
     if most is not None and least is not None and least > most:
         raise source.wrong((*place, "min"), f"no {name} is above its min and below its max")
     clock_mhz = _clock_of(source, row.clock_mhz, name, place)
-    return Constraint(name, most, least, clock_mhz, tuple(row.models or ()), tuple(row.systems or ()))
-
-
-def _parse_goal(source: TomlSource, row: _Goal, place: Place) -> Goal:
-    want = row.want or FIGURES[row.figure].better
-    clock_mhz = _clock_of(source, row.clock_mhz, row.figure, place)
-    return Goal(row.figure, want, clock_mhz, row.tolerance_percent)
+    limits = [f"≥ {shown_figure(name, least)}"] if least is not None else []
+    limits += [f"≤ {shown_figure(name, most)}"] if most is not None else []
+    whom = cells_of(row.models, row.systems)
+    return Constraint(
+        figure=name,
+        min=least,
+        max=most,
+        clock_mhz=clock_mhz,
+        models=None if row.models is None else tuple(row.models),
+        systems=None if row.systems is None else tuple(row.systems),
+        text=f"{figure_title(name, clock_mhz)} {' and '.join(limits)}{f' ({whom})' if whom else ''}",
+    )
 
 
 def _limit(source: TomlSource, text: object, name: str, place: Place) -> float | None:
     figure = FIGURES[name]
     number = parse_quantity(text, figure.units)
-    in_db = figure.unit == "dB"
+    in_db = figure.unit == _DB
     if text is not None and (number is None or (number < 0 and not in_db)):
         units = ", ".join(unit for unit in figure.units if unit)
         hint = (

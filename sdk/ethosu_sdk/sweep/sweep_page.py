@@ -6,28 +6,16 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import quote
 
 from ethosu_sdk.base import plain_text
 from ethosu_sdk.records import kinds
-from ethosu_sdk.records.sweep import (
-    CellVerdict,
-    Goal,
-    ModelVerdict,
-    Nearest,
-    Ranking,
-    TargetVerdict,
-    Verdict,
-    VerdictCounts,
-)
+from ethosu_sdk.records.sweep import CellVerdict, Goal, ModelVerdict, Nearest, TargetVerdict, Verdict
 from ethosu_sdk.sweep import sweep_goals
-
-# ---- sweep.page.settings
-# The settings that vary between cells, and those beside and above the matrix.
 
 Row = Mapping[str, object]
 
@@ -102,9 +90,6 @@ def short_text(value: object, most: int = MOST_NAME) -> str:
     return plain_text.cut(str(value)[: most + 1], most)  # what is behind that is not even looked at
 
 
-# ---- sweep.page.cells
-# The cells as the page's script finds them: columns once, texts once, and rows of numbers.
-
 MOST_CELLS = 20_000  # that a page lists: more than a browser sorts at once
 _TEXTS = ("cell", *TITLES, "model_sha256", "status", "error", "npu_cycles_source")
 _MESSAGES = ("message", "hint")
@@ -140,27 +125,21 @@ _SHORT_TITLES = {
 }
 
 
-@dataclass
-class _Texts:
-    """Each text once, by its place."""
-
-    places: dict[str, int] = field(default_factory=dict)
-
-    def place(self, text: str) -> int:
-        return self.places.setdefault(text, len(self.places))
-
-
 def page_cells(folder: Path, verdict: Verdict, rows: Sequence[Row], settings: Settings) -> dict[str, Any]:
     """Everything that the script shows of `rows`, which lie below `folder`."""
-    texts = _Texts()
+    texts: dict[str, int] = {}  # each text once, with its place
     judged = {cell.cell: cell for cell in verdict.cells}
     clock = judging_clock(verdict)
-    listed = [{**row, JUDGED: _judged(row, clock)} for row in rows[:MOST_CELLS]]
+    listed: list[Row] = [{**row, JUDGED: None} for row in rows[:MOST_CELLS]]
+    if clock is not None:
+        listed = [
+            {**row, JUDGED: sweep_goals.figure_value(row, sweep_goals.TIME, clock).number} for row in listed
+        ]
     return {
         "textColumns": [*_TEXTS, *_MESSAGES, *_MADE],
         "numberColumns": list(NUMBERS),
         "rows": [_cell_row(folder, row, judged.get(str(row["cell"])), texts) for row in listed],
-        "texts": list(texts.places),
+        "texts": list(texts),
         "titles": TITLES,
         "beside": settings.beside,
         "above": settings.above,
@@ -180,10 +159,6 @@ def judging_clock(verdict: Verdict) -> float | None:
     return clocks.pop() if len(clocks) == 1 else None
 
 
-def _judged(row: Row, clock_mhz: float | None) -> float | None:
-    return sweep_goals.figure_value(row, sweep_goals.TIME, clock_mhz).number if clock_mhz else None
-
-
 def _page_figure(name: str, clock_mhz: float | None) -> dict[str, str]:
     """Its title, the shorter one of a heading, and its unit."""
     if name == JUDGED:
@@ -195,13 +170,14 @@ def _page_figure(name: str, clock_mhz: float | None) -> dict[str, str]:
     return {"name": name, "title": title, "short": _SHORT_TITLES.get(name, title), "unit": unit}
 
 
-def _cell_row(folder: Path, row: Row, judged: CellVerdict | None, texts: _Texts) -> list[Any]:
+def _cell_row(folder: Path, row: Row, judged: CellVerdict | None, texts: dict[str, int]) -> list[Any]:
     link, link_text = _link(folder, row.get("folder"))
     found = [short_text(row.get(name)) for name in _TEXTS]
     found += [short_text(row.get(name), MOST_MESSAGE) for name in _MESSAGES]
     standing, reason = ("", "") if judged is None else (judged.standing, why_unranked(judged))
     found += [standing, short_text(reason, MOST_MESSAGE), link, link_text]
-    return [*(texts.place(text) for text in found), *(_json_number(row.get(name)) for name in NUMBERS)]
+    places = [texts.setdefault(text, len(texts)) for text in found]
+    return [*places, *(_json_number(row.get(name)) for name in NUMBERS)]
 
 
 def why_unranked(judged: CellVerdict | Nearest) -> str:
@@ -229,16 +205,13 @@ def _link(folder: Path, place: object) -> tuple[str, str]:
     for name, text in _RECORDS:
         if (folder / path / name).is_file():
             return _address(path / name), text
-    return (_address(path) + "/", "folder") if (folder / path).is_dir() else ("", "")
+    return (f"{_address(path)}/", "folder") if (folder / path).is_dir() else ("", "")
 
 
 def _address(path: PurePosixPath) -> str:
     """`./` in front, so that no first part of it can be taken for a scheme."""
     return "./" + quote(str(path), errors="surrogateescape")
 
-
-# ---- sweep.page.overview
-# The verdict in words and tables: what is read before any cell.
 
 _MOST_NAMES = 8
 _MOST_LISTED = 3
@@ -248,17 +221,16 @@ _MOST_FAILURES = 100
 def verdict_overview(verdict: Verdict, rows: Sequence[Row], settings: Settings) -> dict[str, Any]:
     """Everything that the page says above the cells."""
     by_cell = {str(row["cell"]): row for row in rows}
-    targets = [_target(row, len(verdict.models)) for row in verdict.targets]
     return {
         "status": verdict.status,
-        "cards": _cards(verdict, rows),
+        "cards": list(_cards(verdict, rows)),
         "constraints": [row.text for row in verdict.constraints],
         "goals": [row.text for row in verdict.goals],
         "default_goals": verdict.default_goals,
         "timed_goals": [sweep_goals.FIGURES[row.figure].has_source for row in verdict.goals],
-        "goal_titles": [_goal_title(row) for row in verdict.goals],
+        "goal_titles": [sweep_goals.figure_title(row.figure, row.clock_mhz) for row in verdict.goals],
         "models": [_model(row, verdict.goals, by_cell, settings) for row in verdict.models],
-        "targets": targets,
+        "targets": [_target(row, len(verdict.models)) for row in verdict.targets],
         "notes": verdict.notes,
         **_failures(rows, settings),
         "fixed": [(TITLES[name], value) for name, value in settings.fixed.items()],
@@ -267,132 +239,100 @@ def verdict_overview(verdict: Verdict, rows: Sequence[Row], settings: Settings) 
     }
 
 
-def _cards(verdict: Verdict, rows: Sequence[Row]) -> list[dict[str, str]]:
-    models, kept = verdict.models, verdict.counts.kept
+def _cards(verdict: Verdict, rows: Sequence[Row]) -> Iterator[dict[str, str]]:
+    models, counts = verdict.models, verdict.counts
     fitting = sum(row.counts.kept > 0 for row in models)
     what = "keep all constraints in at least one cell" if verdict.constraints else "pass in at least one cell"
+    yield {
+        "name": "models",
+        "text": f"{fitting:,} of {len(models):,}",
+        "note": what,
+        "status": verdict.status,
+    }
+    everywhere = _names([row.target for row in verdict.targets if row.every_model])
+    yield {"name": "targets for every model", "text": everywhere or "none", "note": "", "status": ""}
+    if verdict.constraints:
+        words = {
+            "break one": counts.broken,
+            "not judged": counts.not_judged,
+            "without a result": counts.no_result,
+        }
+        yield {
+            "name": "cells that keep the constraints",
+            "text": f"{counts.kept:,} of {len(rows):,}",
+            "note": ", ".join(f"{count:,} {text}" for text, count in words.items() if count),
+            "status": "",
+        }
     statuses = Counter(str(row["status"]) for row in rows)
     others = ", ".join(f"{count:,} {name}" for name, count in sorted(statuses.items()) if name != "pass")
-    everywhere = [row.target for row in verdict.targets if row.every_model]
-    found = [
-        {
-            "name": "models",
-            "text": f"{fitting:,} of {len(models):,}",
-            "note": what,
-            "status": verdict.status,
-        },
-        {"name": "targets for every model", "text": _names(everywhere) or "none", "note": "", "status": ""},
-        {
-            "name": "cells that keep the constraints",
-            "text": f"{kept:,} of {len(rows):,}",
-            "note": _stands(verdict.counts),
-            "status": "",
-        },
-        {"name": "cells that pass", "text": f"{statuses['pass']:,}", "note": others, "status": ""},
-    ]
-    return [
-        card for card in found if card["name"] != "cells that keep the constraints" or verdict.constraints
-    ]
+    yield {"name": "cells that pass", "text": f"{statuses['pass']:,}", "note": others, "status": ""}
 
 
 def _failures(rows: Sequence[Row], settings: Settings) -> dict[str, Any]:
     """Cells that did not pass, by status and message: the most frequent first."""
-    found: dict[tuple[str, ...], list[Row]] = defaultdict(list)
+    found: dict[tuple[str, str, str], list[Row]] = defaultdict(list)
     for row in rows:
         if row["status"] != "pass":
-            key = (
-                short_text(row["status"]),
-                *(short_text(row.get(name), MOST_MESSAGE) for name in ("message", "hint")),
-            )
-            found[key].append(row)
+            message, hint = (short_text(row.get(name), MOST_MESSAGE) for name in ("message", "hint"))
+            found[short_text(row["status"]), message, hint].append(row)
     groups = sorted(found.items(), key=lambda item: (-len(item[1]), item[0]))
     return {
-        "failures": [_failure(key, same, settings) for key, same in groups[:_MOST_FAILURES]],
+        "failures": [
+            {
+                "status": status,
+                "message": message,
+                "hint": hint,
+                "count": len(same),
+                "cells": [
+                    {
+                        "cell": str(row["cell"]),
+                        "text": f"{short_text(row['model'])} · {settings.words(row)}".rstrip(" ·"),
+                    }
+                    for row in same[:_MOST_LISTED]
+                ],
+                "more": max(0, len(same) - _MOST_LISTED),
+            }
+            for (status, message, hint), same in groups[:_MOST_FAILURES]
+        ],
         "more_failures": max(0, len(groups) - _MOST_FAILURES),
     }
-
-
-def _failure(key: tuple[str, ...], rows: Sequence[Row], settings: Settings) -> dict[str, Any]:
-    cells_named = [
-        {"cell": str(row["cell"]), "text": f"{short_text(row['model'])} · {settings.words(row)}".rstrip(" ·")}
-        for row in rows[:_MOST_LISTED]
-    ]
-    status, message, hint = key
-    more = max(0, len(rows) - _MOST_LISTED)
-    return {
-        "status": status,
-        "message": message,
-        "hint": hint,
-        "count": len(rows),
-        "cells": cells_named,
-        "more": more,
-    }
-
-
-def _stands(counts: VerdictCounts) -> str:
-    words = {
-        "break one": counts.broken,
-        "not judged": counts.not_judged,
-        "without a result": counts.no_result,
-    }
-    return ", ".join(f"{count:,} {text}" for text, count in words.items() if count)
-
-
-def _goal_title(goal: Goal) -> str:
-    return sweep_goals.figure_title(goal.figure, goal.clock_mhz)
 
 
 def _model(
     model: ModelVerdict, goals: Sequence[Goal], by_cell: Mapping[str, Row], settings: Settings
 ) -> dict[str, Any]:
     """A row of the table of models: a line for each ranking, or why there is none."""
-    lines = [_winner(part, model, goals, by_cell, settings) for part in model.rankings] or [
-        _nearest(model, goals, by_cell, settings)
-    ]
-    reason = "" if model.no_winner is None else model.no_winner.reason
+
+    def line(
+        kind: str, cells: Sequence[str], source: str, why: str, plain_source: str = ""
+    ) -> dict[str, Any]:
+        more = len(cells) - _MOST_LISTED
+        first: Row = by_cell[cells[0]] if cells else {}
+        return {
+            "kind": kind,
+            "cells": [
+                {"cell": cell, "text": settings.words(by_cell[cell]) or cell} for cell in cells[:_MOST_LISTED]
+            ],
+            "more": f"and {more:,} more that are equal in every goal" if more > 0 else "",
+            "values": [_value(first, goal) for goal in goals],
+            "plain_source": plain_source,
+            "source": _timed(source, first, goals),
+            "why": why,
+        }
+
+    kind = "winner" if model.winners else "best of its source"
+    lines = [line(kind, row.winners, row.source or "", "", row.source or "") for row in model.rankings]
+    nearest = None if model.no_winner is None else model.no_winner.nearest
+    if not lines and nearest is not None:
+        source = str(by_cell[nearest.cell].get("npu_cycles_source") or "")
+        lines = [line("nearest miss", [nearest.cell], source, why_unranked(nearest))]
     return {
         "model": short_text(model.model),
-        "lines": lines,
-        "reason": reason,
+        "lines": lines or [line("", [], "", "")],
+        "reason": "" if model.no_winner is None else model.no_winner.reason,
         "counts": model.counts,
         "notes": model.notes,
     }
-
-
-def _winner(
-    part: Ranking, model: ModelVerdict, goals: Sequence[Goal], by_cell: Mapping[str, Row], settings: Settings
-) -> dict[str, Any]:
-    first = by_cell[part.winners[0]]
-    more = len(part.winners) - _MOST_LISTED
-    return {
-        "kind": "winner" if model.winners else "best of its source",
-        "cells": [_named(cell, by_cell, settings) for cell in part.winners[:_MOST_LISTED]],
-        "more": f"and {more:,} more that are equal in every goal" if more > 0 else "",
-        "values": [_value(first, goal) for goal in goals],
-        "plain_source": part.source or "",
-        "source": _timed(part.source or "", first, goals),
-        "why": "",
-    }
-
-
-def _nearest(
-    model: ModelVerdict, goals: Sequence[Goal], by_cell: Mapping[str, Row], settings: Settings
-) -> dict[str, Any]:
-    nearest = None if model.no_winner is None else model.no_winner.nearest
-    row: Row = by_cell[nearest.cell] if nearest else {}
-    return {
-        "kind": "nearest miss" if nearest else "",
-        "cells": [_named(nearest.cell, by_cell, settings)] if nearest else [],
-        "more": "",
-        "values": [_value(row, goal) for goal in goals],
-        "plain_source": "",
-        "source": _timed(str(row.get("npu_cycles_source") or ""), row, goals),
-        "why": why_unranked(nearest) if nearest else "",
-    }
-
-
-def _named(cell: str, by_cell: Mapping[str, Row], settings: Settings) -> dict[str, str]:
-    return {"cell": cell, "text": settings.words(by_cell[cell]) or cell}
 
 
 def _timed(source: str, row: Row, goals: Sequence[Goal]) -> str:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import fnmatch
 import functools
 import json
-import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,16 +23,12 @@ from ethosu_sdk.compile.shared_lowering import FACTS_NAME
 from ethosu_sdk.records import bundle, kinds, result_files, sweep, validation
 from ethosu_sdk.records.sweep import Left, SweepCell
 from ethosu_sdk.sweep import cell_rows
-from ethosu_sdk.sweep.cell_rows import Row
 from ethosu_sdk.sweep.cells import Cell, Cells, expand
 from ethosu_sdk.sweep.options import SweepOptions
 from ethosu_sdk.sweep.sweep_configuration import DEFAULT, NONE, QEMU, Configuration
 
-# ---- sweep.keys
-# Keys of tasks: digests of everything that shapes their results and is known beforehand.
 
-
-def _basis_digest(basis: Mapping[str, Any]) -> str:
+def _digest(basis: Mapping[str, Any]) -> str:
     return filesystem.sha256_bytes(json.dumps(basis, sort_keys=True).encode())
 
 
@@ -49,7 +44,8 @@ def _simulator_identity(simulator: str) -> Record:
 
 
 class Keys:
-    """The keys of one sweep's tasks; files are named from `folder`. `pricing` is what a cell's times depend on."""
+    """The keys of one sweep's tasks: digests of everything that shapes their results and is known beforehand. Files
+    are named from `folder`; `pricing` is what a cell's times depend on."""
 
     def __init__(
         self, folder: Path, *, trust: bool, pricing: Callable[[Cell], Sequence[object]] = lambda _: ()
@@ -70,7 +66,7 @@ class Keys:
 
     def lowering(self, cell: Cell) -> str:
         """The key of the lowering that `cell` takes part in."""
-        return _basis_digest(
+        return _digest(
             {
                 "step": "lower",
                 "tools": child_process.compiler_identity(),
@@ -89,7 +85,7 @@ class Keys:
         target = cell.target
         names = [target.name, *cell.configuration]
         names += [target.vela_config] if isinstance(target, Target) and target.vela_config else []
-        return _basis_digest(
+        return _digest(
             {
                 "step": "compile",
                 "sdk": child_process.sources_digest(resources.PACKAGE_ROOT),
@@ -105,7 +101,7 @@ class Keys:
         files = None if inputs in (None, DEFAULT) else self._file(self._folder / str(inputs))
         pricing = list(self._pricing(cell))
         run = {} if cell.simulator == NONE else _simulator_identity(cell.simulator)
-        return _basis_digest(
+        return _digest(
             {
                 "step": "cell",
                 "compilation": self.compilation(cell),
@@ -115,12 +111,8 @@ class Keys:
 
     def unchanged(self, reads: Mapping[str, str]) -> bool:
         """Whether files that were read are as they were then."""
-        return all(self.digest_now(name) == digest for name, digest in reads.items())
-
-    def digest_now(self, name: str) -> str:
-        """The digest of a file; empty when there is none."""
-        path = self._folder / name
-        return self._file(path) if path.is_file() else ""
+        paths = {self._folder / name: digest for name, digest in reads.items()}
+        return all(path.is_file() and self._file(path) == digest for path, digest in paths.items())
 
     def _file(self, path: Path) -> str:
         if path not in self._files:
@@ -128,22 +120,8 @@ class Keys:
         return self._files[path]
 
 
-# ---- sweep.evidence
-# Check that a task's folder still holds what the task wrote, by the digests in its manifest.
-
-
-def is_any(_: str) -> bool:
-    """Whether a file counts: each does."""
-    return True
-
-
-def is_record(name: str) -> bool:
-    """Whether a file is a record of a cell, not one of its arrays or programs, which may be large."""
-    return name.endswith(".json")
-
-
-def evidence_problem(folder: Path, needed: str, counts: Callable[[str], bool]) -> str:
-    """Why the files of `folder` whose names `counts` picks are no evidence; nothing when its manifest lists them as
+def _evidence_problem(folder: Path, needed: str, suffix: str) -> str:
+    """Why the files of `folder` whose names end in `suffix` are no evidence; nothing when its manifest lists them as
     they are, and one whose name fits the pattern `needed` among them.
 
     The manifest is not held against its schema: there is one for each of many thousand cells.
@@ -152,25 +130,19 @@ def evidence_problem(folder: Path, needed: str, counts: Callable[[str], bool]) -
         manifest = json_text.read_json(folder / bundle.MANIFEST_NAME)
         if manifest["status"] != bundle.COMPLETE:
             return f"{folder} is incomplete"
-        listed = {row["path"]: row["sha256"] for row in manifest["files"] if counts(row["path"])}
+        listed = {row["path"]: row["sha256"] for row in manifest["files"] if row["path"].endswith(suffix)}
         if not fnmatch.filter(listed, needed):
             return f"the manifest of {folder} does not list {needed}"
-        changed = next(
-            (name for name, sha256 in listed.items() if _file_digest(folder / name) != sha256), None
-        )
+        for name, sha256 in listed.items():
+            path = folder / name
+            if not path.is_file() or filesystem.sha256_file(path) != sha256:
+                return f"{path} is not what was written"
     except SdkError as error:
         return error.message
     except (AttributeError, KeyError, TypeError):
         return f"the manifest of {folder} is damaged"
-    return "" if changed is None else f"{folder / changed} is not what was written"
+    return ""
 
-
-def _file_digest(path: Path) -> str:
-    return filesystem.sha256_file(path) if path.is_file() else ""
-
-
-# ---- sweep.plan
-# The plan of a sweep: its cells by their keys, the steps they share, and the results that exist.
 
 DEFAULT_FOLDER = Path(result_files.BUILD_FOLDER) / "sweep"
 # Seconds, where no cell tells: small networks on one core.
@@ -188,10 +160,6 @@ class Planned:
     lowering: str
     model_sha256: str
 
-    def row_not_run(self) -> Row:
-        """Its row while it is not run."""
-        return cell_rows.row_not_run(self.key, self.model_sha256, self.cell.dimensions())
-
 
 @dataclass(frozen=True)
 class Plan:
@@ -208,8 +176,8 @@ class Plan:
     done: dict[str, SweepCell]
     lowered: dict[str, dict[str, str]]
     compiled: frozenset[str]
-    stale: tuple[Path, ...] = field(default=())
-    changed: tuple[str, ...] = field(default=())
+    stale: tuple[Path, ...]
+    changed: tuple[str, ...]
 
     @property
     def todo(self) -> tuple[Planned, ...]:
@@ -222,10 +190,11 @@ class Plan:
 
     def left(self) -> Left:
         """What is left to do, in numbers."""
-        left = self.todo
-        todo = [row for row in left if row.compilation not in self.compiled]
+        todo = [row for row in self.todo if row.compilation not in self.compiled]
         lowerings = {row.lowering for row in todo} - self.lowered.keys()
-        return structs.replace(_numbers(left), lowerings=len(lowerings), vela_runs=_vela_runs(todo))
+        return structs.replace(
+            _numbers(self.todo), lowerings=len(lowerings), vela_runs=_numbers(todo).vela_runs
+        )
 
     def record(self) -> sweep.Plan:
         """The plan as the record of a sweep has it."""
@@ -244,24 +213,14 @@ class Plan:
         return work_s / max(1, jobs)
 
 
-def _vela_runs(chosen: Sequence[Planned]) -> int:
-    """How many compilations of these Vela has a part in: those for an NPU."""
-    return len({row.compilation for row in chosen if isinstance(row.cell.target, Target)})
-
-
 def _numbers(chosen: Sequence[Planned]) -> Left:
-    """How many cells these are, and how many steps they are made of."""
+    """How many cells these are, and how many steps they are made of. Vela has a part in those for an NPU."""
     return Left(
         cells=len(chosen),
         lowerings=len({row.lowering for row in chosen}),
-        vela_runs=_vela_runs(chosen),
+        vela_runs=len({row.compilation for row in chosen if isinstance(row.cell.target, Target)}),
         simulations=sum(row.cell.simulator != NONE for row in chosen),
     )
-
-
-def sweep_folder(configuration: Configuration, chosen: Path | None) -> Path:
-    """The folder of a sweep's results."""
-    return chosen or DEFAULT_FOLDER / configuration.name
 
 
 def make_plan(configuration: Configuration, store: Path, options: SweepOptions) -> Plan:
@@ -279,22 +238,22 @@ def make_plan(configuration: Configuration, store: Path, options: SweepOptions) 
     for key in planned:
         record = _finished_cell(store, key, keys, configuration, options)
         if record is not None and _is_whole(
-            cell_rows.cell_folder(store, key), kinds.SWEEP_CELL.file, changed
+            cell_rows.task_folder(store, cell_rows.CELLS, key), kinds.SWEEP_CELL.file, changed
         ):
             done[key] = record
     todo = [row for row in planned.values() if row.key not in done]
     lowered, stale = _usable_lowerings(store, planned.values(), keys)
     for key in {row.lowering for row in todo} & lowered.keys():
-        if not _is_whole(cell_rows.lowered_folder(store, key), FACTS_NAME, changed):
+        if not _is_whole(cell_rows.task_folder(store, cell_rows.LOWERED, key), FACTS_NAME, changed):
             del lowered[key]
-            stale.append(cell_rows.lowered_folder(store, key))
+            stale.append(cell_rows.task_folder(store, cell_rows.LOWERED, key))
     compiled = {
         row.compilation
         for row in planned.values()
         if row.lowering in lowered and _reads_of(store, row.compilation) == lowered[row.lowering]
     }
     for key in {row.compilation for row in todo} & compiled:
-        if not _is_whole(cell_rows.compiled_folder(store, key), kinds.COMPILE.file, changed):
+        if not _is_whole(cell_rows.task_folder(store, cell_rows.COMPILED, key), kinds.COMPILE.file, changed):
             compiled.remove(key)
     return Plan(
         configuration,
@@ -310,9 +269,9 @@ def make_plan(configuration: Configuration, store: Path, options: SweepOptions) 
 
 
 def _is_whole(folder: Path, needed: str, changed: dict[str, None]) -> bool:
-    """Whether the task's `folder` is as it was written; else `changed` gets the reason. Of a cell, records count."""
-    counts = is_record if needed == kinds.SWEEP_CELL.file else is_any
-    reason = evidence_problem(folder, needed, counts)
+    """Whether the task's `folder` is as it was written; else `changed` gets the reason. Of a cell, records count, not
+    its arrays and programs, which may be large."""
+    reason = _evidence_problem(folder, needed, ".json" if needed == kinds.SWEEP_CELL.file else "")
     if reason:
         changed[reason] = None
     return not reason
@@ -322,7 +281,7 @@ def _finished_cell(
     store: Path, key: str, keys: Keys, configuration: Configuration, options: SweepOptions
 ) -> SweepCell | None:
     """The record of a cell that is there, and need not be done again."""
-    path = cell_rows.cell_folder(store, key) / kinds.SWEEP_CELL.file
+    path = cell_rows.task_folder(store, cell_rows.CELLS, key) / kinds.SWEEP_CELL.file
     if not path.is_file():
         return None
     try:
@@ -358,7 +317,9 @@ def found_later(plan: Plan, missing: Iterable[Planned], options: SweepOptions) -
 def _reads_of(store: Path, compilation: str) -> dict[str, str] | None:
     """The files that a compilation rests on; None where there is no whole one."""
     try:
-        return json_text.read_json(cell_rows.compiled_folder(store, compilation) / cell_rows.READS_NAME)
+        return json_text.read_json(
+            cell_rows.task_folder(store, cell_rows.COMPILED, compilation) / cell_rows.READS_NAME
+        )
     except SdkError:
         return None
 
@@ -371,7 +332,7 @@ def _usable_lowerings(
     good: dict[str, dict[str, str]] = {}
     stale: dict[Path, None] = {}
     for row in planned:
-        folder = cell_rows.lowered_folder(store, row.lowering)
+        folder = cell_rows.task_folder(store, cell_rows.LOWERED, row.lowering)
         if row.lowering in good or not folder.is_dir():
             continue
         try:
@@ -383,14 +344,8 @@ def _usable_lowerings(
             good[row.lowering] = reads
         else:
             stale[folder] = None
-            stale[cell_rows.compiled_folder(store, row.compilation)] = None
+            stale[cell_rows.task_folder(store, cell_rows.COMPILED, row.compilation)] = None
     return good, list(stale)
-
-
-def remove_stale(plan: Plan) -> None:
-    """Remove what the plan does not use, because it was made from other files."""
-    for folder in plan.stale:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _pricing(configuration: Configuration, options: SweepOptions) -> Callable[[Cell], Sequence[object]]:

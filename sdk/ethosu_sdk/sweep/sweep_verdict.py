@@ -5,21 +5,42 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Literal, get_args
+from typing import Final, get_args
 
 import numpy as np
+from msgspec import structs
 
 from ethosu_sdk.base.errors import InputError
 from ethosu_sdk.base.plain_text import counted
-from ethosu_sdk.records import sweep
-from ethosu_sdk.records.sweep import Miss, RankedSource, Ranking, Standing, TargetVerdict
+from ethosu_sdk.records.sweep import (
+    CellVerdict,
+    Constraint,
+    Goal,
+    Miss,
+    ModelVerdict,
+    Nearest,
+    NoWinner,
+    RankedSource,
+    Ranking,
+    Standing,
+    TargetVerdict,
+    Verdict,
+    VerdictCounts,
+)
 from ethosu_sdk.sweep import sweep_goals
-from ethosu_sdk.sweep.sweep_goals import ALIKE_PERCENT, Constraint, Goal, Goals, Row, Value, figure_title
-
-# ---- sweep.goals.verdict
-# What a sweep found: cells by what they keep, the best of each model, targets that fit all models.
+from ethosu_sdk.sweep.sweep_goals import (
+    ALIKE_PERCENT,
+    TIME,
+    Goals,
+    Row,
+    Value,
+    cells_of,
+    default_goals,
+    figure_title,
+    is_for,
+)
 
 # How a cell stands. Those from WINNER to UNRANKED keep every constraint.
 WINNER: Final = "winner"
@@ -34,104 +55,49 @@ KEEPING: tuple[Standing, ...] = (WINNER, PARETO, DOMINATED, UNRANKED)
 
 
 @dataclass(frozen=True)
-class Judged:
-    """A cell. `missing` says why constraints or goals could not be judged; `values` are those of the goals."""
+class _Judged:
+    """A cell with its verdict; `values` are those of the goals, where it is ranked."""
 
-    cell: str
-    model: str
+    verdict: CellVerdict
     target: str
-    standing: Standing
-    status: str = "pass"
-    misses: tuple[Miss, ...] = ()
-    missing: tuple[str, ...] = ()
-    values: tuple[sweep_goals.Value, ...] = ()
-    source: RankedSource | None = None
+    values: tuple[Value, ...] = ()
 
     @property
-    def keeps(self) -> bool:
-        """Whether it keeps every constraint."""
-        return self.standing in KEEPING
+    def standing(self) -> Standing:
+        return self.verdict.standing
 
-    def to_record(self) -> sweep.CellVerdict:
-        """As a record has it."""
-        return sweep.CellVerdict(
-            cell=self.cell,
-            standing=self.standing,
-            source=self.source,
-            misses=self.misses or None,
-            missing=self.missing or None,
+
+def judge_sweep(rows: Sequence[Row], goals: Goals) -> Verdict:
+    """The verdict on `rows`, whatever their order. InputError when two of them are the same cell."""
+    doubled = [cell for cell, count in Counter(str(row["cell"]) for row in rows).items() if count > 1]
+    if doubled:
+        raise InputError(
+            f"{len(doubled)} cells of the sweep stand twice in its results, such as {min(doubled)}"
         )
+    goals = _at_one_clock(rows, goals)
+    by_model: dict[str, list[Row]] = defaultdict(list)
+    for row in sorted(rows, key=lambda row: str(row["cell"])):
+        by_model[str(row["model"])].append(row)
+    judged = {name: _judge_cells(by_model[name], goals) for name in sorted(by_model, key=_natural)}
+    models = tuple(_model_verdict(name, by_model[name], *found, goals) for name, found in judged.items())
+    cells = {name: found[0] for name, found in judged.items()}
+    every = [cell for own in cells.values() for cell in own]
+    return Verdict(
+        status="pass" if models and all(row.counts.kept for row in models) else "fail",
+        constraints=goals.constraints,
+        goals=goals.goals,
+        default_goals=goals.are_default,
+        counts=_counts(every),
+        models=models,
+        targets=tuple(_target_verdicts(cells)),
+        notes=tuple(_notes(rows, goals)),
+        cells=tuple(cell.verdict for cell in every),
+    )
 
 
-@dataclass(frozen=True)
-class ModelVerdict:
-    """One model. Without `winners`, `reason` says why there is none, and `nearest` which cell misses least."""
-
-    model: str
-    cells: tuple[Judged, ...]
-    rankings: tuple[Ranking, ...]
-    reason: str = ""
-    nearest: Judged | None = None
-    notes: tuple[str, ...] = ()
-
-    @property
-    def winners(self) -> tuple[str, ...]:
-        """The best cells: several when they are equal in every goal, none where they cannot be ranked."""
-        return self.rankings[0].winners if len(self.rankings) == 1 else ()
-
-    @property
-    def is_kept(self) -> bool:
-        """Whether a cell of it keeps every constraint."""
-        return any(row.keeps for row in self.cells)
-
-    def to_record(self) -> sweep.ModelVerdict:
-        """As a record has it."""
-        row = self.nearest
-        nearest = None if row is None else sweep.Nearest(cell=row.cell, misses=row.misses)
-        return sweep.ModelVerdict(
-            model=self.model,
-            counts=standing_counts(self.cells),
-            rankings=self.rankings,
-            winners=self.winners,
-            no_winner=sweep.NoWinner(reason=self.reason, nearest=nearest) if self.reason else None,
-            notes=self.notes,
-        )
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """All models and targets of a sweep."""
-
-    goals: Goals
-    models: tuple[ModelVerdict, ...]
-    targets: tuple[TargetVerdict, ...]
-    notes: tuple[str, ...] = ()
-
-    @property
-    def status(self) -> Literal["pass", "fail"]:
-        """`pass` when every model keeps all constraints somewhere."""
-        return "pass" if self.models and all(row.is_kept for row in self.models) else "fail"
-
-    def to_record(self) -> sweep.Verdict:
-        """As a record has it."""
-        cells = [cell for model in self.models for cell in model.cells]
-        return sweep.Verdict(
-            status=self.status,
-            constraints=tuple(row.to_record() for row in self.goals.constraints),
-            goals=tuple(row.to_record() for row in self.goals.goals),
-            default_goals=self.goals.are_default,
-            counts=standing_counts(cells),
-            models=tuple(row.to_record() for row in self.models),
-            targets=self.targets,
-            notes=self.notes,
-            cells=tuple(cell.to_record() for cell in cells),
-        )
-
-
-def standing_counts(cells: Sequence[Judged]) -> sweep.VerdictCounts:
-    """The number of cells by standing."""
+def _counts(cells: Sequence[_Judged]) -> VerdictCounts:
     found = Counter(row.standing for row in cells)
-    return sweep.VerdictCounts(
+    return VerdictCounts(
         cells=len(cells),
         kept=sum(found[name] for name in KEEPING),
         broken=found[BROKEN],
@@ -140,12 +106,7 @@ def standing_counts(cells: Sequence[Judged]) -> sweep.VerdictCounts:
     )
 
 
-# ---- sweep.goals.ranking
-# Which of several points are better: the Pareto set, and the first by goals in their order.
-
-Points = Sequence[
-    Sequence[float]
-]  # a row for each cell, a column for each goal; less is better in all of them
+Points = Sequence[Sequence[float]]  # a row a cell, a column a goal; less is better in all of them
 
 
 def are_pareto(points: Points) -> list[bool]:
@@ -179,25 +140,7 @@ def first_by_goals(points: Points, tolerances_percent: Sequence[float]) -> list[
     return [index for index in left if tuple(points[index]) == best_row]
 
 
-# ---- sweep.goals.standings
-# Rows of a sweep judged by its constraints and goals.
-
 _DIGITS = re.compile(r"([0-9]{1,9})")
-
-
-def judge_sweep(rows: Sequence[Row], goals: Goals) -> Verdict:
-    """The verdict on `rows`, whatever their order. InputError when two of them are the same cell."""
-    doubled = [cell for cell, count in Counter(str(row["cell"]) for row in rows).items() if count > 1]
-    if doubled:
-        raise InputError(
-            f"{len(doubled)} cells of the sweep stand twice in its results, such as {min(doubled)}"
-        )
-    goals = _at_one_clock(rows, goals)
-    by_model: dict[str, list[Row]] = defaultdict(list)
-    for row in sorted(rows, key=lambda row: str(row["cell"])):
-        by_model[str(row["model"])].append(row)
-    models = tuple(_judge_model(name, by_model[name], goals) for name in sorted(by_model, key=_natural))
-    return Verdict(goals, models, tuple(_target_verdicts(models)), tuple(_notes(rows, goals)))
 
 
 def _at_one_clock(rows: Sequence[Row], goals: Goals) -> Goals:
@@ -207,13 +150,9 @@ def _at_one_clock(rows: Sequence[Row], goals: Goals) -> Goals:
     """
     stated = {row.clock_mhz for row in goals.constraints if row.clock_mhz}
     own = _clocks(rows)
-    if not goals.are_default or (len(stated) != 1 and len(own) < 2):
+    if not goals.are_default or goals.goals[1].figure != TIME or (len(stated) != 1 and len(own) < 2):
         return goals
-    clock = stated.pop() if len(stated) == 1 else min(own)
-    timed = tuple(
-        replace(row, clock_mhz=clock) if row.figure == sweep_goals.TIME else row for row in goals.goals
-    )
-    return replace(goals, goals=timed)
+    return replace(goals, goals=default_goals(TIME, stated.pop() if len(stated) == 1 else min(own)))
 
 
 def _clocks(rows: Sequence[Row]) -> set[float]:
@@ -224,22 +163,26 @@ def _clocks(rows: Sequence[Row]) -> set[float]:
 
 def _notes(rows: Sequence[Row], goals: Goals) -> Iterator[str]:
     """What the figures that were judged do not tell, and constraints that judged none."""
-    for row in goals.idle({(str(row["model"]), str(row.get("system") or "")) for row in rows}):
-        yield f"no cell of the sweep is one of {row.whom}: the constraint {row.text} judged nothing"
+    names = {(str(row["model"]), str(row.get("system") or "")) for row in rows}
+    for asked in goals.constraints:
+        if not any(is_for(asked, *pair) for pair in names):
+            whom = cells_of(asked.models, asked.systems)
+            yield f"no cell of the sweep is one of {whom}: the constraint {asked.text} judged nothing"
     passed = [row for row in rows if row["status"] == "pass"]
     on_cpu = sum(row.get("operators_cpu") not in (None, 0) for row in passed)
-    if _of_the_npu_alone(goals) and on_cpu:
+    if _are_of_the_npu_alone(goals) and on_cpu:
         yield (
             f"times and cycles are of the NPU alone: {on_cpu:,} of {len(passed):,} cells that passed run operators "
             "on the CPU as well, whose time is not in them"
         )
-    if "sram_bytes" in goals.figures and 0 < sum(map(_is_sram_only, passed)) < len(passed):
+    modes = {row.get("memory_mode") == "Sram_Only" for row in passed}
+    if "sram_bytes" in goals.figures and len(modes) > 1:
         yield (
             "in Sram_Only the NPU reads its constants through the SRAM's port, and Vela counts them as flash: if "
             "they lie in SRAM on your board, add `flash_bytes` to `sram_bytes` of these cells"
         )
     own = sorted(_clocks(rows))
-    if len(own) > 1 and any(row.figure == sweep_goals.TIME and not row.clock_mhz for row in _timed(goals)):
+    if len(own) > 1 and any(row.figure == TIME and not row.clock_mhz for row in _timed(goals)):
         listed = ", ".join(f"{clock:g}" for clock in own)
         yield f"times are compared at different clocks ({listed} MHz): `clock_mhz` has them at one"
     for clock in sorted({row.clock_mhz for row in _timed(goals) if row.clock_mhz}):
@@ -251,45 +194,56 @@ def _notes(rows: Sequence[Row], goals: Goals) -> Iterator[str]:
             )
 
 
-def _judge_model(name: str, rows: Sequence[Row], goals: Goals) -> ModelVerdict:
+def _judge_cells(rows: Sequence[Row], goals: Goals) -> tuple[list[_Judged], list[Ranking]]:
+    """The cells of a model, and their ranking by each source of figures."""
     cells = {str(row["cell"]): _judge_cell(row, goals) for row in rows}
     rankings: list[Ranking] = []
-    for source in sorted({cell.source for cell in cells.values() if cell.standing == DOMINATED}, key=str):
-        rivals = [row for row in cells.values() if row.standing == DOMINATED and row.source == source]
-        found = _rank(source, rivals, goals)
+    kept = [row for row in cells.values() if row.standing == DOMINATED]
+    for source in sorted({row.verdict.source for row in kept}, key=str):
+        found = _rank(source, [row for row in kept if row.verdict.source == source], goals)
         rankings.append(found)
-        winners = set(found.winners)
         for cell in found.pareto:
-            standing: Standing = WINNER if cell in winners else PARETO
-            cells[cell] = replace(cells[cell], standing=standing)
-    judged = tuple(cells.values())
-    reason = _reason(judged, rankings)
-    kept = any(row.keeps for row in judged)
-    nearest = None if kept else min((row for row in judged if row.misses), key=_distance, default=None)
+            standing: Standing = WINNER if cell in found.winners else PARETO
+            verdict = structs.replace(cells[cell].verdict, standing=standing)
+            cells[cell] = replace(cells[cell], verdict=verdict)
+    return list(cells.values()), rankings
+
+
+def _model_verdict(
+    name: str, rows: Sequence[Row], cells: Sequence[_Judged], rankings: Sequence[Ranking], goals: Goals
+) -> ModelVerdict:
+    reason = _reason(cells, rankings)
+    missed = (
+        [] if any(row.standing in KEEPING for row in cells) else [row for row in cells if row.verdict.misses]
+    )
+    nearest = min(missed, key=_distance).verdict if missed else None
+    miss = Nearest(cell=nearest.cell, misses=nearest.misses or ()) if nearest is not None else None
     return ModelVerdict(
-        name,
-        judged,
-        tuple(rankings),
-        reason,
-        nearest,
-        (*_ties(judged, rankings), *_caveats(rows, rankings, goals)),
+        model=name,
+        counts=_counts(cells),
+        rankings=tuple(rankings),
+        winners=rankings[0].winners if len(rankings) == 1 else (),  # none where sources are not comparable
+        no_winner=NoWinner(reason=reason, nearest=miss) if reason else None,
+        notes=(*_ties(cells, rankings), *_caveats(rows, rankings, goals)),
     )
 
 
-def _judge_cell(row: Row, goals: Goals) -> Judged:
+def _judge_cell(row: Row, goals: Goals) -> _Judged:
     """A cell by itself: one that keeps the constraints counts as dominated until it is ranked."""
-    base = Judged(str(row["cell"]), str(row["model"]), str(row["target"]), NO_RESULT, str(row["status"]))
+    base, target = CellVerdict(cell=str(row["cell"]), standing=NO_RESULT), str(row["target"])
     if row["status"] != "pass":
-        return base
+        return _Judged(base, target)
     misses, missing = _constraints(row, goals.constraints)
     if misses or missing:
-        return replace(base, standing=BROKEN if misses else UNJUDGED, misses=misses, missing=missing)
+        standing: Standing = BROKEN if misses else UNJUDGED
+        broken = structs.replace(base, standing=standing, misses=misses or None, missing=missing or None)
+        return _Judged(broken, target)
     values = tuple(sweep_goals.figure_value(row, goal.figure, goal.clock_mhz) for goal in goals.goals)
-    unknown = tuple(value.why for value in values if value.number is None)
+    unknown = dict.fromkeys(value.why for value in values if value.number is None)
     if unknown:
-        return replace(base, standing=UNRANKED, missing=tuple(dict.fromkeys(unknown)))
+        return _Judged(structs.replace(base, standing=UNRANKED, missing=tuple(unknown)), target)
     source = next((value.source for value in values if value.source), None)
-    return replace(base, standing=DOMINATED, values=values, source=source)
+    return _Judged(structs.replace(base, standing=DOMINATED, source=source), target, values)
 
 
 def _constraints(row: Row, constraints: Sequence[Constraint]) -> tuple[tuple[Miss, ...], tuple[str, ...]]:
@@ -297,7 +251,7 @@ def _constraints(row: Row, constraints: Sequence[Constraint]) -> tuple[tuple[Mis
     misses: list[Miss] = []
     missing: list[str] = []
     for index, constraint in enumerate(constraints):
-        if not constraint.is_for(str(row["model"]), str(row.get("system") or "")):
+        if not is_for(constraint, str(row["model"]), str(row.get("system") or "")):
             continue
         found = sweep_goals.figure_value(row, constraint.figure, constraint.clock_mhz)
         if found.number is None:
@@ -310,10 +264,13 @@ def _constraints(row: Row, constraints: Sequence[Constraint]) -> tuple[tuple[Mis
 def _miss(index: int, constraint: Constraint, found: Value, number: float) -> Iterator[Miss]:
     number = min(number, sweep_goals.MOST)  # an SQNR may be infinite, which no record holds
     for limit, by in (
-        (constraint.most, number - (constraint.most or 0.0)),
-        (constraint.least, (constraint.least or 0.0) - number),
+        (constraint.max, number - (constraint.max or 0.0)),
+        (constraint.min, (constraint.min or 0.0) - number),
     ):
         if limit is not None and by > 0:
+            name = figure_title(constraint.figure, constraint.clock_mhz)
+            value, most = (sweep_goals.shown_figure(constraint.figure, figure) for figure in (number, limit))
+            more = f" (by {100 * by / abs(limit):,.1f} %)" if limit else ""
             yield Miss(
                 constraint=index,
                 value=number,
@@ -321,41 +278,30 @@ def _miss(index: int, constraint: Constraint, found: Value, number: float) -> It
                 by=by,
                 percent=round(100 * by / abs(limit), 4) if limit else None,
                 source=found.source,
-                text=_miss_text(constraint, number, limit),
+                text=f"{name} {value} {'>' if number > limit else '<'} {most}{more}",
             )
 
 
-def _miss_text(constraint: Constraint, number: float, limit: float) -> str:
-    name, sign = figure_title(constraint.figure, constraint.clock_mhz), ">" if number > limit else "<"
-    value, most = (sweep_goals.shown_figure(constraint.figure, figure) for figure in (number, limit))
-    more = f" (by {100 * abs(number - limit) / abs(limit):,.1f} %)" if limit else ""
-    return f"{name} {value} {sign} {most}{more}"
-
-
-def _rank(source: RankedSource | None, rivals: Sequence[Judged], goals: Goals) -> Ranking:
+def _rank(source: RankedSource | None, rivals: Sequence[_Judged], goals: Goals) -> Ranking:
+    signs = [-1.0 if goal.want == sweep_goals.MAX else 1.0 for goal in goals.goals]
     points = [
-        [
-            -float(value.number or 0) if goal.want == sweep_goals.MAX else float(value.number or 0)
-            for value, goal in zip(row.values, goals.goals, strict=True)
-        ]
-        for row in rivals
+        [sign * (value.number or 0) for sign, value in zip(signs, row.values, strict=True)] for row in rivals
     ]
-    free = are_pareto(points)
-    best = first_by_goals(points, [goal.tolerance_percent for goal in goals.goals])
+    best = first_by_goals(points, [goal.tolerance_percent or 0 for goal in goals.goals])
     return Ranking(
         source=source,
-        pareto=tuple(row.cell for row, is_free in zip(rivals, free, strict=True) if is_free),
-        winners=tuple(rivals[index].cell for index in best),
+        pareto=tuple(row.verdict.cell for row, free in zip(rivals, are_pareto(points), strict=True) if free),
+        winners=tuple(rivals[index].verdict.cell for index in best),
     )
 
 
-def _distance(row: Judged) -> tuple[bool, float, float, str]:
+def _distance(row: _Judged) -> tuple[bool, float, float, str]:
     """How near a cell is to keeping its constraints: those with figures missing come last."""
-    shares = [miss.by / max(abs(miss.limit), 1.0) for miss in row.misses]
-    return bool(row.missing), max(shares), sum(shares), row.cell
+    shares = [miss.by / max(abs(miss.limit), 1.0) for miss in row.verdict.misses or ()]
+    return bool(row.verdict.missing), max(shares), sum(shares), row.verdict.cell
 
 
-def _reason(cells: Sequence[Judged], rankings: Sequence[Ranking]) -> str:
+def _reason(cells: Sequence[_Judged], rankings: Sequence[Ranking]) -> str:
     """Why there is no winner; empty where there is one."""
     if len(rankings) == 1:
         return ""
@@ -372,29 +318,26 @@ def _reason(cells: Sequence[Judged], rankings: Sequence[Ranking]) -> str:
     return "no cell has a result that passed"
 
 
-def _is_sram_only(row: Row) -> bool:
-    return row.get("memory_mode") == "Sram_Only"
-
-
 def _timed(goals: Goals) -> list[Constraint | Goal]:
     asked: list[Constraint | Goal] = [*goals.constraints, *goals.goals]
     return [row for row in asked if sweep_goals.FIGURES[row.figure].has_source]
 
 
-def _of_the_npu_alone(goals: Goals) -> bool:
+def _are_of_the_npu_alone(goals: Goals) -> bool:
     """Whether times or cycles are judged that the CPU's are not in, and no time is judged that has them."""
     return bool(_timed(goals)) and sweep_goals.INFERENCE not in goals.figures
 
 
-def _ties(cells: Sequence[Judged], rankings: Sequence[Ranking]) -> Iterator[str]:
+def _ties(cells: Sequence[_Judged], rankings: Sequence[Ranking]) -> Iterator[str]:
     """Cells that the winner beats by so little that it does not count."""
-    by_cell = {row.cell: row for row in cells}
     for part in rankings:
-        best = by_cell[part.winners[0]]
+        best = next(row for row in cells if row.verdict.cell == part.winners[0])
         alike = [
             row
             for row in cells
-            if row.cell not in part.winners and row.source == part.source and _is_alike(row, best)
+            if row.verdict.cell not in part.winners
+            and row.verdict.source == part.source
+            and _is_alike(row, best)
         ]
         if alike:
             targets = ", ".join(dict.fromkeys(row.target for row in alike))
@@ -404,7 +347,7 @@ def _ties(cells: Sequence[Judged], rankings: Sequence[Ranking]) -> Iterator[str]
             )
 
 
-def _is_alike(row: Judged, best: Judged) -> bool:
+def _is_alike(row: _Judged, best: _Judged) -> bool:
     """Whether each figure of a ranked cell is that of the best cell, or hardly differs from it."""
     return bool(row.values) and all(
         one.number is not None
@@ -417,7 +360,7 @@ def _is_alike(row: Judged, best: Judged) -> bool:
 def _caveats(rows: Sequence[Row], rankings: Sequence[Ranking], goals: Goals) -> Iterator[str]:
     """What the figures of the best cells do not tell."""
     best = {cell for part in rankings for cell in part.winners}
-    if _of_the_npu_alone(goals) and any(
+    if _are_of_the_npu_alone(goals) and any(
         row["cell"] in best and row.get("operators_cpu") not in (None, 0) for row in rows
     ):
         yield "the best cell runs operators on the CPU as well, whose time is not counted"
@@ -429,11 +372,13 @@ def _natural(text: str) -> tuple[list[tuple[int, str]], str]:
     return [(int(part), "") if _DIGITS.fullmatch(part) else (-1, part) for part in parts], text
 
 
-def _target_verdicts(models: Sequence[ModelVerdict]) -> Iterator[TargetVerdict]:
-    for target in sorted({cell.target for model in models for cell in model.cells}, key=_natural):
+def _target_verdicts(models: Mapping[str, Sequence[_Judged]]) -> Iterator[TargetVerdict]:
+    for target in sorted({cell.target for cells in models.values() for cell in cells}, key=_natural):
         found: dict[str, list[str]] = defaultdict(list)
-        for model in models:
-            found[_state_on(target, model)].append(model.model)
+        for model, cells in models.items():
+            standings = {cell.standing for cell in cells if cell.target == target}
+            worst = next((name for name in (BROKEN, UNJUDGED, NO_RESULT) if name in standings), "not swept")
+            found["kept" if standings & {*KEEPING} else worst].append(model)
         yield TargetVerdict(
             target=target,
             every_model=found.keys() == {"kept"},
@@ -443,15 +388,3 @@ def _target_verdicts(models: Sequence[ModelVerdict]) -> Iterator[TargetVerdict]:
             no_result=tuple(found.get(NO_RESULT, ())),
             not_swept=tuple(found.get("not swept", ())),
         )
-
-
-def _state_on(target: str, model: ModelVerdict) -> str:
-    cells = [row for row in model.cells if row.target == target]
-    if any(row.keeps for row in cells):
-        return "kept"
-    standings = {row.standing for row in cells}
-    return next((name for name in (BROKEN, UNJUDGED, NO_RESULT) if name in standings), "not swept")
-
-
-# ---- sweep.goals
-# Constraints that a cell must keep, goals that rank the cells that do, and the verdict on both.

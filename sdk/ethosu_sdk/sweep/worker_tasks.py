@@ -29,7 +29,6 @@ from ethosu_sdk.sweep.sweep_configuration import NONE
 TOPIC = "ethosu-sdk-sweep"
 _LOG_NAME = "compile.log"
 _LOG_BYTES = 64 << 10
-_OUT = "out"
 # What Dask gives the workers that it starts itself: a core each.
 _ENVIRONMENT = {
     "MALLOC_TRIM_THRESHOLD_": "65536",
@@ -50,7 +49,7 @@ class TaskKilledError(Exception):
 def lower(task: Task) -> Outcome:
     """Lower a model; `task` says what, and where the store is."""
     refused = _begin(task)
-    folder = cell_rows.lowered_folder(_store(task), task["key"])
+    folder = cell_rows.task_folder(_store(task), cell_rows.LOWERED, task["key"])
     if refused is not None:
         return refused
     with _filled(folder) as out:
@@ -68,8 +67,8 @@ def compile_lowered(task: Task, lowered: Outcome) -> Outcome:
     refused = _begin(task)
     if refused is not None:
         return refused
-    folder = cell_rows.compiled_folder(_store(task), task["key"])
-    task = {**task, "lowered": str(cell_rows.lowered_folder(_store(task), task["lowering"]))}
+    folder = cell_rows.task_folder(_store(task), cell_rows.COMPILED, task["key"])
+    task = {**task, "lowered": str(cell_rows.task_folder(_store(task), cell_rows.LOWERED, task["lowering"]))}
     with _filled(folder) as out:
         outcome = _step(task, out)
         if any(out.glob(kinds.COMPILE.file)) and not outcome.get("again"):
@@ -83,8 +82,8 @@ def finish(task: Task, compiled: Outcome) -> Outcome:
     refused = _begin(task)
     if refused is not None:
         return refused
-    folder = cell_rows.cell_folder(_store(task), task["key"])
-    made = cell_rows.compiled_folder(_store(task), task["compilation"])
+    folder = cell_rows.task_folder(_store(task), cell_rows.CELLS, task["key"])
+    made = cell_rows.task_folder(_store(task), cell_rows.COMPILED, task["compilation"])
     outcome = compiled
     with _filled(folder) as out:
         if made.is_dir():
@@ -110,7 +109,7 @@ def killed_row(task: Task, reason: str) -> Outcome:
         "`ethosu-sdk compile`"
     )
     error = {**SimulationError(message, hint).to_json(), "class": "Killed", "status": cell_rows.KILLED}
-    folder = cell_rows.cell_folder(_store(task), task["key"])
+    folder = cell_rows.task_folder(_store(task), cell_rows.CELLS, task["key"])
     with _filled(folder) as out:
         row = cell_rows.write_cell(out, task, {"error": error, "seconds": 0.0})
         _publish(out, folder)
@@ -146,7 +145,7 @@ def _filled(final: Path) -> Iterator[Path]:
     """An empty folder beside `final`."""
     filesystem.make_directory(final.parent)
     with filesystem.temporary_directory(f".{final.name}-", final.parent) as temporary:
-        out = temporary / _OUT
+        out = temporary / "out"
         out.mkdir()
         yield out
 
@@ -177,16 +176,21 @@ def _step(task: Task, out: Path) -> Outcome:
             outcome["log"] = _tail(log)
         return outcome
     if answer.end == forks.RAISED:
-        return {"error": steps.unexpected(answer.detail), "log": _tail(log), "seconds": _since(start)}
+        return {
+            "error": steps.unexpected(answer.detail),
+            "log": _tail(log),
+            "seconds": round(time.monotonic() - start, 3),
+        }
     if answer.end == forks.GONE:
-        _close_warm()
+        _LOCAL.stack.close()  # the next task gets another
+        del _LOCAL.stack, _LOCAL.server
     if answer.end in (forks.KILLED, forks.GONE):
         raise TaskKilledError(answer.detail)
-    return {"error": _limit(request, answer), "log": _tail(log), "seconds": _since(start)}
-
-
-def _since(start: float) -> float:
-    return round(time.monotonic() - start, 3)
+    return {
+        "error": _limit(request, answer),
+        "log": _tail(log),
+        "seconds": round(time.monotonic() - start, 3),
+    }
 
 
 def _tail(log: Path) -> str:
@@ -218,10 +222,8 @@ def scratch_folder(store: Path) -> Path:
 def _warm(task: Task) -> Server:
     """This thread's warm process, which takes its tasks."""
     if not hasattr(_LOCAL, "server"):
-        log = (
-            scratch_folder(_store(task))
-            / f"{os.uname().nodename}-{os.getpid()}-{threading.get_native_id()}.log"
-        )
+        name = f"{os.uname().nodename}-{os.getpid()}-{threading.get_native_id()}.log"
+        log = scratch_folder(_store(task)) / name
         env = {name: os.environ.get(name, value) for name, value in _ENVIRONMENT.items()}
         stack = contextlib.ExitStack()
         _LOCAL.server = stack.enter_context(forks.server(steps.__name__, log, env))
@@ -232,12 +234,6 @@ def _warm(task: Task) -> Server:
             raise TaskKilledError("the sweep is over")
         _SERVERS.setdefault(task["token"], {})[threading.get_ident()] = server
     return server
-
-
-def _close_warm() -> None:
-    """End it; the next task gets another."""
-    _LOCAL.stack.close()
-    del _LOCAL.stack, _LOCAL.server
 
 
 def end_servers(token: str) -> None:

@@ -147,18 +147,10 @@ def _is_compared(row: dict[str, Any]) -> bool:
     return (row["model"], row["target"]) == ("net.py", "ethos-u55-32")
 
 
-TOO_MUCH = [
-    ("SELECT * FROM range(100001)", "the answer has more than 100,000 rows"),
-    ("SELECT list(range) FROM range(20000000)", "the answer has more than 64 MiB"),
-    ("SELECT repeat('x', 1000) FROM range(70000)", "the answer has more than 64 MiB"),
-    ("SELECT a.* FROM cells a, range(9000)", "the answer has more than 64 MiB"),
-]
-
-
-@pytest.mark.parametrize(("sql", "said"), TOO_MUCH, ids=[sql for sql, _ in TOO_MUCH])
-def test_an_answer_has_a_bound(small: Path, tmp_path: Path, sql: str, said: str) -> None:
-    done = sdk("sweep", "query", sql, small / "out", cwd=tmp_path)
-    assert (done.code, said in done.err, done.out) == (2, True, ""), done.err
+def test_an_answer_has_a_bound(small: Path, tmp_path: Path) -> None:
+    done = sdk("sweep", "query", "SELECT * FROM range(100001)", small / "out", cwd=tmp_path)
+    assert (done.code, done.out) == (2, ""), done.err
+    assert "the answer has more than 100,000 rows" in done.err
 
 
 def test_a_long_table_is_cut_for_people_alone(small: Path, tmp_path: Path) -> None:

@@ -133,7 +133,7 @@ def made(found: list[Row], folder: Path, goals: str = GOALS, name: str = "keywor
         if number % 3 and len(found) < 1000:
             place = filesystem.make_directory(folder / entry["folder"])
             (place / ("report.html" if number % 3 == 1 else "run.json")).write_text("{}", encoding="utf-8")
-    verdict = judge_sweep(found, of_tables(tomllib.loads(goals))).to_record()
+    verdict = judge_sweep(found, of_tables(tomllib.loads(goals)))
     example = kinds.SWEEP.convert(read(EXAMPLES / "sweep.json"))
     path = store.write_page(folder, replace(example, name=name, verdict=verdict), found)
     return Sweep(path, found, verdict)

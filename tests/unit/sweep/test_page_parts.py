@@ -42,7 +42,7 @@ def unpacked(data: dict[str, Any]) -> list[Row]:
 
 
 def packed(rows: list[Row], folder: Path = Path("/nowhere")) -> dict[str, Any]:
-    verdict = judge_sweep(rows, Goals()).to_record()
+    verdict = judge_sweep(rows, Goals())
     data = sweep_page.page_cells(folder, verdict, rows, sweep_page.settings_of(rows))
     sweep_page.verdict_overview(verdict, rows, sweep_page.settings_of(rows))
     return dict(json.loads(json.dumps(data, allow_nan=False)))
@@ -126,9 +126,7 @@ def test_failures_stand_by_their_message() -> None:
         without_result("timeout", "too long", model="t"),
         row(),
     ]
-    found = sweep_page.verdict_overview(
-        judge_sweep(rows, Goals()).to_record(), rows, sweep_page.settings_of(rows)
-    )
+    found = sweep_page.verdict_overview(judge_sweep(rows, Goals()), rows, sweep_page.settings_of(rows))
     assert [(part["status"], part["message"], part["count"]) for part in found["failures"]] == [
         ("refused", "too large", 5),
         ("timeout", "too long", 1),
@@ -140,7 +138,7 @@ def test_failures_stand_by_their_message() -> None:
 def test_a_page_lists_so_many_cells_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sweep_page, "MOST_CELLS", 50)
     rows = [row(cell=f"{number:012x}") for number in range(51)]
-    verdict = judge_sweep(rows, Goals()).to_record()
+    verdict = judge_sweep(rows, Goals())
     assert (
         len(sweep_page.page_cells(Path("/nowhere"), verdict, rows, sweep_page.settings_of(rows))["rows"])
         == 50

@@ -14,9 +14,6 @@ from ethosu_sdk.records.debug import Debug
 from ethosu_sdk.records.profile import Operation, Profile, cycles
 from ethosu_sdk.records.run_facts import Mode, ProgramFacts
 
-# ---- readers.advise.facts
-# The facts that rules judge: the records of a program, and what it would cost in other memory modes.
-
 COMPILE, DEBUG, MODES = "compile", "debug", "modes"
 WORTH_SHARE = 0.02  # of what there is: less is not worth a change
 
@@ -66,10 +63,9 @@ class Facts:
         return cycles(self.profile.totals.npu.cycles, "modelled") or 0
 
     @property
-    def cpu_instructions(self) -> int | None:
-        """Instructions on the CPU in an inference; None where they were not counted."""
-        counted = self.profile.totals.cpu.instructions
-        return None if counted is None else int(counted.value)
+    def cpu_calls(self) -> int:
+        """Calls of operators on the CPU in an inference."""
+        return sum(row.calls for row in self.cpu_rows)
 
     def compiled_again(self, **changed: str) -> str:
         """The command line that compiles the program once more with what `changed` names; see `compile_again`."""
@@ -94,10 +90,6 @@ def facts_of(
     known = {kind: missing[kind] for kind in (COMPILE, DEBUG) if missing.get(kind)}
     known |= {MODES: program.modes_reason} if program.modes_reason else {}
     return Facts(profile, compiled, debug, program.modes, program.channel_step, known)
-
-
-# ---- readers.advise.advice
-# What a rule says: what it saw, what to change, and what that is expected to bring and to cost.
 
 
 class Metric(NamedTuple):
@@ -174,14 +166,7 @@ class Advice:
         )
 
 
-# ---- readers.advise.rules.cpu
-# What rules say of calls on the CPU that would not be there any more.
-
 QUANTISE, DEQUANTISE = "::quantize_per_tensor.out", "::dequantize_per_tensor.out"
-
-_WRITE_BACK = "aten::copy_"
-_HOW = "the counted instructions of these calls fall away"
-_HOW_CYCLES = "the modelled cycles of these calls fall away"
 
 
 def is_conversion(row: Operation) -> bool:
@@ -189,27 +174,24 @@ def is_conversion(row: Operation) -> bool:
     return row.name.endswith((QUANTISE, DEQUANTISE))
 
 
-def is_write_back(row: Operation) -> bool:
-    """Whether a row of the profile writes a new value into a buffer that the program keeps: ExecuTorch ends a program
-    with these calls."""
-    return row.name == _WRITE_BACK
-
-
 def changes_without(facts: Facts, rows: Sequence[Operation]) -> list[Change]:
     """The processor's instructions and cycles without the calls of `rows`; nothing where they are not known."""
-    whole = facts.cpu_instructions
-    if whole is None:
-        return _cycles_without(facts, rows)
-    own = sum(int(row.instructions.value) for row in rows if row.instructions is not None)
-    return [
-        expected_change(CPU_INSTRUCTIONS, whole, whole - own, _HOW, "counted"),
-        *_cycles_without(facts, rows),
-    ]
+    found = []
+    whole = facts.profile.totals.cpu.instructions
+    if whole is not None:
+        own = sum(int(row.instructions.value) for row in rows if row.instructions is not None)
+        how = "the counted instructions of these calls fall away"
+        found.append(
+            expected_change(CPU_INSTRUCTIONS, int(whole.value), int(whole.value) - own, how, "counted")
+        )
+    cycles_of_all, own = facts.profile.totals.cpu.cycles, cpu_cycles(rows)
+    if cycles_of_all is not None and own:
+        how = "the modelled cycles of these calls fall away"
+        before = cycles_of_all.value
+        found.append(expected_change(CPU_CYCLES, before, before - own, how, "modelled"))
+    return found
 
 
-def _cycles_without(facts: Facts, rows: Sequence[Operation]) -> list[Change]:
-    whole = facts.profile.totals.cpu.cycles
-    own = sum(int(row.cpu_cycles.value) for row in rows if row.cpu_cycles is not None)
-    if whole is None or not own:
-        return []
-    return [expected_change(CPU_CYCLES, whole.value, whole.value - own, _HOW_CYCLES, "modelled")]
+def cpu_cycles(rows: Sequence[Operation]) -> int:
+    """The processor's modelled cycles in `rows`, as far as they are known."""
+    return sum(int(row.cpu_cycles.value) for row in rows if row.cpu_cycles is not None)

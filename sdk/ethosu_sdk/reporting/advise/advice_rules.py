@@ -28,15 +28,6 @@ from ethosu_sdk.reporting.advise.advice_facts import (
     expected_change,
 )
 
-# ---- readers.advise.rules
-# The rules, in the order in which their advice is given where gains are alike.
-#
-# A rule is a pure function of the facts. It says what it saw, what to change, and what that is expected to bring;
-# each
-# has a test that compiles again with its advice followed and sees the gain (tests/integration/advise), and its
-# line in
-# docs/guide/advise.md.
-
 
 @dataclass(frozen=True)
 class AdviceRule:
@@ -48,6 +39,9 @@ class AdviceRule:
     find: Callable[[Facts], list[Advice]]
 
 
+# In the order in which their advice is given where gains are alike. A rule is a pure function of the facts. It says
+# what it saw, what to change, and what that is expected to bring; each has a test that compiles again with its advice
+# followed and sees the gain (tests/integration/advise), and its line in docs/guide/advise.md.
 RULES: Sequence[AdviceRule] = (
     AdviceRule(
         "sixteen-bits",
@@ -112,25 +106,14 @@ RULES: Sequence[AdviceRule] = (
 )
 
 
-# ---- readers.advise.verdict
-# All rules on the facts of a program: what they advise, and why the others are silent.
-
-_METRICS = (
-    SQNR,
-    COMPUTING_OPERATORS,
-    DELEGATES,
-    TIME,
-    NPU_CYCLES,
-    CPU_INSTRUCTIONS,
-    CPU_CYCLES,
-    CPU_OPERATORS,
-    SRAM,
-    IO_BYTES,
-    CHANNELS,
-    MAC_UNITS,
-)
-_HOW = "the cycles of CPU and NPU that are saved, each by its clock"
-_ORDER = [metric.name for metric in _METRICS]
+# What advice is ranked by: what is wrong before what is slow, that before what is large.
+_ORDER = [
+    metric.name
+    for metric in (
+        *(SQNR, COMPUTING_OPERATORS, DELEGATES, TIME, NPU_CYCLES, CPU_INSTRUCTIONS, CPU_CYCLES),
+        *(CPU_OPERATORS, SRAM, IO_BYTES, CHANNELS, MAC_UNITS),
+    )
+]
 
 
 @dataclass(frozen=True)
@@ -177,11 +160,12 @@ def _timed(item: Item, facts: Facts) -> Item:
         return item
     before = time.total.duration_s * 1e3
     after = max(0.0, before - saved_s * 1e3)
-    return replace(item, gains=(expected_change(TIME, before, after, _HOW, "modelled"), *item.gains))
+    how = "the cycles of CPU and NPU that are saved, each by its clock"
+    return replace(item, gains=(expected_change(TIME, before, after, how, "modelled"), *item.gains))
 
 
 def _rank(advice: Item) -> tuple[int, float]:
-    """What is wrong comes before what is slow, that before what is large; then by the share of the gain."""
+    """By the metric of the first gain, then by its share."""
     gain = advice.gains[0]
     share = abs(gain.after - gain.before) / abs(gain.before) if gain.before else 1.0
     return _ORDER.index(gain.metric), -share

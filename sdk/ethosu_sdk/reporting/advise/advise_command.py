@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar, get_args
@@ -23,12 +23,10 @@ from ethosu_sdk.records.advice import (
     CandidateKind,
     Change,
     CpuCall,
-    Evidence,
     Figure,
     Item,
     Judge,
     Outputs,
-    SilentRule,
     SimulatorName,
     Trial,
     Tried,
@@ -39,7 +37,7 @@ from ethosu_sdk.records.compile import Compilation
 from ethosu_sdk.records.debug import Debug
 from ethosu_sdk.records.profile import Profile
 from ethosu_sdk.records.run_facts import ProgramFacts
-from ethosu_sdk.records.trials import Candidate, Distance, Measured, Outcome, Tries
+from ethosu_sdk.records.trials import Candidate, Measured, Outcome, Tries
 from ethosu_sdk.reporting.advise import advice_facts, cpu_rules
 from ethosu_sdk.reporting.advise.advice_facts import (
     COMPILE,
@@ -54,38 +52,189 @@ from ethosu_sdk.reporting.advise.advice_facts import (
     Facts,
     Metric,
 )
-from ethosu_sdk.reporting.advise.advice_rules import AdviceVerdict, judge_facts
+from ethosu_sdk.reporting.advise.advice_rules import judge_facts
 from ethosu_sdk.reporting.advise.candidates import candidates_of
 
-# ---- readers.advise.tried_record
-# The trials of a record: what was changed, before and after, what became of the outputs; the best first.
+About = TypeVar("About", Compilation, Debug)
+_COSTS: dict[Judge, str] = {
+    "fit": "cycles",
+    "time of an inference": "time",
+    "NPU and CPU cycles": "cycles",
+    "NPU cycles": "NPU cycles",
+}
+STATES = {
+    "better": "better",
+    "smaller": "smaller",
+    "closer": "closer to floating point",
+    "same": "no gain",
+    "worse": "worse",
+    "broken": "outputs break",
+    "unjudged": "not judged",
+    "failed": "failed",
+}
+JUDGES = {
+    "fit": "whether it fits the memory of the board, then by its cycles",
+    "time of an inference": "the time of an inference",
+    "NPU and CPU cycles": "NPU and CPU cycles together, since the clock of the CPU is not known",
+    "NPU cycles": "NPU cycles, since those of the CPU were not counted",
+}
 
-_UNJUDGED = (
-    "the CPU computes other operators, and its cycles were not counted: a run on QEMU (`ethosu-sdk advise MODEL "
-    "--try`) counts them"
-)
-_TOO_LARGE = "it does not fit the memory of the board"
-_OTHER_SHAPES = "the outputs have other shapes"
-_NO_FLOAT = "the model in floating point gave no outputs to compare with"
+
+@dataclass(frozen=True)
+class AdviceInputs:
+    """What is judged: a `profile`, written to `folder`, with the folder of its run, the program and its facts."""
+
+    folder: Path
+    run_folder: Path
+    pte: Path
+    profile: Profile
+    program: ProgramFacts
 
 
-def make_tried(facts: Facts, tries: Tries) -> Tried:
-    """What a record has of `tries` on the program of `facts`."""
-    before = tries.before
-    ranked = sorted(tries.outcomes, key=lambda row: trials.ranked_trials(before, tries.exact, row))
-    return Tried(
-        judged_by=trials.judge_of(before),
-        simulator=convert(tries.simulator, SimulatorName),
-        fits=before.fits,
-        trials=tuple(_trial(facts, tries, row) for row in ranked),
-        left=tries.left,
+def kinds_of_changes(names: str | None) -> tuple[CandidateKind, ...]:
+    """The kinds of changes in the list `names`; all without one. UsageError for a name that is none."""
+    known: tuple[CandidateKind, ...] = get_args(CandidateKind)
+    wanted = known if names is None else tuple(word.strip() for word in names.split(","))
+    for word in wanted:
+        if word not in known:
+            raise UsageError(f"there are no changes of the kind '{word}'", suggestion(word, known))
+    return tuple(row for row in known if row in wanted)
+
+
+def wanted_candidates(inputs: AdviceInputs, wanted: Sequence[CandidateKind]) -> tuple[Candidate, ...]:
+    """What can be tried of the `wanted` kinds. InputError without a record of `compile`."""
+    found, _ = _facts(inputs)
+    if found.compilation is None:
+        raise InputError(f"nothing can be tried: {found.missing[COMPILE]}")
+    return tuple(row for row in candidates_of(found, judge_facts(found).advice) if row.kind in wanted)
+
+
+def advise(inputs: AdviceInputs, reporter: Reporter, tries: Tries | None = None) -> Advice:
+    """Judge a profiled program, with what came of `tries`; the record that was written."""
+    found, files = _facts(inputs)
+    try:
+        record = _make_record(found, files, tries)
+    except OverflowError as error:  # JSON has numbers without end, floats do not
+        hint = "make the run again; `ethosu-sdk validate RUN_DIR` names records that were changed"
+        raise InputError("a number in a record of the run is too large to be judged", hint) from error
+    content = record.to_json()
+    validation.check_record(content, "the advice")
+    with filesystem.locked_folder(inputs.folder), bundle.writing_folder(inputs.folder, "advise") as add:
+        json_text.write_json(inputs.folder / kinds.ADVICE.file, content)
+        add(kinds.ADVICE.file)
+    reporter.show(*advice_tables(record, inputs.folder))
+    reporter.emit(content)
+    return record
+
+
+def _facts(inputs: AdviceInputs) -> tuple[Facts, list[tuple[str, Path]]]:
+    """The facts of a profiled program, and the files that they are from."""
+    compiled_file = result_files.compile_record_path(inputs.pte)
+    debug_file = inputs.run_folder / kinds.DEBUG.file
+    compiled, why = _read(
+        compiled_file,
+        kinds.COMPILE,
+        inputs,
+        "there is no record of `compile` beside the program: `ethosu-sdk advise MODEL` makes one",
+    )
+    debug, why_not = _read(
+        debug_file,
+        kinds.DEBUG,
+        inputs,
+        f"there is no {kinds.DEBUG.file} beside the run: `ethosu-sdk debug MODEL -o RUN_DIR` makes one",
+    )
+    missing = {COMPILE: why, DEBUG: why_not}
+    found = advice_facts.facts_of(inputs.program, inputs.profile, compiled, debug, missing)
+    files = [("model", inputs.pte), ("profile", inputs.folder / kinds.PROFILE.file)]
+    files += [("compile", compiled_file)] if compiled is not None else []
+    files += [("debug", debug_file)] if debug is not None else []
+    return found, files
+
+
+def _read(path: Path, kind: RecordKind[About], inputs: AdviceInputs, absent: str) -> tuple[About | None, str]:
+    """The record of `kind` at `path`, or why there is none. InputError when it is not what it says."""
+    if not path.is_file():
+        return None, absent
+    record = read_record(path)
+    if not isinstance(record, kind.content):
+        raise InputError(
+            f"{path} is a {kinds.schema(record)}, not a {kind.schema}",
+            "give the folder of a run as it was made",
+        )
+    if record.model.sha256 != inputs.profile.model.sha256:
+        return None, f"{path.name} is about another program"
+    return record, ""
+
+
+def _make_record(facts: Facts, files: Sequence[tuple[str, Path]], tries: Tries | None) -> Advice:
+    """The record. `files` are what it was made from, each with its role; `tries` are what came of changes, of which
+    the best is the first."""
+    profile, verdict = facts.profile, judge_facts(facts)
+    inputs = [provenance.file_entry(*row) for row in files]
+    tools = [row.to_json() for row in profile.provenance.tools]
+    tried = None
+    if tries is not None:
+        ranked = sorted(tries.outcomes, key=lambda row: trials.ranked_trials(tries.before, tries.exact, row))
+        tried = Tried(
+            judged_by=trials.judge_of(tries.before),
+            simulator=convert(tries.simulator, SimulatorName),
+            fits=tries.before.fits,
+            trials=tuple(_trial(facts, tries, row) for row in ranked),
+            left=tries.left,
+        )
+    return Advice(
+        status="done",
+        **provenance.origin(inputs, tools),
+        model=profile.model,
+        target=profile.target,
+        advice=verdict.advice,
+        cpu=cpu_rules.cpu_call_lines(facts) if facts.compilation is not None else None,
+        tried=tried,
+        silent=verdict.silent,
+        unavailable=tuple(
+            Unavailable(path=f"/{kind}", reason=facts.missing[kind])
+            for kind in (COMPILE, DEBUG)
+            if kind in facts.missing
+        ),
+        host=provenance.this_host(),
     )
 
 
 def _trial(facts: Facts, tries: Tries, outcome: Outcome) -> Trial:
-    candidate = outcome.candidate
+    """What was changed, before and after, and what became of the outputs."""
+    candidate, measured, changed = outcome.candidate, outcome.measured, outcome.changed
     state = trials.trial_state(tries.before, tries.exact, outcome)
     saved = trials.trial_gain(tries.before, outcome)
+    reason = outcome.reason
+    if not reason and measured is not None and not measured.fits:
+        reason = "it does not fit the memory of the board"
+    elif not reason and state == "unjudged":
+        reason = (
+            "the CPU computes other operators, and its cycles were not counted: a run on QEMU "
+            "(`ethosu-sdk advise MODEL --try`) counts them"
+        )
+    before_db, after_db = (
+        round(row.sqnr_db, 2) if row is not None and math.isfinite(row.sqnr_db) else None
+        for row in (tries.exact, outcome.exact)
+    )
+    if changed is None:
+        text = outcome.why_no_distance or "the outputs have other shapes"
+    elif changed.equal == changed.elements:
+        text = "every output is equal"
+    else:
+        text = f"{changed.elements - changed.equal:,} of {changed.elements:,} output elements differ"
+        if tries.exact is None or outcome.exact is None:
+            no_float = "the model in floating point gave no outputs to compare with"
+            text += f"; {outcome.why_no_distance or no_float}"
+        else:
+            ratios = (f"{round(row.sqnr_db, 2):.1f} dB" for row in (tries.exact, outcome.exact))
+            text += f"; SQNR to floating point {' → '.join(ratios)}"
+    outputs = Outputs(
+        state=trials.outputs_state(tries.exact, outcome),
+        text=text,
+        sqnr_before_db=before_db,
+        sqnr_after_db=after_db,
+    )
     return Trial(
         name=candidate.name,
         kind=candidate.kind,
@@ -94,21 +243,13 @@ def _trial(facts: Facts, tries: Tries, outcome: Outcome) -> Trial:
         state=state,
         command=_command(facts, candidate),
         code=candidate.lines or None,
-        figures=() if outcome.measured is None else tuple(_trial_figures(tries.before, outcome.measured)),
+        figures=() if measured is None else tuple(_trial_figures(tries.before, measured)),
         gain=None if saved is None else round(saved, 6),
-        fits=None if outcome.measured is None else outcome.measured.fits,
-        outputs=None if outcome.measured is None else _outputs(tries.exact, outcome),
-        reason=_reason(outcome, state) or None,
+        fits=None if measured is None else measured.fits,
+        outputs=None if measured is None else outputs,
+        reason=reason or None,
         limits=candidate.limits,
     )
-
-
-def _reason(outcome: Outcome, state: str) -> str:
-    if outcome.reason:
-        return outcome.reason
-    if outcome.measured is not None and not outcome.measured.fits:
-        return _TOO_LARGE
-    return _UNJUDGED if state == "unjudged" else ""
 
 
 def _command(facts: Facts, candidate: Candidate) -> str | None:
@@ -134,116 +275,46 @@ def _command(facts: Facts, candidate: Candidate) -> str | None:
 
 
 def _trial_figures(before: Measured, after: Measured) -> Iterator[Figure]:
-    yield from _trial_figure(TIME, before.time_ms, after.time_ms, "modelled")
-    yield from _trial_figure(NPU_CYCLES, before.npu_cycles, after.npu_cycles, "modelled")
-    yield from _trial_figure(CPU_CYCLES, before.cpu_cycles, after.cpu_cycles, "modelled")
-    yield from _trial_figure(TOTAL_CYCLES, _total(before), _total(after), "modelled")
-    yield from _trial_figure(SRAM, before.sram_bytes, after.sram_bytes)
-    yield from _trial_figure(FLASH, before.flash_bytes, after.flash_bytes)
-    yield from _trial_figure(
-        COMPUTING_OPERATORS, sum(before.cpu_calls.values()), sum(after.cpu_calls.values())
+    def total(row: Measured) -> int | None:
+        return None if row.cpu_cycles is None else (row.npu_cycles or 0) + row.cpu_cycles
+
+    calls = [sum(row.cpu_calls.values()) for row in (before, after)]
+    rows: tuple[tuple[Metric, float | None, float | None, Source | None], ...] = (
+        (TIME, before.time_ms, after.time_ms, "modelled"),
+        (NPU_CYCLES, before.npu_cycles, after.npu_cycles, "modelled"),
+        (CPU_CYCLES, before.cpu_cycles, after.cpu_cycles, "modelled"),
+        (TOTAL_CYCLES, total(before), total(after), "modelled"),
+        (SRAM, before.sram_bytes, after.sram_bytes, None),
+        (FLASH, before.flash_bytes, after.flash_bytes, None),
+        (COMPUTING_OPERATORS, calls[0], calls[1], None),
     )
+    for metric, old, new, source in rows:
+        if new is not None:
+            yield Figure(metric=metric.name, unit=metric.unit, before=old, after=new, source=source)
 
 
-def _total(row: Measured) -> int | None:
-    return None if row.cpu_cycles is None else (row.npu_cycles or 0) + row.cpu_cycles
-
-
-def _trial_figure(
-    metric: Metric, before: float | None, after: float | None, source: Source | None = None
-) -> Iterator[Figure]:
-    if after is not None:
-        yield Figure(metric=metric.name, unit=metric.unit, before=before, after=after, source=source)
-
-
-def _outputs(exact: Distance | None, outcome: Outcome) -> Outputs:
-    return Outputs(
-        state=trials.outputs_state(exact, outcome),
-        text=_words(exact, outcome),
-        sqnr_before_db=_finite(exact),
-        sqnr_after_db=_finite(outcome.exact),
-    )
-
-
-def _finite(distance: Distance | None) -> float | None:
-    known = distance is not None and math.isfinite(distance.sqnr_db)
-    return round(distance.sqnr_db, 2) if known and distance is not None else None
-
-
-def _words(exact: Distance | None, outcome: Outcome) -> str:
-    changed = outcome.changed
-    if changed is None:
-        return outcome.why_no_distance or _OTHER_SHAPES
-    if changed.equal == changed.elements:
-        return "every output is equal"
-    text = f"{changed.elements - changed.equal:,} of {changed.elements:,} output elements differ"
-    if exact is None or outcome.exact is None:
-        return f"{text}; {outcome.why_no_distance or _NO_FLOAT}"
-    return f"{text}; SQNR to floating point {_db(exact)} → {_db(outcome.exact)}"
-
-
-def _db(distance: Distance) -> str:
-    return f"{round(distance.sqnr_db, 2):.1f} dB"  # as the record has it
-
-
-# ---- readers.advise.advice_record
-# advice.json: ``advice/1``.
-
-RECORD_NAME = kinds.ADVICE.file
-
-
-def make_advice_record(
-    facts: Facts, verdict: AdviceVerdict, files: Sequence[tuple[str, Path]], tries: Tries | None = None
-) -> Advice:
-    """The record. `files` are what it was made from, each with its role; `tries` are what came of changes."""
-    profile = facts.profile
-    inputs = [provenance.file_entry(*row) for row in files]
-    tools = [row.to_json() for row in profile.provenance.tools]
-    return Advice(
-        status="done",
-        **provenance.origin(inputs, tools),
-        model=profile.model,
-        target=profile.target,
-        advice=verdict.advice,
-        cpu=cpu_rules.cpu_call_lines(facts) if facts.compilation is not None else None,
-        tried=None if tries is None else make_tried(facts, tries),
-        silent=verdict.silent,
-        unavailable=tuple(
-            Unavailable(path=f"/{kind}", reason=facts.missing[kind])
-            for kind in (COMPILE, DEBUG)
-            if kind in facts.missing
-        ),
-        host=provenance.this_host(),
-    )
-
-
-# ---- readers.advise.tried_tables
-# What was tried, and a line for every operator on the CPU, on a terminal.
-
-_BY_OTHERS = ("smaller", "closer")
-_COSTS: dict[Judge, str] = {
-    "fit": "cycles",
-    "time of an inference": "time",
-    "NPU and CPU cycles": "cycles",
-    "NPU cycles": "NPU cycles",
-}
-_HELPS = ("better", "smaller", "closer")
-STATES = {
-    "better": "better",
-    "smaller": "smaller",
-    "closer": "closer to floating point",
-    "same": "no gain",
-    "worse": "worse",
-    "broken": "outputs break",
-    "unjudged": "not judged",
-    "failed": "failed",
-}
-JUDGES = {
-    "fit": "whether it fits the memory of the board, then by its cycles",
-    "time of an inference": "the time of an inference",
-    "NPU and CPU cycles": "NPU and CPU cycles together, since the clock of the CPU is not known",
-    "NPU cycles": "NPU cycles, since those of the CPU were not counted",
-}
+def advice_tables(record: Advice, folder: Path) -> list[RenderableType]:
+    """What was tried, the best first; a table for each advice, what saves most first; a line for each operator on the
+    CPU; the rules that are silent."""
+    parts: list[RenderableType] = []
+    if record.tried is not None:
+        parts += [*tried_tables(record.tried), ""]
+    advice = [row for row in record.advice if not was_tried(row, record.tried)]
+    if advice and record.tried is not None:
+        parts += ["estimated by the rules, and not tried:", ""]
+    for number, row in enumerate(advice, start=1):
+        parts += [_pairs(f"{number}. {advice_title(row)}", advice_pairs(row), no_wrap=True), ""]
+    if not advice and record.tried is None:
+        parts += ["no rule has advice", ""]
+    if record.cpu:
+        rows: list[tuple[str, str]] = []
+        for call in record.cpu:
+            calls = f" ({call.calls} calls)" if call.calls > 1 else ""
+            rows.append((call.name + calls, call.where or "place not known"))
+            rows += [(f"  {name}", text) for name, text in cpu_pairs(call)]
+        parts += [_pairs("on the CPU", rows), ""]
+    silent = _pairs("silent rules", ((row.rule, row.reason) for row in record.silent), no_wrap=True)
+    return [*parts, silent, "", f"files  {escape(str(folder))}"]
 
 
 def tried_tables(tried: Tried) -> list[RenderableType]:
@@ -262,7 +333,7 @@ def tried_tables(tried: Tried) -> list[RenderableType]:
 
 def trial_helps(row: Trial) -> bool:
     """Whether a change is advised."""
-    return row.state in _HELPS
+    return row.state in ("better", "smaller", "closer")
 
 
 def trial_title(row: Trial, tried: Tried) -> str:
@@ -270,7 +341,7 @@ def trial_title(row: Trial, tried: Tried) -> str:
     gain = "" if row.gain is None else f" {-row.gain:+.1%}"
     if tried.judged_by == "fit" and row.fits:
         return f"{row.name}: it fits,{gain} cycles" if gain else f"{row.name}: it fits"
-    if row.state in _BY_OTHERS:
+    if row.state in ("smaller", "closer"):
         cost = "" if row.gain is None else f", {_COSTS[tried.judged_by]}{gain}"
         return f"{row.name}: {_brought(row)}{cost}"
     return f"{row.name}: {STATES[row.state]}{gain}"
@@ -306,16 +377,6 @@ def trial_pairs(row: Trial) -> Iterator[tuple[str, str]]:
         yield "but", limit
 
 
-def cpu_table(rows: Sequence[CpuCall]) -> Table:
-    """A few lines for each operator on the CPU."""
-    found: list[tuple[str, str]] = []
-    for row in rows:
-        calls = f" ({row.calls} calls)" if row.calls > 1 else ""
-        found.append((row.name + calls, row.where or "place not known"))
-        found += [(f"  {name}", text) for name, text in cpu_pairs(row)]
-    return _pairs("on the CPU", found)
-
-
 def cpu_pairs(row: CpuCall) -> Iterator[tuple[str, str]]:
     """Why an operator is on the CPU, what it costs and what replaces it, as names and texts."""
     yield "why", row.why
@@ -332,9 +393,10 @@ def cpu_pairs(row: CpuCall) -> Iterator[tuple[str, str]]:
         yield "results", row.results
 
 
-def _pairs(title_text: str, rows: Sequence[tuple[str, str]] | Iterator[tuple[str, str]]) -> Table:
-    table = Table(title=escape(title_text), title_justify="left", box=None, show_header=False, pad_edge=False)
-    table.add_column(overflow="fold")
+def _pairs(title: str, rows: Iterable[tuple[str, str]], *, no_wrap: bool = False) -> Table:
+    """Names and texts under a title; with `no_wrap`, names stay on their line."""
+    table = Table(title=escape(title), title_justify="left", box=None, show_header=False, pad_edge=False)
+    table.add_column(no_wrap=no_wrap, overflow="ellipsis" if no_wrap else "fold")
     table.add_column(overflow="fold")
     for name, text in rows:
         table.add_row(escape(name), escape(text))
@@ -372,43 +434,6 @@ def _number(value: float) -> str:
     return f"{value:,.0f}" if value == int(value) else f"{value:,.3f}"
 
 
-# ---- readers.advise.advise_tables
-# What `ethosu-sdk advise` shows on a terminal, made from its record alone.
-
-
-def advice_tables(record: Advice, folder: Path) -> list[RenderableType]:
-    """What was tried, the best first; a table for each advice, what saves most first; a line for each operator on the
-    CPU; the rules that are silent."""
-    parts: list[RenderableType] = []
-    if record.tried is not None:
-        parts += [*tried_tables(record.tried), ""]
-    advice = [row for row in record.advice if not was_tried(row, record.tried)]
-    if advice and record.tried is not None:
-        parts += ["estimated by the rules, and not tried:", ""]
-    for number, row in enumerate(advice, start=1):
-        parts += [_advice(number, row), ""]
-    if not advice and record.tried is None:
-        parts += ["no rule has advice", ""]
-    if record.cpu:
-        parts += [cpu_table(record.cpu), ""]
-    return [*parts, _silent(record.silent), "", f"files  {escape(str(folder))}"]
-
-
-def _advice(number: int, row: Item) -> Table:
-    table = Table(
-        title=escape(f"{number}. {advice_title(row)}"),
-        title_justify="left",
-        box=None,
-        show_header=False,
-        pad_edge=False,
-    )
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
-    for name, text in advice_pairs(row):
-        table.add_row(name, escape(text))
-    return table
-
-
 def advice_title(row: Item) -> str:
     """The rule of an advice, what it is about, and the first gain."""
     where = f" ({row.where})" if row.where is not None else ""
@@ -419,22 +444,18 @@ def advice_pairs(row: Item) -> Iterator[tuple[str, str]]:
     """An advice as names and texts."""
     yield "seen", row.finding
     for figure in row.evidence:
-        yield "evidence", _figure_text(figure)
+        source = f" ({figure.source})" if figure.source is not None else ""
+        text = f"{wording.number_texts(figure.value)[0]} {figure.unit}{source}"
+        yield "evidence", f"{figure.name}: {text}"
     if row.command is not None:
         yield "do", row.command
     for line in row.code or ():
         yield "write", line
-    for change in row.gains:
-        yield "gain", f"{_change_text(change)}: {change.how}"
-    for change in row.costs:
-        yield "cost", f"{_change_text(change)}: {change.how}"
+    for name, changes in (("gain", row.gains), ("cost", row.costs)):
+        for change in changes:
+            yield name, f"{_change_text(change)}: {change.how}"
     for limit in row.limits:
         yield "but", limit
-
-
-def _figure_text(figure: Evidence) -> str:
-    source = f" ({figure.source})" if figure.source is not None else ""
-    return f"{figure.name}: {wording.number_texts(figure.value)[0]} {figure.unit}{source}"
 
 
 def _change_text(change: Change) -> str:
@@ -444,97 +465,3 @@ def _change_text(change: Change) -> str:
     share = f", {(after - before) / abs(before):+.1%}" if before and change.unit != "dB" else ""
     source = f"{change.source} → expected" if change.source is not None else "expected"
     return f"{change.metric} {' → '.join(texts)}{unit} ({source}{share})"
-
-
-def _silent(rows: Sequence[SilentRule]) -> Table:
-    table = Table(title="silent rules", title_justify="left", box=None, show_header=False, pad_edge=False)
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
-    for row in rows:
-        table.add_row(escape(row.rule), escape(row.reason))
-    return table
-
-
-# ---- readers.advise.advise_command
-# `ethosu-sdk advise`: suggest changes to a program, based on the records of its run.
-
-About = TypeVar("About", Compilation, Debug)
-
-_NO_COMPILE = "there is no record of `compile` beside the program: `ethosu-sdk advise MODEL` makes one"
-_VALIDATE = "make the run again; `ethosu-sdk validate RUN_DIR` names records that were changed"
-_NO_DEBUG = f"there is no {kinds.DEBUG.file} beside the run: `ethosu-sdk debug MODEL -o RUN_DIR` makes one"
-
-
-@dataclass(frozen=True)
-class AdviceInputs:
-    """What is judged: a `profile`, written to `folder`, with the folder of its run, the program and its facts."""
-
-    folder: Path
-    run_folder: Path
-    pte: Path
-    profile: Profile
-    program: ProgramFacts
-
-
-def kinds_of_changes(names: str | None) -> tuple[CandidateKind, ...]:
-    """The kinds of changes in the list `names`; all without one. UsageError for a name that is none."""
-    known: tuple[CandidateKind, ...] = get_args(CandidateKind)
-    wanted = known if names is None else tuple(word.strip() for word in names.split(","))
-    for word in wanted:
-        if word not in known:
-            raise UsageError(f"there are no changes of the kind '{word}'", suggestion(word, known))
-    return tuple(row for row in known if row in wanted)
-
-
-def wanted_candidates(inputs: AdviceInputs, wanted: Sequence[CandidateKind]) -> tuple[Candidate, ...]:
-    """What can be tried of the `wanted` kinds. InputError without a record of `compile`."""
-    found, _ = _facts(inputs)
-    if found.compilation is None:
-        raise InputError(f"nothing can be tried: {found.missing[advice_facts.COMPILE]}")
-    return tuple(row for row in candidates_of(found, judge_facts(found).advice) if row.kind in wanted)
-
-
-def advise(inputs: AdviceInputs, reporter: Reporter, tries: Tries | None = None) -> Advice:
-    """Judge a profiled program, with what came of `tries`; the record that was written."""
-    found, files = _facts(inputs)
-    try:
-        record = make_advice_record(found, judge_facts(found), files, tries)
-    except OverflowError as error:  # JSON has numbers without end, floats do not
-        raise InputError("a number in a record of the run is too large to be judged", _VALIDATE) from error
-    content = record.to_json()
-    validation.check_record(content, "the advice")
-    with filesystem.locked_folder(inputs.folder), bundle.writing_folder(inputs.folder, "advise") as add:
-        json_text.write_json(inputs.folder / RECORD_NAME, content)
-        add(RECORD_NAME)
-    reporter.show(*advice_tables(record, inputs.folder))
-    reporter.emit(content)
-    return record
-
-
-def _facts(inputs: AdviceInputs) -> tuple[advice_facts.Facts, list[tuple[str, Path]]]:
-    """The facts of a profiled program, and the files that they are from."""
-    compiled_file = result_files.compile_record_path(inputs.pte)
-    debug_file = inputs.run_folder / kinds.DEBUG.file
-    compiled, why = _read(compiled_file, kinds.COMPILE, inputs, _NO_COMPILE)
-    debug, why_not = _read(debug_file, kinds.DEBUG, inputs, _NO_DEBUG)
-    missing = {advice_facts.COMPILE: why, advice_facts.DEBUG: why_not}
-    found = advice_facts.facts_of(inputs.program, inputs.profile, compiled, debug, missing)
-    files = [("model", inputs.pte), ("profile", inputs.folder / kinds.PROFILE.file)]
-    files += [("compile", compiled_file)] if compiled is not None else []
-    files += [("debug", debug_file)] if debug is not None else []
-    return found, files
-
-
-def _read(path: Path, kind: RecordKind[About], inputs: AdviceInputs, absent: str) -> tuple[About | None, str]:
-    """The record of `kind` at `path`, or why there is none. InputError when it is not what it says."""
-    if not path.is_file():
-        return None, absent
-    record = read_record(path)
-    if not isinstance(record, kind.content):
-        raise InputError(
-            f"{path} is a {kinds.schema(record)}, not a {kind.schema}",
-            "give the folder of a run as it was made",
-        )
-    if record.model.sha256 != inputs.profile.model.sha256:
-        return None, f"{path.name} is about another program"
-    return record, ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ethosu_sdk.base.targets import families
@@ -12,7 +13,6 @@ from ethosu_sdk.reporting.advise import cpu_rules, npu_rules
 from ethosu_sdk.reporting.advise.advice_facts import Facts
 from ethosu_sdk.reporting.advise.replacements import OPERATOR_CHANGES
 
-_OPTIMISE = "--optimise"
 _TRAIN = "train the model with it: values that are changed afterwards cost accuracy"
 # Rules whose lines are tried as they are.
 _RULES: Mapping[str, tuple[CandidateKind, str]] = {
@@ -20,7 +20,6 @@ _RULES: Mapping[str, tuple[CandidateKind, str]] = {
     "flatten-as-convolution": ("model", "a convolution in place of a flatten and a linear layer"),
     "sixteen-bits": ("precision", "16 bits"),
 }
-_MOST_PARTS = 8  # of one rule that are tried
 
 _PRUNE = (
     "from torch.nn.utils import prune",
@@ -88,13 +87,13 @@ def _optimise(facts: Facts) -> Iterator[Candidate]:
     flags = facts.compiled.options.vela_flags
     if not facts.compiled.delegates:
         return
-    rest = tuple(row for row in flags if not row.startswith(_OPTIMISE))
-    goal = "Performance" if f"{_OPTIMISE}=Size" in flags else "Size"
+    rest = tuple(row for row in flags if not row.startswith("--optimise"))
+    goal = "Performance" if "--optimise=Size" in flags else "Size"
     yield Candidate(
         f"optimise-{goal.lower()}",
         "program",
         f"Vela schedules for {'speed' if goal == 'Performance' else 'the least SRAM'}",
-        {"vela_flags": (*rest, f"{_OPTIMISE}={goal}")},
+        {"vela_flags": (*rest, f"--optimise={goal}")},
     )
 
 
@@ -210,10 +209,10 @@ _KINDS: Sequence[Callable[[Facts], Iterator[Candidate]]] = (
 
 
 def _by_rules(advice: Sequence[Item]) -> Iterator[Candidate]:
-    counts: dict[str, int] = {}
+    counts: Counter[str] = Counter()
     for item in advice:
-        counts[item.rule] = counts.get(item.rule, 0) + 1
-        if item.rule not in _RULES or not item.code or counts[item.rule] > _MOST_PARTS:
+        counts[item.rule] += 1
+        if item.rule not in _RULES or not item.code or counts[item.rule] > 8:  # of one rule
             continue
         kind, change = _RULES[item.rule]
         where = f" ({item.where})" if item.where else ""

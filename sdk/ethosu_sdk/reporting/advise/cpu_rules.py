@@ -31,9 +31,6 @@ from ethosu_sdk.reporting.advise.advice_facts import (
 )
 from ethosu_sdk.reporting.advise.replacements import REPLACEMENTS, constraint_of
 
-# ---- readers.advise.rules.operators
-# Operators on the CPU between two delegates, and programs that delegate nothing.
-
 # It holds for an estimate alone: who tries the change knows its cycles.
 NOT_ESTIMATED = (
     "the NPU takes cycles for it, which nothing here estimates, and saves those of a delegate's border"
@@ -41,58 +38,48 @@ NOT_ESTIMATED = (
 Modules = Mapping[str, str]  # name in the model → class
 
 
-@dataclass(frozen=True)
-class _Island:
-    """Rows of the CPU between two delegates, and the modules that they are from."""
-
-    rows: tuple[Operation, ...]
-    modules: Modules
-
-
 def replaced_operators(facts: Facts) -> list[Advice]:
     """CPU operators between two delegates that come from modules for which there is one that is delegated."""
-    placed = list(operations_with_sites(facts))
-    islands = list(_islands(placed))
+    placed = [row for row, _ in sited_operations(facts)]
+    groups = _groups(placed)
+    islands = [
+        (modules, rows)
+        for place, (runs_on, rows) in enumerate(groups)
+        if runs_on == "CPU" and 0 < place < len(groups) - 1 and (modules := _modules(rows))
+    ]
     found = []
-    for modules in {tuple(sorted(row.modules.items())): row.modules for row in islands}.values():
-        rows = [row for island in islands if island.modules == modules for row in island.rows]
-        rows += [row for row in placed if _is_elsewhere(row, modules, rows)]
-        count = sum(island.modules == modules for island in islands)
+    for modules in {tuple(sorted(row.items())): row for row, _ in islands}.values():
+        own = [rows for others, rows in islands if others == modules]
+        rows = list(itertools.chain(*own))
+        # What makes constants for the modules, which the program does in front of everything else.
+        rows += [
+            row
+            for row in placed
+            if row.runs_on == "CPU" and source_module(row.source) in modules and row not in rows
+        ]
         lines = _replacing_lines(modules, rows)
         if lines is not None:
-            found.append(_replacement_advice(facts, modules, rows, count, lines))
+            found.append(_replacement_advice(facts, modules, rows, len(own), lines))
     return found
 
 
-def _is_elsewhere(row: Operation, modules: Modules, rows: Sequence[Operation]) -> bool:
-    """Whether `row` makes constants for `modules`, which the program does in front of everything else."""
-    return row.runs_on == "CPU" and source_module(row.source) in modules and row not in rows
-
-
-def _islands(placed: Sequence[Operation]) -> Iterator[_Island]:
-    groups = [
-        (runs_on, tuple(rows)) for runs_on, rows in itertools.groupby(placed, key=lambda row: row.runs_on)
-    ]
-    for place, (runs_on, rows) in enumerate(groups):
-        modules = _modules(rows) if runs_on == "CPU" and 0 < place < len(groups) - 1 else None
-        if modules:
-            yield _Island(rows, modules)
-
-
-def operations_with_sites(facts: Facts) -> Iterator[Operation]:
-    """The profile's rows, each of the CPU's with its place in the model and the reason, where they can be told."""
-    return (row for row, _ in sited_operations(facts))
+def _groups(rows: Iterable[Operation]) -> list[tuple[str, tuple[Operation, ...]]]:
+    """Operations that follow each other on one processor."""
+    return [(key, tuple(part)) for key, part in itertools.groupby(rows, key=lambda row: row.runs_on)]
 
 
 def sited_operations(facts: Facts) -> Iterator[tuple[Operation, Site | None]]:
-    """The same rows, each with what the record of `compile` has of its call.
+    """The profile's rows, each of the CPU's with its place in the model and the reason, where they can be told, and
+    with what the record of `compile` has of its call.
 
     Calls of an operator run in the order in which their places are listed, but those of modules called repeatedly.
     """
+    repeatedly = _called_repeatedly(facts)
     sites = {
-        row.name: _repeated(row.sites)
+        # Each site as often as it calls; one by one, since a record can state any number.
+        row.name: itertools.chain.from_iterable(itertools.repeat(site, site.calls) for site in row.sites)
         for row in facts.compiled.cpu_operators
-        if not {source_module(site.source) for site in row.sites} & _called_repeatedly(facts)
+        if not {source_module(site.source) for site in row.sites} & repeatedly
     }
     for row in facts.profile.operations:
         site = next(sites.get(row.name, iter(())), None) if row.runs_on == "CPU" else None
@@ -100,11 +87,6 @@ def sited_operations(facts: Facts) -> Iterator[tuple[Operation, Site | None]]:
             yield row, None
         else:
             yield replace(row, reason=row.reason or site.reason, source=row.source or site.source), site
-
-
-def _repeated(sites: Sequence[Site]) -> Iterator[Site]:
-    """Each site as often as it calls; one by one, since a record can state any number."""
-    return (site for site in sites for _ in range(site.calls))
 
 
 def _called_repeatedly(facts: Facts) -> set[str]:
@@ -145,7 +127,7 @@ def _replacement_advice(
 ) -> Advice:
     kinds = list(dict.fromkeys(modules.values()))
     delegates = len(facts.profile.delegates)
-    calls = sum(row.calls for row in facts.cpu_rows)
+    calls = facts.cpu_calls
     own = sum(row.calls for row in rows)
     names = list(dict.fromkeys(row.name for row in rows if not advice_facts.is_conversion(row)))
     return Advice(
@@ -196,15 +178,8 @@ def quantise(facts: Facts) -> list[Advice]:
     ]
 
 
-# ---- readers.advise.rules.fallback
-# Operators that the NPU leaves to the CPU in floating point, where the Cortex-M backend computes them on int8.
-
 LAYOUT_LIMIT = (
     "the backend has the channels of images last: changes of the layout can come around an operator"
-)
-_NOT_ESTIMATED = (
-    "nothing here estimates the cycles of the int8 kernels and of changes of the layout, which can be more than "
-    "those of floating point: `advise --try` counts them"
 )
 
 
@@ -223,7 +198,7 @@ def cortex_m_fallback(facts: Facts) -> list[Advice]:
     if facts.compiled.target is None or not found or not around:
         return []
     replaced = Counter((row.name, name) for row, name in found)
-    calls = sum(row.calls for row in facts.cpu_rows)
+    calls = facts.cpu_calls
     own = sum(row.calls for row in around)
     return [
         Advice(
@@ -244,7 +219,11 @@ def cortex_m_fallback(facts: Facts) -> list[Advice]:
                     "the conversions fall away, changes of the layout left out",
                 ),
             ),
-            limits=(_NOT_ESTIMATED, LAYOUT_LIMIT),
+            limits=(
+                "nothing here estimates the cycles of the int8 kernels and of changes of the layout, which can be "
+                "more than those of floating point: `advise --try` counts them",
+                LAYOUT_LIMIT,
+            ),
         )
     ]
 
@@ -264,15 +243,8 @@ def _conversions_around(rows: Sequence[Operation], places: Sequence[int]) -> lis
 def _costs(what: str, rows: Sequence[Operation]) -> Iterator[Evidence]:
     """Calls, and cycles where they are known."""
     yield figure_evidence(what, sum(row.calls for row in rows), "calls")
-    cycles = sum(int(row.cpu_cycles.value) for row in rows if row.cpu_cycles is not None)
-    if cycles:
+    if cycles := advice_facts.cpu_cycles(rows):
         yield figure_evidence(f"CPU cycles of {what}", cycles, "cycles", "modelled")
-
-
-# ---- readers.advise.rules.conversions
-# Conversions between floating-point and quantised values, which the CPU makes.
-
-_FLOAT_BYTES = 4
 
 
 def quantised_io(facts: Facts) -> list[Advice]:
@@ -285,8 +257,8 @@ def quantised_io(facts: Facts) -> list[Advice]:
     rows += _conversions_of(facts, compiled.outputs, advice_facts.DEQUANTISE)
     if not borders or len(rows) != len(borders):
         return []
-    calls = sum(row.calls for row in facts.cpu_rows)
-    size = sum(_FLOAT_BYTES * math.prod(row.shape) for row in borders)
+    calls = facts.cpu_calls
+    values = sum(math.prod(row.shape) for row in borders)
     return [
         Advice(
             finding=f"{counted(len(rows), 'conversion')} between float and int8 on the CPU in every inference",
@@ -295,7 +267,7 @@ def quantised_io(facts: Facts) -> list[Advice]:
             gains=(
                 *advice_facts.changes_without(facts, rows),
                 expected_change(CPU_OPERATORS, calls, calls - len(rows), "these conversions fall away"),
-                expected_change(IO_BYTES, size, size // _FLOAT_BYTES, "one byte for a value instead of four"),
+                expected_change(IO_BYTES, 4 * values, values, "one byte for a value instead of four"),
             ),
             limits=(
                 "the application quantises inputs, q = clamp(round(x / scale) + zero_point, -128, 127), and reads "
@@ -325,16 +297,6 @@ def _is_float(row: Tensor) -> bool:
     return row.dtype == "float32"
 
 
-# ---- readers.advise.cpu_calls
-# A line for every operator on the CPU: why it is there, what it costs, what would replace it.
-
-_AT_THE_BORDER = "conversion between floating point and quantised values"
-_FOR_AN_OPERATOR = "conversion for an operator on the CPU"
-_IO = "--io int8, where the application has integers"
-_WITH_IT = "falls away with that operator"
-_SAME = "the same"
-
-
 @dataclass
 class _CallLine:
     """The calls of one operator at one place, and their share of the conversions and delegate starts around them.
@@ -361,18 +323,17 @@ def placed_calls(facts: Facts) -> tuple[Placed, ...]:
     """The same lines, each with its instructions."""
     found: dict[tuple[str, str, bool], _CallLine] = {}
     starts = {row.index: row.cpu_cycles for row in facts.profile.delegates}
-    groups = _groups(operations_with_sites(facts))
+    groups = _groups(row for row, _ in sited_operations(facts))
     has_npu = facts.compiled.target is not None
     for number, (runs_on, rows) in enumerate(groups):
         if runs_on == "NPU":
             continue
-        computing = [
-            row for row in rows if not advice_facts.is_conversion(row) and not advice_facts.is_write_back(row)
-        ]
+        # ExecuTorch ends a program with calls that write new values into the buffers that it keeps.
+        computing = [row for row in rows if not advice_facts.is_conversion(row) and row.name != "aten::copy_"]
         around = [row for row in rows if advice_facts.is_conversion(row)]
         after = groups[number + 1][1][0] if 0 < number < len(groups) - 1 else None
         start = starts.get(after.delegate) if after is not None and after.delegate is not None else None
-        border = _cycles(around) + (0 if start is None else int(start.value))
+        border = advice_facts.cpu_cycles(around) + (0 if start is None else int(start.value))
         for row in rows:
             is_border = not computing or not has_npu
             key = (row.name, common.source_place(row.source), is_border)
@@ -384,15 +345,11 @@ def placed_calls(facts: Facts) -> tuple[Placed, ...]:
         Placed(_cpu_call(facts, row), tuple(entry.instruction for entry in row.rows))
         for row in found.values()
     ]
-    return tuple(sorted(parts, key=lambda row: _cost(row.call), reverse=True))
 
+    def cost(row: Placed) -> tuple[float, float]:
+        return (row.call.cycles or 0) + (row.call.border_cycles or 0), row.call.instructions or 0
 
-def _groups(rows: Iterable[Operation]) -> list[tuple[str, tuple[Operation, ...]]]:
-    return [(key, tuple(part)) for key, part in itertools.groupby(rows, key=lambda row: row.runs_on)]
-
-
-def _cycles(rows: Sequence[Operation]) -> int:
-    return sum(int(row.cpu_cycles.value) for row in rows if row.cpu_cycles is not None)
+    return tuple(sorted(parts, key=cost, reverse=True))
 
 
 def _cpu_call(facts: Facts, line: _CallLine) -> CpuCall:
@@ -406,7 +363,7 @@ def _cpu_call(facts: Facts, line: _CallLine) -> CpuCall:
         why=why,
         constraint=limit or None,
         instructions=sum(counted) if counted else None,
-        cycles=_cycles(line.rows) or None,
+        cycles=advice_facts.cpu_cycles(line.rows) or None,
         border_cycles=None if line.border_cycles is None else round(line.border_cycles),
         replacement=instead or None,
         results=results or None,
@@ -418,8 +375,9 @@ def _words(facts: Facts, line: _CallLine) -> tuple[str, str, str, str]:
     first = line.rows[0]
     if advice_facts.is_conversion(first):
         if line.is_border:
-            return _AT_THE_BORDER, "", _IO, _SAME
-        return _FOR_AN_OPERATOR, "", _WITH_IT, ""
+            why = "conversion between floating point and quantised values"
+            return why, "", "--io int8, where the application has integers", "the same"
+        return "conversion for an operator on the CPU", "", "falls away with that operator", ""
     why = first.reason or "the NPU does not take it"
     target = facts.compiled.target
     if target is None:
@@ -429,7 +387,7 @@ def _words(facts: Facts, line: _CallLine) -> tuple[str, str, str, str]:
     module = REPLACEMENTS.get(kind or "")
     limit = "" if known is None else f"{target.npu} takes {known.text} ({known.source})"
     instead = module.words if module is not None else "" if known is None else known.instead
-    results = known.results if known is not None else _SAME if module is not None else ""
+    results = known.results if known is not None else "the same" if module is not None else ""
     int8 = _on_int8(facts, first)
     return why, limit, "; or ".join(filter(None, (instead, int8))), results
 
@@ -437,16 +395,6 @@ def _words(facts: Facts, line: _CallLine) -> tuple[str, str, str, str]:
 def _on_int8(facts: Facts, row: Operation) -> str:
     """What the Cortex-M backend computes it with; nothing where it does not."""
     place = common.source_place(row.source)
-    found = (
-        site.cortex_m
-        for operator in facts.compiled.cpu_operators
-        if operator.name == row.name
-        for site in operator.sites
-        if site.cortex_m and common.source_place(site.source) == place
-    )
-    name = next(found, None)
-    return "" if name is None else f"{name} on the CPU (--fallback cortex-m)"
-
-
-def _cost(line: CpuCall) -> tuple[float, float]:
-    return (line.cycles or 0) + (line.border_cycles or 0), line.instructions or 0
+    sites = (site for other in facts.compiled.cpu_operators if other.name == row.name for site in other.sites)
+    names = (site.cortex_m for site in sites if site.cortex_m and common.source_place(site.source) == place)
+    return next((f"{name} on the CPU (--fallback cortex-m)" for name in names), "")

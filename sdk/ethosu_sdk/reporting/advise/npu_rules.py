@@ -10,7 +10,7 @@ from ethosu_sdk.base import plain_text
 from ethosu_sdk.base.plain_text import counted
 from ethosu_sdk.base.targets import families
 from ethosu_sdk.records import common
-from ethosu_sdk.records.advice import Change, Evidence
+from ethosu_sdk.records.advice import Evidence
 from ethosu_sdk.records.common import source_module
 from ethosu_sdk.records.debug import Layer
 from ethosu_sdk.records.profile import Operation
@@ -29,27 +29,16 @@ from ethosu_sdk.reporting.advise.advice_facts import (
     modelled_cycles,
 )
 
-# ---- readers.advise.rules.channels
-# Numbers of channels that leave a part of the MAC unit idle.
-
-_CHANNELS_HOW = (
-    "the MAC unit computes {step} channels at once, and the last of them are computed and thrown away now"
-)
-
 
 def channel_steps(facts: Facts) -> list[Advice]:
     """Convolutions whose pace the MAC unit sets, with channels that are no multiple of what it computes at once."""
     step = facts.channel_step
     if step is None:
         return []
-    return [advice for rows in _convolutions(facts) for advice in _partial(facts, rows, step)]
-
-
-def _convolutions(facts: Facts) -> Iterator[Sequence[Operation]]:
-    """The NPU operations of each convolution: Vela cuts one into slices of channels, or into stripes."""
     rows = [row for row in facts.npu_rows if row.kind == "conv" and row.scheduled is not None]
-    for _, group in itertools.groupby(rows, lambda row: (row.delegate, row.scheduled)):
-        yield list(group)
+    # Vela cuts a convolution into slices of channels, or into stripes.
+    groups = itertools.groupby(rows, lambda row: (row.delegate, row.scheduled))
+    return [advice for _, own in groups for advice in _partial(facts, list(own), step)]
 
 
 def _partial(facts: Facts, rows: Sequence[Operation], step: int) -> Iterator[Advice]:
@@ -63,6 +52,7 @@ def _partial(facts: Facts, rows: Sequence[Operation], step: int) -> Iterator[Adv
     saved = modelled_cycles(row) * step // (_depth(row) + more - channels)
     if saved < WORTH_SHARE * facts.npu_cycles:
         return
+    how = f"the MAC unit computes {step} channels at once, and the last of them are computed and thrown away now"
     name = common.source_name(row.source)
     fewer = f" {more - step} save one step." if more > step else ""
     yield Advice(
@@ -76,7 +66,7 @@ def _partial(facts: Facts, rows: Sequence[Operation], step: int) -> Iterator[Adv
             f"# {plain_text.line(name)}: out_channels={more} in place of {channels}, "
             "and in_channels of what reads it",
         ),
-        gains=(expected_change(CHANNELS, channels, more, _CHANNELS_HOW.format(step=step)),),
+        gains=(expected_change(CHANNELS, channels, more, how),),
         limits=(
             "the network has to be trained again",
             "weights and feature maps grow: where a memory sets the pace behind it, that costs",
@@ -89,17 +79,10 @@ def _depth(row: Operation) -> int:
     return (row.ofm or (0,))[-1]
 
 
-# ---- readers.advise.rules.layout
-# Feature maps that are turned around: the NPU keeps channels last, PyTorch has them first.
-
 _SPATIAL = {"CONV2D", "DEPTHWISE_CONV2D", "TRANSPOSE_CONV2D", "MAX_POOL2D", "AVG_POOL2D"}
 _PERMUTES = {"aten_permute_copy_default", "aten_transpose_copy_int"}
 # The largest kernel that Vela 5.1.0 gives the NPU: its height, and height by width.
 _MOST_KERNEL_HEIGHT, _MOST_KERNEL_AREA = 64, 64 * 64
-_FALLS_AWAY = "the modelled cycles of these TRANSPOSEs fall away"
-_SPREADS = (
-    "the modelled cycles of these TRANSPOSEs fall away, and often those of others: `advise --try` shows"
-)
 CHANNELS_LAST = "example_inputs = tuple(x.to(memory_format=torch.channels_last) for x in example_inputs)"
 CHANNELS_LAST_LIMITS = (
     "the application has to hand over bytes in the order NHWC: where it has NCHW, the work moves to the CPU",
@@ -117,9 +100,12 @@ def channels_last_input(facts: Facts) -> list[Advice]:
     """TRANSPOSEs in front of the first convolution or pooling, for a 4-D input whose channels come first."""
     turned = list(itertools.takewhile(_is_transpose, facts.npu_rows))
     following = facts.npu_rows[len(turned) : len(turned) + 1]
-    inputs = [row.shape for row in facts.compiled.inputs if _has_channels(row.shape)]
     sizes = {math.prod(row.ifm) for row in turned}
-    shapes = [shape for shape in inputs if math.prod(shape) in sizes]
+    shapes = [
+        shape
+        for shape in (row.shape for row in facts.compiled.inputs)
+        if len(shape) == 4 and shape[1] > 1 and shape[2] * shape[3] > 1 and math.prod(shape) in sizes
+    ]
     own = {row.operator for row in facts.compiled.delegation or ()} & _PERMUTES
     if not shapes or own or not following or following[0].operator not in _SPATIAL:
         return []
@@ -127,7 +113,7 @@ def channels_last_input(facts: Facts) -> list[Advice]:
     return _worth(
         facts,
         turned,
-        finding=f"the input {shape} is turned from NCHW to NHWC on the NPU, in {_operations(turned)}",
+        finding=f"the input {shape} is turned from NCHW to NHWC on the NPU, in {counted(len(turned), 'operation')}",
         where=common.source_name(following[0].source),
         code=(CHANNELS_LAST,),
         limits=CHANNELS_LAST_LIMITS,
@@ -157,7 +143,7 @@ def flatten_as_convolution(facts: Facts) -> list[Advice]:
             facts,
             rows[start:end],
             finding=f"the feature map {height}x{width}x{channels} is turned from NHWC to NCHW on the NPU, in "
-            f"{_operations(rows[start:end])}, for the linear layer that flattens it",
+            f"{counted(end - start, 'operation')}, for the linear layer that flattens it",
             where=name,
             code=_convolution(name, (height, width, channels), linear.ofm[2]),
             limits=(
@@ -196,6 +182,8 @@ def _worth(
     all_turned = sum(modelled_cycles(row) for row in facts.npu_rows if _is_transpose(row))
     if not cycles or (all_turned if spreads else cycles) < WORTH_SHARE * whole:
         return []
+    how = "the modelled cycles of these TRANSPOSEs fall away"
+    how += ", and often those of others: `advise --try` shows" if spreads else ""
     return [
         Advice(
             finding=finding,
@@ -206,11 +194,7 @@ def _worth(
                 figure_evidence("cycles of an inference", whole, "cycles", "modelled"),
             ),
             code=code,
-            gains=(
-                expected_change(
-                    NPU_CYCLES, whole, whole - cycles, _SPREADS if spreads else _FALLS_AWAY, "modelled"
-                ),
-            ),
+            gains=(expected_change(NPU_CYCLES, whole, whole - cycles, how, "modelled"),),
             limits=limits,
         )
     ]
@@ -229,26 +213,6 @@ def _transposes(rows: Sequence[Operation]) -> list[tuple[int, int]]:
 
 def _is_transpose(row: Operation) -> bool:
     return row.operator == "TRANSPOSE"
-
-
-def _has_channels(shape: Sequence[int]) -> bool:
-    return len(shape) == 4 and shape[1] > 1 and shape[2] * shape[3] > 1
-
-
-def _operations(rows: Sequence[Operation]) -> str:
-    return counted(len(rows), "operation")
-
-
-# ---- readers.advise.rules.memory
-# Where a program's weights and feature maps lie.
-
-_MODE_HOW = "the same command stream, priced with the memories of {mode}"
-_SIZES = "the present sizes, placed as {mode} has them"
-_MODE_LIMITS = (
-    "Vela schedules anew for another memory mode: cycles can fall or rise beyond that",
-    "the board has to have the memory: the firmware's settings and the linker script follow the memory mode",
-    "SRAM forgets: with Sram_Only an application copies the program there after power-up, which takes time once",
-)
 
 
 def memory_mode(facts: Facts) -> list[Advice]:
@@ -273,52 +237,37 @@ def memory_mode(facts: Facts) -> list[Advice]:
 
 
 def _mode_advice(facts: Facts, present: Mode, other: Mode, *, is_faster: bool) -> Advice:
-    cycles = expected_change(
-        NPU_CYCLES, present.cycles, other.cycles, _MODE_HOW.format(mode=other.name), "modelled"
-    )
-    sram = expected_change(SRAM, present.sram_bytes, other.sram_bytes, _SIZES.format(mode=other.name))
+    how = f"the same command stream, priced with the memories of {other.name}"
+    cycles = expected_change(NPU_CYCLES, present.cycles, other.cycles, how, "modelled")
+    how = f"the present sizes, placed as {other.name} has them"
+    sram = expected_change(SRAM, present.sram_bytes, other.sram_bytes, how)
     changes = (cycles, sram) if is_faster else (sram, cycles)
-    finding = (
-        f"{_bound(facts):.0%} of the cycles go into operations that wait for a memory; in {other.name} it is nearer"
-        if is_faster
-        else f"{other.name} takes less SRAM for about the same cycles"
-    )
+    finding = f"{other.name} takes less SRAM for about the same cycles"
+    if is_faster:
+        waiting = sum(modelled_cycles(row) for row in facts.npu_rows if row.bound_by in facts.memories)
+        share = waiting / facts.npu_cycles if facts.npu_cycles else 0.0
+        finding = f"{share:.0%} of the cycles go into operations that wait for a memory; in {other.name} it is nearer"
     return Advice(
         finding=finding,
         evidence=(
-            *_traffic(facts),
+            *(
+                figure_evidence(
+                    f"{row.memory} read and written", row.read_bytes + row.write_bytes, "bytes", "modelled"
+                )
+                for row in facts.profile.memories
+            ),
             figure_evidence("SRAM in use", present.sram_bytes, "bytes"),
         ),
         command=facts.compiled_again(memory_mode=other.name),
         gains=tuple(row for row in changes if row.after < row.before),
         costs=tuple(row for row in changes if row.after > row.before),
-        limits=_MODE_LIMITS,
+        limits=(
+            "Vela schedules anew for another memory mode: cycles can fall or rise beyond that",
+            "the board has to have the memory: the firmware's settings and the linker script follow the memory mode",
+            "SRAM forgets: with Sram_Only an application copies the program there after power-up, which takes time "
+            "once",
+        ),
     )
-
-
-def _bound(facts: Facts) -> float:
-    waiting = sum(modelled_cycles(row) for row in facts.npu_rows if row.bound_by in facts.memories)
-    return waiting / facts.npu_cycles if facts.npu_cycles else 0.0
-
-
-def _traffic(facts: Facts) -> tuple[Evidence, ...]:
-    return tuple(
-        figure_evidence(
-            f"{row.memory} read and written", row.read_bytes + row.write_bytes, "bytes", "modelled"
-        )
-        for row in facts.profile.memories
-    )
-
-
-# ---- readers.advise.rules.numerics
-# Layers whose eight bits are too few.
-
-_LEAST_DROP_DB = 6.0  # less is what any layer of eight bits may cost
-_FAITHFUL_DB = (
-    30.0  # from the quantised model: below that the NPU computes something else, and bits do not help
-)
-_PASSES = 3  # of the MAC unit on Ethos-U55; fewer where it has wider products
-_SLOWER = f"with 16 bits the MAC unit takes up to {_PASSES} times the cycles in these modules"
 
 
 def sixteen_bits(facts: Facts) -> list[Advice]:
@@ -330,29 +279,28 @@ def sixteen_bits(facts: Facts) -> list[Advice]:
     if step is None or step.reliable_input_db is None or step.output_db is None:
         return []
     layer = layers[step.layer]
-    own, source = source_module(layer.source), _before(layers, step.layer)
-    if layer.dtype != "int8" or not own or not source or not _is_faithful(layer):
+    own, near = source_module(layer.source), layer.quantised
+    # The module of the nearest compared layer in front.
+    names = (source_module(row.source) for row in reversed(layers[: step.layer]) if row.float is not None)
+    source = next((name for name in names if name and name != own), "")
+    # Where the NPU computes something else than the quantised model, bits do not help.
+    is_faithful = near is not None and (near.differing == 0 or (near.sqnr_db or 0.0) >= 30.0)
+    if layer.dtype != "int8" or not own or not source or not is_faithful:
         return []
-    if step.reliable_input_db - step.output_db < _LEAST_DROP_DB:
+    if step.reliable_input_db - step.output_db < 6.0:  # what any layer of eight bits may cost
         return []
     return [_bits_advice(facts, (step.reliable_input_db, step.output_db), layer, (source, own))]
-
-
-def _before(layers: Sequence[Layer], index: int) -> str:
-    """The module of the nearest compared layer in front of the one that is numbered `index`; empty without one."""
-    names = (source_module(row.source) for row in reversed(layers[:index]) if row.float is not None)
-    return next((name for name in names if name and name != source_module(layers[index].source)), "")
-
-
-def _is_faithful(layer: Layer) -> bool:
-    near = layer.quantised
-    return near is not None and (near.differing == 0 or (near.sqnr_db or 0.0) >= _FAITHFUL_DB)
 
 
 def _bits_advice(facts: Facts, ratios: tuple[float, float], layer: Layer, modules: tuple[str, str]) -> Advice:
     """The advice for `layer`, whose inputs and output have `ratios`, and `modules`: the one before, and its own."""
     source, module = modules
     after, before = ratios
+    # Of the MAC unit on Ethos-U55; it makes fewer passes where it has wider products.
+    passes, whole = 3, facts.npu_cycles
+    rows = [row for row in facts.npu_rows if source_module(row.source) in modules]
+    more = (passes - 1) * sum(min(row.busy.mac * row.calls, modelled_cycles(row)) for row in rows)
+    slower = f"with 16 bits the MAC unit takes up to {passes} times the cycles in these modules"
     return Advice(
         finding=f"its inputs have {after:.1f} dB against floating point, its output {before:.1f} dB; "
         f"eight bits are too few for what {source} hands over",
@@ -369,7 +317,7 @@ def _bits_advice(facts: Facts, ratios: tuple[float, float], layer: Layer, module
                 SQNR, before, after, "at least what its inputs have, if sixteen bits lose nothing", "modelled"
             ),
         ),
-        costs=_bits_costs(facts, modules),
+        costs=(expected_change(NPU_CYCLES, whole, whole + more, slower, "modelled"),) if more else (),
         limits=(
             f"{source} is the layer that ran before: where {module} reads others too, name those as well",
             "what layers before have lost does not come back; extend a quantizer that the file has",
@@ -390,24 +338,6 @@ def _bits_evidence(facts: Facts, ratios: tuple[float, float], layer: Layer) -> I
         yield figure_evidence("SQNR of the last layer", known[-1], "dB", "modelled")
 
 
-def _bits_costs(facts: Facts, modules: tuple[str, ...]) -> tuple[Change, ...]:
-    rows = [row for row in facts.npu_rows if source_module(row.source) in modules]
-    more = sum(min(row.busy.mac * row.calls, modelled_cycles(row)) for row in rows)
-    whole = facts.npu_cycles
-    return (
-        (expected_change(NPU_CYCLES, whole, whole + (_PASSES - 1) * more, _SLOWER, "modelled"),)
-        if more
-        else ()
-    )
-
-
-# ---- readers.advise.rules.targets
-# NPUs that are larger than the program needs.
-
-_MOST_SHARE = 0.05  # of the cycles, that a smaller NPU may cost
-_TARGET_HOW = "operations take twice the cycles, but where a memory sets the pace and hides it"
-
-
 def smaller_target(facts: Facts) -> list[Advice]:
     """A program that keeps the MAC unit waiting, so that half of it would do. A board's NPU is what it is."""
     target = facts.compiled.target
@@ -418,11 +348,12 @@ def smaller_target(facts: Facts) -> list[Advice]:
     if facts.compiled.board_profile or not macs or not whole or 2 * max(macs) != target.macs:
         return []
     more = sum(_more(row, facts.memories) for row in facts.npu_rows)
-    if more > _MOST_SHARE * whole:
+    if more > 0.05 * whole:  # too much for half of the MACs
         return []
     smaller = f"{target.npu}-{max(macs)}"
     busy = sum(row.busy.mac * row.calls for row in facts.npu_rows)
-    cycles = expected_change(NPU_CYCLES, whole, whole + more, _TARGET_HOW, "modelled")
+    how = "operations take twice the cycles, but where a memory sets the pace and hides it"
+    cycles = expected_change(NPU_CYCLES, whole, whole + more, how, "modelled")
     return [
         Advice(
             finding=f"the MAC unit works in {busy / whole:.0%} of the cycles: {smaller} would do",

@@ -9,9 +9,6 @@ from dataclasses import dataclass
 
 from ethosu_sdk.records.profile import Operation
 
-# ---- readers.advise.constraints
-# What the NPU takes of an operator: the constraints of ExecuTorch 1.5.1's partitioner and of Vela 5.1.0.
-
 _U55_U65 = ("ethos-u55", "ethos-u65")
 
 
@@ -127,9 +124,6 @@ def constraint_of(operator: str, npu: str) -> Constraint | None:
     name = _MADE_FROM.get(called, called)
     return next((row for row in CONSTRAINTS if name in row.operators and npu in row.npus), None)
 
-
-# ---- readers.advise.rules.replacements
-# Modules of PyTorch that stay on the CPU, and what ExecuTorch 1.5.1 and Vela 5.1.0 delegate in their place.
 
 _STRIDE = re.compile(r"stride <= 3, got \[(\d{1,6}), (\d{1,6})\]")
 # log(1 + exp(x)), whose intermediate values are small, so that eight bits hold them.

@@ -43,26 +43,277 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-# ---- readers.compare.outputs
-# How far apart the outputs of two runs are, where both lie beside their records.
+FAIL: Final = "fail"
+BLOCKED: Final = "blocked"
+_MOST_ROWS = 20
+_DIGEST = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{52}\b")
+_STATUSES: dict[MetricStatus, str] = {
+    "regression": "worse",
+    "improved": "better",
+    "missing": "in only one run",
+    "tolerated": "worse within the tolerance",
+    "differs": "different and not judged",
+}
+_COLOURS = {"regression": "red", "improved": "green", "missing": "yellow"}
+METRIC_HEADINGS = ("figure", "before", "after", "change", "", "unit", "where")
+OPERATOR_HEADINGS = ("operator", "figure", "before", "after", "change", "", "source")
+DIMENSION_HEADINGS = ("differs", "before", "after", "")
+Profiles = Mapping[Path, MadeProfile]
+
+
+def read_policy(options: CompareOptions) -> Policy:
+    """The policy that `options` name. InputError or UsageError for one that is none."""
+    return load_policy(options.policy).allowing(options.allow)
+
+
+def compare_paths(
+    paths: Sequence[Path],
+    profiles: Profiles,
+    options: CompareOptions,
+    failed: Mapping[str, str] | None = None,
+) -> Comparisons:
+    """The record of a comparison; nothing is written. `profiles` are of the folders of runs that have none.
+
+    InputError for what cannot be read.
+    """
+    failed = failed or {}
+    if len(paths) + len(failed) < 2:
+        raise UsageError("one run cannot be compared", "give two or more: ethosu-sdk compare BEFORE AFTER")
+    policy = read_policy(options)
+    found = [compared_records.read_subject(path, profiles.get(path), loose=options.loose) for path in paths]
+    first = found[0]
+    for other in found[1:]:
+        if not set(first.records) & set(other.records):
+            raise InputError(
+                f"{first.path} and {other.path} have no record of the same kind: {', '.join(first.records)} and "
+                f"{', '.join(other.records)}",
+                "give two folders of runs, or two records of the same kind",
+            )
+        # What the other folder compiled says nothing of a run.
+        runs = [subject for subject in (first, other) if "run" in subject.records]
+        if len(runs) == 1 and first.folder is not None and other.folder is not None:
+            lacking = other if runs[0] is first else first
+            raise InputError(
+                f"{lacking.path} holds no run, but {runs[0].path} does",
+                "run it; or give two records of the same kind",
+            )
+    record = _make_record(found, policy, failed)
+    validation.check_record(record.to_json(), "the comparison")
+    return record
+
+
+def compare_runs(
+    paths: Sequence[Path],
+    profiles: Profiles,
+    options: CompareOptions,
+    out_dir: Path | None,
+    reporter: Reporter,
+    failed: Mapping[str, str] | None = None,
+) -> Comparisons:
+    """Compare the runs at `paths` with the first and write the record. `failed` are those that could not be run.
+
+    Raises InputError, after it was written, when two cannot be compared, VerdictError when one is worse or failed.
+    """
+    record = compare_paths(paths, profiles, options, failed)
+    write_comparison(record, kinds.COMPARE.file, "compare", comparison_folder(out_dir))
+    reporter.show(*compare_tables(record, options.rows))
+    for row in record.provenance.inputs:
+        if row.loose:
+            reporter.warn(escape(f"loose: {row.file} ({row.role}) is not what its manifest lists"))
+    for unmatched in record.policy.unmatched or ():
+        reporter.warn(escape(f"the policy's '{unmatched.pattern}' has no effect: {unmatched.reason}"))
+    for gap in record.unavailable:
+        reporter.warn(escape(f"no rows of operators ({gap.path}): {gap.reason}"))
+    reporter.emit(record.to_json())
+    _conclude(record)
+    return record
+
+
+def comparison_folder(chosen: Path | None) -> Path:
+    """Where a comparison goes: the folder that was chosen, or the usual one."""
+    return chosen or Path(result_files.BUILD_FOLDER) / "compare"
+
+
+def write_comparison(record: Comparisons | SweepComparison, name: str, command: str, folder: Path) -> None:
+    """Publish `record` in `folder` as what `command` made."""
+    filesystem.make_directory(folder)
+    with filesystem.locked_folder(folder), bundle.writing_folder(folder, command) as add:
+        json_text.write_json(folder / name, record.to_json())
+        add(name)
+
+
+def _conclude(record: Comparisons) -> None:
+    """InputError when something in `record` could not be compared, VerdictError when something is worse."""
+    blocked = [row for row in record.comparisons if row.status == BLOCKED]
+    worse = [row for row in record.comparisons if row.status == FAIL]
+    lines = [
+        f"{row.before} → {row.after}, {reason}" for row in (blocked or worse) for reason in worse_reasons(row)
+    ]
+    if blocked:
+        raise cannot_be_compared("the runs", "run", lines)
+    lines += [f"{row.name} could not be run: {row.reason}" for row in record.failed]
+    if lines:
+        raise worse_than_before(lines)
+
+
+def cannot_be_compared(what: str, verb: str, lines: Sequence[str]) -> InputError:
+    """The error, after the record was written, for what differs in more than its figures."""
+    return InputError(
+        f"{what} cannot be compared:\n" + "\n".join(f"  {line}" for line in lines),
+        f"{verb} both with the same settings, or allow the difference: --allow NAME, or `allow` in a policy",
+        recorded=True,
+    )
+
+
+def worse_than_before(lines: Sequence[str]) -> VerdictError:
+    """The error, after the record was written, for figures that a policy does not tolerate."""
+    return VerdictError(
+        "worse than before:\n" + "\n".join(f"  {line}" for line in lines),
+        "a policy sets what may become worse, and by how much: --policy FILE.toml",
+        recorded=True,
+    )
+
+
+def _make_record(subjects: Sequence[Subject], policy: Policy, failed: Mapping[str, str]) -> Comparisons:
+    """The record of comparing each of `subjects` but the first with the first. `failed` is what was to be compared
+    and is not there, and why."""
+    first, *others = subjects
+    labels = [subject_label(number) for number in range(len(subjects))]
+    comparisons = tuple(
+        compare_two(first, other, policy, label) for other, label in zip(others, labels[1:], strict=True)
+    )
+    words: set[Status] = {row.status for row in comparisons} | {FAIL if failed else "pass"}
+    inputs = [row for label, subject in zip(labels, subjects, strict=True) for row in subject.inputs(label)]
+    operators = tuple(
+        compare.OperatorRule(
+            pattern=row.pattern,
+            figure=row.figure,
+            better=row.rule.better,
+            tolerance=row.rule.tolerance,
+            tolerance_percent=row.rule.tolerance_percent,
+        )
+        for row in policy.operators
+    )
+    return Comparisons(
+        status=next(word for word in (BLOCKED, FAIL, "pass") if word in words),
+        **provenance.origin(inputs, []),
+        policy=compare.Policy(
+            source=policy.source,
+            sha256=policy.sha256,
+            allow=policy.allow,
+            rules=tuple(compare.Rule(pattern=pattern, **asdict(rule)) for pattern, rule in policy.rules),
+            operators=operators or None,
+            unmatched=tuple(_unmatched(policy, subjects)) or None,
+        ),
+        subjects=tuple(
+            compare.Subject(
+                label=label,
+                name=subject.name,
+                records=tuple(subject.records),
+                model=subject.first.model,
+                target=subject.first.target,
+            )
+            for label, subject in zip(labels, subjects, strict=True)
+        ),
+        comparisons=comparisons,
+        failed=tuple(Failed(name=name, reason=reason) for name, reason in failed.items()),
+        unavailable=tuple(
+            Unavailable(path=f"/subjects/{number}/{kind}", reason=reason)
+            for number, subject in enumerate(subjects)
+            for kind, reason in subject.missing.items()
+        ),
+        host=provenance.this_host(),
+    )
+
+
+def subject_label(number: int) -> str:
+    """The name of a subject: A, B …, Z, AA …"""
+    prefix = subject_label(number // 26 - 1) if number >= 26 else ""
+    return prefix + chr(ord("A") + number % 26)
+
+
+def _unmatched(policy: Policy, subjects: Sequence[Subject]) -> Iterator[compare.Unmatched]:
+    """The patterns of `policy` that fit nothing: somebody believes in a limit that there is not."""
+    if not policy.own and not policy.operators:
+        return
+    names = [name for subject in subjects for name in compared_records.metrics_of(subject.records)]
+    found = (subject.records.get("profile") for subject in subjects)
+    profiles = [profile for profile in found if isinstance(profile, Profile)]
+    for pattern, reason in policies.unmatched_patterns(policy, list(dict.fromkeys(names)), profiles):
+        yield compare.Unmatched(pattern=pattern, reason=reason)
+
+
+def compare_two(first: Subject, other: Subject, policy: Policy, name: str) -> Comparison:
+    """The comparison of `other`, which is called `name`, with the first."""
+    shared = [kind for kind in first.records if kind in other.records]
+    before = {kind: first.records[kind] for kind in shared}
+    after = {kind: other.records[kind] for kind in shared}
+    rows = []
+    for pair in compared_records.compare_dimensions(before, after):
+        status: DimensionStatus = "same"
+        if pair.differs:
+            status = "allowed" if pair.name in policy.allow else "blocks"
+        reason = pair.never if status == "blocks" else ""
+        rows.append(
+            compare.Dimension(
+                name=pair.name, status=status, before=pair.before, after=pair.after, reason=reason or None
+            )
+        )
+    blocked = Comparison(
+        before=subject_label(0),
+        after=name,
+        status=BLOCKED,
+        kinds=tuple(shared),
+        dimensions=tuple(rows),
+        compared=0,
+        metrics=(),
+        operators=(),
+    )
+    if any(row.status == "blocks" for row in rows):
+        return blocked
+    old, new = compared_records.metrics_of(before), compared_records.metrics_of(after)
+    changed: list[OperatorChange] = []
+    profiles = before.get("profile"), after.get("profile")
+    if isinstance(profiles[0], Profile) and isinstance(profiles[1], Profile):
+        changed = policies.judged_operators(
+            operator_changes.compare_operators(profiles[0], profiles[1]), policy
+        )
+    allowances = policies.allowances(new, changed, policy)
+    found = []
+    for row in policies.metric_changes(old, new, policy, allowances):
+        detail = None
+        if row.name.startswith("outputs.") and row.before is not None and row.after is not None:
+            detail = output_distance(first, other, row.name) or None
+        found.append(replace(_with_operator(row, changed), detail=detail))
+    worse = any(row.status == policies.REGRESSION for row in found) or policies.any_is_worse(changed)
+    return replace(
+        blocked,
+        status=FAIL if worse else "pass",
+        compared=len({*old, *new}),
+        metrics=tuple(found),
+        operators=tuple(changed),
+    )
+
+
+def _with_operator(row: MetricChange, changed: Sequence[OperatorChange]) -> MetricChange:
+    """`row` with the operator that made it grow most, where its figure is a sum over operators."""
+    operator = (
+        operator_changes.operator_behind(row.name, changed) if row.status == policies.REGRESSION else None
+    )
+    return row if operator is None else replace(row, operator=changed.index(operator))
 
 
 def output_distance(before: Subject, after: Subject, name: str) -> str:
     """How the output behind the figure `name`, ``outputs.N``, differs, in words; nothing where the arrays are not at
     hand."""
-    index = int(name.rpartition(".")[2])
-    arrays = [_array(subject, index) for subject in (before, after)]
-    if arrays[0] is None or arrays[1] is None:
-        return ""
-    old, new = arrays[0], arrays[1]
-    if old.shape != new.shape:
-        return "the shapes differ"
-    return _distance_words(old, new)
-
-
-def _distance_words(old: NDArray[Any], new: NDArray[Any]) -> str:
     import numpy as np
 
+    index = int(name.rpartition(".")[2])
+    old, new = _array(before, index), _array(after, index)
+    if old is None or new is None:
+        return ""
+    if old.shape != new.shape:
+        return "the shapes differ"
     with np.errstate(invalid="ignore", over="ignore"):
         wide = [array.astype(np.float64) for array in (old, new)]
         same = (wide[0] == wide[1]) | (np.isnan(wide[0]) & np.isnan(wide[1]))
@@ -89,187 +340,11 @@ def _array(subject: Subject, index: int) -> NDArray[Any] | None:
     return array if array is not None and sha256_bytes(array.tobytes()) == row.sha256 else None
 
 
-# ---- readers.compare.compare_record
-# compare.json: ``compare/1``.
-
-PASS: Final = "pass"
-FAIL: Final = "fail"
-BLOCKED: Final = "blocked"
-_WORST_FIRST: tuple[Status, ...] = (BLOCKED, FAIL, PASS)
-_LETTERS = 26
-_NOTHING: Mapping[str, str] = {}
-
-
-def make_compare_record(
-    subjects: Sequence[Subject], policy: Policy, failed: Mapping[str, str] = _NOTHING
-) -> Comparisons:
-    """The record of comparing each of `subjects` but the first with the first. `failed` is what was to be compared
-    and is not there, and why."""
-    first, *others = subjects
-    comparisons = tuple(
-        compare_two(first, other, policy, subject_label(number)) for number, other in enumerate(others, 1)
-    )
-    words = {row.status for row in comparisons} | {FAIL if failed else PASS}
-    status = next(word for word in _WORST_FIRST if word in words)
-    inputs = [row for number, subject in enumerate(subjects) for row in subject.inputs(subject_label(number))]
-    return Comparisons(
-        status=status,
-        **provenance.origin(inputs, []),
-        policy=_policy_part(policy, subjects),
-        subjects=tuple(
-            _subject_part(subject_label(number), subject) for number, subject in enumerate(subjects)
-        ),
-        comparisons=comparisons,
-        failed=tuple(Failed(name=name, reason=reason) for name, reason in failed.items()),
-        unavailable=tuple(_unavailable(subjects)),
-        host=provenance.this_host(),
-    )
-
-
-def subject_label(number: int) -> str:
-    """The name of a subject: A, B …, AA …"""
-    prefix = subject_label(number // _LETTERS - 1) if number >= _LETTERS else ""
-    return prefix + chr(ord("A") + number % _LETTERS)
-
-
-def _policy_part(policy: Policy, subjects: Sequence[Subject]) -> compare.Policy:
-    operators = (
-        compare.OperatorRule(
-            pattern=row.pattern,
-            figure=row.figure,
-            better=row.rule.better,
-            tolerance=row.rule.tolerance,
-            tolerance_percent=row.rule.tolerance_percent,
-        )
-        for row in policy.operators
-    )
-    return compare.Policy(
-        source=policy.source,
-        sha256=policy.sha256,
-        allow=policy.allow,
-        rules=tuple(compare.Rule(pattern=pattern, **asdict(rule)) for pattern, rule in policy.rules),
-        operators=tuple(operators) or None,
-        unmatched=tuple(_unmatched(policy, subjects)) or None,
-    )
-
-
-def _unmatched(policy: Policy, subjects: Sequence[Subject]) -> Iterator[compare.Unmatched]:
-    """The patterns of `policy` that fit nothing: somebody believes in a limit that there is not."""
-    if not policy.own and not policy.operators:
-        return
-    names = list(
-        dict.fromkeys(name for subject in subjects for name in compared_records.metrics_of(subject.records))
-    )
-    found = (subject.records.get("profile") for subject in subjects)
-    profiles = [profile for profile in found if isinstance(profile, Profile)]
-    for pattern, reason in policies.unmatched_patterns(policy, names, profiles):
-        yield compare.Unmatched(pattern=pattern, reason=reason)
-
-
-def _subject_part(name: str, subject: Subject) -> compare.Subject:
-    first = subject.first
-    return compare.Subject(
-        label=name, name=subject.name, records=tuple(subject.records), model=first.model, target=first.target
-    )
-
-
-def _unavailable(subjects: Sequence[Subject]) -> Iterator[Unavailable]:
-    for number, subject in enumerate(subjects):
-        for kind, reason in subject.missing.items():
-            yield Unavailable(path=f"/subjects/{number}/{kind}", reason=reason)
-
-
-def compare_two(first: Subject, other: Subject, policy: Policy, name: str) -> Comparison:
-    """The comparison of `other`, which is called `name`, with the first."""
-    shared = [kind for kind in first.records if kind in other.records]
-    before = {kind: first.records[kind] for kind in shared}
-    after = {kind: other.records[kind] for kind in shared}
-    rows = tuple(_dimension(found, policy) for found in compared_records.compare_dimensions(before, after))
-    blocked = Comparison(
-        before=subject_label(0),
-        after=name,
-        status=BLOCKED,
-        kinds=tuple(shared),
-        dimensions=rows,
-        compared=0,
-        metrics=(),
-        operators=(),
-    )
-    if any(row.status == "blocks" for row in rows):
-        return blocked
-    old, new = compared_records.metrics_of(before), compared_records.metrics_of(after)
-    changed: list[OperatorChange] = []
-    profiles = before.get("profile"), after.get("profile")
-    if isinstance(profiles[0], Profile) and isinstance(profiles[1], Profile):
-        changed = policies.judged_operators(
-            operator_changes.compare_operators(profiles[0], profiles[1]), policy
-        )
-    allowances = policies.allowances(new, changed, policy)
-    found = [_with_operator(row, changed) for row in policies.metric_changes(old, new, policy, allowances)]
-    found = [_with_distance(row, first, other) for row in found]
-    worse = any(row.status == policies.REGRESSION for row in found) or policies.any_is_worse(changed)
-    return replace(
-        blocked,
-        status=FAIL if worse else PASS,
-        compared=len({*old, *new}),
-        metrics=tuple(found),
-        operators=tuple(changed),
-    )
-
-
-def _dimension(found: compared_records.DimensionPair, policy: Policy) -> compare.Dimension:
-    status: DimensionStatus = "same"
-    if found.differs:
-        status = "allowed" if found.name in policy.allow else "blocks"
-    reason = compared_records.never_reason(found.name) if status == "blocks" else ""
-    return compare.Dimension(
-        name=found.name, status=status, before=found.before, after=found.after, reason=reason or None
-    )
-
-
-def _with_operator(row: MetricChange, changed: Sequence[OperatorChange]) -> MetricChange:
-    """`row` with the operator that made it grow most, where its figure is a sum over operators."""
-    if (
-        row.status != policies.REGRESSION
-        or (operator := operator_changes.operator_behind(row.name, changed)) is None
-    ):
-        return row
-    return replace(row, operator=changed.index(operator))
-
-
-def _with_distance(row: MetricChange, first: Subject, other: Subject) -> MetricChange:
-    """`row` with how far apart two outputs are."""
-    if row.before is None or row.after is None or not row.name.startswith("outputs."):
-        return row
-    return replace(row, detail=output_distance(first, other, row.name) or None)
-
-
-# ---- readers.compare.compare_tables
-# What `ethosu-sdk compare` shows on a terminal, made from its record alone.
-
-_MOST_ROWS = 20
-_GIVE_WAY = ("unit", "source", "where", "change")  # in a narrow terminal, the first one first
-_DIGEST = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{52}\b")
-_STATUSES: dict[MetricStatus, str] = {
-    "regression": "worse",
-    "improved": "better",
-    "missing": "in only one run",
-    "tolerated": "worse within the tolerance",
-    "differs": "different and not judged",
-}
-_COLOURS = {"regression": "red", "improved": "green", "missing": "yellow"}
-METRIC_HEADINGS = ("figure", "before", "after", "change", "", "unit", "where")
-OPERATOR_HEADINGS = ("operator", "figure", "before", "after", "change", "", "source")
-DIMENSION_HEADINGS = ("differs", "before", "after", "")
-
-
 def compare_tables(record: Comparisons, rows: int | None) -> list[RenderableType]:
     """Each comparison: what differs, figure by figure and operator by operator. `rows` limits the operators."""
     parts: list[RenderableType] = []
     for comparison in record.comparisons:
-        parts += (
-            ["", *_comparison(record, comparison, rows)] if parts else _comparison(record, comparison, rows)
-        )
+        parts += [*([""] if parts else []), *_comparison(record, comparison, rows)]
     return [*parts, *(f"{escape(row.name)}: {escape(row.reason)}" for row in record.failed)]
 
 
@@ -318,18 +393,21 @@ def _worse_operators(comparison: Comparison) -> Iterator[tuple[OperatorChange, F
 
 def _table(headings: Sequence[str], rows: Iterator[Sequence[str]], *, has_numbers: bool = False) -> Table:
     """A table. With `has_numbers`, what was before and after are figures, and stand on the right."""
-    table = Ranked(box=None, pad_edge=False, drop=_GIVE_WAY)
+    table = Ranked(
+        box=None, pad_edge=False, drop=("unit", "source", "where", "change")
+    )  # the first one first
     for heading in headings:
         is_number = has_numbers and heading in ("before", "after", "change", "")
         table.add_column(heading, justify="right" if is_number else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(_coloured(cell) for cell in row))
+        colours = [_COLOURS.get(cell) for cell in row]
+        table.add_row(
+            *(
+                f"[{colour}]{cell}[/{colour}]" if colour else escape(cell)
+                for cell, colour in zip(row, colours, strict=True)
+            )
+        )
     return table
-
-
-def _coloured(cell: str) -> str:
-    colour = _COLOURS.get(cell)
-    return f"[{colour}]{cell}[/{colour}]" if colour else escape(cell)
 
 
 def dimension_rows(comparison: Comparison) -> Iterator[tuple[str, ...]]:
@@ -343,13 +421,12 @@ def dimension_rows(comparison: Comparison) -> Iterator[tuple[str, ...]]:
             )
 
 
-def _parting(before: str, after: str) -> tuple[str, str]:
+def _parting(*texts: str) -> list[str]:
     """Two lists of words, without those that both have."""
-    parts = [text.split(", ") for text in (before, after)]
-    own = [[part for part in mine if part not in other] for mine, other in (parts, parts[::-1])]
-    return _short_digests(", ".join(own[0]) or "nothing more"), _short_digests(
-        ", ".join(own[1]) or "nothing more"
-    )
+    before, after = parts = [text.split(", ") for text in texts]
+    common = {*before} & {*after}
+    own = (", ".join(word for word in words if word not in common) for words in parts)
+    return [_short_digests(words or "nothing more") for words in own]
 
 
 def metric_rows(comparison: Comparison) -> Iterator[tuple[str, ...]]:
@@ -357,29 +434,25 @@ def metric_rows(comparison: Comparison) -> Iterator[tuple[str, ...]]:
     order = ("regression", "missing", "improved", "tolerated", "differs")
     for row in sorted(comparison.metrics, key=lambda row: order.index(row.status)):
         unit = " ".join(filter(None, (row.unit, f"({row.source})" if row.source is not None else "")))
-        operator = row.detail or ""
+        where = row.detail or ""
         if row.operator is not None:
-            where = operator_changes.operator_words(comparison.operators[row.operator])
-            operator = f"{operator}, {_others(comparison)} {where}".lstrip(", ") if _is_output(row) else where
-        values = (number_text(row.before), number_text(row.after))
-        yield row.name, *values, _change(row), row.status, unit, operator
+            operator = operator_changes.operator_words(comparison.operators[row.operator])
+            if row.name.startswith("outputs."):  # its constants may have changed the output
+                count = sum(other.constants is not None for other in comparison.operators)
+                others = f" at {count} operators, such as" if count > 1 else " at"
+                where = f"{where}, other weights or scales{others} {operator}".lstrip(", ")
+            else:
+                where = operator
+        yield row.name, *_change_cells(row), row.status, unit, where
 
 
-def _is_output(row: MetricChange) -> bool:
-    return row.name.startswith("outputs.")
-
-
-def _others(comparison: Comparison) -> str:
-    """What is said of the operator whose constants may have changed an output."""
-    count = sum(row.constants is not None for row in comparison.operators)
-    return "other weights or scales" + (f" at {count} operators, such as" if count > 1 else " at")
-
-
-def _change(row: MetricChange | FigureChange) -> str:
-    if row.change is None:
-        return ""
-    percent = f" ({row.percent:+.2f} %)" if row.percent is not None else ""
-    return f"{number_text(row.change, sign='+')}{percent}"
+def _change_cells(row: MetricChange | FigureChange) -> tuple[str, str, str]:
+    """Before, after, and the change."""
+    change = ""
+    if row.change is not None:
+        percent = f" ({row.percent:+.2f} %)" if row.percent is not None else ""
+        change = f"{number_text(row.change, sign='+')}{percent}"
+    return number_text(row.before), number_text(row.after), change
 
 
 def operator_rows(comparison: Comparison, most: int) -> Iterator[tuple[str, ...]]:
@@ -388,8 +461,7 @@ def operator_rows(comparison: Comparison, most: int) -> Iterator[tuple[str, ...]
         name = operator_changes.operator_words(row)
         name += f", only {row.only_in}" if row.only_in is not None else ""
         for part in row.figures:
-            values = (number_text(part.before), number_text(part.after))
-            yield name, part.name, *values, _change(part), part.status or "", part.source or ""
+            yield name, part.name, *_change_cells(part), part.status or "", part.source or ""
             name = ""
         if row.constants is not None:
             yield name, "weights, biases, scales", "", "", "", "differ", ""
@@ -431,131 +503,7 @@ def worse_reasons(comparison: Comparison) -> list[str]:
 def _reason(row: OperatorChange, part: FigureChange) -> str:
     """How much worse an operator is than its rule tolerates."""
     source = f" ({part.source})" if part.source is not None else ""
-    values = f"{number_text(part.before)} → {number_text(part.after)} {part.unit}{source}, {_change(part)}"
+    before, after, change = _change_cells(part)
+    values = f"{before} → {after} {part.unit}{source}, {change}"
     tolerated = number_text(part.tolerated or 0)
     return f"{operator_changes.operator_words(row)}: {part.name} {values}, tolerated {tolerated}"
-
-
-# ---- readers.compare.compare_command
-# `ethosu-sdk compare`: two or more runs, figure by figure, by a policy.
-
-_FOLDER = "compare"  # below the folder of all results
-_NONE: Mapping[str, str] = {}
-Profiles = Mapping[Path, MadeProfile]
-
-
-def read_policy(options: CompareOptions) -> Policy:
-    """The policy that `options` name. InputError or UsageError for one that is none."""
-    return load_policy(options.policy).allowing(options.allow)
-
-
-def compare_paths(
-    paths: Sequence[Path], profiles: Profiles, options: CompareOptions, failed: Mapping[str, str] = _NONE
-) -> Comparisons:
-    """The record of a comparison; nothing is written. `profiles` are of the folders of runs that have none.
-
-    InputError for what cannot be read.
-    """
-    if len(paths) + len(failed) < 2:
-        raise UsageError("one run cannot be compared", "give two or more: ethosu-sdk compare BEFORE AFTER")
-    policy = read_policy(options)
-    found = [compared_records.read_subject(path, profiles.get(path), loose=options.loose) for path in paths]
-    for other in found[1:]:
-        _check_kinds(found[0], other)
-    record = make_compare_record(found, policy, failed)
-    validation.check_record(record.to_json(), "the comparison")
-    return record
-
-
-def _check_kinds(first: Subject, other: Subject) -> None:
-    """InputError when two have nothing in common, or one folder alone has a run: what it compiled says nothing of
-    that."""
-    if not set(first.records) & set(other.records):
-        raise InputError(
-            f"{first.path} and {other.path} have no record of the same kind: {', '.join(first.records)} and "
-            f"{', '.join(other.records)}",
-            "give two folders of runs, or two records of the same kind",
-        )
-    runs = [subject.path for subject in (first, other) if "run" in subject.records]
-    if len(runs) == 1 and first.folder is not None and other.folder is not None:
-        lacking = other if runs[0] == first.path else first
-        raise InputError(
-            f"{lacking.path} holds no run, but {runs[0]} does", "run it; or give two records of the same kind"
-        )
-
-
-def compare_runs(
-    paths: Sequence[Path],
-    profiles: Profiles,
-    options: CompareOptions,
-    out_dir: Path | None,
-    reporter: Reporter,
-    failed: Mapping[str, str] = _NONE,
-) -> Comparisons:
-    """Compare the runs at `paths` with the first and write the record. `failed` are those that could not be run.
-
-    Raises InputError, after it was written, when two cannot be compared, VerdictError when one is worse or failed.
-    """
-    record = compare_paths(paths, profiles, options, failed)
-    _finish(record, options, comparison_folder(out_dir), reporter)
-    return record
-
-
-def comparison_folder(chosen: Path | None) -> Path:
-    """Where a comparison goes: the folder that was chosen, or the usual one."""
-    return chosen or Path(result_files.BUILD_FOLDER) / _FOLDER
-
-
-def _finish(record: Comparisons, options: CompareOptions, folder: Path, reporter: Reporter) -> None:
-    """Write and show `record`; raise what it says."""
-    write_comparison(record, kinds.COMPARE.file, "compare", folder)
-    reporter.show(*compare_tables(record, options.rows))
-    for row in record.provenance.inputs:
-        if row.loose:
-            reporter.warn(escape(f"loose: {row.file} ({row.role}) is not what its manifest lists"))
-    for unmatched in record.policy.unmatched or ():
-        reporter.warn(escape(f"the policy's '{unmatched.pattern}' has no effect: {unmatched.reason}"))
-    for gap in record.unavailable:
-        reporter.warn(escape(f"no rows of operators ({gap.path}): {gap.reason}"))
-    reporter.emit(record.to_json())
-    conclude_comparison(record)
-
-
-def write_comparison(record: Comparisons | SweepComparison, name: str, command: str, folder: Path) -> None:
-    """Publish `record` in `folder` as what `command` made."""
-    filesystem.make_directory(folder)
-    with filesystem.locked_folder(folder), bundle.writing_folder(folder, command) as add:
-        json_text.write_json(folder / name, record.to_json())
-        add(name)
-
-
-def conclude_comparison(record: Comparisons) -> None:
-    """InputError when something in `record` could not be compared, VerdictError when something is worse."""
-    blocked = [row for row in record.comparisons if row.status == BLOCKED]
-    worse = [row for row in record.comparisons if row.status == FAIL]
-    lines = [
-        f"{row.before} → {row.after}, {reason}" for row in (blocked or worse) for reason in worse_reasons(row)
-    ]
-    if blocked:
-        raise cannot_be_compared("the runs", "run", lines)
-    lines += [f"{row.name} could not be run: {row.reason}" for row in record.failed]
-    if lines:
-        raise worse_than_before(lines)
-
-
-def cannot_be_compared(what: str, verb: str, lines: Sequence[str]) -> InputError:
-    """The error, after the record was written, for what differs in more than its figures."""
-    return InputError(
-        f"{what} cannot be compared:\n" + "\n".join(f"  {line}" for line in lines),
-        f"{verb} both with the same settings, or allow the difference: --allow NAME, or `allow` in a policy",
-        recorded=True,
-    )
-
-
-def worse_than_before(lines: Sequence[str]) -> VerdictError:
-    """The error, after the record was written, for figures that a policy does not tolerate."""
-    return VerdictError(
-        "worse than before:\n" + "\n".join(f"  {line}" for line in lines),
-        "a policy sets what may become worse, and by how much: --policy FILE.toml",
-        recorded=True,
-    )

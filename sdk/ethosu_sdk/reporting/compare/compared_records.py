@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ethosu_sdk.base.errors import InputError
 from ethosu_sdk.base.json_text import Record
@@ -15,15 +15,12 @@ from ethosu_sdk.base.plain_text import counted
 from ethosu_sdk.records import common, kinds, provenance, time_line
 from ethosu_sdk.records.build import Build
 from ethosu_sdk.records.bundle import ReadPolicy, is_of_run, read_record, records_in
-from ethosu_sdk.records.common import Priced, Source
+from ethosu_sdk.records.common import Source, SystemMemory
 from ethosu_sdk.records.compare import KindName
 from ethosu_sdk.records.compile import CheckedOutput, Compilation, Pair
 from ethosu_sdk.records.profile import Profile
-from ethosu_sdk.records.run import NpuCounter, ReferenceOutput, Run
+from ethosu_sdk.records.run import Interface, NpuCounter, ReferenceOutput, Run
 from ethosu_sdk.records.run_facts import MadeProfile
-
-# ---- readers.compare.subjects
-# What is compared: the folder of a run with the records in it, or one record.
 
 Compared = Run | Profile | Build | Compilation
 # Kinds of records by their schema, in the order in which one says what a folder is about.
@@ -34,7 +31,6 @@ KINDS: dict[str, KindName] = {
     kinds.COMPILE.schema: "compile",
 }
 _GIVE = "give the folder of a run, or a record of run, profile, build or compile"
-_NO_PROFILE = MadeProfile(None, "there is no profile of the run")
 
 
 @dataclass(frozen=True)
@@ -76,7 +72,7 @@ def read_subject(path: Path, made: MadeProfile | None = None, *, loose: bool = F
     reading = ReadPolicy(loose)
     reading.check_folder(path)
     if path.is_dir():
-        return _folder(path, made or _NO_PROFILE)
+        return _folder(path, made or MadeProfile(None, "there is no profile of the run"))
     if not path.exists():
         raise InputError(f"there is no file or folder {path}", _GIVE)
     kind, record = compared_record(path, reading)
@@ -101,8 +97,8 @@ def _folder(folder: Path, made: MadeProfile) -> Subject:
     if not found:
         raise InputError(f"{folder} holds no record of a run, profile, build or compilation", _GIVE)
     missing: dict[KindName, str] = {}
-    profile = found.get("profile")
-    if "run" in found and not (profile and _is_of(profile[1], found["run"][0])):
+    profile = found["profile"][1] if "profile" in found else None
+    if "run" in found and not (isinstance(profile, Profile) and is_of_run(profile, found["run"][0])):
         found.pop("profile", None)
         if made.record is not None:
             found["profile"] = folder, made.record
@@ -118,37 +114,26 @@ def _folder(folder: Path, made: MadeProfile) -> Subject:
     )
 
 
-def _is_of(profile: Compared, run: Path) -> bool:
-    return isinstance(profile, Profile) and is_of_run(profile, run)
-
-
-# ---- readers.compare.dimensions
-# What two runs must have in common for their figures to be compared.
-
-_NPU_SOURCES = ("measured", "modelled")
-
-
-@dataclass(frozen=True)
-class Dimension:
-    """Something that shapes figures. `of` reads it from a record, None where that does not tell.
+class Dimension(NamedTuple):
+    """Something that shapes figures. `read` reads it from a record, None where that does not tell.
 
     `never` is why a policy cannot let it differ; empty when one can. `needs_both` says that a record which does not
     tell it has no figure that it shapes.
     """
 
     name: str
-    of: Callable[[Compared], str | None]
+    read: Callable[[Compared], str | None]
     never: str = ""
     needs_both: bool = False
 
 
-@dataclass(frozen=True)
-class DimensionPair:
-    """A dimension of two runs."""
+class DimensionPair(NamedTuple):
+    """A dimension of two runs; `never` is why a policy cannot let it differ."""
 
     name: str
     before: str
     after: str
+    never: str
 
     @property
     def differs(self) -> bool:
@@ -161,58 +146,44 @@ def compare_dimensions(
 ) -> Iterator[DimensionPair]:
     """Every dimension that both sets of records, of the same kinds, state."""
     for dimension in _DIMENSIONS:
-        pairs = [(dimension.of(record), dimension.of(after[kind])) for kind, record in before.items()]
+        pairs = [(dimension.read(record), dimension.read(after[kind])) for kind, record in before.items()]
         told = [
             pair for pair in pairs if pair != (None, None) and not (dimension.needs_both and None in pair)
         ]
         if not told:
             continue
         chosen = next((pair for pair in told if pair[0] != pair[1]), told[0])
-        yield DimensionPair(dimension.name, *(text if text is not None else "not told" for text in chosen))
+        old, new = ("not told" if text is None else text for text in chosen)
+        yield DimensionPair(dimension.name, old, new, dimension.never)
 
 
-def _target(*names: str) -> Callable[[Compared], str | None]:
-    def of(record: Compared) -> str | None:
-        target = record.target
-        return "no NPU" if target is None else "-".join(str(getattr(target, name)) for name in names)
-
-    return of
-
-
-def _model(record: Compared) -> str:
-    return f"SHA-256 {record.model.sha256}"
-
-
-def _simulator(record: Compared) -> str | None:
-    return record.simulator.name if isinstance(record, Run | Profile) else None
+def _target(*names: str) -> Callable[[Compared], str]:
+    return lambda record: (
+        "no NPU" if record.target is None else "-".join(str(getattr(record.target, name)) for name in names)
+    )
 
 
 def _memory_timing(record: Compared) -> str | None:
-    """The memories that modelled cycles are for, beside the system configuration's name."""
+    """The memories that modelled cycles are for, beside the system configuration's name: those of a system, or
+    vela.ini's where its name says all."""
     if not isinstance(record, Run | Profile) or record.target is None:
         return None
     npu = record.npu if isinstance(record, Run) else None
-    timing = None if npu is None else npu.memory_timing
-    if timing is None:
-        return None if isinstance(record, Run) and npu is None else _system(record.priced)
-    rows = (
-        f"AXI{row.axi} {row.bytes_per_cycle:g} bytes/cycle, latencies {row.read_latency_cycles} and "
-        f"{row.write_latency_cycles}"
-        for row in timing.interfaces
-    )
-    return f"{timing.name}: {'; '.join(rows)}"
-
-
-def _system(priced: Priced | None) -> str:
-    """The figures of a system; that they are vela.ini's where its name says all."""
+    if npu is not None and npu.memory_timing is not None:
+        timing = npu.memory_timing
+        rows = (f"AXI{row.axi} {_speed(row)}" for row in timing.interfaces)
+        return f"{timing.name}: {'; '.join(rows)}"
+    if isinstance(record, Run) and npu is None:
+        return None
+    priced = record.priced
     if priced is None or (priced.compiled_for and priced.system.source.startswith("vela.ini ")):
         return "vela.ini's"
-    rows = (
-        f"AXI{row.axi} {row.name} {row.bytes_per_cycle:g} bytes/cycle, latencies {row.read_latency_cycles} and "
-        f"{row.write_latency_cycles}"
-        for row in priced.system.memories
-    )
+    rows = (f"AXI{row.axi} {row.name} {_speed(row)}" for row in priced.system.memories)
     return f"{priced.system.name} at {priced.system.clock_hz / 1e6:g} MHz: {'; '.join(rows)}"
+
+
+def _speed(row: Interface | SystemMemory) -> str:
+    return f"{row.bytes_per_cycle:g} bytes/cycle, latencies {row.read_latency_cycles} and {row.write_latency_cycles}"
 
 
 def _time_on(record: Compared) -> str | None:
@@ -221,10 +192,6 @@ def _time_on(record: Compared) -> str | None:
     if time is None:
         return None
     return f"{time.place}, {'with' if time.waits is not None else 'without'} the CPU's waits for memory"
-
-
-def _board(record: Compared) -> str | None:
-    return None if isinstance(record, Compilation) else record.board
 
 
 def _runtime(record: Compared) -> str | None:
@@ -249,7 +216,7 @@ def _fidelity(record: Compared) -> str | None:
         sources = {row.source for row in record.totals.npu.cycles}
     else:
         return None
-    found = sorted(sources & set(_NPU_SOURCES))
+    found = sorted(sources & {"measured", "modelled"})
     return ", ".join(found) or "no figures of the NPU"
 
 
@@ -269,14 +236,16 @@ def _versions(record: Compared) -> str:
 
 
 _DIMENSIONS = (
-    Dimension("model", _model),
+    Dimension("model", lambda record: f"SHA-256 {record.model.sha256}"),
     Dimension("target", _target("npu", "macs")),
     Dimension("system_config", _target("system_config")),
     Dimension("memory_mode", _target("memory_mode")),
     Dimension("memory_timing", _memory_timing),
     Dimension("time_on", _time_on, needs_both=True),
-    Dimension("board", _board),
-    Dimension("simulator", _simulator),
+    Dimension("board", lambda record: None if isinstance(record, Compilation) else record.board),
+    Dimension(
+        "simulator", lambda record: record.simulator.name if isinstance(record, Run | Profile) else None
+    ),
     Dimension("runtime", _runtime),
     Dimension("fidelity", _fidelity, "what is measured and what is modelled are not the same figure"),
     Dimension("inputs", _inputs),
@@ -285,14 +254,6 @@ _DIMENSIONS = (
 DIMENSION_NAMES = tuple(row.name for row in _DIMENSIONS)
 ALLOWED_DIMENSIONS = tuple(row.name for row in _DIMENSIONS if not row.never)
 
-
-def never_reason(name: str) -> str:
-    """Why no policy can let the dimension `name` differ; empty when one can."""
-    return next(row.never for row in _DIMENSIONS if row.name == name)
-
-
-# ---- readers.compare.metrics
-# The figures of records by name, as a policy speaks of them: ``npu.cycles``, ``memory.regions.SRAM`` …
 
 BYTES, CALLS, CYCLES = "bytes", "calls", "cycles"
 # Figures of an accuracy pair, and their units.
@@ -304,8 +265,7 @@ _TOLD_BY_THE_RUN = (
 )
 
 
-@dataclass(frozen=True)
-class NamedMetric:
+class NamedMetric(NamedTuple):
     """A figure of a record. `value` is a text where equality alone has a meaning; `source` is None for what is
     neither measured, modelled nor estimated but simply so."""
 
@@ -322,7 +282,7 @@ def metrics_of(records: Mapping[KindName, Compared]) -> dict[str, NamedMetric]:
     return {row.name: row for row in found if not any(fnmatchcase(row.name, name) for name in told)}
 
 
-def _stated(name: str, row: common.Metric | common.Estimate | NpuCounter) -> NamedMetric:
+def _metric(name: str, row: common.Metric | common.Estimate | NpuCounter) -> NamedMetric:
     """A member of a record that has value, unit and source."""
     return NamedMetric(name, row.value, row.unit, row.source)
 
@@ -338,9 +298,9 @@ def _run(record: Run) -> Iterator[NamedMetric]:
     npu = record.npu
     if npu is not None:
         if npu.cycles is not None:
-            yield _stated("npu.cycles", npu.cycles)
+            yield _metric("npu.cycles", npu.cycles)
         yield NamedMetric("npu.delegate_calls", npu.delegate_calls, CALLS)
-        yield from (_stated(f"npu.counters.{counter.event}", counter) for counter in npu.counters)
+        yield from (_metric(f"npu.counters.{counter.event}", counter) for counter in npu.counters)
     yield NamedMetric("cpu.operators", sum(row.kind == "kernel" for row in record.operators), CALLS)
     counted = [row.instructions.value for row in record.operators if row.instructions is not None]
     if counted:
@@ -374,13 +334,13 @@ def _memory(prefix: str, record: Run | Build) -> Iterator[NamedMetric]:
 def _profile(record: Profile) -> Iterator[NamedMetric]:
     npu, cpu = record.totals.npu, record.totals.cpu
     for row in npu.cycles:
-        yield _stated(f"profile.cycles.{row.source}", row)
+        yield _metric(f"profile.cycles.{row.source}", row)
     yield NamedMetric("profile.npu_operations", npu.operations, "operations")
     yield NamedMetric("profile.cpu_operators", cpu.operators, CALLS)
     yield NamedMetric("profile.macs", npu.macs, "operations")
     yield from _time("profile.time", record)
     if cpu.instructions is not None:
-        yield _stated("profile.cpu_instructions", cpu.instructions)
+        yield _metric("profile.cpu_instructions", cpu.instructions)
     for memory in record.memories:
         name = f"profile.traffic.{memory.memory}.port{memory.port}"
         yield NamedMetric(f"{name}.read_bytes", memory.read_bytes, BYTES, "modelled")
@@ -402,7 +362,7 @@ def _compile(record: Compilation) -> Iterator[NamedMetric]:
         yield NamedMetric(f"{name}.payload_bytes", delegate.payload_bytes, BYTES)
         yield NamedMetric(f"{name}.scratch_bytes", delegate.scratch_bytes, BYTES)
         yield NamedMetric(f"{name}.fast_scratch_bytes", delegate.fast_scratch_bytes, BYTES)
-        yield from (_stated(f"{name}.estimates.{part.name}", part) for part in delegate.estimates)
+        yield from (_metric(f"{name}.estimates.{part.name}", part) for part in delegate.estimates)
     yield from _accuracy(record)
 
 

@@ -27,14 +27,11 @@ _TRAFFIC = "traffic."
 # Figure of a record → the figures of its operators that add up to it, as patterns.
 _PARTS = {
     "npu.cycles": ("cycles.measured", "cycles.modelled"),
-    "npu.counters.AXI0_RD_*": ("traffic.*.port0.read_bytes",),
-    "npu.counters.AXI0_WR_*": ("traffic.*.port0.write_bytes",),
-    "npu.counters.AXI1_RD_*": ("traffic.*.port1.read_bytes",),
-    "npu.counters.AXI1_WR_*": ("traffic.*.port1.write_bytes",),
-    "npu.counters.SRAM_RD_*": ("traffic.*.port0.read_bytes",),
-    "npu.counters.SRAM_WR_*": ("traffic.*.port0.write_bytes",),
-    "npu.counters.EXT_RD_*": ("traffic.*.port1.read_bytes",),
-    "npu.counters.EXT_WR_*": ("traffic.*.port1.write_bytes",),
+    **{
+        f"npu.counters.{port}_{way}_*": (f"traffic.*.port{number}.{moved}_bytes",)
+        for port, number in (("AXI0", 0), ("AXI1", 1), ("SRAM", 0), ("EXT", 1))
+        for way, moved in (("RD", "read"), ("WR", "write"))
+    },
     "npu.counters.*": ("cycles.measured", "cycles.modelled"),
     **{f"profile.cycles.{source}": (f"cycles.{source}",) for source in _SOURCES},
     "compile.*.estimates.total_cycles": ("cycles.estimated",),
@@ -135,7 +132,9 @@ def compare_operators(before: Profile, after: Profile) -> list[OperatorChange]:
         changed = list(_changed(old.get(key), new.get(key)))
         if changed or key not in old or key not in new or _has_other_constants(old[key], new[key]):
             rows.append(_row(old.get(key), new.get(key), changed))
-    return sorted(rows, key=_growth, reverse=True)
+    return sorted(
+        rows, key=lambda row: tuple(change_of(row, name) for name in OPERATOR_FIGURES), reverse=True
+    )
 
 
 def _row(old: Operator | None, new: Operator | None, changed: Sequence[FigureChange]) -> OperatorChange:
@@ -177,26 +176,20 @@ def change_of(row: OperatorChange, pattern: str) -> int:
     return sum(part.change for part in row.figures if fnmatchcase(part.name, pattern))
 
 
-def _growth(row: OperatorChange) -> tuple[int, ...]:
-    return tuple(change_of(row, name) for name in (*_UNITS, f"{_TRAFFIC}*"))
-
-
 def operator_behind(metric: str, rows: Sequence[OperatorChange]) -> OperatorChange | None:
     """Of the operators that differ, the one whose figures made `metric` grow most; None where it has no parts.
     Of outputs one that has other weights, biases or scales."""
     if metric.startswith("outputs."):
         return next((row for row in rows if row.constants is not None), None)
-    for pattern in _parts(metric):
+    if metric.startswith(f"profile.{_TRAFFIC}"):
+        parts: tuple[str, ...] = (metric.removeprefix("profile."),)
+    else:
+        parts = next((parts for name, parts in _PARTS.items() if fnmatchcase(metric, name)), ())
+    for pattern in parts:
         grown = [row for row in rows if change_of(row, pattern) > 0]
         if grown:
             return max(grown, key=lambda row: change_of(row, pattern))
     return None
-
-
-def _parts(metric: str) -> tuple[str, ...]:
-    if metric.startswith("profile.traffic."):
-        return (metric.removeprefix("profile."),)
-    return next((parts for name, parts in _PARTS.items() if fnmatchcase(metric, name)), ())
 
 
 def part_of_sum(metric: str, source: str) -> str | None:

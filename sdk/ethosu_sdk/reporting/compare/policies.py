@@ -19,28 +19,19 @@ from ethosu_sdk.base import filesystem, toml_source
 from ethosu_sdk.base.errors import UsageError
 from ethosu_sdk.base.targets import suggestion
 from ethosu_sdk.base.toml_source import TomlKind, TomlSource, short_word
-from ethosu_sdk.records.compare import Better, FigureChange, MetricChange, OperatorChange
+from ethosu_sdk.records.compare import Better, MetricChange, OperatorChange
 from ethosu_sdk.records.profile import Profile
 from ethosu_sdk.reporting.compare import compared_records, operator_changes
 from ethosu_sdk.reporting.compare.compared_records import NamedMetric
 
-# ---- readers.compare.policy
-# Policies: which figures may become how much worse, in the whole and at single operators, and in what two runs may
-# differ. A TOML file, hostile as any.
-
 DEFAULT_POLICY = Path(__file__).with_name("default_policy.toml")
 LOWER: Final = "lower"
-HIGHER: Final = "higher"
 EQUAL: Final = "equal"
-INFORM: Final = "inform"
-FAIL, WARN, IGNORE = "fail", "warn", "ignore"
 _KIND = TomlKind("a policy", most_bytes=32 << 10, most_lines=1000)
 _MOST_NUMBER = 1e15
 _PATTERN = re.compile(r"[\w.*:-]{1,120}")
 _OPERATOR = re.compile(r"[\w.*:-]{1,120}(@[\w.*:-]{1,120})?")
 _MOST_STARS = 8
-_EXAMPLE = '[operators."CONV2D@features.*"."cycles.*"]'
-_EVERY = "*"
 _Number = Annotated[int, Meta(ge=0, le=int(_MOST_NUMBER))] | Annotated[float, Meta(ge=0, le=_MOST_NUMBER)]
 
 
@@ -151,7 +142,17 @@ def _policy(source: TomlSource, data: Mapping[str, Any], before: tuple[tuple[str
             raise source.wrong(
                 ("allow",), _not_allowed(name), suggestion(name, compared_records.ALLOWED_DIMENSIONS)
             )
-    rules = tuple((pattern, _rule(source, pattern, row, before)) for pattern, row in file.metrics.items())
+    known = [name for name, _ in before if name != "*"]
+    rules = []
+    for pattern, row in file.metrics.items():
+        place = ("metrics", pattern)
+        if not _is_pattern(pattern):
+            hint = "such as npu.counters.*"
+            raise source.wrong(place, f"'{short_word(pattern)}' is not a pattern of names", hint)
+        if before and not any(_overlap(pattern, name) for name in known):
+            message = f"no figure is called '{short_word(pattern)}'"
+            raise source.wrong(place, message, suggestion(pattern, known))
+        rules.append((pattern, source.convert(row, Rule, place)))
     digest = filesystem.sha256_bytes(source.text.encode())
     of_operators = tuple(_operator_rules(source, file.operators))
     return Policy(
@@ -170,18 +171,6 @@ def _not_allowed(name: str) -> str:
     return f"there is no dimension '{short_word(name)}'"
 
 
-def _rule(source: TomlSource, pattern: str, row: Any, before: Sequence[tuple[str, Rule]]) -> Rule:
-    place = ("metrics", pattern)
-    if _PATTERN.fullmatch(pattern) is None or pattern.count("*") > _MOST_STARS:
-        raise source.wrong(
-            place, f"'{short_word(pattern)}' is not a pattern of names", "such as npu.counters.*"
-        )
-    known = [name for name, _ in before if name != _EVERY]
-    if before and not any(_overlap(pattern, name) for name in known):
-        raise source.wrong(place, f"no figure is called '{short_word(pattern)}'", suggestion(pattern, known))
-    return source.convert(row, Rule, place)
-
-
 def _operator_rules(source: TomlSource, table: Mapping[str, Mapping[str, Any]]) -> Iterator[OperatorRule]:
     """The rules of `operators`, in their order."""
     for pattern, row in table.items():
@@ -195,10 +184,12 @@ def _operator_rules(source: TomlSource, table: Mapping[str, Mapping[str, Any]]) 
 
 def _operator_rule(source: TomlSource, place: tuple[str, ...], row: Any) -> Rule:
     figure = place[-1]
+    example = '[operators."CONV2D@features.*"."cycles.*"]'
     if figure in Rule.__struct_fields__:
-        raise source.wrong(place, f"'{figure}' must be below a figure of the operators", _EXAMPLE)
-    is_pattern = _PATTERN.fullmatch(figure) is not None and figure.count("*") <= _MOST_STARS
-    if not is_pattern or not any(_overlap(figure, name) for name in operator_changes.OPERATOR_FIGURES):
+        raise source.wrong(place, f"'{figure}' must be below a figure of the operators", example)
+    if not _is_pattern(figure) or not any(
+        _overlap(figure, name) for name in operator_changes.OPERATOR_FIGURES
+    ):
         hint = suggestion(figure, operator_changes.OPERATOR_FIGURES)
         raise source.wrong(place, f"operators have no figure '{short_word(figure)}'", hint)
     rule = source.convert(row, Rule, place)
@@ -211,36 +202,35 @@ def _operator_rule(source: TomlSource, place: tuple[str, ...], row: Any) -> Rule
     return rule
 
 
+def _is_pattern(text: str) -> bool:
+    return _PATTERN.fullmatch(text) is not None and text.count("*") <= _MOST_STARS
+
+
 def _overlap(pattern: str, known: str) -> bool:
     """Whether some name fits both: as far as one of the two, taken for a name, fits the other."""
     return fnmatchcase(known, pattern) or fnmatchcase(pattern, known)
 
-
-# ---- readers.compare.verdict
-# Two sets of figures, and what a policy says of the difference.
 
 REGRESSION: Final = "regression"
 IMPROVED: Final = "improved"
 TOLERATED: Final = "tolerated"
 DIFFERS: Final = "differs"
 MISSING: Final = "missing"
-_NONE: Mapping[str, int] = {}
 
 
 def metric_changes(
     before: Mapping[str, NamedMetric],
     after: Mapping[str, NamedMetric],
     policy: Policy,
-    allowances: Mapping[str, int] = _NONE,
+    allowances: Mapping[str, int] | None = None,
 ) -> list[MetricChange]:
     """The figures that differ, in the order of the records; nothing for those that are the same. `allowances` are by
     how much figures may be worse beside what the policy says of them."""
-    names = dict.fromkeys((*before, *after))
     return [
         row
-        for name in names
+        for name in dict.fromkeys((*before, *after))
         for row in _metric_change(
-            before.get(name), after.get(name), policy.rule(name), allowances.get(name, 0)
+            before.get(name), after.get(name), policy.rule(name), (allowances or {}).get(name, 0)
         )
     ]
 
@@ -262,8 +252,8 @@ def _metric_change(
         status=DIFFERS,
     )
     if old is None or new is None:
-        if rule.missing != IGNORE:
-            yield structs.replace(row, status=REGRESSION if rule.missing == FAIL else MISSING)
+        if rule.missing != "ignore":
+            yield structs.replace(row, status=REGRESSION if rule.missing == "fail" else MISSING)
     elif isinstance(old.value, str) or isinstance(new.value, str):
         yield structs.replace(row, status=REGRESSION if rule.better == EQUAL else DIFFERS)
     else:
@@ -291,31 +281,28 @@ def judged_numbers(before: float, after: float, rule: Rule, allowance: int = 0) 
 
 
 def _metric_status(change: float, tolerated: float, better: str | None) -> str:
-    if better == INFORM:
+    if better == "inform":
         return DIFFERS
-    worse = {EQUAL: abs(change), HIGHER: -change}.get(str(better), change)
+    worse = {EQUAL: abs(change), "higher": -change}.get(str(better), change)
     if worse < 0:
         return IMPROVED
     return TOLERATED if worse <= tolerated else REGRESSION
 
 
-# ---- readers.compare.operator_limits
-# What a policy says of single operators, and of figures that are sums over them.
-
-
 def judged_operators(rows: Sequence[OperatorChange], policy: Policy) -> list[OperatorChange]:
     """Operators that differ, their figures judged as far as `policy` has rules for them."""
-    return [
-        structs.replace(row, figures=tuple(_figure(row, part, policy) for part in row.figures))
-        for row in rows
-    ]
-
-
-def _figure(row: OperatorChange, part: FigureChange, policy: Policy) -> FigureChange:
-    rule = policy.operator_rule(row, part.name)
-    if rule is None:
-        return part
-    return structs.replace(part, better=rule.better, **judged_numbers(part.before, part.after, rule))
+    found = []
+    for row in rows:
+        figures = []
+        for part in row.figures:
+            rule = policy.operator_rule(row, part.name)
+            if rule is None:
+                figures.append(part)
+            else:
+                judged = judged_numbers(part.before, part.after, rule)
+                figures.append(structs.replace(part, better=rule.better, **judged))
+        found.append(structs.replace(row, figures=tuple(figures)))
+    return found
 
 
 def any_is_worse(rows: Sequence[OperatorChange]) -> bool:
@@ -326,7 +313,7 @@ def any_is_worse(rows: Sequence[OperatorChange]) -> bool:
 def allowances(
     metrics: Mapping[str, NamedMetric], rows: Sequence[OperatorChange], policy: Policy
 ) -> dict[str, int]:
-    """By how much figures may grow because the operators that they are sums of may.
+    """By how much figures may grow because the operators that they are sums of grew within their tolerances.
 
     A figure for which the policy has a limit of its own is judged by that alone.
     """
@@ -334,17 +321,13 @@ def allowances(
     for name, metric in metrics.items():
         part = operator_changes.part_of_sum(name, metric.source or "")
         if part is not None and not policy.limits(name):
-            found[name] = sum(_tolerated(row, part) for row in rows)
+            found[name] = sum(
+                min(figure.change, int(figure.tolerated or 0))
+                for row in rows
+                for figure in row.figures
+                if figure.name == part and figure.better == LOWER and figure.change > 0
+            )
     return {name: value for name, value in found.items() if value}
-
-
-def _tolerated(row: OperatorChange, figure: str) -> int:
-    """By how much the figure of an operator grew within its tolerance."""
-    return sum(
-        min(part.change, int(part.tolerated or 0))
-        for part in row.figures
-        if part.name == figure and part.better == LOWER and part.change > 0
-    )
 
 
 def unmatched_patterns(

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from ethosu_sdk.base import filesystem
 from ethosu_sdk.base.errors import InputError, UsageError
-from ethosu_sdk.base.json_text import Record
 from ethosu_sdk.base.targets import suggestion
 from ethosu_sdk.base.terminal import Reporter, escape
 from ethosu_sdk.records import bundle, kinds, provenance, validation
@@ -70,7 +69,16 @@ def convert(
         content = chosen.convert(inputs)
     except OverflowError as error:  # JSON has numbers without end, floats do not
         raise InputError(f"a number in {path} is too large to be converted") from error
-    record = _record(inputs, name, output, content, reading)
+    files = [
+        {**provenance.file_entry(kind, file), **reading.mark(file)} for kind, file in inputs.files.items()
+    ]
+    record = {
+        **provenance.header(kinds.CONVERSION.schema, "pass", files, []),
+        "format": name,
+        "file": {"name": output.name, "sha256": filesystem.sha256_bytes(content), "bytes": len(content)},
+        "left_out": list(chosen.left_out),
+        "host": provenance.host_part(),
+    }
     validation.check_record(record, "the record of the conversion")
     with bundle.listed(output, "convert"):
         filesystem.write_bytes(output, content)
@@ -79,18 +87,3 @@ def convert(
     for text in chosen.left_out:
         reporter.note(f"left out: {text}")
     reporter.emit(record)
-
-
-def _record(
-    converted: ConversionInputs, name: str, output: Path, content: bytes, reading: ReadPolicy
-) -> Record:
-    inputs = [
-        {**provenance.file_entry(kind, file), **reading.mark(file)} for kind, file in converted.files.items()
-    ]
-    return {
-        **provenance.header(kinds.CONVERSION.schema, "pass", inputs, []),
-        "format": name,
-        "file": {"name": output.name, "sha256": filesystem.sha256_bytes(content), "bytes": len(content)},
-        "left_out": list(FORMATS[name].left_out),
-        "host": provenance.host_part(),
-    }

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 from ethosu_sdk.records import kinds
 from ethosu_sdk.records.common import VerdictCheck
-from ethosu_sdk.records.compare import Comparisons, FigureChange, MetricChange, OperatorRule, Policy, Rule
+from ethosu_sdk.records.compare import Comparisons, FigureChange, MetricChange, OperatorRule, Rule
 from ethosu_sdk.records.compile import Compilation
 from ethosu_sdk.records.printed import Verification
 from ethosu_sdk.records.run import Run
@@ -41,26 +41,23 @@ def to_junit(inputs: ConversionInputs) -> bytes:
         assert isinstance(record, Judged)
         cases = list(_CASES[kind](record))
         name = kind.partition("/")[0]
-        suite = ElementTree.SubElement(root, "testsuite", _attributes(record, name, cases))
+        attributes = {
+            "name": _clean(f"{name} {_about(record)}"),
+            "tests": str(len(cases)),
+            "failures": str(sum(case.failed for case in cases)),
+            "errors": "0",
+            "skipped": str(sum(case.skipped for case in cases)),
+            "timestamp": record.created[:19],  # in UTC: the format's grammar knows no time zone
+        }
+        if not isinstance(record, Comparisons):  # that of the whole command: a case has none of its own
+            attributes["time"] = f"{record.wall_time_s:.3f}"
+        suite = ElementTree.SubElement(root, "testsuite", attributes)
         _properties(suite, record)
         for case in cases:
             _add(suite, f"{name}.{_about(record)}", case)
     ElementTree.indent(root)
     text: bytes = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
     return text + b"\n"
-
-
-def _attributes(record: Judged, name: str, cases: list[_Case]) -> dict[str, str]:
-    found = {
-        "name": _clean(f"{name} {_about(record)}"),
-        "tests": str(len(cases)),
-        "failures": str(sum(case.failed for case in cases)),
-        "errors": "0",
-        "skipped": str(sum(case.skipped for case in cases)),
-        "timestamp": record.created[:19],  # in UTC: the format's grammar knows no time zone
-    }
-    # The time is that of the whole command: a case has none of its own.
-    return found | ({} if isinstance(record, Comparisons) else {"time": f"{record.wall_time_s:.3f}"})
 
 
 def _about(record: Judged) -> str:
@@ -70,38 +67,31 @@ def _about(record: Judged) -> str:
 
 
 def _properties(suite: ElementTree.Element, record: Judged) -> None:
-    target = record.target if isinstance(record, Run | Compilation) else None
     facts = {
         "ethosu-sdk": record.tool.version,
         "schema": kinds.schema(record),
         "status": record.status,
-        **(target.to_json() if target is not None else {}),
-        **({"board": record.board, "simulator": record.simulator.name} if isinstance(record, Run) else {}),
-        **(dict(_allowed(record.policy)) if isinstance(record, Comparisons) else {}),
     }
+    if isinstance(record, Run | Compilation) and record.target is not None:
+        facts |= record.target.to_json()
+    if isinstance(record, Run):
+        facts |= {"board": record.board, "simulator": record.simulator.name}
+    if isinstance(record, Comparisons):  # what it tolerates
+        policy = record.policy
+        facts |= {"policy": policy.source, "policy: may differ": ", ".join(policy.allow) or "nothing"}
+        facts |= {f"policy: {rule.pattern}": _rule(rule) for rule in policy.rules}
+        facts |= {f"policy: {row.figure} of {row.pattern}": _rule(row) for row in policy.operators or ()}
     rows = ElementTree.SubElement(suite, "properties")
     for key, value in facts.items():
         ElementTree.SubElement(rows, "property", {"name": key, "value": _clean(value)})
 
 
-def _allowed(policy: Policy) -> Iterator[tuple[str, str]]:
-    """What a comparison tolerates: dimensions that may differ, and the rules by their patterns."""
-    yield "policy", policy.source
-    yield "policy: may differ", ", ".join(policy.allow) or "nothing"
-    for rule in policy.rules:
-        yield f"policy: {rule.pattern}", _rule(rule)
-    for row in policy.operators or ():
-        yield f"policy: {row.figure} of {row.pattern}", _rule(row)
-
-
 def _rule(rule: Rule | OperatorRule) -> str:
+    percent = rule.tolerance_percent
     parts = (
         ("better", rule.better),
         ("tolerance", None if rule.tolerance is None else f"{rule.tolerance:g}"),
-        (
-            "tolerance",
-            None if rule.tolerance_percent is None else f"{rule.tolerance_percent:g} %",
-        ),
+        ("tolerance", None if percent is None else f"{percent:g} %"),
         ("missing", rule.missing if isinstance(rule, Rule) else None),
     )
     return ", ".join(f"{name}: {value}" for name, value in parts if value is not None)
@@ -127,10 +117,6 @@ def _clean(value: object) -> str:
 def _checks(rows: Iterable[VerdictCheck], before: str = "") -> Iterator[_Case]:
     for row in rows:
         yield _Case(f"{before}{row.name}", row.detail, row.status == "fail")
-
-
-def _run(record: Run) -> Iterator[_Case]:
-    yield from _checks(record.verdict.checks)
 
 
 def _compile(record: Compilation) -> Iterator[_Case]:
@@ -177,7 +163,7 @@ def _verify(record: Verification) -> Iterator[_Case]:
 
 
 _CASES: dict[str, Callable[[Any], Iterator[_Case]]] = {
-    kinds.RUN.schema: _run,
+    kinds.RUN.schema: lambda record: _checks(record.verdict.checks),
     kinds.COMPILE.schema: _compile,
     kinds.COMPARE.schema: _compare,
     kinds.VERIFY.schema: _verify,

@@ -10,11 +10,8 @@ from typing import Any
 from ethosu_sdk.base import plain_text, tools
 from ethosu_sdk.base.errors import InputError
 from ethosu_sdk.records import kinds, profile_words
-from ethosu_sdk.records.profile import Operation, Profile, cycles
+from ethosu_sdk.records.profile import Operation, cycles
 from ethosu_sdk.reporting.convert.conversion_inputs import MACS, ConversionInputs
-
-# ---- readers.convert.rows
-# The profile's rows as a table: Parquet for pandas, DuckDB and their kin.
 
 ROWS_KINDS = (kinds.PROFILE.schema,)
 ROWS_LEFT_OUT = ("totals, delegates and provenance: a table has rows of operations alone",)
@@ -31,58 +28,36 @@ def to_parquet(inputs: ConversionInputs) -> bytes:
     arrow = tools.load_extra("pyarrow", tools.FORMATS)
     parquet = tools.load_extra("pyarrow.parquet", tools.FORMATS)
     profile = inputs.the(kinds.PROFILE)
-    rows = _rows(profile)
-    for row in rows:
+    rows: list[dict[str, Any]] = []
+    for entry in profile.operations:
+        row: dict[str, Any] = profile_words.csv_row(entry)
         for name, value in row.items():
-            if isinstance(value, int) and value > _LARGEST:
+            if isinstance(value, str):
+                row[name] = plain_text.line(value)
+            elif isinstance(value, float) and name not in _NUMBERS:
+                row[name] = int(value)
+            if isinstance(row[name], int) and row[name] > _LARGEST:
                 raise InputError(f"{inputs.path}: {name} of an operation is more than 64 bits hold")
-    schema = arrow.schema(
-        [(name, _type(arrow, name)) for name in profile_words.CSV_COLUMNS], _metadata(profile)
-    )
+        rows.append(row)
+    types = {name: arrow.int64() for name in profile_words.CSV_COLUMNS}
+    types |= dict.fromkeys(_TEXTS, arrow.string()) | dict.fromkeys(_NUMBERS, arrow.float64())
+    # What the rows are of, in the file's own metadata.
+    target = profile.target.to_json() if profile.target is not None else {}
+    facts = {"model": profile.model.file, "model_sha256": profile.model.sha256, **target}
+    facts |= {"clock_hz": profile.clock.hz} if profile.clock is not None else {}
+    metadata = {f"ethosu-sdk.{key}": plain_text.line(value) for key, value in facts.items()}
+    schema = arrow.schema([(name, types[name]) for name in profile_words.CSV_COLUMNS], metadata)
     sink = arrow.BufferOutputStream()
     parquet.write_table(arrow.Table.from_pylist(rows, schema=schema), sink)
     content: bytes = sink.getvalue().to_pybytes()
     return content
 
 
-def _rows(profile: Profile) -> list[dict[str, Any]]:
-    rows = (profile_words.csv_row(entry) for entry in profile.operations)
-    return [{key: _value(key, value) for key, value in row.items()} for row in rows]
-
-
-def _value(name: str, value: object) -> object:
-    if isinstance(value, str):
-        return plain_text.line(value)
-    return int(value) if isinstance(value, float) and name not in _NUMBERS else value
-
-
-def _type(arrow: Any, name: str) -> Any:
-    if name in _TEXTS:
-        return arrow.string()
-    return arrow.float64() if name in _NUMBERS else arrow.int64()
-
-
-def _metadata(profile: Profile) -> dict[str, str]:
-    """What the rows are of, in the file's own metadata."""
-    target = profile.target.to_json() if profile.target is not None else {}
-    facts = {"model": profile.model.file, "model_sha256": profile.model.sha256, **target}
-    clock = {"clock_hz": profile.clock.hz} if profile.clock is not None else {}
-    return {f"ethosu-sdk.{key}": plain_text.line(value) for key, value in {**facts, **clock}.items()}
-
-
-# ---- readers.convert.model_explorer
-# Node data for Model Explorer: one figure of one delegate's operations, by the nodes of its TOSA graph.
-#
-# Model Explorer 0.1.34 takes one figure for each graph of a file. The nodes are those of Arm's adapter for TOSA
-# (tosa-adapter-model-explorer 0.1.0), which names them ``REGION/opINDEX`` and each graph by its region. TOSA's
-# serializer calls the region of a single graph ``main``.
-
 NODES_KINDS = (kinds.PROFILE.schema,)
 NODES_LEFT_OUT = (
     "operations whose TOSA operator is not known: there is no node that they belong to",
     "operators on the CPU: they are no nodes of the delegates' graphs",
 )
-_GRADIENT = [{"stop": 0, "bgColor": "#ffffff"}, {"stop": 1, "bgColor": "#e4572e"}]
 _REGION = "main"
 # The data's name, by the figure; what is no source of cycles are the MACs.
 _NAMES = {
@@ -94,8 +69,13 @@ _NAMES = {
 
 
 def to_model_explorer(inputs: ConversionInputs) -> bytes:
-    """The figure of the delegate that `inputs` ask for. InputError when no operation of it has a TOSA operator, or
-    none has the figure."""
+    """The figure of the delegate that `inputs` ask for, by the nodes of its TOSA graph. InputError when no operation
+    of it has a TOSA operator, or none has the figure.
+
+    Model Explorer 0.1.34 takes one figure for each graph of a file. The nodes are those of Arm's adapter for TOSA
+    (tosa-adapter-model-explorer 0.1.0), which names them ``REGION/opINDEX`` and each graph by its region. TOSA's
+    serializer calls the region of a single graph ``main``.
+    """
     delegate, figure = inputs.nodes.delegate, inputs.nodes.figure
     rows = [
         row for row in inputs.the(kinds.PROFILE).operations if row.runs_on == "NPU" and row.tosa is not None
@@ -115,7 +95,8 @@ def to_model_explorer(inputs: ConversionInputs) -> bytes:
     if not values:
         raise InputError(f"{inputs.path} has no {_NAMES[figure]}", "choose another with --figure")
     name = f"delegate{delegate}: {_NAMES[figure]}"
-    found = {_REGION: {"results": values, "name": name, "gradient": _GRADIENT}}
+    gradient = [{"stop": 0, "bgColor": "#ffffff"}, {"stop": 1, "bgColor": "#e4572e"}]
+    found = {_REGION: {"results": values, "name": name, "gradient": gradient}}
     return (json.dumps(found, indent=2, allow_nan=False) + "\n").encode()
 
 

@@ -17,7 +17,7 @@ from ethosu_sdk.base import plain_text, tools
 from ethosu_sdk.base.errors import InputError
 from ethosu_sdk.records import kinds, wording
 from ethosu_sdk.records.common import SourceLine
-from ethosu_sdk.records.profile import Delegate, Operation, Profile, cycles as cycles_of
+from ethosu_sdk.records.profile import Operation, Profile, cycles as cycles_of
 from ethosu_sdk.records.time_line import Clock, TimeLine
 from ethosu_sdk.reporting.convert.conversion_inputs import ConversionInputs
 
@@ -38,7 +38,6 @@ _UNITS = {
 _OPERATIONS, _DMA, _CPU = "operations", "DMA", "operators on the CPU"
 _PROCESS = 1  # identifiers of tracks; those of the units follow
 _INFERENCE = 1 << 32  # the same of the time line
-_SEQUENCE = 1
 _NS_PER_S = 10**9
 _FURTHEST_NS = 1 << 63
 
@@ -92,16 +91,12 @@ def _slices(profile: Profile) -> Iterator[_Slice]:
             continue
         delegate = starts.pop(row.delegate, None)
         if delegate is not None:
-            yield from _start(delegate, clock)
+            # What a delegate takes before its first operation, in all of its calls.
+            begin, cycles = clock.now, (delegate.start_cycles or 0) * delegate.calls
+            clock.now += cycles
+            facts = {"calls": delegate.calls, "cycles": cycles, "source": "modelled"}
+            yield _Slice(_OPERATIONS, f"delegate {delegate.index} starts", begin, clock.now, facts)
         yield from _operation(row, clock)
-
-
-def _start(delegate: Delegate, clock: _Clock) -> Iterator[_Slice]:
-    """What a delegate takes before its first operation, in all of its calls."""
-    begin, cycles = clock.now, (delegate.start_cycles or 0) * delegate.calls
-    clock.now += cycles
-    facts = {"calls": delegate.calls, "cycles": cycles, "source": "modelled"}
-    yield _Slice(_OPERATIONS, f"delegate {delegate.index} starts", begin, clock.now, facts)
 
 
 def _operation(row: Operation, clock: _Clock) -> Iterator[_Slice]:
@@ -109,33 +104,24 @@ def _operation(row: Operation, clock: _Clock) -> Iterator[_Slice]:
     if cycles is None:
         return
     clock.now += cycles * row.calls
-    facts = _facts(row)
-    yield _Slice(_OPERATIONS, _name(row), begin, clock.now, {**facts, "cycles": cycles, "source": "modelled"})
+    facts, name = _facts(row), row.operator or row.name
+    yield _Slice(_OPERATIONS, name, begin, clock.now, {**facts, "cycles": cycles, "source": "modelled"})
     if row.kind == "dma":
-        yield _Slice(_DMA, _name(row), begin, clock.now, facts)
+        yield _Slice(_DMA, name, begin, clock.now, facts)
     for stage, unit in _UNITS.items():
         busy = getattr(row.busy, stage) * row.calls
         if busy:
             start = max(begin, clock.busy.get(unit, 0))
             clock.busy[unit] = start + busy
             placed = {"operation": row.index, "cycles": busy, "source": "modelled", "placed": _PLACED}
-            yield _Slice(unit, _name(row), start, start + busy, placed)
-    for memory, moved in _moved(row).items():
-        yield _Slice(f"{memory}, port {moved['port']}", _name(row), begin, clock.now, moved)
-
-
-def _moved(row: Operation) -> dict[str, dict[str, Any]]:
-    """Bytes through each memory's port while the operation runs, by direction and kind."""
-    found: dict[str, dict[str, Any]] = {}
+            yield _Slice(unit, name, start, start + busy, placed)
+    ports: dict[str, dict[str, Any]] = {}  # bytes through each memory's port, by direction and kind
     for part in row.traffic or ():
-        entry = found.setdefault(part.memory, {"port": part.port, "source": "modelled"})
+        entry = ports.setdefault(part.memory, {"port": part.port, "source": "modelled"})
         key = f"{part.direction} {part.kind}, bytes"
         entry[key] = entry.get(key, 0) + part.bytes * row.calls
-    return found
-
-
-def _name(row: Operation) -> str:
-    return row.operator or row.name
+    for memory, moved in ports.items():
+        yield _Slice(f"{memory}, port {moved['port']}", name, begin, clock.now, moved)
 
 
 def _facts(row: Operation) -> dict[str, Any]:
@@ -218,7 +204,7 @@ class _Writer:
 
     def _packet(self) -> Any:
         packet = self._trace.add_packet()
-        packet.trusted_packet_sequence_id = _SEQUENCE
+        packet.trusted_packet_sequence_id = 1
         return packet
 
     def _track(self, name: str, process: int = _PROCESS) -> None:

@@ -18,7 +18,7 @@ from ethosu_sdk.records import common, kinds
 from ethosu_sdk.records.build import Build
 from ethosu_sdk.records.common import SourceLine
 from ethosu_sdk.records.compile import Compilation
-from ethosu_sdk.records.debug import Debug, Step
+from ethosu_sdk.records.debug import Debug
 from ethosu_sdk.records.inspection import Inspection
 from ethosu_sdk.records.profile import Profile
 from ethosu_sdk.records.run import Run
@@ -36,8 +36,6 @@ LEFT_OUT = (
     "columns of source lines",
     "lines in installed packages, and of what torch recorded none for: the result is at the model's file",
 )
-_SCHEMA_URI = "https://json.schemastore.org/sarif-2.1.0.json"
-_ENTRY = re.compile(r"(?<=\.py):\w+$")  # of MODEL.py:NAME
 _OF_A_PROGRAM = (Run, Profile, Build, Debug)
 _ERROR, _WARNING, _NOTE = "error", "warning", "note"
 
@@ -101,7 +99,7 @@ def to_sarif(inputs: ConversionInputs) -> bytes:
             "leftOut": list(LEFT_OUT),
         },
     }
-    log = {"$schema": _SCHEMA_URI, "version": "2.1.0", "runs": [run]}
+    log = {"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0", "runs": [run]}
     return (json.dumps(log, indent=2, allow_nan=False) + "\n").encode()
 
 
@@ -109,7 +107,7 @@ def _model_file(inputs: ConversionInputs) -> str:
     """The user's file: the one that was compiled, else the program."""
     compiled = inputs.records.get(kinds.COMPILE.schema)
     if isinstance(compiled, Compilation):
-        name = _ENTRY.sub("", compiled.source)
+        name = re.sub(r"(?<=\.py):\w+$", "", compiled.source)  # of MODEL.py:NAME
         return name if name.endswith((".py", ".pt2")) else compiled.model.file
     model = next((row.model.file for row in inputs.records.values() if isinstance(row, _OF_A_PROGRAM)), None)
     return model or inputs.path.name
@@ -180,11 +178,6 @@ def _ran(record: Run, _: ConversionInputs) -> Iterator[_Finding]:
         yield _Finding(_FIRMWARE, text)
 
 
-def _built(record: Build, _: ConversionInputs) -> Iterator[_Finding]:
-    for text in record.notes:
-        yield _Finding(_BUILT, text)
-
-
 def _inspected(record: Inspection, _: ConversionInputs) -> Iterator[_Finding]:
     """Hazards, each by itself, where `inspect --hazards` looked for them."""
     for method in record.methods:
@@ -193,42 +186,36 @@ def _inspected(record: Inspection, _: ConversionInputs) -> Iterator[_Finding]:
                 yield _Finding(_HAZARD, f"delegate {delegate.index} of {method.name}: {text}")
 
 
-_REMEDIES = {
-    "16 bits": "give it 16 bits",
-    "calibration": "calibrate it with other samples",
-    "weights": "train it with quantisation, or split off the outliers of its weights",
-}
-
-
 def _debugged(record: Debug, _: ConversionInputs) -> Iterator[_Finding]:
     layers = record.layers
     for part in record.comparisons:
         for step, rule in ((part.first_break, _BREAK), (part.largest_drop, _DROP)):
             if step is not None:
-                message = f"{step.tensor}, against the {part.against} model: {_sqnr(step)}"
+                ratios = (
+                    (step.input_db, "SQNR of its inputs"),
+                    (step.output_db, "its own SQNR"),
+                    (step.drop_db, "drop"),
+                )
+                known = ", ".join(f"{text} {value:g} dB" for value, text in ratios if value is not None)
+                known = known or "nothing of the signal is left"
+                message = f"{step.tensor}, against the {part.against} model: {known}"
                 yield _Finding(rule, message, layers[step.layer].source)
     for row in record.advice:
         layer = layers[row.layer]
-        remedy = _REMEDIES[row.remedy]
-        sqnr = f"{row.sqnr_db:g}"
-        message = f"{layer.tensor}: its quantisation alone leaves an SQNR of {sqnr} dB: {remedy}"
+        remedy = {
+            "16 bits": "give it 16 bits",
+            "calibration": "calibrate it with other samples",
+            "weights": "train it with quantisation, or split off the outliers of its weights",
+        }[row.remedy]
+        sqnr = f"its quantisation alone leaves an SQNR of {row.sqnr_db:g} dB"
+        message = f"{layer.tensor}: {sqnr}: {remedy}"
         yield _Finding(_ADVICE, message, layer.source)
-
-
-def _sqnr(step: Step) -> str:
-    ratios = (
-        (step.input_db, "SQNR of its inputs"),
-        (step.output_db, "its own SQNR"),
-        (step.drop_db, "drop"),
-    )
-    parts = [f"{text} {value:g} dB" for value, text in ratios if value is not None]
-    return ", ".join(parts) or "nothing of the signal is left"
 
 
 _READERS: dict[str, Callable[[Any, ConversionInputs], Iterator[_Finding]]] = {
     kinds.RUN.schema: _ran,
     kinds.PROFILE.schema: _profiled,
-    kinds.BUILD.schema: _built,
+    kinds.BUILD.schema: lambda record, _: (_Finding(_BUILT, text) for text in record.notes),
     kinds.COMPILE.schema: _compiled,
     kinds.DEBUG.schema: _debugged,
     kinds.INSPECT.schema: _inspected,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ethosu_sdk.records import trials, wording
-from ethosu_sdk.records.advice import CpuCall, Figure, Item, Judge, MetricName, SimulatorName, Trial, Tried
-from ethosu_sdk.records.profile import Operation
+from ethosu_sdk.records.advice import Advice, CpuCall, Figure, Item, Judge, MetricName, Trial, Tried
+from ethosu_sdk.records.compile import Compilation
+from ethosu_sdk.records.debug import Debug
 from ethosu_sdk.records.time_line import TimeLine, headline
 from ethosu_sdk.reporting.advise import advice_facts, advise_command, cpu_rules
 from ethosu_sdk.reporting.advise.advice_rules import AdviceVerdict, judge_facts
@@ -16,25 +17,16 @@ from ethosu_sdk.reporting.advise.cpu_rules import Placed
 from ethosu_sdk.reporting.advise.replacements import OPERATOR_CHANGES
 from ethosu_sdk.reporting.pages.report_inputs import ADVICE, PROFILE, ReportInputs
 
-# ---- readers.report.views.advice_rows
-# Names and texts of an advice as rows of a table; lines of code that follow each other stand in one cell.
-
-_LINES = ("do", "write")  # what is typed, in a font of fixed width
-
 
 def rows_of_pairs(pairs: Iterable[tuple[str, str]]) -> list[dict[str, Any]]:
     """The rows."""
     rows: list[dict[str, Any]] = []
     for name, text in pairs:
-        if rows and name in _LINES and rows[-1]["name"] == name:
+        if rows and name in ("do", "write") and rows[-1]["name"] == name:
             rows[-1]["text"] += f"\n{text}"
         else:
-            rows.append({"name": name, "text": text, "is_code": name in _LINES})
+            rows.append({"name": name, "text": text, "is_code": name in ("do", "write")})
     return rows
-
-
-# ---- readers.report.views.on_the_cpu
-# Operators on the CPU: why they are there, what they cost with their borders, and what replaces them.
 
 
 def timed_calls(placed: Sequence[Placed], time: TimeLine | None) -> dict[str, Any]:
@@ -89,35 +81,37 @@ def _time(cycles: int | None, time: TimeLine | None) -> str:
     return "" if not cycles or time is None else wording.milliseconds(cycles / time.clocks.cpu.hz)
 
 
-# ---- readers.report.views.tried
-# What `advise --try` got: a row for each change, the program as it is first, and the lines that make the change.
-
 _JUDGED: dict[Judge, MetricName] = {
     "fit": "NPU cycles",
     "time of an inference": "time of an inference",
     "NPU and CPU cycles": "total cycles",
     "NPU cycles": "NPU cycles",
 }
-_SIMULATORS: dict[SimulatorName, str] = {"qemu": "QEMU", "host": "the host simulator", "fvp": "Arm's FVP"}
-_OUTPUTS = "outputs, SQNR to float"
-_WORDS = (
-    "SQNR to float is the signal-to-noise ratio of the outputs beside those of the floating-point model. "
-    "Outputs are equal where no element differs from those of the program as it is, close where at most "
-    f"{trials.CLOSE_DB:g} dB is lost, lossy where more is lost or the change computes something else "
-    f"by design, and broken where more is lost and less than {trials.BROKEN_DB:g} dB are left."
-)
-_BYTES: Sequence[MetricName] = ("SRAM", "flash")
 
 
 def tried_view(tried: Tried) -> dict[str, Any]:
     """The table of all trials, those that help with their lines, and how they were judged."""
-    columns = _columns(tried)
+    simulator = {"qemu": "QEMU", "host": "the host simulator", "fvp": "Arm's FVP"}[tried.simulator]
+    judged = _JUDGED[tried.judged_by]
+    title = "inference" if judged == "time of an inference" else f"{judged}, modelled"
+    columns: list[MetricName] = [judged, "SRAM", "flash"]
+    figures = [figure for row in tried.trials for figure in row.figures if figure.before is not None]
+    known = {figure.metric: figure.before for figure in figures}
+    ratios = [
+        "" if row.outputs.sqnr_before_db is None else f"{row.outputs.sqnr_before_db:.1f} dB"
+        for row in tried.trials
+        if row.outputs is not None
+    ]
     return {
-        "head": f"Each change was compiled and run on {_SIMULATORS[tried.simulator]}, and is judged by "
+        "head": f"Each change was compiled and run on {simulator}, and is judged by "
         f"{advise_command.JUDGES[tried.judged_by]}. The best one is first.",
-        "columns": ["difference", _title(columns[0]), *(f"{name}, bytes" for name in columns[1:]), _OUTPUTS],
-        "words": _WORDS,
-        "before": _before(tried, columns),
+        "columns": ["difference", title, "SRAM, bytes", "flash, bytes", "outputs, SQNR to float"],
+        "words": "SQNR to float is the signal-to-noise ratio of the outputs beside those of the floating-point "
+        "model. Outputs are equal where no element differs from those of the program as it is, close where at most "
+        f"{trials.CLOSE_DB:g} dB is lost, lossy where more is lost or the change computes something else "
+        f"by design, and broken where more is lost and less than {trials.BROKEN_DB:g} dB are left.",
+        # The program as it is.
+        "before": ["", *(_value(name, known.get(name)) for name in columns), next(iter(ratios), "")],
         "rows": [_trial_row(row, tried, columns) for row in tried.trials],
         "left": tried.left,
         "details": [
@@ -136,24 +130,21 @@ def best_change(tried: Tried) -> dict[str, str] | None:
     row = next((row for row in tried.trials if advise_command.trial_helps(row)), None)
     if row is None:
         return None
-    if tried.judged_by == "fit":
-        text = "it fits" if row.fits else advise_command.STATES[row.state]
-    else:
-        text = _difference(row.gain) or advise_command.STATES[row.state]
-    metric: MetricName = "SRAM" if tried.judged_by == "fit" else _JUDGED[tried.judged_by]
-    found = next((figure for figure in row.figures if figure.metric == metric), None)
-    values = "" if found is None else f"{_step(found)}: "
+    is_fit = tried.judged_by == "fit"
+    text = ("it fits" if row.fits else "") if is_fit else _difference(row.gain)
+    figures = {figure.metric: figure for figure in row.figures}
+    metric: MetricName = "SRAM" if is_fit else _JUDGED[tried.judged_by]
+    values = f"{_step(figures[metric])}: " if metric in figures else ""
     outputs = f"; outputs {row.outputs.state}" if row.outputs is not None else ""
-    note = f"{values}{row.change}{outputs}{_more_sram(row) if metric != 'SRAM' else ''}"
-    return {"name": "best change that was tried", "text": text, "note": note, "part": "advice"}
-
-
-def _more_sram(row: Trial) -> str:
-    """What a change costs in SRAM, where it costs any."""
-    found = next((figure for figure in row.figures if figure.metric == "SRAM"), None)
-    if found is None or not found.before or found.after <= found.before:
-        return ""
-    return f"; {_step(found)} ({found.after / found.before - 1:+.1%})".replace("%)", " %)")
+    sram, more = figures.get("SRAM"), ""
+    if metric != "SRAM" and sram is not None and sram.before and sram.after > sram.before:
+        more = f"; {_step(sram)} ({100 * (sram.after / sram.before - 1):+.1f} %)"
+    return {
+        "name": "best change that was tried",
+        "text": text or advise_command.STATES[row.state],
+        "note": f"{values}{row.change}{outputs}{more}",
+        "part": "advice",
+    }
 
 
 def _step(row: Figure) -> str:
@@ -161,46 +152,25 @@ def _step(row: Figure) -> str:
     return f"{row.metric} {_value(row.metric, row.before)} → {_value(row.metric, row.after)}{unit}"
 
 
-def _columns(tried: Tried) -> list[MetricName]:
-    """What is judged by, then bytes."""
-    return [_JUDGED[tried.judged_by], *_BYTES]
-
-
-def _title(name: MetricName) -> str:
-    return "inference" if name == "time of an inference" else f"{name}, modelled"
-
-
-def _before(tried: Tried, columns: Sequence[MetricName]) -> list[str]:
-    """The cells of the program as it is."""
-    known = {
-        figure.metric: figure.before
-        for row in tried.trials
-        for figure in row.figures
-        if figure.before is not None
-    }
-    own = next((row.outputs.sqnr_before_db for row in tried.trials if row.outputs is not None), None)
-    ratio = "" if own is None else f"{own:.1f} dB"
-    return ["", *(_value(name, known.get(name)) for name in columns), ratio]
-
-
 def _trial_row(row: Trial, tried: Tried, columns: Sequence[MetricName]) -> dict[str, Any]:
     known = {figure.metric: figure.after for figure in row.figures}
+    result = advise_command.STATES[row.state]
+    if row.fits is False:
+        result = "does not fit"
+    elif tried.judged_by == "fit" and row.fits and row.state != "broken":
+        result = "fits"
+    outputs = ""
+    if row.outputs is not None:
+        ratio = row.outputs.sqnr_after_db
+        outputs = row.outputs.state + ("" if ratio is None else f", {ratio:.1f} dB")
     return {
         "change": row.change,
         "note": row.name,
         "helps": advise_command.trial_helps(row),
-        "result": _result(row, tried),
+        "result": result,
         "reason": "" if row.fits is False else " ".join((row.reason or "").split()),
-        "cells": [_difference(row.gain), *(_value(name, known.get(name)) for name in columns), _outputs(row)],
+        "cells": [_difference(row.gain), *(_value(name, known.get(name)) for name in columns), outputs],
     }
-
-
-def _result(row: Trial, tried: Tried) -> str:
-    if row.fits is False:
-        return "does not fit"
-    if tried.judged_by == "fit" and row.fits and row.state != "broken":
-        return "fits"
-    return advise_command.STATES[row.state]
 
 
 def _difference(gain: float | None) -> str:
@@ -213,32 +183,10 @@ def _value(name: MetricName, value: float | None) -> str:
     return wording.milliseconds(value / 1e3) if name == "time of an inference" else f"{value:,.0f}"
 
 
-def _outputs(row: Trial) -> str:
-    outputs = row.outputs
-    if outputs is None:
-        return ""
-    ratio = "" if outputs.sqnr_after_db is None else f", {outputs.sqnr_after_db:.1f} dB"
-    return f"{outputs.state}{ratio}"
-
-
-def tried_parts(tried: Tried | None) -> Iterator[str]:
-    """The names of the single changes in trials that help."""
-    for row in tried.trials if tried is not None else ():
-        if advise_command.trial_helps(row):
-            yield from row.parts
-
-
-# ---- readers.report.views.advice
-# Advice: what changes got that were tried, what the rules of `advise` estimate, and the operators on the CPU.
-
-_LARGE_SHARE = 0.1  # of an inference: an operator that takes less is not the first thing to change
-_OF_CONVERSIONS = ("quantised-io", "quantise")
-
-
 def advice_view(inputs: ReportInputs) -> dict[str, Any]:
     """What was tried, each estimate as a title and rows, operators on the CPU, and the silent rules, why they are;
     `reason` says why there is nothing."""
-    record = inputs.advised
+    record = inputs.record(Advice)
     done = None if record is None else record.tried
     found, reason = _facts(inputs)
     time = headline(inputs.profile) if inputs.profile is not None else None
@@ -277,19 +225,26 @@ def _facts(inputs: ReportInputs) -> tuple[advice_facts.Facts | None, str]:
         return None, reason
     if program is None:
         return None, inputs.facts.program_reason
-    return advice_facts.facts_of(program, profile, inputs.compiled, inputs.debug, inputs.missing), ""
+    return advice_facts.facts_of(
+        program, profile, inputs.record(Compilation), inputs.record(Debug), inputs.missing
+    ), ""
 
 
 def unadvised(found: advice_facts.Facts, advice: Sequence[Item], done: Tried | None = None) -> str:
     """The operator that takes the CPU longest, where that is a good part of the time, no advice is about it, and
     nothing of what was tried helps it."""
     time = headline(found.profile)
-    if time is None or time.largest.duration_s < _LARGE_SHARE * time.total.duration_s:
+    if time is None or time.largest.duration_s < 0.1 * time.total.duration_s:
         return ""
     name = time.largest.name
     rows = [row for row in found.cpu_rows if row.name == name]
     changes = {row.name for row in OPERATOR_CHANGES.get(name, ())}
-    if not rows or any(_is_about(item, rows) for item in advice) or changes & set(tried_parts(done)):
+    helpful = [row for row in (done.trials if done is not None else ()) if advise_command.trial_helps(row)]
+    tried_parts = {part for row in helpful for part in row.parts}
+    # An advice is about the operator if it names it, or is about the conversions that it is.
+    rules = ("quantised-io", "quantise") if rows and advice_facts.is_conversion(rows[0]) else ()
+    is_advised = any(name in item.finding or item.rule in rules for item in advice)
+    if not rows or is_advised or changes & tried_parts:
         return ""
     hint = (
         "`ethosu-sdk advise MODEL --try` compiles and runs what could replace it."
@@ -300,13 +255,6 @@ def unadvised(found: advice_facts.Facts, advice: Sequence[Item], done: Tried | N
         f"{wording.short_operator(name)} takes {wording.milliseconds(time.largest.duration_s)} of "
         f"{wording.milliseconds(time.total.duration_s)} on the CPU{wording.calls_of_largest(time)}, and no rule has "
         f"advice on it. {_why(found, name)}{hint}"
-    )
-
-
-def _is_about(item: Item, rows: Sequence[Operation]) -> bool:
-    """Whether an advice names the operator, or is about the conversions that it is."""
-    return rows[0].name in item.finding or (
-        item.rule in _OF_CONVERSIONS and advice_facts.is_conversion(rows[0])
     )
 
 

@@ -15,11 +15,9 @@ from ethosu_sdk.reporting.pages.document import Plot, drawn_plot, named_data, sh
 from ethosu_sdk.reporting.pages.report_inputs import ReportInputs
 
 _TITLE = "What lies where in the arena"
-_USE_TITLE = "Use of the arena"
 _REGIONS = {REGION_SCRATCH: "arena", REGION_FAST_SCRATCH: "fast scratch"}
 _AXIS = "step: operators in the order in which they run"
 _SCALE, _TICKS = altair.Scale(nice=False, zero=True), altair.Axis(format="d", tickMinStep=1)
-_HEIGHT = 320
 _FITS = (  # a name, in a rectangle: 6 pixels for a letter, 11 for a line
     "scale('x', datum.to) - scale('x', datum.from) > 6 * length(datum.{name}) + 4 && "
     "scale('y', datum.start) - scale('y', datum.end) > 11"
@@ -40,9 +38,8 @@ class _Steps:
         ordered = sorted((row for row in rows if row.offset is not None), key=lambda row: row.offset or 0)
         known = len(ordered) == found.operations
         self._rows: dict[int, Operation] = dict(enumerate(ordered)) if known else {}
-        self._first: dict[
-            tuple[Any, ...], int
-        ] = {}  # the number of each operator: that of its first operation
+        # The number of each operator: that of its first operation.
+        self._first: dict[tuple[Any, ...], int] = {}
         for row in self._rows.values():
             self._first.setdefault(operation_tree.group_key(row), row.index)
         self._steps: list[int] = []
@@ -52,7 +49,7 @@ class _Steps:
             self._steps.append((self._steps[-1] if self._steps else -1) + (key != before))
             before = key
 
-    def of(self, number: int) -> int:
+    def step_of(self, number: int) -> int:
         """The step of the operation `number` of the stream; 0 for what is there before the first."""
         return self._steps[number] if 0 <= number < len(self._steps) else 0
 
@@ -69,9 +66,9 @@ class _Steps:
 
     def most(self, values: Sequence[int]) -> list[int]:
         """The largest of the values of each step's operations."""
-        found = [0] * (self.of(len(values) - 1) + 1) if values else []
+        found = [0] * (self.step_of(len(values) - 1) + 1) if values else []
         for number, value in enumerate(values):
-            found[self.of(number)] = max(found[self.of(number)], value)
+            found[self.step_of(number)] = max(found[self.step_of(number)], value)
         return found
 
 
@@ -106,11 +103,9 @@ def _extents(found: Lifetimes, region: int, steps: _Steps, name: str) -> Plot:
     at = live.index(peak) if live else 0
     own = [row for row in found.rows if row.region == region]
     extents = list(_folded(own, steps))
-    drawn_ = sorted(extents, key=lambda row: row["start"] - row["end"])[:_MOST]
+    drawn = sorted(extents, key=lambda row: row["start"] - row["end"])[:_MOST]
     left_out = (
-        ""
-        if len(drawn_) == len(extents)
-        else f" The {_MOST:,} largest of {len(extents):,} extents are drawn."
+        "" if len(drawn) == len(extents) else f" The {_MOST:,} largest of {len(extents):,} extents are drawn."
     )
     text = (
         f"{_which(found)}Extents of the {_REGIONS[region]} that operators write, from the writer to the "
@@ -118,11 +113,11 @@ def _extents(found: Lifetimes, region: int, steps: _Steps, name: str) -> Plot:
         f"extents. The peak is at {steps.name(at)}: {peak:,} bytes.{left_out} {_NOT_KNOWN}"
     )
     title = _TITLE if region == REGION_SCRATCH else f"{_TITLE}: {_REGIONS[region]}"
-    middle = steps.of(at) + 0.5
+    middle = steps.step_of(at) + 0.5
     mark = {"at": middle, "what": f"peak: {peak:,} bytes"}
-    is_late = middle > max((row["to"] for row in drawn_), default=0) / 2
+    is_late = middle > max((row["to"] for row in drawn), default=0) / 2
     return drawn_plot(
-        name, title, text, _rectangles(is_late=is_late), tenants=drawn_, names=_apart(drawn_), peak=[mark]
+        name, title, text, _rectangles(is_late=is_late), tenants=drawn, names=_apart(drawn), peak=[mark]
     )
 
 
@@ -130,18 +125,15 @@ def _apart(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Rectangles whose names cannot lie on each other: each that overlaps none of the larger ones among them."""
     found: list[dict[str, Any]] = []
     for row in sorted(rows, key=lambda row: (row["from"] - row["to"]) * (row["end"] - row["start"])):
-        if not any(_overlap(row, other) for other in found):
+        if all(
+            row["from"] >= other["to"]
+            or other["from"] >= row["to"]
+            or row["start"] >= other["end"]
+            or other["start"] >= row["end"]
+            for other in found
+        ):
             found.append(row)
     return found
-
-
-def _overlap(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    return bool(
-        one["from"] < other["to"]
-        and other["from"] < one["to"]
-        and one["start"] < other["end"]
-        and other["start"] < one["end"]
-    )
 
 
 def _folded(own: Sequence[Lifetime], steps: _Steps) -> Iterator[dict[str, Any]]:
@@ -154,17 +146,14 @@ def _folded(own: Sequence[Lifetime], steps: _Steps) -> Iterator[dict[str, Any]]:
     for same in by_operator.values():
         group: list[Lifetime] = []
         for row in sorted(same, key=lambda row: row.start):
-            if group and not _touches(group, row):
-                yield _rectangle(group, steps)
-                group = []
+            if group:
+                first, last = min(other.first for other in group), max(other.last for other in group)
+                apart = row.start > max(other.end for other in group)
+                if apart or row.first > last or first > row.last:
+                    yield _rectangle(group, steps)
+                    group = []
             group.append(row)
         yield _rectangle(group, steps)
-
-
-def _touches(group: Sequence[Lifetime], row: Lifetime) -> bool:
-    end = max(other.end for other in group)
-    first, last = min(other.first for other in group), max(other.last for other in group)
-    return row.start <= end and row.first <= last and first <= row.last
 
 
 def _rectangle(group: Sequence[Lifetime], steps: _Steps) -> dict[str, Any]:
@@ -175,8 +164,8 @@ def _rectangle(group: Sequence[Lifetime], steps: _Steps) -> dict[str, Any]:
     is_input = row.offset is None
     name = "" if entry is None else operation_tree.tensor_of(entry) or operation_tree.operator_name(entry)
     return {
-        "from": steps.of(first),
-        "to": steps.of(last) + 1,
+        "from": steps.step_of(first),
+        "to": steps.step_of(last) + 1,
         "start": start,
         "end": end,
         "bytes": end - start,
@@ -203,8 +192,7 @@ def _rectangles(*, is_late: bool) -> Any:
             color=altair.Color("role:N", sort=roles, title=None, legend=altair.Legend(orient="top")),
             stroke=altair.Stroke("role:N", sort=roles, title=None, legend=None),
             tooltip=[
-                altair.Tooltip("tensor:N"),
-                altair.Tooltip("module:N"),
+                *("tensor:N", "module:N"),
                 altair.Tooltip("slices:Q", format=","),
                 altair.Tooltip("bytes:Q", format=","),
                 altair.Tooltip("start:Q", format=",", title="first byte"),
@@ -216,13 +204,10 @@ def _rectangles(*, is_late: bool) -> Any:
     mark = altair.Chart(named_data("peak")).mark_rule(strokeDash=[4, 4]).encode(x="at:Q")
     said = altair.Chart(named_data("peak")).mark_text(tooltip=None, fontSize=11, **_SIDES[is_late])
     said = said.encode(x="at:Q", y=altair.value(8), text="what:N")
-    return (rectangles + _names() + mark + said).properties(width="container", height=_HEIGHT)
-
-
-def _names() -> Any:
-    """The tensor's name in rectangles that have the room, else its module's."""
+    # The tensor's name in rectangles that have the room, else its module's.
     tensor, module = (_FITS.format(name=name) for name in ("tensor", "module"))
-    return _name("tensor", tensor) + _name("module", f"!({tensor}) && {module}")
+    names = _name("tensor", tensor) + _name("module", f"!({tensor}) && {module}")
+    return (rectangles + names + mark + said).properties(width="container", height=320)
 
 
 def _name(field: str, test: str) -> Any:
@@ -247,7 +232,7 @@ def _use(found: Lifetimes, steps: _Steps, name: str) -> Plot:
         for at, value in enumerate([*needed, *needed[-1:]])  # a step goes on to the next point
     ]
     vela = [
-        (steps.of(number), row.scratch_bytes)
+        (steps.step_of(number), row.scratch_bytes)
         for number in range(found.operations)
         if (row := steps.row(number)) is not None and row.scratch_bytes is not None
     ]
@@ -268,17 +253,6 @@ def _use(found: Lifetimes, steps: _Steps, name: str) -> Plot:
         text += f"Vela states up to {most:,} bytes in use, for the operations it scheduled."
     else:
         text += "There is no compile record, and so no figure of Vela's for each operation."
-    return drawn_plot(
-        name,
-        _USE_TITLE,
-        text,
-        _lines(),
-        points=[*points, *stated],
-        size=[{"bytes": found.arena_bytes, "what": f"size of the arena: {found.arena_bytes:,} bytes"}],
-    )
-
-
-def _lines() -> Any:
     lines = (
         altair.Chart(named_data("points"))
         .mark_line(interpolate="step-after")
@@ -293,7 +267,15 @@ def _lines() -> Any:
             ],
         )
     )
-    whole = altair.Chart(named_data("size")).mark_rule(strokeDash=[4, 4]).encode(y="bytes:Q")
-    said = altair.Chart(named_data("size")).mark_text(align="right", dx=-5, dy=-7, fontSize=11, tooltip=None)
+    size = altair.Chart(named_data("size"))
+    whole = size.mark_rule(strokeDash=[4, 4]).encode(y="bytes:Q")
+    said = size.mark_text(align="right", dx=-5, dy=-7, fontSize=11, tooltip=None)
     said = said.encode(x=altair.value("width"), y="bytes:Q", text="what:N")
-    return (lines + whole + said).properties(width="container", height=200)
+    return drawn_plot(
+        name,
+        "Use of the arena",
+        text,
+        (lines + whole + said).properties(width="container", height=200),
+        points=[*points, *stated],
+        size=[{"bytes": found.arena_bytes, "what": f"size of the arena: {found.arena_bytes:,} bytes"}],
+    )

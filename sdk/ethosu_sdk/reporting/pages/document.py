@@ -20,11 +20,7 @@ from ethosu_sdk.base import plain_text
 from ethosu_sdk.records import provenance
 from ethosu_sdk.reporting.pages import drawing
 
-# ---- page.plot
-# A plot: what it is called, what it says in words, and its specification.
-
 Rows = Sequence[Mapping[str, Any]]
-_LONGEST_NAME = 80
 
 
 @dataclass(frozen=True)
@@ -52,19 +48,9 @@ def named_data(dataset: str) -> Any:
 
 def short_name(value: object) -> str:
     """A name of others as a plot shows it: on one line, and not without end."""
-    return plain_text.cut(value, _LONGEST_NAME)
+    return plain_text.cut(value, 80)
 
 
-# ---- page.document
-# A page: a template filled with what views say, and all scripts and styles in it.
-#
-# Nothing of a record becomes markup or script. Jinja escapes every text, after what is not printable has become
-# visible; data for scripts is JSON without any ``<``. The page's policy lets no script run but those whose
-# digests it
-# names, and forbids every connection.
-
-_TEMPLATES = "templates"
-_SHARED = __package__
 # What could end a script element or begin a comment in it, or a line of JavaScript, as JSON writes it instead.
 _UNSAFE = str.maketrans({character: f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"})
 
@@ -73,10 +59,14 @@ def render_page(package: str, title: str, data: Mapping[str, Any], **context: An
     """The page as HTML: `page.html.j2` of `package` with its `page.js` and `page.css` beside the shared ones.
 
     `data` is what scripts find: a JSON element for each member, whose id is the member's name. Its `plots` are drawn.
+
+    Nothing of a record becomes markup or script: Jinja escapes every text, after what is not printable has become
+    visible, and data for scripts is JSON without any ``<``. The page's policy lets no script run but those whose
+    digests it names, and forbids every connection.
     """
     scripts = [
         _script(drawing.drawing_javascript()),
-        _script(_file(_SHARED, "plots.js")),
+        _script(_file(__package__, "plots.js")),
         _script(_file(package, "page.js")),
     ]
     return (
@@ -87,7 +77,7 @@ def render_page(package: str, title: str, data: Mapping[str, Any], **context: An
             version=__version__,
             created=provenance.timestamp(),
             policy=_policy(scripts),
-            styles=[Markup(_file(_SHARED, "style.css")), Markup(_file(package, "page.css"))],
+            styles=[Markup(_file(__package__, "style.css")), Markup(_file(package, "page.css"))],
             scripts=[Markup(script) for script in scripts],
             data=[(name, Markup(_json(part))) for name, part in data.items()],
             **context,
@@ -98,7 +88,7 @@ def render_page(package: str, title: str, data: Mapping[str, Any], **context: An
 def _environment(package: str) -> jinja2.Environment:
     environment = jinja2.Environment(
         loader=jinja2.ChoiceLoader(
-            [jinja2.FunctionLoader(functools.partial(_template, place)) for place in (package, _SHARED)]
+            [jinja2.FunctionLoader(functools.partial(_template, place)) for place in (package, __package__)]
         ),
         autoescape=True,
         finalize=_format_value,
@@ -138,7 +128,7 @@ def _format_value(value: Any) -> Any:
 
 @functools.cache
 def _file(package: str, name: str) -> str:
-    return (importlib.resources.files(package) / _TEMPLATES / name).read_text(encoding="utf-8")
+    return (importlib.resources.files(package) / "templates" / name).read_text(encoding="utf-8")
 
 
 def _template(package: str, name: str) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ethosu_sdk.records import trials, wording
+from ethosu_sdk.records.advice import Advice
 from ethosu_sdk.records.common import Metric
 from ethosu_sdk.records.profile import Profile
 from ethosu_sdk.records.run import Run
@@ -12,8 +13,6 @@ from ethosu_sdk.records.sequences import Generate
 from ethosu_sdk.records.time_line import TimeLine
 from ethosu_sdk.reporting.pages import advice_rows, operation_tree, run_rows
 from ethosu_sdk.reporting.pages.report_inputs import ReportInputs
-
-_SRAM, _FULL = "SRAM", 0.9
 
 
 def run_title(inputs: ReportInputs) -> str:
@@ -35,21 +34,16 @@ def page_title(all_inputs: Sequence[ReportInputs]) -> str:
 
 
 def limit_words(inputs: ReportInputs) -> str:
-    """What limits the inference, in a sentence or two."""
-    no_room = inputs.facts.no_room
+    """What limits the inference, in a sentence or two, and which outputs are far from the model's."""
+    no_room, reference = inputs.facts.no_room, inputs.run.reference
     first = f"{no_room[:1].upper()}{no_room[1:]}. " if no_room else ""
-    return f"{first}{_pace(inputs)}{_far_off(inputs)}"
-
-
-def _far_off(inputs: ReportInputs) -> str:
-    """That an output is far from the model's; empty where none is."""
-    reference = inputs.run.reference
-    return "".join(
+    far = "".join(
         f" Output {row.index} differs from {run_rows.reference_words(inputs)} in {row.elements - row.equal:,} of "
         f"{row.elements:,} elements, with an SQNR of {row.sqnr_db:.1f} dB."
         for row in (reference.outputs if reference is not None else ())
         if row.sqnr_db is not None and row.sqnr_db < trials.BROKEN_DB
     )
+    return f"{first}{_pace(inputs)}{far}"
 
 
 def stale_words(inputs: ReportInputs) -> str:
@@ -74,7 +68,8 @@ def _pace(inputs: ReportInputs) -> str:
         return f"{cycles}he time of an inference with the CPU is not known{f': {reason}' if reason else ''}."
     slower, share = _slower(time)
     largest = {"CPU": wording.largest_on_cpu(time), "NPU": _largest_on_npu(inputs.profile, time)}
-    known = [f"of the {name}: {largest[name]}" for name in _by_time(time) if largest[name]]
+    by_time = sorted(_shares(time).items(), key=lambda row: -row[1])
+    known = [f"of the {name}: {largest[name]}" for name, part in by_time if part and largest[name]]
     return (
         f"An inference takes {wording.milliseconds(time.total.duration_s)} on {time.place} ({time.total.source}). "
         f"The {slower} sets the pace with {share:.0f} % of the time. Largest part {'; '.join(known)}."
@@ -100,12 +95,6 @@ def _boards(run: Run, time: TimeLine) -> str:
     return f" The program was {where}; its time is for {time.place}."
 
 
-def _by_time(time: TimeLine) -> list[str]:
-    """The processors that work, the slower one first."""
-    shares = {"CPU": time.shares.cpu_percent, "NPU": time.shares.npu_percent}
-    return sorted((name for name in shares if shares[name]), key=lambda name: -shares[name])
-
-
 def _largest_on_npu(profile: Profile | None, time: TimeLine) -> str:
     """The operator that takes the NPU longest, all calls of its NPU operations together; empty without a profile."""
     npu = time.clocks.npu
@@ -124,8 +113,11 @@ def _largest_on_npu(profile: Profile | None, time: TimeLine) -> str:
 
 
 def _slower(time: TimeLine) -> tuple[str, float]:
-    shares = (("CPU", time.shares.cpu_percent), ("NPU", time.shares.npu_percent))
-    return max(shares, key=lambda row: row[1])
+    return max(_shares(time).items(), key=lambda row: row[1])
+
+
+def _shares(time: TimeLine) -> dict[str, float]:
+    return {"CPU": time.shares.cpu_percent, "NPU": time.shares.npu_percent}
 
 
 def _busiest(time: TimeLine) -> str:
@@ -146,7 +138,12 @@ def cards(inputs: ReportInputs) -> list[dict[str, str]]:
     run, time = inputs.run, run_rows.time_of(inputs)
     no_room, verdict = inputs.facts.no_room, run.verdict.status
     status = "" if no_room and verdict == "pass" else verdict  # what does not fit is not good, though it ran
-    found = [{"name": "verdict", "text": verdict, "note": _checks(run), "status": status}]
+    checks = run.verdict.checks
+    passed = sum(row.status == "pass" for row in checks)
+    names = [row.name if row.status == "pass" else f"{row.name} ({row.status})" for row in checks]
+    unjudged = "" if any("outputs" in row.name for row in checks) else "; the outputs are not judged"
+    note = f"{passed} of {len(checks)} checks passed{': ' if names else ''}{'; '.join(names)}{unjudged}"
+    found = [{"name": "verdict", "text": verdict, "note": note, "status": status}]
     if no_room:
         found.insert(
             0, {"name": "memory of its board", "text": "too small", "note": no_room, "status": "fail"}
@@ -167,35 +164,33 @@ def cards(inputs: ReportInputs) -> list[dict[str, str]]:
         ]
     elif (known := _known_cycles(run)) is not None:
         name, cycles = known
-        worth = f"the NPU alone; {_note(inputs, cycles.source)}" if name == "NPU" else cycles.source
+        worth: str = cycles.source
+        if name == "NPU":
+            caveat = run.priced.caveat if run.priced is not None else ""
+            words = ("the NPU alone", caveat, run_rows.believed_source(run, cycles.source))
+            worth = "; ".join(filter(None, words))
         found.append(
             {"name": f"{name} cycles", "text": f"{cycles.value:,}", "note": f"of an inference, {worth}"}
         )
-    return [
-        *found,
-        *_pace_of_tokens(inputs.generated),
-        *_limiting_memories(run, time),
-        *_accuracy(inputs),
-        *_best_change(inputs),
-    ]
+    found += [*_tokens(inputs.record(Generate)), *_limiting_memories(run, time), *_accuracy(inputs)]
+    record = inputs.record(Advice)
+    best = advice_rows.best_change(record.tried) if record is not None and record.tried is not None else None
+    return [*found, *([best] if best is not None else [])]
 
 
-def _pace_of_tokens(record: Generate | None) -> Iterator[dict[str, str]]:
+def _tokens(record: Generate | None) -> Iterator[dict[str, str]]:
     """The tokens per second of a language model."""
-    if record is None or record.time is None or record.time.decode.tokens_per_s is None:
-        return
-    yield {
-        "name": "decode",
-        "text": f"{record.time.decode.tokens_per_s:.1f} tokens/s",
-        "note": wording.step_text(record.time),
-    }
+    time = None if record is None else record.time
+    if time is not None and time.decode.tokens_per_s is not None:
+        text = f"{time.decode.tokens_per_s:.1f} tokens/s"
+        yield {"name": "decode", "text": text, "note": wording.step_text(time)}
 
 
 def _limiting_memories(run: Run, time: TimeLine | None) -> Iterator[dict[str, str]]:
     """The SRAM of the simulated board, and the fullest memory where that is fuller and hardly has room."""
     rows = sorted(run_rows.used_regions(run), key=lambda row: row.used_bytes / row.size_bytes)
-    sram = [row for row in rows if row.name == _SRAM and row.used_bytes] or rows[-1:]
-    fullest = [row for row in rows[-1:] if row not in sram and row.used_bytes > _FULL * row.size_bytes]
+    sram = [row for row in rows if row.name == "SRAM" and row.used_bytes] or rows[-1:]
+    fullest = [row for row in rows[-1:] if row not in sram and row.used_bytes > 0.9 * row.size_bytes]
     place = f" of {run.board.capitalize()}" if time is not None and time.place != run.board else ""
     for row in (*sram, *fullest):
         share = wording.percent_text(row.used_bytes / row.size_bytes)
@@ -221,25 +216,3 @@ def _accuracy(inputs: ReportInputs) -> Iterator[dict[str, str]]:
         "text": text,
         "note": f"{what}beside {run_rows.reference_words(inputs)}; {equal:,} of {elements:,} elements equal{limit}",
     }
-
-
-def _best_change(inputs: ReportInputs) -> Iterator[dict[str, str]]:
-    """What `advise --try` found."""
-    record = inputs.advised
-    best = advice_rows.best_change(record.tried) if record is not None and record.tried is not None else None
-    if best is not None:
-        yield best
-
-
-def _note(inputs: ReportInputs, source: str) -> str:
-    """What cycles are worth, and that they are for another system than the program's where they are."""
-    caveat = inputs.run.priced.caveat if inputs.run.priced is not None else ""
-    return "; ".join(text for text in (caveat, run_rows.believed_source(inputs.run, source)) if text)
-
-
-def _checks(run: Run) -> str:
-    checks = run.verdict.checks
-    passed = sum(row.status == "pass" for row in checks)
-    names = [row.name if row.status == "pass" else f"{row.name} ({row.status})" for row in checks]
-    unjudged = "" if any("outputs" in row.name for row in checks) else "; the outputs are not judged"
-    return f"{passed} of {len(checks)} checks passed{': ' if names else ''}{'; '.join(names)}{unjudged}"

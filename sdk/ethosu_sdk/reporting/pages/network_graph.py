@@ -15,9 +15,6 @@ from ethosu_sdk.reporting.pages.document import short_name
 from ethosu_sdk.reporting.pages.operation_tree import Figures, Node
 from ethosu_sdk.reporting.pages.report_inputs import ReportInputs
 
-# ---- readers.report.views.network
-# The network as it runs: which operator reads what another wrote, from the program and its command streams.
-
 MOST_NODES = 150  # that a reader finds a way through
 _MOST_EDGES = 600
 _MOST_LEVELS = 20
@@ -41,12 +38,15 @@ def network_of(inputs: ReportInputs) -> Network | str:
         return inputs.missing.get("program", "there is no program")
     if profile is None or not profile.operations:
         return inputs.missing.get("profile", "the profile has no operations")
-    nodes = _cut(operation_tree.tree_of(profile))
+    # Operators, or the modules of the deepest level that has few enough.
+    roots = operation_tree.tree_of(profile)
+    cuts = (list(_at(roots, level, "")) for level in reversed(range(_MOST_LEVELS)))
+    nodes = next((found for found in cuts if len(found) <= MOST_NODES), None)
     if nodes is None:
         return f"the network has more than {MOST_NODES} modules and operators outside of modules"
     place = {
-        row.index: at for at, (_, node) in enumerate(nodes) for row in _operations(node)
-    }  # of an operation among the nodes
+        row.index: at for at, (_, node) in enumerate(nodes) for leaf in node.leaves() for row in leaf.parts
+    }
     edges = {
         (place[one], place[other])
         for one, other in _Reading(inputs.program.plan(), profile, inputs.facts.flows).edges()
@@ -57,34 +57,14 @@ def network_of(inputs: ReportInputs) -> Network | str:
     return Network([node for _, node in nodes], [row for row, _ in nodes], sorted(edges))
 
 
-def _cut(roots: Sequence[Node]) -> list[tuple[str, Node]] | None:
-    """Operators, or the modules of the deepest level that has few enough; with the ids of their rows."""
-    for level in reversed(range(_MOST_LEVELS)):
-        found = list(_at(roots, level, ""))
-        if len(found) <= MOST_NODES:
-            return found
-    return None
-
-
 def _at(nodes: Sequence[Node], level: int, parent: str) -> Iterator[tuple[str, Node]]:
+    """The nodes of a level of modules, with the ids of their rows."""
     for number, node in enumerate(nodes):
         row = f"{parent}.{number}" if parent else str(number)
         if node.kind == "module" and level:
             yield from _at(node.children, level - 1, row)
         elif node.kind != "overhead":
             yield row, node
-
-
-def _operations(node: Node) -> Iterator[Operation]:
-    if node.children:
-        for child in node.children:
-            yield from _operations(child)
-    else:
-        yield from node.parts
-
-
-def _overlap(one: _Place, other: _Place) -> bool:
-    return one[0] == other[0] and one[1] < other[2] and other[1] < one[2]
 
 
 class _Reading:
@@ -122,7 +102,12 @@ class _Reading:
         self._writers[value] = writers
         place = self._place(value)
         if place is not None:
-            self._places = {key: found for key, found in self._places.items() if not _overlap(key, place)}
+            buffer, start, end = place
+            self._places = {
+                key: found
+                for key, found in self._places.items()
+                if key[0] != buffer or key[1] >= end or start >= key[2]
+            }
             self._places[place] = writers
 
     def _wrote(self, value: int) -> tuple[int, ...]:
@@ -168,9 +153,6 @@ class _Reading:
             self._write(value, tuple(indices[writer] for writer in writers if writer < len(indices)))
 
 
-# ---- readers.report.plots.graph
-# The network as a graph: operators or modules as boxes, with what each takes; data flows downwards.
-
 _BOX = (236, 44)  # pixels
 _STEP = (258, 68)  # from one box to the next
 _MARGIN = 12
@@ -209,9 +191,7 @@ def _layout(count: int, edges: Sequence[Edge]) -> tuple[list[_Point], Mapping[Ed
     import fast_sugiyama
 
     used = sorted({node for edge in edges for node in edge})
-    number = {
-        node: at for at, node in enumerate(used)
-    }  # without gaps: the layout's own nodes come behind them
+    number = {node: at for at, node in enumerate(used)}  # no gaps: the layout's own nodes come behind them
     places: dict[int, _Point] = {}
     bends: dict[Edge, list[_Point]] = {edge: [] for edge in edges}
     right = 0.0
@@ -226,8 +206,14 @@ def _layout(count: int, edges: Sequence[Edge]) -> tuple[list[_Point], Mapping[Ed
             for node, (x, y) in positions
         }
         lines = [(int(one), int(other)) for one, other in parts or ()]
-        for (one, other), line in _bends(len(used), lines, found).items():
-            bends[used[one], used[other]] = line
+        following = dict(line for line in lines if line[0] >= len(used))
+        for one, other in lines:
+            if one < len(used):
+                bend, last = [], other
+                while last >= len(used):
+                    bend.append(found[last])
+                    last = following[last]
+                bends[used[one], used[last]] = bend
         places |= {used[node]: point for node, point in found.items() if node < len(used)}
         right += width + 1
     for node in range(count):  # nothing reads or writes what these do
@@ -235,21 +221,6 @@ def _layout(count: int, edges: Sequence[Edge]) -> tuple[list[_Point], Mapping[Ed
             places[node] = (_MARGIN + right * _STEP[0], float(_MARGIN))
             right += 1
     return [places[node] for node in range(count)], bends
-
-
-def _bends(real: int, parts: Sequence[Edge], found: Mapping[int, _Point]) -> dict[Edge, list[_Point]]:
-    """The points of edges over several layers: there the layout has nodes of its own, which are no `real` ones."""
-    following = dict(part for part in parts if part[0] >= real)
-    bends: dict[Edge, list[_Point]] = {}
-    for one, first in parts:
-        if one >= real:
-            continue
-        line, last = [], first
-        while last >= real:
-            line.append(found[last])
-            last = following[last]
-        bends[one, last] = line
-    return bends
 
 
 def _path(start: _Point, bends: Sequence[_Point], end: _Point) -> str:
@@ -270,46 +241,29 @@ def _box(node: Node, row: str, place: _Point, totals: Figures) -> dict[str, Any]
     metric = operation_tree.weighed_by(totals)
     whole = totals.get(metric) or 0
     share = max(0.0, min(1.0, figures.get(metric, 0) / whole)) if whole else 0.0
-    entry = node.entry
+    entry = None if node.kind == "module" else node.entry
     module = node.name if node.kind == "module" else operation_tree.module_of(entry)
+    texts = []
+    if node.kind != "module":  # the last part of a module's path says most
+        path = plain_text.line(module)
+        texts.append(path if len(path) <= _MOST_MODULE else "…" + path[-_MOST_MODULE:])
+    if "modelled" in figures:
+        texts.append(f"{figures['modelled']:,.0f} cycles")
+    elif "cpu_cycles" in figures:
+        texts.append(f"{figures['cpu_cycles']:,.0f} CPU cycles")
+    if metric in figures or node.children:
+        texts.append(f"{share:.1%}")
     return {
         "x": round(place[0], 1),
         "y": round(place[1], 1),
         "row": row,
-        "name": plain_text.cut(_numbered(node), _MOST_LETTERS),
-        "text": " · ".join(
-            filter(
-                None,
-                (
-                    "" if node.kind == "module" else _end(module),
-                    *_costs(figures, share if metric in figures or node.children else None),
-                ),
-            )
-        ),
+        # An operator has its number in the table of operations.
+        "name": plain_text.cut(node.name if entry is None else f"{entry.index} {node.name}", _MOST_LETTERS),
+        "text": " · ".join(filter(None, texts)),
         "share": share,
-        "on": entry.runs_on.lower() if entry is not None and node.kind != "module" else "module",
+        "on": "module" if entry is None else entry.runs_on.lower(),
         "tip": [(name, text) for name, text in _tip(node, module, figures, share) if text],
     }
-
-
-def _numbered(node: Node) -> str:
-    """The operator with its number in the table of operations."""
-    return node.name if node.kind == "module" or node.entry is None else f"{node.entry.index} {node.name}"
-
-
-def _end(module: str) -> str:
-    """The last part of a module's path, which says most."""
-    path = plain_text.line(module)
-    return path if len(path) <= _MOST_MODULE else "…" + path[-_MOST_MODULE:]
-
-
-def _costs(figures: Figures, share: float | None) -> Iterator[str]:
-    if "modelled" in figures:
-        yield f"{figures['modelled']:,.0f} cycles"
-    elif "cpu_cycles" in figures:
-        yield f"{figures['cpu_cycles']:,.0f} CPU cycles"
-    if share is not None:
-        yield f"{share:.1%}"
 
 
 def _tip(node: Node, module: str, figures: Figures, share: float) -> Iterator[tuple[str, str]]:

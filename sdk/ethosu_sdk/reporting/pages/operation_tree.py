@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from ethosu_sdk.records import common, wording
-from ethosu_sdk.records.common import Metric
 from ethosu_sdk.records.compile import Compilation
 from ethosu_sdk.records.profile import Delegate, Operation, Profile, cycles
 from ethosu_sdk.records.time_line import TimeLine, headline
-
-# ---- readers.report.views.fold
-# NPU operations that are one operator of the model: slices of it, and the DMA transfers of its weights.
 
 _DMA = "dma"
 # Operators that only move data, often for the one behind them: their module is not what they compute.
@@ -50,18 +46,10 @@ def operator_name(row: Operation) -> str:
         return wording.short_operator(row.name)
     compiled = row.operator or (row.vela.operator if row.vela is not None else "") or row.name
     kind = row.source.module_type if row.source is not None and row.source.module else None
-    if (
-        not kind
-        or compiled in _LAYOUT
-        or _letters(kind) in _letters(compiled)
-        or _letters(compiled) in _letters(kind)
-    ):
+    if not kind or compiled in _LAYOUT:
         return compiled
-    return f"{kind}: {compiled}"
-
-
-def _letters(text: str) -> str:
-    return text.replace("_", "").lower()
+    one, other = (name.replace("_", "").lower() for name in (kind, compiled))
+    return compiled if one in other or other in one else f"{kind}: {compiled}"
 
 
 def module_of(row: Operation | None) -> str:
@@ -86,17 +74,9 @@ def shapes_of(rows: Sequence[Operation]) -> str:
 
 def counted_parts(rows: Sequence[Operation]) -> str:
     """Of what kinds several operations are, such as ``31 CONV, 1 DMA``."""
-    names: dict[str, int] = {}
-    for row in rows:
-        names[row.name] = names.get(row.name, 0) + 1
+    names = Counter(row.name for row in rows)
     return ", ".join(f"{count:,} {text}" for text, count in names.items()) if len(rows) > 1 else ""
 
-
-# ---- readers.report.views.operation_tree
-# The operations of an inference as a tree: by the model's modules, then by operator, then by NPU operation.
-#
-# Figures are of one inference: those of a node are the sums of its children's, and those of the roots add up to the
-# profile's totals.
 
 Kind = Literal["module", "operator", "operation", "overhead"]
 Figures = dict[str, float]
@@ -104,7 +84,6 @@ Figures = dict[str, float]
 _SOURCES = ("modelled", "estimated", "measured")
 _MOST_ROWS = 60  # that are shown before anything is opened
 _MOST_LEVELS = 20
-_LONG_MS = 10  # a time from here on is given in ms, a shorter one in µs
 
 
 @dataclass
@@ -134,9 +113,20 @@ class Node:
         known = [child.place for child in self.children]
         return self.entry.index if self.entry is not None else min(known, default=self.before)
 
+    def leaves(self) -> Iterator[Node]:
+        """The nodes below it that have no others below them; itself where it has none."""
+        if not self.children:
+            yield self
+        for child in self.children:
+            yield from child.leaves()
+
 
 def tree_of(profile: Profile) -> list[Node]:
-    """The roots, in the order in which they run."""
+    """The operations by the model's modules, then by operator, then by NPU operation: the roots, in their order.
+
+    Figures are of one inference: those of a node are the sums of its children's, and those of the roots add up to the
+    profile's totals.
+    """
     spent = _Spent(headline(profile))
     operators = [_operator(rows, spent) for rows in group_operations(profile.operations)]
     roots = _by_module(operators)
@@ -164,10 +154,11 @@ class _Spent:
 def _operator(rows: Sequence[Operation], spent: _Spent) -> Node:
     """An operator of the model or the tools, with the NPU operations that it became where they are several."""
     main = main_operation(rows)
+    name = operator_name(main)
     if len(rows) == 1:
-        return Node("operation", operator_name(main), main, own=_figures(main, spent), parts=rows)
+        return Node("operation", name, main, own=_figures(main, spent), parts=rows)
     parts = [Node("operation", row.name, row, own=_figures(row, spent), parts=(row,)) for row in rows]
-    return Node("operator", operator_name(main), rows[0], parts, parts=rows)
+    return Node("operator", name, rows[0], parts, parts=rows)
 
 
 def _figures(row: Operation, spent: _Spent) -> Figures:
@@ -182,13 +173,10 @@ def _figures(row: Operation, spent: _Spent) -> Figures:
         if spent.cycle_ms is not None and found["modelled"] is not None:
             found["time"] = found["modelled"] * spent.cycle_ms
     else:
-        found |= {"instructions": _value(row.instructions), "cpu_cycles": _value(row.cpu_cycles)}
+        found["instructions"] = None if row.instructions is None else row.instructions.value
+        found["cpu_cycles"] = None if row.cpu_cycles is None else row.cpu_cycles.value
         found |= spent.take(row.instruction)
     return {name: value for name, value in found.items() if value is not None}
-
-
-def _value(metric: Metric | None) -> float | None:
-    return None if metric is None else metric.value
 
 
 def _start(profile: Profile, delegate: Delegate, spent: _Spent) -> Node:
@@ -210,11 +198,8 @@ def _start(profile: Profile, delegate: Delegate, spent: _Spent) -> Node:
 
 def _rest(profile: Profile, roots: Sequence[Node]) -> Iterator[Node]:
     """What the totals have and no operation stands for."""
-    known: defaultdict[str, float] = defaultdict(float)
-    for root in roots:
-        for name, value in root.figures().items():
-            known[name] += value
-    left = {name: value - known[name] for name, value in tree_totals(profile).items()}
+    known = Node("module", "sum", children=list(roots)).figures()
+    left = {name: value - known.get(name, 0.0) for name, value in tree_totals(profile).items()}
     left = {name: value for name, value in left.items() if abs(value) > 1e-9}
     if left:
         yield Node("overhead", "the rest: runtime between operators", own=left)
@@ -236,8 +221,7 @@ def weighed_by(total: Figures) -> str:
     return next((name for name in ("time", "modelled") if total.get(name)), "cpu_cycles")
 
 
-@dataclass(frozen=True)
-class Scale:
+class Scale(NamedTuple):
     """What milliseconds are multiplied by, the unit that this gives, and decimals."""
 
     factor: float
@@ -245,12 +229,9 @@ class Scale:
     digits: int
 
 
-_MILLI, _MICRO = Scale(1.0, "ms", 3), Scale(1e3, "µs", 2)
-
-
 def scale_of(total: Figures) -> Scale:
-    """The unit of times, by that of the whole inference."""
-    return _MILLI if total.get("time", 0) >= _LONG_MS else _MICRO
+    """The unit of times, by that of the whole inference: ms from 10 ms on."""
+    return Scale(1.0, "ms", 3) if total.get("time", 0) >= 10 else Scale(1e3, "µs", 2)
 
 
 @dataclass
@@ -263,10 +244,10 @@ class _Module:
 def _by_module(operators: Sequence[Node]) -> list[Node]:
     root = _Module("")
     for node in operators:
-        at = root
-        path = module_of(node.entry)
-        for number, _ in enumerate(names := path.split(".", _MOST_LEVELS) if path else [], start=1):
-            at = at.modules.setdefault(names[number - 1], _Module(".".join(names[:number])))
+        at, path = root, module_of(node.entry)
+        names = path.split(".", _MOST_LEVELS) if path else []
+        for number, name in enumerate(names, start=1):
+            at = at.modules.setdefault(name, _Module(".".join(names[:number])))
         at.nodes.append(node)
     return _grouped(root)
 
@@ -289,10 +270,6 @@ def open_levels(roots: Sequence[Node]) -> int:
         if not now or shown > _MOST_ROWS:
             return level
     return _MOST_LEVELS
-
-
-# ---- readers.report.views.operations
-# The profile's table: a row for each operation, operator and module, with what its columns are sorted by.
 
 
 @dataclass(frozen=True)
@@ -343,9 +320,8 @@ def operations_table(profile: Profile | None) -> dict[str, Any]:
         for column in _COLUMNS
         if column.key in _ALWAYS or any(row["values"].get(column.key) not in (None, "") for row in rows)
     ]
-    sums = Node("module", "sum", children=roots)
-    scale = scale_of(sums.figures())
-    total = _values(sums, ideal) | {"index": None, "bound": ""}
+    total = _values(Node("module", "sum", children=roots), ideal) | {"index": None, "bound": ""}
+    scale = scale_of(total)
     weighed = weighed_by(total)
     whole = total.get(weighed) or 0
     for row in rows:
@@ -390,17 +366,10 @@ def _rows(
             "name": node.name,
             "on": node.entry.runs_on if node.entry is not None and node.kind != "module" else "",
             "note": _note(node, parent[1]),
-            "count": sum(1 for _ in _leaves(node)) if node.children else 0,
+            "count": sum(1 for _ in node.leaves()) if node.children else 0,
             "values": _values(node, ideal),
         }
         yield from _rows(node.children, ideal, levels, level + 1, (name, node.name))
-
-
-def _leaves(node: Node) -> Iterator[Node]:
-    if not node.children:
-        yield node
-    for child in node.children:
-        yield from _leaves(child)
 
 
 def _values(node: Node, ideal: float) -> dict[str, Any]:
@@ -415,14 +384,13 @@ def _values(node: Node, ideal: float) -> dict[str, Any]:
 
 def _pace(parts: Sequence[Operation]) -> str:
     """What sets the pace; of several NPU operations with different ones, that of most cycles, with its share."""
-    cycles: defaultdict[str, int] = defaultdict(int)
+    cycles: Counter[str] = Counter()
     for row in parts:
-        if row.bound_by and row.kind != "dma":
+        if row.bound_by and row.kind != _DMA:
             cycles[row.bound_by] += row.calls * row.modelled_cycles
     if not cycles:
         return ""
-    most = max(cycles, key=lambda name: cycles[name])
-    whole = sum(cycles.values())
+    most, whole = max(cycles, key=lambda name: cycles[name]), sum(cycles.values())
     return most if len(cycles) == 1 or not whole else f"{most} {wording.percent_text(cycles[most] / whole)}"
 
 
@@ -431,21 +399,14 @@ def _note(node: Node, parent: str) -> str:
     entry = node.entry
     if entry is None:
         kinds = {module_of(part.entry): part.entry for part in node.children}
-        return "" if node.kind != "module" else _module_type(kinds.get(node.name))
+        own = kinds.get(node.name) if node.kind == "module" else None
+        return (own.source.module_type or "") if own is not None and own.source is not None else ""
     if parent == operator_name(entry):  # an NPU operation of an operator, which says the rest
         return shapes_of(node.parts)
     kernel = entry.name if entry.name != node.name and len(node.parts) == 1 else ""
     place = common.source_function if parent == module_of(entry) else common.source_place
-    return " · ".join(
-        filter(
-            None,
-            (shapes_of(node.parts), counted_parts(node.parts), kernel, place(entry.source), entry.reason),
-        )
-    )
-
-
-def _module_type(entry: Operation | None) -> str:
-    return (entry.source.module_type or "") if entry is not None and entry.source is not None else ""
+    parts = (shapes_of(node.parts), counted_parts(node.parts), kernel, place(entry.source), entry.reason)
+    return " · ".join(filter(None, parts))
 
 
 def origin_of(entry: Operation) -> str:
@@ -456,15 +417,15 @@ def origin_of(entry: Operation) -> str:
 def _cell(value: Any, column: Column, scale: Scale) -> dict[str, Any]:
     if value is None or value == "":
         return {"text": "", "sort": "", "is_number": column.is_number}
-    return {"text": _text(value, column.format, scale), "sort": str(value), "is_number": column.is_number}
-
-
-def _text(value: Any, how: str, scale: Scale) -> str:
-    if how == "text":
-        return str(value)
-    if how == "share":
-        return f"{value:.1%}"
-    return f"{value * scale.factor:,.{scale.digits}f}" if how == "time" else f"{round(value):,}"
+    if column.format == "text":
+        text = str(value)
+    elif column.format == "share":
+        text = f"{value:.1%}"
+    elif column.format == "time":
+        text = f"{value * scale.factor:,.{scale.digits}f}"
+    else:
+        text = f"{round(value):,}"
+    return {"text": text, "sort": str(value), "is_number": column.is_number}
 
 
 def phase_rows(profile: Profile | None) -> list[tuple[Any, ...]]:

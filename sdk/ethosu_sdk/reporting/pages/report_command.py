@@ -14,13 +14,11 @@ from ethosu_sdk.records.run_facts import RunFacts
 from ethosu_sdk.reporting.pages import drawing, report_inputs
 
 FILE_NAME = "report.html"
-_VALIDATE = "make the run again; `ethosu-sdk validate RUN_DIR` names records that were changed"
-_SUFFIXES = (".html", ".htm")
 
 
 def check_output(output: Path | None) -> None:
     """UsageError for an `output` that is no HTML file, ToolError when nothing can be drawn here."""
-    if output is not None and output.suffix.lower() not in _SUFFIXES:
+    if output is not None and output.suffix.lower() not in (".html", ".htm"):
         raise UsageError(f"-o {output}: the report is an HTML file", "give a name that ends in .html")
     drawing.require_drawing()
 
@@ -43,19 +41,12 @@ def report(
         try:
             content = run_page.render_runs(all_inputs).encode()
         except OverflowError as error:  # JSON has numbers without end, floats do not
-            raise InputError("a number in a record of the run is too large to be drawn", _VALIDATE) from error
-    path = output or _place(folders)
-    _write(path, content)
-    reporter.show(f"report of {counted(len(all_inputs), 'run')}: {escape(path)} ({len(content):,} bytes)")
-    return path
-
-
-def _place(folders: Sequence[Path]) -> Path:
-    """Beside the records of the one run; the report of several belongs to none of them."""
-    return (folders[0] if len(folders) == 1 else Path(result_files.BUILD_FOLDER)) / FILE_NAME
-
-
-def _write(path: Path, content: bytes) -> None:
+            hint = "make the run again; `ethosu-sdk validate RUN_DIR` names records that were changed"
+            raise InputError("a number in a record of the run is too large to be drawn", hint) from error
+    # Beside the records of the one run; the report of several belongs to none of them.
+    path = output or (folders[0] if len(folders) == 1 else Path(result_files.BUILD_FOLDER)) / FILE_NAME
     filesystem.make_directory(path.parent)
     with bundle.listed(path, "report"):
         filesystem.write_bytes(path, content)
+    reporter.show(f"report of {counted(len(all_inputs), 'run')}: {escape(path)} ({len(content):,} bytes)")
+    return path

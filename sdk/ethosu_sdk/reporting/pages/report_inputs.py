@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from ethosu_sdk.base import filesystem
 from ethosu_sdk.base.errors import InputError
@@ -21,6 +22,7 @@ from ethosu_sdk.records.run import Run
 from ethosu_sdk.records.run_facts import RunFacts
 from ethosu_sdk.records.sequences import Generate
 
+Kind = TypeVar("Kind")
 Shown = Run | Profile | Build | Compilation | Debug | Advice | Generate
 RUN, PROFILE, BUILD, COMPILE, DEBUG, ADVICE = "run", "profile", "build", "compile", "debug", "advice"
 GENERATE = "generate"
@@ -59,38 +61,17 @@ class ReportInputs:
     @property
     def profile(self) -> Profile | None:
         """The profile of the run."""
-        record = self.records.get(PROFILE)
-        return record if isinstance(record, Profile) else None
+        return self.record(Profile)
 
     @property
     def built(self) -> Build | None:
         """The record of the firmware that ran; one that was built for another board is not."""
-        record = self.records.get(BUILD)
-        return record if isinstance(record, Build) and record.board == self.run.board else None
+        record = self.record(Build)
+        return record if record is not None and record.board == self.run.board else None
 
-    @property
-    def compiled(self) -> Compilation | None:
-        """The record of the compilation."""
-        record = self.records.get(COMPILE)
-        return record if isinstance(record, Compilation) else None
-
-    @property
-    def debug(self) -> Debug | None:
-        """The record of the layers."""
-        record = self.records.get(DEBUG)
-        return record if isinstance(record, Debug) else None
-
-    @property
-    def advised(self) -> Advice | None:
-        """The record of `advise`."""
-        record = self.records.get(ADVICE)
-        return record if isinstance(record, Advice) else None
-
-    @property
-    def generated(self) -> Generate | None:
-        """What a language model generated in this run."""
-        record = self.records.get(GENERATE)
-        return record if isinstance(record, Generate) else None
+    def record(self, kind: type[Kind]) -> Kind | None:
+        """The record that is a `kind`."""
+        return next((row for row in self.records.values() if isinstance(row, kind)), None)
 
 
 def read_runs(
@@ -98,26 +79,19 @@ def read_runs(
 ) -> list[ReportInputs]:
     """The runs in `folders` with the facts of each, labelled apart. InputError when one is no folder of a run, or is
     damaged. `advice` are records of `advise`, each of which takes the place of that of a run's folder."""
-    given = [_advice(path) for path in advice]
-    found = [_read(*row, given) for row in zip(folders, _labels(folders), facts, strict=True)]
+    given = []
+    for path in advice:
+        record = read_record(path)
+        if not isinstance(record, Advice):
+            raise InputError(f"{path} is a {kinds.schema(record)}, not an {kinds.ADVICE.schema}", _ADVISE)
+        given.append(record)
+    names = [folder.resolve().name for folder in folders]
+    labels = names if len(names) == 1 else [f"{number}: {name}" for number, name in enumerate(names, start=1)]
+    found = [_read(*row, given) for row in zip(folders, labels, facts, strict=True)]
     for path, record in zip(advice, given, strict=True):
-        if all(row.advised is not record for row in found):
+        if all(row.record(Advice) is not record for row in found):
             raise InputError(f"{path} is about another program than the run", _ADVISE)
     return found
-
-
-def _advice(path: Path) -> Advice:
-    record = read_record(path)
-    if not isinstance(record, Advice):
-        raise InputError(f"{path} is a {kinds.schema(record)}, not an {kinds.ADVICE.schema}", _ADVISE)
-    return record
-
-
-def _labels(folders: Sequence[Path]) -> list[str]:
-    names = [folder.resolve().name for folder in folders]
-    if len(names) == 1:
-        return names
-    return [f"{number}: {name}" for number, name in enumerate(names, start=1)]
 
 
 def _read(folder: Path, label: str, facts: RunFacts, advice: Sequence[Advice]) -> ReportInputs:
@@ -145,9 +119,8 @@ def _no_run(folder: Path) -> InputError:
     head = f"{folder} holds no {kinds.RUN.file}"
     if (folder / kinds.SCRIPT.file).is_file():
         calls = " ".join(str(path.parent) for path in sorted(folder.glob(f"calls/*/{kinds.RUN.file}"))[:2])
-        return InputError(
-            f"{head}: each call of a script is a run", f"give the folders of its calls: {calls}"
-        )
+        hint = f"give the folders of its calls: {calls}"
+        return InputError(f"{head}: each call of a script is a run", hint)
     what = "it is not the folder of a run" if folder.is_dir() else "there is no such folder"
     return InputError(f"{head}: {what}", _GIVE)
 
@@ -187,8 +160,7 @@ def _complete(facts: RunFacts, found: dict[str, Shown], missing: dict[str, str])
             DEBUG,
             f"there is no {kinds.DEBUG.file} in the folder: `ethosu-sdk debug MODEL -o RUN_DIR` makes one",
         )
-    advised = found.get(ADVICE)
-    if not isinstance(advised, Advice) or advised.tried is None:
+    if getattr(found.get(ADVICE), "tried", None) is None:
         missing.setdefault(
             ADVICE,
             "no change was tried: `ethosu-sdk advise RUN_DIR --try` compiles and runs the program with each change, "

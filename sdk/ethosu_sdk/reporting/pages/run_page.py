@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ethosu_sdk.records.compile import Compilation
+from ethosu_sdk.records.debug import Debug
 from ethosu_sdk.reporting.pages import (
     advice_rows,
     arena_plots,
@@ -19,8 +21,28 @@ from ethosu_sdk.reporting.pages import (
 from ethosu_sdk.reporting.pages.document import Plot
 from ethosu_sdk.reporting.pages.report_inputs import ReportInputs
 
-# ---- readers.report.plots
-# The plots of a run, as specifications of Vega-Lite.
+
+def render_runs(all_inputs: Sequence[ReportInputs]) -> str:
+    """The page as HTML."""
+    runs = [
+        {
+            "id": f"run{number}",
+            **views_of(inputs),
+            "plots": plots_of(inputs, f"run{number}"),
+            "graph": network_graph.graph_of(inputs),
+        }
+        for number, inputs in enumerate(all_inputs, start=1)
+    ]
+    compared = run_plots.compared_plot(all_inputs, "compared") if len(all_inputs) > 1 else None
+    found = [plot for run in runs for plot in run["plots"].values()] + ([compared] if compared else [])
+    return document.render_page(
+        __package__,
+        headline.page_title(all_inputs),
+        {"plots": {plot.id: plot.spec for plot in found if plot.spec}},
+        side_by_side=side_by_side.compared_runs(all_inputs) if len(all_inputs) > 1 else None,
+        compared=compared,
+        runs=runs,
+    )
 
 
 def plots_of(inputs: ReportInputs, prefix: str) -> dict[str, Plot]:
@@ -37,18 +59,15 @@ def plots_of(inputs: ReportInputs, prefix: str) -> dict[str, Plot]:
     times = run_plots.operator_times_plot(profile, f"{prefix}-plot-times")
     if times is not None:
         plots["times"] = times
-    if inputs.debug is not None and inputs.debug.comparisons:
-        plots["accuracy"] = run_plots.accuracy_plot(inputs.debug, f"{prefix}-plot-accuracy")
+    debug = inputs.record(Debug)
+    if debug is not None and debug.comparisons:
+        plots["accuracy"] = run_plots.accuracy_plot(debug, f"{prefix}-plot-accuracy")
     return plots
-
-
-# ---- readers.report.views
-# What a page shows of a run, as texts and numbers: each view takes records and knows nothing of HTML.
 
 
 def views_of(inputs: ReportInputs) -> dict[str, Any]:
     """All views of one run."""
-    run, profile, compiled = inputs.run, inputs.profile, inputs.compiled
+    run, profile, compiled = inputs.run, inputs.profile, inputs.record(Compilation)
     return {
         "label": inputs.label,
         "title": headline.run_title(inputs),
@@ -78,30 +97,3 @@ def views_of(inputs: ReportInputs) -> dict[str, Any]:
         "counters": run.npu.counters if run.npu is not None else (),
         "missing": inputs.missing,
     }
-
-
-# ---- readers.report.page
-# The page of runs: what the views and the plots say of each, in the page that the SDK's pages have in common.
-
-
-def render_runs(all_inputs: Sequence[ReportInputs]) -> str:
-    """The page as HTML."""
-    runs = [
-        {
-            "id": f"run{number}",
-            **views_of(inputs),
-            "plots": plots_of(inputs, f"run{number}"),
-            "graph": network_graph.graph_of(inputs),
-        }
-        for number, inputs in enumerate(all_inputs, start=1)
-    ]
-    compared = run_plots.compared_plot(all_inputs, "compared") if len(all_inputs) > 1 else None
-    found = [plot for run in runs for plot in run["plots"].values()] + ([compared] if compared else [])
-    return document.render_page(
-        __package__,
-        headline.page_title(all_inputs),
-        {"plots": {plot.id: plot.spec for plot in found if plot.spec}},
-        side_by_side=side_by_side.compared_runs(all_inputs) if len(all_inputs) > 1 else None,
-        compared=compared,
-        runs=runs,
-    )

@@ -11,15 +11,12 @@ import altair
 from ethosu_sdk.records import common, wording
 from ethosu_sdk.records.debug import Debug
 from ethosu_sdk.records.profile import Operation, Profile, cycles
-from ethosu_sdk.records.time_line import TimeLine
 from ethosu_sdk.reporting.pages import operation_tree, side_by_side
 from ethosu_sdk.reporting.pages.document import Plot, drawn_plot, named_data, short_name
 from ethosu_sdk.reporting.pages.operation_tree import Node, origin_of
 from ethosu_sdk.reporting.pages.report_inputs import ReportInputs
 
-# ---- readers.report.plots.inference
-# The inference: what the CPU and the NPU do, one after the other, in milliseconds.
-
+_ON_TOP: Any = {"title": None, "legend": altair.Legend(orient="top")}
 _INFERENCE_TITLE = "Inference"
 _PROCESSORS = ("CPU", "NPU")
 # What the parts of a time line are drawn as: so many have colours of their own.
@@ -38,15 +35,12 @@ _INFERENCE_MOST = 1000  # parts: more are finer than a pixel, and slow to draw
 
 
 def inference_plot(inputs: ReportInputs, name: str) -> Plot:
-    """The time line of the profile, else of the run."""
+    """What the CPU and the NPU do, one after the other: the time line of the profile, else of the run."""
     records = [row for row in (inputs.profile, inputs.run) if row is not None and row.time is not None]
     if not records:
         reasons = [row.reason for row in inputs.run.unavailable if row.path == "/time"]
-        return Plot(
-            name,
-            _INFERENCE_TITLE,
-            f"There is no time of the inference: {next(iter(reasons), 'no record has it')}.",
-        )
+        reason = next(iter(reasons), "no record has it")
+        return Plot(name, _INFERENCE_TITLE, f"There is no time of the inference: {reason}.")
     time, priced = records[0].time, records[0].priced
     assert time is not None  # records
     caveat = priced.caveat if priced is not None else ""
@@ -55,12 +49,8 @@ def inference_plot(inputs: ReportInputs, name: str) -> Plot:
     )
     if len(time.parts) > _INFERENCE_MOST:
         text += f" The {_INFERENCE_MOST:,} longest of {len(time.parts):,} parts are drawn."
-    return drawn_plot(name, _INFERENCE_TITLE, text, _inference_chart(), parts=list(_inference_bars(time)))
-
-
-def _inference_bars(time: TimeLine) -> Iterator[dict[str, Any]]:
-    for row in sorted(time.parts, key=lambda row: -row.duration_s)[:_INFERENCE_MOST]:
-        yield {
+    parts = [
+        {
             "on": row.on,
             "start": row.start_s * 1e3,
             "end": row.end_s * 1e3,
@@ -68,44 +58,66 @@ def _inference_bars(time: TimeLine) -> Iterator[dict[str, Any]]:
             "part": _PARTS[row.what],
             "name": short_name(row.label),
         }
+        for row in sorted(time.parts, key=lambda row: -row.duration_s)[:_INFERENCE_MOST]
+    ]
+    chart = _lanes(
+        "parts",
+        "ms",
+        altair.Y("on:N", sort=_PROCESSORS, title=None, scale=altair.Scale(domain=_PROCESSORS)),
+        len(_PROCESSORS),
+        color=altair.Color(
+            "part:N", scale=altair.Scale(domain=list(dict.fromkeys(_PARTS.values()))), **_ON_TOP
+        ),
+        tooltip=[
+            *("name:N", "part:N"),
+            altair.Tooltip("start:Q", format=",.4f", title="start, ms"),
+            altair.Tooltip("ms:Q", format=",.4f", title="duration, ms"),
+        ],
+    )
+    return drawn_plot(name, _INFERENCE_TITLE, text, chart, parts=parts)
 
 
-def _inference_chart() -> Any:
+def _lanes(rows: str, unit: str, y: Any, count: int, **encodings: Any) -> Any:
+    """Bars from a start to an end in `count` lanes."""
     return (
-        altair.Chart(named_data("parts"))
+        altair.Chart(named_data(rows))
         .mark_rect()
         .encode(
-            x=altair.X("start:Q", title="ms", scale=altair.Scale(nice=False, zero=True)),
+            x=altair.X("start:Q", title=unit, scale=altair.Scale(nice=False, zero=True)),
             x2="end:Q",
-            y=altair.Y("on:N", sort=_PROCESSORS, title=None, scale=altair.Scale(domain=_PROCESSORS)),
-            color=altair.Color(
-                "part:N",
-                title=None,
-                scale=altair.Scale(domain=list(dict.fromkeys(_PARTS.values()))),
-                legend=altair.Legend(orient="top"),
-            ),
-            tooltip=[
-                altair.Tooltip("name:N"),
-                altair.Tooltip("part:N"),
-                altair.Tooltip("start:Q", format=",.4f", title="start, ms"),
-                altair.Tooltip("ms:Q", format=",.4f", title="duration, ms"),
-            ],
+            y=y,
+            **encodings,
         )
-        .properties(width="container", height=_ROW_PIXELS * len(_PROCESSORS))
+        .properties(width="container", height=_ROW_PIXELS * count)
     )
 
 
-# ---- readers.report.plots.operator_times
-# The operators that take most of an inference, on either processor.
+def _bars(name: str, order: str, value: str, unit: str, height: int, **encodings: Any) -> Any:
+    """A horizontal bar for each row, or a group of bars for rows with the same `name`, in the `order` of a member."""
+    axis = altair.Axis(labelLimit=150 if name == "operation" else 180)
+    return (
+        altair.Chart(named_data("rows"))
+        .mark_bar()
+        .encode(
+            y=altair.Y(f"{name}:N", sort=altair.SortField(order), title=None, axis=axis),
+            x=altair.X(f"{value}:Q", title=unit),
+            **encodings,
+        )
+        .properties(width="container", height=height)
+    )
+
+
+def _of_all(longest: Sequence[Any], known: Sequence[Any]) -> str:
+    return f"{len(longest)} longest of {len(known):,}" if len(longest) < len(known) else ""
+
 
 _TIMES_MOST = 20
-_TIMES_TITLE = "Time by operator"
-_TIMES_BAR_PIXELS = 16
 _BETWEEN = "start, copies, runtime"
 
 
 def operator_times_plot(profile: Profile | None, name: str) -> Plot | None:
-    """The longest operators, the longest first; None where the time of an inference is not known."""
+    """The operators on either processor that take longest, the longest first; None where the time of an inference is
+    not known."""
     nodes = [] if profile is None else list(_operators(operation_tree.tree_of(profile)))
     known = sorted(
         ((node.figures().get("time", 0.0), node) for node in nodes), key=lambda row: row[0], reverse=True
@@ -116,16 +128,25 @@ def operator_times_plot(profile: Profile | None, name: str) -> Plot | None:
     whole = sum(value for value, _ in known)
     rows = [_bar(number, value, whole, node) for number, (value, node) in enumerate(longest)]
     share = sum(value for value, _ in longest) / whole
-    which = (
-        f"The {len(longest)} longest of {len(known):,}"
-        if len(longest) < len(known)
-        else f"All {len(known):,}"
-    )
+    some = _of_all(longest, known)
     text = (
-        f"{which} operators, with {share:.0%} of the time of an inference (modelled): those of the CPU with the "
-        "runtime around them, and what lies between operators."
+        f"{f'The {some}' if some else f'All {len(known):,}'} operators, with {share:.0%} of the time of an inference "
+        "(modelled): those of the CPU with the runtime around them, and what lies between operators."
     )
-    return drawn_plot(name, _TIMES_TITLE, text, _times_chart(len(longest)), rows=rows)
+    chart = _bars(
+        "operator",
+        "at",
+        "ms",
+        "ms",
+        16 * len(longest),
+        color=altair.Color("on:N", scale=altair.Scale(domain=[*_PROCESSORS, _BETWEEN]), **_ON_TOP),
+        tooltip=[
+            *("operator:N", "module:N", "line:N"),
+            altair.Tooltip("ms:Q", format=",.4f"),
+            altair.Tooltip("share:Q", format=".1%"),
+        ],
+    )
+    return drawn_plot(name, "Time by operator", text, chart, rows=rows)
 
 
 def _operators(nodes: Sequence[Node]) -> Iterator[Node]:
@@ -138,82 +159,59 @@ def _operators(nodes: Sequence[Node]) -> Iterator[Node]:
 
 def _bar(number: int, value: float, whole: float, node: Node) -> dict[str, Any]:
     entry = node.entry
-    module = operation_tree.module_of(entry)
-    label = node.name if entry is None else f"{entry.index} {node.name}"
     return {
-        "operator": short_name(label),
+        "operator": short_name(node.name if entry is None else f"{entry.index} {node.name}"),
         "at": number,
         "ms": value,
         "share": value / whole,
         "on": _BETWEEN if entry is None else entry.runs_on,
-        "module": short_name(module),
+        "module": short_name(operation_tree.module_of(entry)),
         "line": short_name(common.source_function(entry.source)) if entry is not None else "",
     }
 
 
-def _times_chart(count: int) -> Any:
-    return (
-        altair.Chart(named_data("rows"))
-        .mark_bar()
-        .encode(
-            y=altair.Y(
-                "operator:N", sort=altair.SortField("at"), title=None, axis=altair.Axis(labelLimit=180)
-            ),
-            x=altair.X("ms:Q", title="ms"),
-            color=altair.Color(
-                "on:N",
-                title=None,
-                scale=altair.Scale(domain=[*_PROCESSORS, _BETWEEN]),
-                legend=altair.Legend(orient="top"),
-            ),
-            tooltip=[
-                altair.Tooltip("operator:N"),
-                altair.Tooltip("module:N"),
-                altair.Tooltip("line:N"),
-                altair.Tooltip("ms:Q", format=",.4f"),
-                altair.Tooltip("share:Q", format=".1%"),
-            ],
-        )
-        .properties(width="container", height=count * _TIMES_BAR_PIXELS)
-    )
-
-
-# ---- readers.report.plots.cycles
-# Cycles by source beside each other, of each operator.
-
 _CYCLES_MOST = 40
 _CYCLES_TITLE = "Cycles of the NPU by operator"
-_CYCLES_BAR_PIXELS, _CYCLES_GAP_PIXELS = 9, 5
-_ONE = (
-    " The model counts the start-up of every NPU operation. Vela has one estimate for those that it scheduled "
-    "together, which is far less where many small ones make an operator, as in a transpose."
-)
 _SOURCES = ("modelled", "estimated", "measured")
 
 
 def cycles_plot(profile: Profile | None, name: str) -> Plot:
-    """The longest operators, in the order in which they run."""
+    """The longest operators of the NPU, in the order in which they run, with their cycles by source."""
     npu = [] if profile is None else [row for row in profile.operations if row.runs_on == "NPU"]
     known = operation_tree.group_operations(npu)
     if not known:
         return Plot(name, _CYCLES_TITLE, "There is no profile with operations of the NPU.")
-    longest = sorted(known, key=lambda rows: max(_cycles(rows).values(), default=0), reverse=True)[
-        :_CYCLES_MOST
-    ]
-    ordered = sorted(longest, key=lambda rows: rows[0].index)
+    longest = sorted(known, key=lambda rows: max(_cycles(rows).values(), default=0), reverse=True)
+    ordered = sorted(longest[:_CYCLES_MOST], key=lambda rows: rows[0].index)
     rows = [part for group in ordered for part in _cycles_bars(group)]
     sources = [source for source in _SOURCES if any(row["source"] == source for row in rows)]
-    which = (
-        f"the {len(ordered)} longest of {len(known):,}"
-        if len(ordered) < len(known)
-        else f"all {len(known):,}"
-    )
+    some = _of_all(ordered, known)
     text = (
-        f"Operators on the NPU, {which}, in the order in which they run, with cycles {' and '.join(sources)}. One of "
-        "them may be several NPU operations, such as slices or a DMA transfer of its weights; the table lists each."
-        f"{_ONE if 'estimated' in sources and 'modelled' in sources else ''}"
+        f"Operators on the NPU, {f'the {some}' if some else f'all {len(known):,}'}, in the order in which they run, "
+        f"with cycles {' and '.join(sources)}. One of them may be several NPU operations, such as slices or a DMA "
+        "transfer of its weights; the table lists each."
     )
-    return drawn_plot(name, _CYCLES_TITLE, text, _cycles_chart(sources, len(ordered)), rows=rows)
+    if {"estimated", "modelled"} <= {*sources}:
+        text += (
+            " The model counts the start-up of every NPU operation. Vela has one estimate for those that it "
+            "scheduled together, which is far less where many small ones make an operator, as in a transpose."
+        )
+    chart = _bars(
+        "operation",
+        "index",
+        "cycles",
+        "cycles",
+        len(ordered) * (9 * len(sources) + 5),
+        yOffset=altair.YOffset("source:N", sort=sources),
+        color=altair.Color("source:N", sort=sources, **_ON_TOP),
+        tooltip=[
+            *("operation:N", "module:N", "line:N", "source:N"),
+            altair.Tooltip("cycles:Q", format=","),
+            altair.Tooltip("bound:N", title="pace set by"),
+            altair.Tooltip("jobs:Q", title="NPU operations"),
+        ],
+    )
+    return drawn_plot(name, _CYCLES_TITLE, text, chart, rows=rows)
 
 
 def _cycles(rows: Sequence[Operation]) -> dict[str, int]:
@@ -239,42 +237,11 @@ def _cycles_bars(rows: Sequence[Operation]) -> list[dict[str, Any]]:
     return [{**base, "source": source, "cycles": value} for source, value in _cycles(rows).items()]
 
 
-def _cycles_chart(sources: list[str], count: int) -> Any:
-    return (
-        altair.Chart(named_data("rows"))
-        .mark_bar()
-        .encode(
-            y=altair.Y(
-                "operation:N", sort=altair.SortField("index"), title=None, axis=altair.Axis(labelLimit=150)
-            ),
-            x=altair.X("cycles:Q", title="cycles"),
-            yOffset=altair.YOffset("source:N", sort=sources),
-            color=altair.Color("source:N", sort=sources, title=None, legend=altair.Legend(orient="top")),
-            tooltip=[
-                altair.Tooltip("operation:N"),
-                altair.Tooltip("module:N"),
-                altair.Tooltip("line:N"),
-                altair.Tooltip("source:N"),
-                altair.Tooltip("cycles:Q", format=","),
-                altair.Tooltip("bound:N", title="pace set by"),
-                altair.Tooltip("jobs:Q", title="NPU operations"),
-            ],
-        )
-        .properties(
-            width="container", height=count * (_CYCLES_BAR_PIXELS * len(sources) + _CYCLES_GAP_PIXELS)
-        )
-    )
-
-
-# ---- readers.report.plots.roofline
-# The roofline: how near each operation comes to what the MAC unit and its busiest memory allow.
-
 _ROOFLINE_TITLE = "Roofline"
-_ROOFLINE_HEIGHT = 380
 
 
 def roofline_plot(profile: Profile | None, name: str) -> Plot:
-    """Operations with MACs, by the memory that they keep busy for longest."""
+    """How near operations with MACs come to what the MAC unit and their busiest memory allow."""
     ideal = profile.totals.npu.macs_per_cycle.ideal if profile is not None else 0
     widths = bytes_per_cycle(profile) if profile is not None else {}
     rows = list(_points(profile.operations, widths, ideal)) if profile is not None else []
@@ -282,22 +249,17 @@ def roofline_plot(profile: Profile | None, name: str) -> Plot:
         return Plot(
             name, _ROOFLINE_TITLE, "No operation of the profile has MACs and a memory with a known bandwidth."
         )
-    lines = list(_roofs(rows, widths, ideal))
+    used = {memory: width for memory, width in widths.items() if any(row["memory"] == memory for row in rows)}
+    lines = list(_roofs(rows, used, ideal))
     text = (
         f"Each point is an operation with MACs ({len(rows):,}), against the bytes of the memory that it keeps busy "
         f"for longest. A line is what that memory's bandwidth and the {ideal} MACs per cycle of the NPU allow. "
         "Cycles and bytes are modelled. An operation that runs beside another one counts for as long as its MAC unit "
         "or that memory works."
     )
-    return drawn_plot(
-        name,
-        _ROOFLINE_TITLE,
-        text,
-        _roofline_chart([row for row in widths if _used(row, rows)]),
-        points=rows,
-        roofs=lines,
-        flat=_flat(lines, ideal),
-    )
+    flat = {**max(lines, key=lambda row: row["intensity"]), "text": f"{ideal} MACs per cycle"}  # its end
+    chart = _roofline_chart(list(used))
+    return drawn_plot(name, _ROOFLINE_TITLE, text, chart, points=rows, roofs=lines, flat=[flat])
 
 
 def bytes_per_cycle(profile: Profile) -> dict[str, float]:
@@ -312,10 +274,6 @@ def moved(entry: Operation) -> dict[str, int]:
     for part in entry.traffic or ():
         found[part.memory] += part.bytes
     return dict(found)
-
-
-def _used(memory: str, rows: list[dict[str, Any]]) -> bool:
-    return any(row["memory"] == memory for row in rows)
 
 
 def _points(
@@ -342,34 +300,19 @@ def _points(
 
 
 def _roofs(rows: list[dict[str, Any]], widths: Mapping[str, float], ideal: float) -> Iterator[dict[str, Any]]:
-    used = [name for name in widths if _used(name, rows)]
-    knees = [ideal / widths[name] for name in used]
+    knees = [ideal / width for width in widths.values()]
     least = min(*(row["intensity"] for row in rows), *knees) / 2
     most = max(*(row["intensity"] for row in rows), *knees) * 2
-    for name, knee in zip(used, knees, strict=True):
+    for (name, width), knee in zip(widths.items(), knees, strict=True):
         for place in (least, knee, most):
-            yield {"memory": name, "intensity": place, "rate": min(ideal, widths[name] * place)}
-
-
-def _flat(lines: list[dict[str, Any]], ideal: float) -> list[dict[str, Any]]:
-    """Where the flat part of the roof ends, and what it is."""
-    return [{**max(lines, key=lambda row: row["intensity"]), "text": f"{ideal} MACs per cycle"}]
+            yield {"memory": name, "intensity": place, "rate": min(ideal, width * place)}
 
 
 def _roofline_chart(memories: list[str]) -> Any:
-    x = altair.X(
-        "intensity:Q",
-        scale=altair.Scale(type="log", nice=False),
-        title="MACs per byte",
-        axis=altair.Axis(tickCount=6),
-    )
-    y = altair.Y(
-        "rate:Q",
-        scale=altair.Scale(type="log", nice=False),
-        title="MACs per cycle",
-        axis=altair.Axis(tickCount=5),
-    )
-    colour = altair.Color("memory:N", sort=memories, title=None, legend=altair.Legend(orient="top"))
+    scale = altair.Scale(type="log", nice=False)
+    x = altair.X("intensity:Q", scale=scale, title="MACs per byte", axis=altair.Axis(tickCount=6))
+    y = altair.Y("rate:Q", scale=scale, title="MACs per cycle", axis=altair.Axis(tickCount=5))
+    colour = altair.Color("memory:N", sort=memories, **_ON_TOP)
     lines = altair.Chart(named_data("roofs")).mark_line().encode(x=x, y=y, color=colour)
     points = (
         altair.Chart(named_data("points"))
@@ -380,9 +323,7 @@ def _roofline_chart(memories: list[str]) -> Any:
             color=colour,
             shape=altair.Shape("memory:N", sort=memories, title=None, legend=None),
             tooltip=[
-                altair.Tooltip("operation:N"),
-                altair.Tooltip("from:N"),
-                altair.Tooltip("memory:N"),
+                *("operation:N", "from:N", "memory:N"),
                 altair.Tooltip("macs:Q", format=",", title="MACs"),
                 altair.Tooltip("intensity:Q", format=",.2f", title="MACs per byte"),
                 altair.Tooltip("rate:Q", format=",.2f", title="MACs per cycle"),
@@ -392,13 +333,8 @@ def _roofline_chart(memories: list[str]) -> Any:
         )
     )
     flat = altair.Chart(named_data("flat")).mark_text(align="right", dy=10, fontSize=11, tooltip=None)
-    return (lines + points + flat.encode(x=x, y=y, text="text:N")).properties(
-        width="container", height=_ROOFLINE_HEIGHT
-    )
+    return (lines + points + flat.encode(x=x, y=y, text="text:N")).properties(width="container", height=380)
 
-
-# ---- readers.report.plots.timeline
-# The timeline: which of the NPU's units and memories work while an operation runs, and for how much of it.
 
 _TIMELINE_TITLE = "Timeline of units and memories"
 _UNITS = {"mac": "MAC unit", "output": "output unit", "weight_decoder": "weight decoder"}
@@ -406,34 +342,42 @@ _TIMELINE_MOST = 1000  # operations: more are finer than a pixel, and slow to dr
 
 
 def timeline_plot(profile: Profile | None, name: str) -> Plot:
-    """One call of each delegate, one after the other: what the CPU does between them has no cycles."""
+    """Which of the NPU's units and memories work while an operation runs, and for how much of it: one call of each
+    delegate, one after the other, as what the CPU does between them has no cycles."""
     widths = bytes_per_cycle(profile) if profile is not None else {}
     bars = list(_timeline_bars(profile, widths)) if profile is not None else []
     if not bars:
         return Plot(name, _TIMELINE_TITLE, "There is no profile with operations of the NPU.")
-    lanes = [
-        lane
-        for lane in (*_UNITS.values(), *map(short_name, widths))
-        if any(row["unit"] == lane for row in bars)
-    ]
-    operations = {row["operation"] for row in bars}
+    units = (*_UNITS.values(), *map(short_name, widths))
+    lanes = [lane for lane in units if any(row["unit"] == lane for row in bars)]
+    lengths = {row["operation"]: row["end"] - row["start"] for row in bars}
     left_out = ""
-    if len(operations) > _TIMELINE_MOST:
-        kept = set(_longest(bars))
+    if len(lengths) > _TIMELINE_MOST:
+        kept = set(sorted(lengths, key=lambda operation: -lengths[operation])[:_TIMELINE_MOST])
         bars = [row for row in bars if row["operation"] in kept]
-        left_out = f" The {_TIMELINE_MOST:,} longest of {len(operations):,} operations are drawn."
+        left_out = f" The {_TIMELINE_MOST:,} longest of {len(lengths):,} operations are drawn."
     text = (
         "Modelled cycles of the NPU, delegate after delegate, without the CPU's time between them. "
         "The more solid a bar's colour, the larger the share of the operation's time for which the unit or memory "
         "works; the model does not say when within it. Work that runs in parallel and adds no cycles "
         f"counts towards the operation that ends last.{left_out}"
     )
-    return drawn_plot(name, _TIMELINE_TITLE, text, _timeline_chart(lanes), bars=bars)
-
-
-def _longest(bars: Sequence[dict[str, Any]]) -> list[str]:
-    lengths = {row["operation"]: row["end"] - row["start"] for row in bars}
-    return sorted(lengths, key=lambda operation: -lengths[operation])[:_TIMELINE_MOST]
+    chart = _lanes(
+        "bars",
+        "cycles",
+        altair.Y("unit:N", sort=lanes, title=None, axis=altair.Axis(labelLimit=110)),
+        len(lanes),
+        color=altair.Color("unit:N", sort=lanes, legend=None),
+        opacity=altair.Opacity("share:Q", scale=altair.Scale(domain=[0, 1], range=[0.06, 1]), legend=None),
+        tooltip=[
+            *("operation:N", "from:N", "unit:N"),
+            altair.Tooltip("share:Q", format=".0%", title="works for"),
+            altair.Tooltip("start:Q", format=","),
+            altair.Tooltip("cycles:Q", format=","),
+            altair.Tooltip("bound:N", title="pace set by"),
+        ],
+    )
+    return drawn_plot(name, _TIMELINE_TITLE, text, chart, bars=bars)
 
 
 def _timeline_bars(profile: Profile, widths: dict[str, float]) -> Iterator[dict[str, Any]]:
@@ -455,64 +399,27 @@ def _timeline_bars(profile: Profile, widths: dict[str, float]) -> Iterator[dict[
         cycles = entry.modelled_cycles
         if not cycles:
             continue
-        yield from _of_operation(entry, now, cycles, work)
+        for unit, busy in work.items():
+            if busy:
+                yield {
+                    "unit": unit,
+                    "start": now,
+                    "end": now + cycles,
+                    "share": round(min(1.0, busy / cycles), 3),
+                    "cycles": cycles,
+                    "operation": short_name(f"{entry.index} {operation_tree.operator_name(entry)}"),
+                    "from": short_name(origin_of(entry)),
+                    "bound": entry.bound_by or "",
+                }
         now += cycles
         work.clear()
 
 
-def _of_operation(
-    entry: Operation, start: int, cycles: int, work: dict[str, float]
-) -> Iterator[dict[str, Any]]:
-    for unit, busy in work.items():
-        if busy:
-            yield {
-                "unit": unit,
-                "start": start,
-                "end": start + cycles,
-                "share": round(min(1.0, busy / cycles), 3),
-                "cycles": cycles,
-                "operation": short_name(f"{entry.index} {operation_tree.operator_name(entry)}"),
-                "from": short_name(origin_of(entry)),
-                "bound": entry.bound_by or "",
-            }
-
-
-def _timeline_chart(lanes: list[str]) -> Any:
-    return (
-        altair.Chart(named_data("bars"))
-        .mark_rect()
-        .encode(
-            x=altair.X("start:Q", title="cycles", scale=altair.Scale(nice=False, zero=True)),
-            x2="end:Q",
-            y=altair.Y("unit:N", sort=lanes, title=None, axis=altair.Axis(labelLimit=110)),
-            color=altair.Color("unit:N", sort=lanes, legend=None),
-            opacity=altair.Opacity(
-                "share:Q", scale=altair.Scale(domain=[0, 1], range=[0.06, 1]), legend=None
-            ),
-            tooltip=[
-                altair.Tooltip("operation:N"),
-                altair.Tooltip("from:N"),
-                altair.Tooltip("unit:N"),
-                altair.Tooltip("share:Q", format=".0%", title="works for"),
-                altair.Tooltip("start:Q", format=","),
-                altair.Tooltip("cycles:Q", format=","),
-                altair.Tooltip("bound:N", title="pace set by"),
-            ],
-        )
-        .properties(width="container", height=_ROW_PIXELS * len(lanes))
-    )
-
-
-# ---- readers.report.plots.accuracy
-# The SQNR of each layer beside the model in PyTorch.
-
 _ACCURACY_TITLE = "Signal to quantisation noise by layer"
-_ACCURACY_HEIGHT = 260
-_AGAINST = ("quantised", "float")
 
 
 def accuracy_plot(debug: Debug, name: str) -> Plot:
-    """A point for each layer and each model that it was compared with."""
+    """The SQNR of each layer beside each model in PyTorch that it was compared with."""
     rows = [
         {
             "layer": layer.index,
@@ -521,7 +428,7 @@ def accuracy_plot(debug: Debug, name: str) -> Plot:
             "db": distance.sqnr_db,
         }
         for layer in debug.layers
-        for against, distance in zip(_AGAINST, (layer.quantised, layer.float), strict=True)
+        for against, distance in (("quantised", layer.quantised), ("float", layer.float))
         if distance is not None and distance.sqnr_db is not None
     ]
     if not rows:
@@ -530,44 +437,29 @@ def accuracy_plot(debug: Debug, name: str) -> Plot:
         "Layers that are equal to the model's have no noise, and so no point. Layers that were not "
         "compared have no point either."
     )
-    return drawn_plot(name, _ACCURACY_TITLE, text, _accuracy_chart(debug.thresholds.break_db), rows=rows)
-
-
-def _accuracy_chart(threshold_db: float) -> Any:
-    lines = (
-        altair.Chart(named_data("rows"))
-        .mark_line(point=True)
-        .encode(
-            x=altair.X("layer:Q", axis=altair.Axis(format="d", tickMinStep=1)),
-            y=altair.Y("db:Q", title="SQNR, dB"),
-            color=altair.Color(
-                "against:N", sort=list(_AGAINST), title=None, legend=altair.Legend(orient="top")
-            ),
-            tooltip=["layer:Q", "tensor:N", "against:N", altair.Tooltip("db:Q", format=".1f", title="dB")],
-        )
+    data = altair.Chart(named_data("rows"))
+    lines = data.mark_line(point=True).encode(
+        x=altair.X("layer:Q", axis=altair.Axis(format="d", tickMinStep=1)),
+        y=altair.Y("db:Q", title="SQNR, dB"),
+        color=altair.Color("against:N", sort=["quantised", "float"], **_ON_TOP),
+        tooltip=["layer:Q", "tensor:N", "against:N", altair.Tooltip("db:Q", format=".1f", title="dB")],
     )
-    breaks = (
-        altair.Chart(named_data("rows")).mark_rule(strokeDash=[4, 4]).encode(y=altair.datum(threshold_db))
-    )
-    return (lines + breaks).properties(width="container", height=_ACCURACY_HEIGHT)
+    breaks = data.mark_rule(strokeDash=[4, 4]).encode(y=altair.datum(debug.thresholds.break_db))
+    chart = (lines + breaks).properties(width="container", height=260)
+    return drawn_plot(name, _ACCURACY_TITLE, text, chart, rows=rows)
 
-
-# ---- readers.report.plots.common
-# One chart of all runs: the operators that take most, with a bar for each run.
 
 _COMPARED_TITLE = "Operators of all runs"
 _COMPARED_MOST = 30
-_BAR_PIXELS, _COMPARED_GAP_PIXELS = 9, 5
 
 
 def compared_plot(all_inputs: Sequence[ReportInputs], name: str) -> Plot:
-    """The longest operators, by what all runs know of them."""
+    """The longest operators, by what all runs know of them, with a bar for each run."""
     found = side_by_side.operators_of(all_inputs)
     if found is None or not found.rows:
         return Plot(name, _COMPARED_TITLE, "Not every run has a profile with figures of the same source.")
-    longest = sorted(found.rows.items(), key=lambda row: -max(value or 0 for value in row[1]))[
-        :_COMPARED_MOST
-    ]
+    longest = sorted(found.rows.items(), key=lambda row: -max(value or 0 for value in row[1]))
+    longest = longest[:_COMPARED_MOST]
     labels = [short_name(inputs.label) for inputs in all_inputs]
     rows = [
         {"operator": short_name(operator), "at": number, "run": label, "value": value}
@@ -575,28 +467,22 @@ def compared_plot(all_inputs: Sequence[ReportInputs], name: str) -> Plot:
         for label, value in zip(labels, values, strict=True)
         if value is not None
     ]
-    which = f"The {len(longest)} longest of {len(found.rows):,}" if len(longest) < len(found.rows) else "All"
-    text = f"{which} operators by {found.what}, the longest first. A run without a bar lacks the operator."
-    return drawn_plot(name, _COMPARED_TITLE, text, _compared_chart(labels, len(longest), found), rows=rows)
-
-
-def _compared_chart(labels: Sequence[str], count: int, found: side_by_side.Operators) -> Any:
-    unit = found.unit
-    return (
-        altair.Chart(named_data("rows"))
-        .mark_bar()
-        .encode(
-            y=altair.Y(
-                "operator:N", sort=altair.SortField("at"), title=None, axis=altair.Axis(labelLimit=180)
-            ),
-            x=altair.X("value:Q", title=unit),
-            yOffset=altair.YOffset("run:N", sort=list(labels)),
-            color=altair.Color("run:N", sort=list(labels), title=None, legend=altair.Legend(orient="top")),
-            tooltip=[
-                altair.Tooltip("operator:N"),
-                altair.Tooltip("run:N"),
-                altair.Tooltip("value:Q", format=",.4~f", title=unit),
-            ],
-        )
-        .properties(width="container", height=count * (_BAR_PIXELS * len(labels) + _COMPARED_GAP_PIXELS))
+    some = _of_all(longest, [*found.rows])
+    text = (
+        f"{f'The {some}' if some else 'All'} operators by {found.what}, the longest first. A run without a bar lacks "
+        "the operator."
     )
+    chart = _bars(
+        "operator",
+        "at",
+        "value",
+        found.unit,
+        len(longest) * (9 * len(labels) + 5),
+        yOffset=altair.YOffset("run:N", sort=labels),
+        color=altair.Color("run:N", sort=labels, **_ON_TOP),
+        tooltip=[
+            *("operator:N", "run:N"),
+            altair.Tooltip("value:Q", format=",.4~f", title=found.unit),
+        ],
+    )
+    return drawn_plot(name, _COMPARED_TITLE, text, chart, rows=rows)

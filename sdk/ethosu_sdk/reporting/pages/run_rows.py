@@ -10,23 +10,31 @@ from ethosu_sdk.program import pte
 from ethosu_sdk.program.execution_plan import DelegateCall, KernelCall, Tensor
 from ethosu_sdk.records import common, kinds, profile, run, wording
 from ethosu_sdk.records.build import Build, Pool
-from ethosu_sdk.records.common import Metric, ProvenanceInput, ProvenanceTool, Tool, Use
+from ethosu_sdk.records.common import ProvenanceInput, ProvenanceTool, Use
+from ethosu_sdk.records.compile import Compilation
 from ethosu_sdk.records.debug import Debug, Distance, Layer
 from ethosu_sdk.records.profile import Profile
 from ethosu_sdk.records.run import ReferenceOutput, Run, RunState
+from ethosu_sdk.records.sequences import Generate
 from ethosu_sdk.records.time_line import TimeLine, headline
 from ethosu_sdk.reporting.pages.report_inputs import ReportInputs
-
-# ---- readers.report.views.accuracy
-# Accuracy: outputs of the run beside the model's, and layer by layer where `debug` has looked.
 
 
 def accuracy_view(inputs: ReportInputs) -> dict[str, Any]:
     """Rows of the outputs and of the layers, with the findings of `debug`; empty if no record has them."""
-    found, debug = inputs.run.reference, inputs.debug
+    found, debug = inputs.run.reference, inputs.record(Debug)
     return {
         "reference": reference_words(inputs),
-        "outputs": [_output(row) for row in (found.outputs if found is not None else ())],
+        "outputs": [
+            (
+                row.index,
+                row.elements,
+                row.equal,
+                "" if row.max_abs_error is None else f"{row.max_abs_error:.4g}",
+                "equal" if row.equal == row.elements else _db(row),
+            )
+            for row in (found.outputs if found is not None else ())
+        ],
         "layers": [_layer(row) for row in (debug.layers if debug is not None else ())],
         "findings": list(_findings(debug)) if debug is not None else [],
     }
@@ -34,17 +42,11 @@ def accuracy_view(inputs: ReportInputs) -> dict[str, Any]:
 
 def reference_words(inputs: ReportInputs) -> str:
     """Which model's outputs those of the run are beside: `compile` keeps those of the model that it lowers."""
-    compiled = inputs.compiled
+    compiled = inputs.record(Compilation)
     if compiled is None:
         return "the model in PyTorch"
     is_quantised = compiled.prequantized or compiled.options.quantize != "none"
     return f"the {'quantised' if is_quantised else 'floating-point'} model in PyTorch"
-
-
-def _output(row: ReferenceOutput) -> tuple[Any, ...]:
-    error = row.max_abs_error
-    noise = "equal" if row.equal == row.elements else _db(row)
-    return row.index, row.elements, row.equal, "" if error is None else f"{error:.4g}", noise
 
 
 def _layer(row: Layer) -> tuple[Any, ...]:
@@ -55,15 +57,12 @@ def _layer(row: Layer) -> tuple[Any, ...]:
         ", ".join(filter(None, (operator, common.source_place(row.source)))),
         row.dtype,
         "" if row.range is None else f"{row.range.used_share:.0%}",
-        *(_distance(found) for found in (row.quantised, row.float)),
+        *(
+            "" if found is None else _db(found) if found.differing else "equal"
+            for found in (row.quantised, row.float)
+        ),
         row.reason or "",
     )
-
-
-def _distance(found: Distance | None) -> str:
-    if found is None:
-        return ""
-    return "equal" if not found.differing else _db(found)
 
 
 def _db(row: Distance | ReferenceOutput) -> str:
@@ -85,43 +84,43 @@ def _findings(debug: Debug) -> Iterator[str]:
         yield f"layer {advice.layer}: {advice.remedy} ({advice.sqnr_db:.1f} dB by itself)"
 
 
-# ---- readers.report.views.memory
-# The board's memory, and what went through the NPU's ports.
-
-
 def memory_rows(memory: run.Memory, built: Build | None) -> list[dict[str, Any]]:
     """Regions, then pools, with the share that is used: as the firmware counted it, else as `build` laid it out."""
     laid = () if built is None else built.memory.pools
     regions, counted = {row.name: row.region for row in laid}, {row.name for row in memory.pools}
     pools: list[Use | Pool] = [*memory.pools, *(row for row in laid if row.name not in counted)]
+    named: list[tuple[str, Use | Pool]] = [("region", row) for row in memory.regions]
+    named += [(f"pool in {regions[row.name]}" if row.name in regions else "pool", row) for row in pools]
     return [
-        *(_row(row, "region") for row in memory.regions),
-        *(_row(row, f"pool in {regions[row.name]}" if row.name in regions else "pool") for row in pools),
+        {
+            "kind": kind,
+            "name": row.name,
+            "used": row.used_bytes,
+            "size": row.size_bytes,
+            **_share(row.used_bytes, row.size_bytes),
+        }
+        for kind, row in named
     ]
-
-
-def _row(row: Use | Pool, kind: str) -> dict[str, Any]:
-    share = _share(row.used_bytes, row.size_bytes)
-    return {"kind": kind, "name": row.name, "used": row.used_bytes, "size": row.size_bytes, **share}
 
 
 def traffic_rows(memories: Sequence[profile.Memory]) -> list[dict[str, Any]]:
     """Each memory of the NPU: bytes of an inference, and what of its bandwidth that takes."""
-    found = []
-    for row in memories:
-        peak, average = row.peak_bytes_per_s, row.average_bytes_per_s
-        found.append(
-            {
-                "name": row.memory,
-                "port": row.port,
-                "read": row.read_bytes,
-                "written": row.write_bytes,
-                "average": "" if average is None else f"{average / 1e9:,.2f} GB/s",
-                "peak": "" if peak is None else f"{peak / 1e9:,.2f} GB/s",
-                **_share(average or 0, peak or 0),
-            }
-        )
-    return found
+    return [
+        {
+            "name": row.memory,
+            "port": row.port,
+            "read": row.read_bytes,
+            "written": row.write_bytes,
+            "average": _rate(row.average_bytes_per_s),
+            "peak": _rate(row.peak_bytes_per_s),
+            **_share(row.average_bytes_per_s or 0, row.peak_bytes_per_s or 0),
+        }
+        for row in memories
+    ]
+
+
+def _rate(bytes_per_s: float | None) -> str:
+    return "" if bytes_per_s is None else f"{bytes_per_s / 1e9:,.2f} GB/s"
 
 
 def state_rows(kept: RunState | None) -> list[tuple[Any, ...]]:
@@ -135,10 +134,6 @@ def state_rows(kept: RunState | None) -> list[tuple[Any, ...]]:
 def _share(part: float, whole: float) -> dict[str, Any]:
     share = min(1.0, part / whole) if whole else 0.0
     return {"share": share, "percent": wording.percent_text(share)}
-
-
-# ---- readers.report.views.arena
-# What ExecuTorch planned: which tensor lies where in the planned buffers, and from which instruction to which.
 
 
 def planned_rows(program: pte.Pte | None) -> list[dict[str, Any]]:
@@ -170,9 +165,6 @@ def planned_rows(program: pte.Pte | None) -> list[dict[str, Any]]:
     return sorted(found, key=lambda row: (row["buffer"], row["offset"]))
 
 
-# ---- readers.report.views.sources
-# One figure by each of its sources: Vela's estimate, the SDK's model, what was measured.
-
 CYCLE_SOURCES = ("estimated", "modelled", "measured")
 
 
@@ -193,10 +185,13 @@ def _figures(profile: Profile | None) -> Iterator[tuple[str, dict[str, str]]]:
     if profile is None:
         return
     totals = profile.totals
-    yield "NPU cycles of an inference", _cycles_by_source(totals.npu.cycles)
+    yield "NPU cycles of an inference", {row.source: f"{row.value:,}" for row in totals.npu.cycles}
     if len(profile.delegates) > 1:
         for row in profile.delegates:
-            yield f"delegate {row.index}, cycles of a call", _cycles_by_source(row.cycles)
+            yield (
+                f"delegate {row.index}, cycles of a call",
+                {part.source: f"{part.value:,}" for part in row.cycles},
+            )
     yield "MACs per cycle", {key: f"{value:,.1f}" for key, value in totals.npu.macs_per_cycle.known()}
     speed = profile.headline
     yield "time of the NPU alone", {row.source: f"{row.inference_s * 1e3:,.3f} ms" for row in speed}
@@ -206,10 +201,6 @@ def _figures(profile: Profile | None) -> Iterator[tuple[str, dict[str, str]]]:
         "tera-operations per second of the NPU",
         {row.source: f"{row.tera_operations_per_s:,.4f}" for row in speed},
     )
-
-
-def _cycles_by_source(rows: Sequence[Metric]) -> dict[str, str]:
-    return {row.source: f"{row.value:,}" for row in rows}
 
 
 def vela_rows(profile: Profile | None) -> list[dict[str, Any]]:
@@ -223,10 +214,6 @@ def vela_rows(profile: Profile | None) -> list[dict[str, Any]]:
         }
         for row in (profile.vela or () if profile is not None else ())
     ]
-
-
-# ---- readers.report.views.origins
-# The records and tools of a run, and its unknown figures.
 
 
 def origins_view(inputs: ReportInputs) -> dict[str, Any]:
@@ -244,7 +231,8 @@ def origins_view(inputs: ReportInputs) -> dict[str, Any]:
                 "kind": kind,
                 "schema": kinds.schema(record),
                 "created": record.created,
-                "tool": _tool(record.tool),
+                "tool": f"{record.tool.name} {record.tool.version}"
+                + (f" ({record.tool.git})" if record.tool.git is not None else ""),
             }
             for kind, record in inputs.records.items()
         ],
@@ -254,10 +242,6 @@ def origins_view(inputs: ReportInputs) -> dict[str, Any]:
     }
 
 
-def _tool(row: Tool) -> str:
-    return f"{row.name} {row.version}" + (f" ({row.git})" if row.git is not None else "")
-
-
 def unavailable_rows(inputs: ReportInputs) -> list[dict[str, str]]:
     """Figures that no record has, each with the reason."""
     found: dict[tuple[str, str], dict[str, str]] = {}
@@ -265,13 +249,6 @@ def unavailable_rows(inputs: ReportInputs) -> list[dict[str, str]]:
         for row in record.unavailable:
             found.setdefault((row.path, row.reason), {"what": f"{kind}: {row.path}", "reason": row.reason})
     return [*({"what": what, "reason": reason} for what, reason in inputs.missing.items()), *found.values()]
-
-
-# ---- readers.report.views.run_rows
-# Facts of a run as rows: what shaped its figures, the figures that decide, and the counts behind them.
-
-_BAND = "cycles: "  # in front of the error band, in what a record says of its simulator's fidelity
-_DIGITS = 12  # of a digest
 
 
 class FactRow(NamedTuple):
@@ -289,7 +266,7 @@ def model_name(inputs: ReportInputs) -> str:
 
 def target_name(inputs: ReportInputs) -> str:
     """The NPU and its MACs, or the processor alone; empty where no record has them."""
-    found, compiled = inputs.run.target, inputs.compiled
+    found, compiled = inputs.run.target, inputs.record(Compilation)
     if found is not None:
         return found.name
     return (compiled.core or "") if compiled is not None else ""
@@ -327,9 +304,9 @@ def setting_rows(inputs: ReportInputs) -> Iterator[FactRow]:
     yield from _compiled(inputs)
     yield FactRow("simulated board", run.board)
     yield FactRow("simulator", f"{run.simulator.name} {run.simulator.version}")
-    yield FactRow("fidelity", run.simulator.fidelity.partition(f"; {_BAND}")[0])
+    yield FactRow("fidelity", run.simulator.fidelity.partition("; cycles: ")[0])
     yield FactRow("inferences", f"{run.inferences:,}")
-    yield FactRow("inputs", ", ".join(f"SHA-256 {row.sha256[:_DIGITS]}…" for row in run.inputs) or "none")
+    yield FactRow("inputs", ", ".join(f"SHA-256 {row.sha256[:12]}…" for row in run.inputs) or "none")
     yield FactRow("SDK", " ".join(filter(None, (run.tool.version, run.tool.git))))
 
 
@@ -345,7 +322,7 @@ def _clocks(inputs: ReportInputs) -> Iterator[FactRow]:
 
 def _compiled(inputs: ReportInputs) -> Iterator[FactRow]:
     """The options of the compilation, and the compiler of the NPU's program."""
-    record = inputs.compiled
+    record = inputs.record(Compilation)
     if record is None:
         return
     options = record.options
@@ -413,7 +390,8 @@ def _accuracy(inputs: ReportInputs) -> Iterator[FactRow]:
 
 
 def _tokens_per_second(inputs: ReportInputs) -> Iterator[FactRow]:
-    time = inputs.generated.time if inputs.generated is not None else None
+    record = inputs.record(Generate)
+    time = None if record is None else record.time
     for name, part in {} if time is None else {"prefill": time.prefill, "decode": time.decode}.items():
         if part.tokens_per_s is not None:
             yield FactRow(f"{name} (tokens/s)", f"{part.tokens_per_s:,.1f}", part.tokens_per_s)
@@ -446,7 +424,7 @@ def count_rows(inputs: ReportInputs) -> Iterator[FactRow]:
 
 
 def _generated(inputs: ReportInputs) -> Iterator[FactRow]:
-    record = inputs.generated
+    record = inputs.record(Generate)
     if record is None:
         return
     yield from (FactRow(name, words) for name, words in wording.generate_rows(record))
@@ -474,5 +452,5 @@ def used_share(row: Use) -> str:
 
 def believed_source(run: Run, source: str) -> str:
     """Where cycles come from, with the error band that the record quotes for modelled ones."""
-    band = run.simulator.fidelity.partition(_BAND)[2]
+    band = run.simulator.fidelity.partition("cycles: ")[2]
     return f"{source}, {band}" if band and source == "modelled" else source

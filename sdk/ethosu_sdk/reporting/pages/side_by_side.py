@@ -7,10 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ethosu_sdk.records.profile import Profile
 from ethosu_sdk.reporting.compare import operator_changes
 from ethosu_sdk.reporting.pages import operation_tree, run_rows
-from ethosu_sdk.reporting.pages.operation_tree import Node
 from ethosu_sdk.reporting.pages.report_inputs import ReportInputs
 
 # What operators are compared by: the first that all runs have.
@@ -52,7 +50,7 @@ def compared_runs(all_inputs: Sequence[ReportInputs]) -> dict[str, Any]:
         "same": [(row["name"], row["cells"][0]) for row in settings if row["is_equal"]],
         "rows": figures,
         "cause": _cause(all_inputs, changed),
-        "lead": _lead(all_inputs),
+        "lead": " ".join(_compared(all_inputs[0], other) for other in all_inputs[1:]),
         "operators": None if found is None else _operator_table(found),
     }
 
@@ -60,8 +58,19 @@ def compared_runs(all_inputs: Sequence[ReportInputs]) -> dict[str, Any]:
 def _table(columns: Sequence[Sequence[run_rows.FactRow]]) -> list[dict[str, Any]]:
     """Rows with a cell for each run, in the order in which the first run that has one names it."""
     by_name = [{row.name: row for row in column} for column in columns]
-    names = dict.fromkeys(row.name for column in columns for row in column)
-    return [_figure(name, [column.get(name) for column in by_name]) for name in names]
+    rows = []
+    for name in dict.fromkeys(row.name for column in columns for row in column):
+        cells = [column.get(name) for column in by_name]
+        differences = [_difference(cells[0], other) for other in cells[1:]]
+        rows.append(
+            {
+                "name": name,
+                "cells": ["" if cell is None else cell.text for cell in cells],
+                "differences": differences,
+                "is_equal": all(text == _EQUAL for text in differences),
+            }
+        )
+    return rows
 
 
 def _cause(all_inputs: Sequence[ReportInputs], changed: Sequence[Mapping[str, Any]]) -> str:
@@ -80,12 +89,6 @@ def _cause(all_inputs: Sequence[ReportInputs], changed: Sequence[Mapping[str, An
     return "Nothing that the records name differs: the same program, settings and simulator."
 
 
-def _lead(all_inputs: Sequence[ReportInputs]) -> str:
-    """How the time of an inference differs from the first run's; the NPU's cycles where a time is not known."""
-    first, *others = all_inputs
-    return " ".join(_compared(first, other) for other in others)
-
-
 def _compared(first: ReportInputs, other: ReportInputs) -> str:
     times = [run_rows.time_of(inputs) for inputs in (first, other)]
     if times[0] is not None and times[1] is not None:
@@ -101,27 +104,12 @@ def _compared(first: ReportInputs, other: ReportInputs) -> str:
     return f"{other.label} beside {first.label}: {what} {shown} ({change_text(before, after)})."
 
 
-def _figure(name: str, cells: Sequence[run_rows.FactRow | None]) -> dict[str, Any]:
-    first = cells[0]
-    differences = [_difference(first, other) for other in cells[1:]]
-    return {
-        "name": name,
-        "cells": ["" if cell is None else cell.text for cell in cells],
-        "differences": differences,
-        "is_equal": all(text == _EQUAL for text in differences),
-    }
-
-
 def _difference(first: run_rows.FactRow | None, other: run_rows.FactRow | None) -> str:
     if first is None or other is None:
         return _GONE if other is None else _NEW
     if first.value is None or other.value is None:
         return _EQUAL if first.text == other.text else "differs"
-    return (
-        change_text(first.value, other.value)
-        if first.value != other.value or first.text != other.text
-        else _EQUAL
-    )
+    return change_text(first.value, other.value)
 
 
 def change_text(before: float, after: float) -> str:
@@ -144,9 +132,22 @@ def operators_of(all_inputs: Sequence[ReportInputs]) -> Operators | None:
     if metric is None:
         return None
     names: dict[_Key, str] = {}
+    key: _Key
     values: defaultdict[_Key, list[float | None]] = defaultdict(lambda: [None] * len(profiles))
     for number, profile in enumerate(profiles):
-        for key, name, value in _of(profile, metric):
+        keys = operator_changes.operator_keys(profile.operations)
+        by_index = {row.index: key for row, key in zip(profile.operations, keys, strict=True)}
+        for node in (leaf for root in operation_tree.tree_of(profile) for leaf in root.leaves()):
+            if (value := node.own.get(metric)) is None:
+                continue
+            key, name = ("overhead", node.name), node.name
+            if node.entry is not None:
+                key = by_index[node.entry.index]
+                module, operator = (
+                    operation_tree.module_of(node.entry),
+                    operation_tree.operator_name(node.entry),
+                )
+                name = " · ".join(filter(None, (module, operator)))
             names.setdefault(key, name)
             values[key][number] = (values[key][number] or 0) + value
     unit, digits, factor = "cycles", 0, 1.0
@@ -158,35 +159,6 @@ def operators_of(all_inputs: Sequence[ReportInputs]) -> Operators | None:
         for key, name in _unique(names)
     }
     return Operators(_METRICS[metric], unit, digits, rows)
-
-
-def _of(profile: Profile, metric: str) -> Iterator[tuple[_Key, str, float]]:
-    keys = dict(
-        zip(
-            (row.index for row in profile.operations),
-            operator_changes.operator_keys(profile.operations),
-            strict=True,
-        )
-    )
-    for node in _leaves(operation_tree.tree_of(profile)):
-        value = node.own.get(metric)
-        if value is None:
-            continue
-        if node.entry is None:
-            yield ("overhead", node.name), node.name, value
-        else:
-            name = " · ".join(
-                filter(None, (operation_tree.module_of(node.entry), operation_tree.operator_name(node.entry)))
-            )
-            yield keys[node.entry.index], name, value
-
-
-def _leaves(nodes: Sequence[Node]) -> Iterator[Node]:
-    for node in nodes:
-        if node.children:
-            yield from _leaves(node.children)
-        else:
-            yield node
 
 
 def _unique(names: Mapping[_Key, str]) -> Iterator[tuple[_Key, str]]:
@@ -204,27 +176,18 @@ def _operator_table(found: Operators) -> dict[str, Any]:
         {
             "name": name,
             "cells": ["" if value is None else f"{value:,.{digits}f}" for value in values],
-            "differences": _changes(values, digits),
+            "differences": [_step(values[0], other, digits) for other in values[1:]],
             "by": max(abs((value or 0) - (values[0] or 0)) for value in values),
         }
         for name, values in found.rows.items()
     ]
-    sums = [sum(row[number] or 0 for row in found.rows.values()) for number in range(_runs(found))]
+    sums = [sum(value or 0 for value in column) for column in zip(*found.rows.values(), strict=True)]
     return {
         "what": f"{found.what}, {found.unit}" if found.unit != "cycles" else found.what,
         "rows": sorted(rows, key=lambda row: -row["by"]),
         "sums": [f"{value:,.{digits}f}" for value in sums],
         "sum_differences": [change_text(sums[0], value) for value in sums[1:]],
     }
-
-
-def _runs(found: Operators) -> int:
-    return max(map(len, found.rows.values()), default=0)
-
-
-def _changes(values: Sequence[float | None], digits: int) -> list[str]:
-    first, *others = values
-    return [_step(first, other, digits) for other in others]
 
 
 def _step(first: float | None, other: float | None, digits: int) -> str:
