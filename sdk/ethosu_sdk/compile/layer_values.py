@@ -1,5 +1,12 @@
 """A model's layers in PyTorch, value by value, what quantisation costs them, and which tensors of the delegates
 hold them.
+
+Quantised values are those of the program that is lowered. The float ones are seen by the observers of the model that
+is prepared for quantisation, before it is converted: there it computes with its own weights, decomposed and with
+batch normalisation folded as it will be quantised. The quantised model rounds as the NPU does, where that can be
+computed (:mod:`ethosu_sdk.compile.npu_rounding`): differences from PyTorch's own rounding add up in a deep model
+until they hide a fault. Each node that becomes a TOSA tensor has its history with it (``from_node``), so that the two
+are joined by names.
 """
 
 from __future__ import annotations
@@ -8,7 +15,6 @@ import math
 import operator
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from math import isclose
 from typing import Any
 
 import numpy as np
@@ -39,99 +45,187 @@ from ethosu_sdk.compile.model_state import InitialState
 from ethosu_sdk.compile.npu_rounding import npu_replacements
 from ethosu_sdk.compile.vela_capture import VelaCapture
 
-# ---- aot.comparison.evaluation.histories
-# From which nodes of earlier graphs a node was made: ``torch.export`` keeps that in its `meta`.
+Tensors = tuple[Any, ...]
+Weights = dict[tuple[str, int], Array]  # by the node that reads them, and the place of the argument
 
-
-def history(meta: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
-    """(name, id of the graph) of the nodes that a node was made from, the latest first."""
-    pending = list(meta.get("from_node") or ())
-    while pending:
-        source = pending.pop(0)
-        yield source.name, source.graph_id
-        pending = [*source.from_node, *pending]
-
-
-def counterpart(graph: Any, node: Any) -> Any | None:
-    """The node of an earlier `graph` from which `node` was made; None where there is none.
-
-    Inputs have no history and keep their names; a part of a result has that of the whole.
-    """
-    named = {row.name: row for row in graph.nodes}
-    if node.op == "placeholder":
-        return named.get(node.name)
-    if node.target is operator.getitem:
-        whole = counterpart(graph, node.args[0])
-        parts = () if whole is None else whole.users
-        return next(
-            (row for row in parts if (row.target, row.args[1:]) == (node.target, node.args[1:])), None
-        )
-    return next((named[name] for name, key in history(node.meta) if key == id(graph) and name in named), None)
-
-
-# ---- aot.comparison.evaluation.quantised_graph
-# What the graph of a quantised model says of its values: what each is computed from, and which of them have to
-# share
-# one scale.
-
+_NOT_PREPARED = (
+    "there is no float model: it came quantised, or has branches, each of which is quantised by itself"
+)
+_NOT_QUANTISED = "the model is not quantised"
 _LEAST_TIMES = 2  # the range of the value that sets a scale, of that of the one that suffers from it
-
+_LEAST_AXES = 2  # of weights; biases have one
 # Operators of PyTorch that only move values, without their namespace and overload.
-MOVES = frozenset(
+_MOVES = frozenset(
     (
-        *(
-            "alias",
-            "cat",
-            "chunk",
-            "clone",
-            "concat",
-            "constant_pad_nd",
-            "contiguous",
-            "copy",
-            "expand",
-            "flatten",
-        ),
-        *("flip", "getitem", "index_select", "movedim", "narrow", "pad", "permute", "pixel_shuffle"),
-        *(
-            "pixel_unshuffle",
-            "repeat",
-            "reshape",
-            "roll",
-            "select",
-            "slice",
-            "split",
-            "split_with_sizes",
-            "squeeze",
-        ),
-        *(
-            "stack",
-            "t",
-            "tile",
-            "transpose",
-            "unbind",
-            "unflatten",
-            "unfold",
-            "unsafe_split",
-            "unsqueeze",
-            "view",
-        ),
+        *("alias", "cat", "chunk", "clone", "concat", "constant_pad_nd", "contiguous", "copy", "expand"),
+        *("flatten", "flip", "getitem", "index_select", "movedim", "narrow", "pad", "permute"),
+        *("pixel_shuffle", "pixel_unshuffle", "repeat", "reshape", "roll", "select", "slice", "split"),
+        *("split_with_sizes", "squeeze", "stack", "t", "tile", "transpose", "unbind", "unflatten"),
+        *("unfold", "unsafe_split", "unsqueeze", "view"),
     )
 )
 
 
-def moves_only(node: Any) -> bool:
-    """Whether a node only moves values."""
-    name = operator_name(node).rpartition("::")[2] or getattr(node.target, "__name__", "")
-    return name.removesuffix("_copy").rstrip("_") in MOVES
+class LayerValues:
+    """The values of one execution, collected while the model is compiled."""
+
+    def __init__(self, request: LayerRequest, examples: Tensors) -> None:
+        """`examples` are the model's example inputs. InputError for inputs that do not fit them."""
+        self._folder = request.folder
+        self._inputs = examples
+        if request.inputs is not None:
+            given = tensor_arrays.read_inputs(request.inputs)
+            tensor_arrays.check_inputs(
+                given, [tensor_arrays.as_numpy(item) for item in examples], request.inputs
+            )
+            self._inputs = tensor_arrays.tensors_like(given, examples)
+        self._float: dict[str, Array] = {}
+        self._weights: Weights = {}
+        self._prepared: Any = None  # the graph of that model, whose id nodes of later ones have
+        self._not_seen = _NOT_PREPARED
+
+    def take_float(self, prepared: Any, state: InitialState) -> None:
+        """Execute the model that is prepared for quantisation from `state` on, as the program begins. Its observers
+        and its own state, which calibration changed, stay as they are."""
+        self._prepared = prepared.graph
+        self._weights = _weights_before(prepared)
+        try:
+            with execution.state_kept(prepared):
+                state.restore(prepared)
+                self._float = _observed(prepared, self._inputs)
+        except InputError as error:
+            self._not_seen = error.message
+
+    def finish(
+        self, program: Any, cpu_calls: Iterable[str], captures: Sequence[VelaCapture], finder: SourceFinder
+    ) -> None:
+        """Execute the lowered `program`, which calls the operators `cpu_calls` on the CPU, and fill the folder."""
+        for index, tensor in enumerate(self._inputs):
+            np.save(self._folder / f"input{index}.npy", tensor_arrays.as_numpy(tensor))
+        module = program.module(check_guards=False)
+        quantised, ties_up = _quantised(module, self._inputs, cpu_calls)
+        nodes = {node.name: node for node in program.graph.nodes}
+        places = {name: index for index, name in enumerate(quantised)}
+        shared = _shared_scales(nodes, places, quantised)
+        losses = self._weight_losses(module, nodes)
+        values: list[LayerValue] = []
+        for index, (name, array) in enumerate(quantised.items()):
+            np.save(self._folder / f"quantised{index}.npy", array)
+            source = nodes[name].args[0]
+            scale, zero_point, _, _, dtype = nodes[name].args[1:6]
+            before = self._before(source, array)
+            if before is not None:
+                np.save(self._folder / f"float{index}.npy", before)
+            called = source.op == "call_function"
+            chain = _operator_chain(source)
+            values.append(
+                LayerValue(
+                    node=source.name,
+                    operator=str(source.target).removesuffix(".default") if called else source.op,
+                    scale=float(scale),
+                    zero_point=int(zero_point),
+                    dtype=str(dtype).removeprefix("torch."),
+                    has_float=before is not None,
+                    source=finder.find(source.meta),
+                    operands=_value_operands(nodes[name], places),
+                    shared=shared.get(index),
+                    weights=next((losses[node.name] for node in chain if node.name in losses), None),
+                )
+            )
+        missing = {} if values else {QUANTISED: _NOT_QUANTISED}
+        if not self._float:
+            missing[FLOAT] = self._not_seen if values else _NOT_QUANTISED
+        LayerFacts(
+            values=tuple(values),
+            tensors={
+                capture.payload_sha256: _tensor_origins(program.graph, capture, places)
+                for capture in captures
+            },
+            missing=missing,
+            ties_up=ties_up,
+            outputs=_value_outputs(program, nodes, places),
+        ).write(self._folder)
+
+    def _weight_losses(self, module: Any, nodes: Mapping[str, Any]) -> dict[str, WeightLoss]:
+        """What quantisation costs the weights that the quantised model's `nodes` read, by their names."""
+        found: dict[str, WeightLoss] = {}
+        if self._prepared is None:
+            return found
+        for (name, place), array in _weights_after(module).items():
+            reader = _counterpart(self._prepared, nodes[name])
+            exact = None if reader is None else self._weights.get((reader.name, place))
+            if exact is not None and exact.shape == array.shape:
+                wide = exact.astype(np.float64)
+                power, noise = (float(np.sum(np.square(part))) for part in (wide, array - wide))
+                ratio = 10 * math.log10(power / noise) if power and noise else None
+                found[name] = WeightLoss(elements=array.size, sqnr_db=ratio)
+        return found
+
+    def _before(self, source: Any, array: Array) -> Array | None:
+        """What an observer saw in the place where the value of `source` is quantised."""
+        node = None if self._prepared is None else _counterpart(self._prepared, source)
+        found = None if node is None else self._float.get(node.name)
+        return found if found is not None and found.shape == array.shape else None
 
 
-def value_operands(quantisation: Any, places: Mapping[str, int]) -> tuple[int, ...]:
+def _observed(prepared: Any, inputs: Tensors) -> dict[str, Array]:
+    """What each observer would see, by the name of the node that it observes."""
+    import torch
+
+    found: dict[str, Array] = {}
+
+    def observe(node: Any, _observer: Any, value: Any) -> Any:
+        source = node.args[0]
+        if isinstance(value, torch.Tensor) and source.op != "get_attr":
+            found[source.name] = tensor_arrays.as_numpy(value)
+        return value
+
+    _interpret(prepared, inputs, observe=observe)
+    return found
+
+
+def _quantised(module: Any, inputs: Tensors, cpu_calls: Iterable[str]) -> tuple[dict[str, Array], bool]:
+    """The values that `module` quantises, those of weights left out, by the names of the quantisations; and whether
+    they are rounded as on the NPU."""
+    names = {node.name for node in module.graph.nodes if is_quantize(node) and node.args[0].op != "get_attr"}
+    try:
+        with (
+            execution.state_kept(module),
+            execution.targets_replaced(module, npu_replacements(module, cpu_calls)),
+        ):
+            return _results(module, inputs, names), True
+    except InputError:  # an operator that has no float64
+        with execution.state_kept(module):
+            return _results(module, inputs, names), False
+
+
+def _results(module: Any, inputs: Tensors, names: Collection[str]) -> dict[str, Array]:
+    """The results of the nodes `names`."""
+    found: dict[str, Array] = {}
+
+    def note(node: Any, result: Any) -> None:
+        if node.name in names:
+            found[node.name] = tensor_arrays.as_numpy(result)
+
+    _interpret(module, inputs, note=note)
+    return found
+
+
+def _interpret(graph_module: Any, inputs: Tensors, **hooks: Callable[..., Any]) -> None:
+    """Run a graph node by node. InputError when the model fails."""
+    try:
+        execution.run_graph(graph_module, inputs, **hooks)
+    except Exception as error:
+        raise InputError(f"the model failed in PyTorch, node by node: {plain_text.error(error)}") from error
+
+
+def _value_operands(quantisation: Any, places: Mapping[str, int]) -> tuple[int, ...]:
     """The values, numbered by `places`, that the value of a `quantisation` is computed from."""
-    rows = (node.args[0] for node in operator_chain(quantisation.args[0]) if is_dequantize(node))
+    rows = (node.args[0] for node in _operator_chain(quantisation.args[0]) if is_dequantize(node))
     return tuple(dict.fromkeys(places[row.name] for row in rows if row.name in places))
 
 
-def operator_chain(node: Any) -> Iterator[Any]:
+def _operator_chain(node: Any) -> Iterator[Any]:
     """The operators up to `node`, the last one first, and the dequantisations from which they start."""
     pending, seen = [node], set()
     while pending:
@@ -144,7 +238,7 @@ def operator_chain(node: Any) -> Iterator[Any]:
             pending += current.all_input_nodes
 
 
-def value_outputs(
+def _value_outputs(
     program: Any, nodes: Mapping[str, Any], places: Mapping[str, int]
 ) -> tuple[int | None, ...]:
     """The value, numbered by `places`, that each output of an ``ExportedProgram`` is, quantised or not."""
@@ -180,7 +274,7 @@ class _Groups:
             self.joining[first] = names[0] if names else name
 
 
-def shared_scales(
+def _shared_scales(
     nodes: Mapping[str, Any], places: Mapping[str, int], stored: Mapping[str, Array]
 ) -> dict[int, SharedScale]:
     """The values that use much less of their type's range than another, whose scale they have to share, by number.
@@ -191,10 +285,12 @@ def shared_scales(
     groups, moved = _Groups(), set[int]()
     rows = [nodes[name] for name in places]
     for place, node in enumerate(rows):
-        same = [other for other in value_operands(node, places) if _scale(rows[other]) == _scale(node)]
+        form = node.args[1:3]
+        same = [other for other in _value_operands(node, places) if rows[other].args[1:3] == form]
         if same:
             moved.add(place)
-            groups.join([place, *same], _operator(node) if len(same) > 1 else "")
+            name = operator_name(node.args[0]).rpartition("::")[2]
+            groups.join([place, *same], name if len(same) > 1 else "")
     used = [int(stored[name].max()) - int(stored[name].min()) + 1 for name in places]
     widest: dict[int, int] = {}
     for place in sorted(set(range(len(rows))) - moved, key=lambda place: used[place]):
@@ -208,45 +304,28 @@ def shared_scales(
     }
 
 
-def _scale(quantisation: Any) -> tuple[Any, ...]:
-    return tuple(quantisation.args[1:3])
-
-
-def _operator(quantisation: Any) -> str:
-    return operator_name(quantisation.args[0]).rpartition("::")[2]
-
-
-# ---- aot.comparison.evaluation.weights
-# What quantisation costs the weights of each operator.
-
-_LEAST_AXES = 2  # of weights; biases have one
-_DEQUANTISATIONS = (DEQUANTIZE, DEQUANTIZE_CHANNELS)
-
-Weights = dict[tuple[str, int], Array]  # by the node that reads them, and the place of the argument
-
-
-def weights_before(prepared: Any) -> Weights:
+def _weights_before(prepared: Any) -> Weights:
     """The weights of a model that is prepared for quantisation."""
     found: Weights = {}
     for node in prepared.graph.nodes:
         for place, observed in enumerate(node.args):
-            if (
-                getattr(observed, "op", "") != "call_module"
-                or execution.observer_of(prepared, observed) is None
-            ):
-                continue
-            source = observed.args[0]
-            if source.op == "get_attr":
-                _take(found, node, place, _attribute(prepared, source))
+            is_call = getattr(observed, "op", "") == "call_module"
+            if is_call and execution.observer_of(prepared, observed) is not None:
+                source = observed.args[0]
+                if source.op == "get_attr":
+                    _take(found, node, place, _attribute(prepared, source))
     return found
 
 
-def weights_after(module: Any) -> Weights:
+def _weights_after(module: Any) -> Weights:
     """The weights of a quantised `module`, as it computes with them."""
     found: Weights = {}
     for node in module.graph.nodes:
         for place, source in enumerate(node.args):
-            if str(getattr(source, "target", "")) in _DEQUANTISATIONS and source.args[0].op == "get_attr":
+            if (
+                str(getattr(source, "target", "")) in (DEQUANTIZE, DEQUANTIZE_CHANNELS)
+                and source.args[0].op == "get_attr"
+            ):
                 arguments = (
                     _attribute(module, item) if getattr(item, "op", "") == "get_attr" else item
                     for item in source.args
@@ -267,52 +346,25 @@ def _take(found: Weights, node: Any, place: int, value: Any) -> None:
         found[node.name, place] = tensor_arrays.as_numpy(value)
 
 
-def weight_losses(
-    quantised: Weights, exact: Weights, nodes: Mapping[str, Any], graph: Any
-) -> dict[str, WeightLoss]:
-    """The loss of the weights that the `quantised` model's `nodes` read, by their names; `graph` has the nodes that
-    read the `exact` ones."""
-    found = {}
-    for (name, place), array in quantised.items():
-        reader = counterpart(graph, nodes[name])
-        weights = None if reader is None else exact.get((reader.name, place))
-        if weights is not None and weights.shape == array.shape:
-            found[name] = _loss(array, weights)
-    return found
-
-
-def _loss(array: Array, exact: Array) -> WeightLoss:
-    wide = exact.astype(np.float64)
-    power, noise = (float(np.sum(np.square(part))) for part in (wide, array - wide))
-    return WeightLoss(
-        elements=array.size, sqnr_db=10 * math.log10(power / noise) if power and noise else None
-    )
-
-
-# ---- aot.comparison.evaluation.tensor_origins
-# Which quantised value of a program each tensor of a TOSA graph holds.
-
-_NO_NODE = "ExecuTorch does not tell which node of the model it comes from"
-_NO_VALUE = "the model quantises no value there"
-_INTERMEDIATE = "an intermediate step: {name} is what holds the model's value"
-
-
-def tensor_origins(graph: Any, capture: VelaCapture, places: Mapping[str, int]) -> dict[str, TensorOrigin]:
+def _tensor_origins(graph: Any, capture: VelaCapture, places: Mapping[str, int]) -> dict[str, TensorOrigin]:
     """The origins of the tensors of `capture`'s graph, by name; `places` number the quantisations of the program's
     `graph` by their names."""
     nodes = {node.name: node for node in graph.nodes}
     found = {}
     for name, meta in capture.nodes.items():
-        node = next((nodes[n] for n, key in history(meta) if key == id(graph) and n in nodes), None)
+        node = next((nodes[n] for n, key in _history(meta) if key == id(graph) and n in nodes), None)
         if node is None:
             values = tuple(_same_quantisation(meta, nodes, places))
-            found[name] = TensorOrigin(None, values, "" if values else _NO_NODE)
+            reason = "" if values else "ExecuTorch does not tell which node of the model it comes from"
+            found[name] = TensorOrigin(None, values, reason)
             continue
         following = [row for row in _following(node) if row.name in places]
         values = tuple(places[row.name] for row in following)
         certain = len(following) == 1 and _is_direct(node, following[0])
-        found[name] = TensorOrigin(node.name, values, "" if values else _NO_VALUE, certain)
-    operands = {places[name]: value_operands(nodes[name], places) for name in places}
+        found[name] = TensorOrigin(
+            node.name, values, "" if values else "the model quantises no value there", certain
+        )
+    operands = {places[name]: _value_operands(nodes[name], places) for name in places}
     return _without_intermediate(_by_inputs(found, operands, capture.tosa), capture.tosa)
 
 
@@ -345,7 +397,13 @@ def _is_direct(node: Any, quantisation: Any) -> bool:
         ):
             return False
         current = current.all_input_nodes[0]
-    return node.op == "call_function" and not moves_only(node)
+    return node.op == "call_function" and not _moves_only(node)
+
+
+def _moves_only(node: Any) -> bool:
+    """Whether a node only moves values."""
+    name = operator_name(node).rpartition("::")[2] or getattr(node.target, "__name__", "")
+    return name.removesuffix("_copy").rstrip("_") in _MOVES
 
 
 def _same_quantisation(
@@ -357,7 +415,7 @@ def _same_quantisation(
         place
         for name, place in places.items()
         for row in rows[:1]
-        if isclose(nodes[name].args[1], row.scale, rel_tol=1e-6) and nodes[name].args[2] == int(row.zp)
+        if math.isclose(nodes[name].args[1], row.scale, rel_tol=1e-6) and nodes[name].args[2] == int(row.zp)
     ]
 
 
@@ -411,7 +469,9 @@ def _without_intermediate(found: Mapping[str, TensorOrigin], tosa: bytes) -> dic
     for name, origin in found.items():
         later = _later(name, origin, found, users, narrow) if origin.values else None
         if later is not None:
-            result[name] = TensorOrigin(origin.node, (), _INTERMEDIATE.format(name=later))
+            result[name] = TensorOrigin(
+                origin.node, (), f"an intermediate step: {later} is what holds the model's value"
+            )
     return result
 
 
@@ -439,166 +499,29 @@ def _later(
     return None
 
 
-# ---- aot.comparison.evaluation.layers
-# A model's layers in PyTorch, value by value, and which tensors of the delegates hold them.
-#
-# Quantised values are those of the program that is lowered. The float ones are seen by the observers of the model
-# that
-# is prepared for quantisation, before it is converted: there it computes with its own weights, decomposed and with
-# batch normalisation folded as it will be quantised. The quantised model rounds as the NPU does, where that can be
-# computed (:mod:`ethosu_sdk.compile.npu_rounding`): differences from PyTorch's own rounding add up in a deep model
-# until they hide a fault. Each node that becomes a TOSA tensor has its history with it (``from_node``), so that
-# the two
-# are joined by names.
-
-Tensors = tuple[Any, ...]
-
-_NOT_PREPARED = (
-    "there is no float model: it came quantised, or has branches, each of which is quantised by itself"
-)
-_NOT_QUANTISED = "the model is not quantised"
+def _history(meta: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+    """(name, id of the graph) of the nodes that a node was made from, the latest first."""
+    pending = list(meta.get("from_node") or ())
+    while pending:
+        source = pending.pop(0)
+        yield source.name, source.graph_id
+        pending = [*source.from_node, *pending]
 
 
-class LayerValues:
-    """The values of one execution, collected while the model is compiled."""
+def _counterpart(graph: Any, node: Any) -> Any | None:
+    """The node of an earlier `graph` from which `node` was made; None where there is none.
 
-    def __init__(self, request: LayerRequest, examples: Tensors) -> None:
-        """`examples` are the model's example inputs. InputError for inputs that do not fit them."""
-        self._folder = request.folder
-        self._inputs = examples
-        if request.inputs is not None:
-            given = tensor_arrays.read_inputs(request.inputs)
-            tensor_arrays.check_inputs(
-                given, [tensor_arrays.as_numpy(item) for item in examples], request.inputs
-            )
-            self._inputs = tensor_arrays.tensors_like(given, examples)
-        self._float: dict[str, Array] = {}
-        self._weights: Weights = {}
-        self._prepared: Any = None  # the graph of that model, whose id nodes of later ones have
-        self._not_seen = _NOT_PREPARED
-
-    def take_float(self, prepared: Any, state: InitialState) -> None:
-        """Execute the model that is prepared for quantisation from `state` on, as the program begins. Its observers
-        and its own state, which calibration changed, stay as they are."""
-        self._prepared = prepared.graph
-        self._weights = weights_before(prepared)
-        try:
-            with execution.state_kept(prepared):
-                state.restore(prepared)
-                self._float = _observed(prepared, self._inputs)
-        except InputError as error:
-            self._not_seen = error.message
-
-    def finish(
-        self, program: Any, cpu_calls: Iterable[str], captures: Sequence[VelaCapture], finder: SourceFinder
-    ) -> None:
-        """Execute the lowered `program`, which calls the operators `cpu_calls` on the CPU, and fill the folder."""
-        for index, tensor in enumerate(self._inputs):
-            np.save(self._folder / f"input{index}.npy", tensor_arrays.as_numpy(tensor))
-        module = program.module(check_guards=False)
-        quantised, ties_up = _quantised(module, self._inputs, cpu_calls)
-        nodes = {node.name: node for node in program.graph.nodes}
-        places = {name: index for index, name in enumerate(quantised)}
-        shared = shared_scales(nodes, places, quantised)
-        losses = (
-            {}
-            if self._prepared is None
-            else weight_losses(weights_after(module), self._weights, nodes, self._prepared)
+    Inputs have no history and keep their names; a part of a result has that of the whole.
+    """
+    named = {row.name: row for row in graph.nodes}
+    if node.op == "placeholder":
+        return named.get(node.name)
+    if node.target is operator.getitem:
+        whole = _counterpart(graph, node.args[0])
+        parts = () if whole is None else whole.users
+        return next(
+            (row for row in parts if (row.target, row.args[1:]) == (node.target, node.args[1:])), None
         )
-        values: list[LayerValue] = []
-        for index, (name, array) in enumerate(quantised.items()):
-            np.save(self._folder / f"quantised{index}.npy", array)
-            before = self._before(nodes[name], array)
-            if before is not None:
-                np.save(self._folder / f"float{index}.npy", before)
-            chain = operator_chain(nodes[name].args[0])
-            value = replace(
-                _value(nodes[name], before is not None, finder),
-                operands=value_operands(nodes[name], places),
-                shared=shared.get(index),
-                weights=next((losses[node.name] for node in chain if node.name in losses), None),
-            )
-            values.append(value)
-        missing = {} if values else {QUANTISED: _NOT_QUANTISED}
-        if not self._float:
-            missing[FLOAT] = self._not_seen if values else _NOT_QUANTISED
-        LayerFacts(
-            values=tuple(values),
-            tensors={
-                capture.payload_sha256: tensor_origins(program.graph, capture, places) for capture in captures
-            },
-            missing=missing,
-            ties_up=ties_up,
-            outputs=value_outputs(program, nodes, places),
-        ).write(self._folder)
-
-    def _before(self, quantisation: Any, array: Array) -> Array | None:
-        """What an observer saw in the place of a quantisation."""
-        node = None if self._prepared is None else counterpart(self._prepared, quantisation.args[0])
-        found = None if node is None else self._float.get(node.name)
-        return found if found is not None and found.shape == array.shape else None
-
-
-def _observed(prepared: Any, inputs: Tensors) -> dict[str, Array]:
-    """What each observer would see, by the name of the node that it observes."""
-    import torch
-
-    found: dict[str, Array] = {}
-
-    def observe(node: Any, _observer: Any, value: Any) -> Any:
-        source = node.args[0]
-        if isinstance(value, torch.Tensor) and source.op != "get_attr":
-            found[source.name] = tensor_arrays.as_numpy(value)
-        return value
-
-    _interpret(prepared, inputs, observe=observe)
-    return found
-
-
-def _quantised(module: Any, inputs: Tensors, cpu_calls: Iterable[str]) -> tuple[dict[str, Array], bool]:
-    """The values that `module` quantises, those of weights left out, by the names of the quantisations; and whether
-    they are rounded as on the NPU."""
-    names = {node.name for node in module.graph.nodes if is_quantize(node) and node.args[0].op != "get_attr"}
-    try:
-        with (
-            execution.state_kept(module),
-            execution.targets_replaced(module, npu_replacements(module, cpu_calls)),
-        ):
-            return _results(module, inputs, names), True
-    except InputError:  # an operator that has no float64
-        with execution.state_kept(module):
-            return _results(module, inputs, names), False
-
-
-def _results(module: Any, inputs: Tensors, names: Collection[str]) -> dict[str, Array]:
-    """The results of the nodes `names`."""
-    found: dict[str, Array] = {}
-
-    def note(node: Any, result: Any) -> None:
-        if node.name in names:
-            found[node.name] = tensor_arrays.as_numpy(result)
-
-    _interpret(module, inputs, note=note)
-    return found
-
-
-def _interpret(graph_module: Any, inputs: Tensors, **hooks: Callable[..., Any]) -> None:
-    """:func:`interpreting.run`; InputError when the model fails."""
-    try:
-        execution.run_graph(graph_module, inputs, **hooks)
-    except Exception as error:
-        raise InputError(f"the model failed in PyTorch, node by node: {plain_text.error(error)}") from error
-
-
-def _value(quantisation: Any, has_float: bool, finder: SourceFinder) -> LayerValue:
-    source = quantisation.args[0]
-    scale, zero_point, _, _, dtype = quantisation.args[1:6]
-    return LayerValue(
-        node=source.name,
-        operator=str(source.target).removesuffix(".default") if source.op == "call_function" else source.op,
-        scale=float(scale),
-        zero_point=int(zero_point),
-        dtype=str(dtype).removeprefix("torch."),
-        has_float=has_float,
-        source=finder.find(source.meta),
+    return next(
+        (named[name] for name, key in _history(node.meta) if key == id(graph) and name in named), None
     )
