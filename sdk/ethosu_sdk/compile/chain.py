@@ -73,7 +73,8 @@ class Chain:
             given = [execution.run_graph(prepared, inputs) for inputs in self.samples]
         difference = self._add_link(PREPARED_LINK, given)
         if difference is not None:
-            place = self._lost_of_graph(prepared, difference)
+            graph, values = self._graph.module(check_guards=False), self._values(prepared, difference)
+            place = self._lost(graph, values, difference)
             self._fail("the graph that is prepared for quantisation", difference, place)
 
     def _add_link(
@@ -194,15 +195,10 @@ class Chain:
     def _lost_of_eager(self, module: Any, difference: Difference) -> str:
         if self._eager.untouched is None:
             return ""
-        earlier, inputs = self.samples[: difference.sample], self.samples[difference.sample]
-        for sample in earlier:
+        for sample in self.samples[: difference.sample]:
             execution.call_module(self._eager.untouched, sample)
-        return self._lost(module, execution.eager_values(self._eager.untouched, inputs), difference)
-
-    def _lost_of_graph(self, prepared: Any, difference: Difference) -> str:
-        return self._lost(
-            self._graph.module(check_guards=False), self._values(prepared, difference), difference
-        )
+        values = execution.eager_values(self._eager.untouched, self.samples[difference.sample])
+        return self._lost(module, values, difference)
 
     def _lost(self, module: Any, other: RecordedValues, difference: Difference) -> str:
         """The operator of `module` at which `other` values stop to be its own, or else the first that writes."""

@@ -123,17 +123,8 @@ def _only_integers(node: Any) -> bool:
     """Whether `node` is computed from tensors of integers alone, without branches."""
     import torch
 
-    pending, seen = [node], set()
-    while pending:
-        current = pending.pop()
-        if current in seen:
-            continue
-        seen.add(current)
-        value = current.meta.get("val")
-        if not isinstance(value, torch.Tensor) or value.is_floating_point():
-            return False
-        pending += current.all_input_nodes
-    return True
+    values = (row.meta.get("val") for row in fx.reachable(node, lambda row: row.all_input_nodes))
+    return all(isinstance(value, torch.Tensor) and not value.is_floating_point() for value in values)
 
 
 def rounding_trial(number: int) -> RoundingTrial:

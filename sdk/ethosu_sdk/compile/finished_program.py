@@ -56,13 +56,13 @@ def method_names(manager: Any) -> tuple[str, ...]:
     return tuple(plan.name for plan in manager.executorch_program.execution_plan)
 
 
-def program_inputs(manager: Any, method: str = ENTRY) -> tuple[TensorFacts, ...]:
+def program_inputs(manager: Any, method: str) -> tuple[TensorFacts, ...]:
     """The inputs of a method, read as all below from ExecuTorch's own schema objects (exir/schema.py)."""
     plan = _plan(manager, method)
     return tuple(_tensor(plan, index) for index in plan.inputs)
 
 
-def program_outputs(manager: Any, method: str = ENTRY) -> tuple[TensorFacts, ...]:
+def program_outputs(manager: Any, method: str) -> tuple[TensorFacts, ...]:
     """The outputs of a method."""
     plan = _plan(manager, method)
     return tuple(_tensor(plan, index) for index in plan.outputs)
@@ -80,16 +80,15 @@ def delegation_counts(edge: Any) -> tuple[Delegation, ...]:
     )
 
 
-def kernel_calls(manager: Any, method: str = ENTRY) -> tuple[tuple[str, str], ...]:
+def kernel_calls(manager: Any, method: str) -> tuple[tuple[str, str], ...]:
     """(name, overload) of each operator that a method calls on the CPU, in the order of the calls."""
     plan = _plan(manager, method)
     operators = (plan.operators[call.op_index] for call in _calls(plan, "KernelCall"))
     return tuple((operator.name, operator.overload) for operator in operators)
 
 
-def delegate_payloads(manager: Any, method: str = ENTRY) -> tuple[bytes, ...]:
-    """The payload of each delegate of a method, in the plan's order. BuildError when one is not in
-    line."""
+def delegate_payloads(manager: Any, method: str) -> tuple[bytes, ...]:
+    """The payload of each delegate of a method, in the plan's order. BuildError when one is not in line."""
     program = manager.executorch_program
     payloads = []
     for delegate in _plan(manager, method).delegates:
@@ -99,7 +98,7 @@ def delegate_payloads(manager: Any, method: str = ENTRY) -> tuple[bytes, ...]:
     return tuple(payloads)
 
 
-def delegate_arguments(manager: Any, method: str = ENTRY) -> dict[int, int]:
+def delegate_arguments(manager: Any, method: str) -> dict[int, int]:
     """With how many tensors a method calls each delegate, by the delegate's index."""
     calls = _calls(_plan(manager, method), "DelegateCall")
     return {call.delegate_index: len(call.args) for call in calls}
@@ -134,9 +133,7 @@ def _tensor(plan: Any, index: int) -> TensorFacts:
     return TensorFacts(_DTYPES[name], tuple(value.sizes), tuple(value.dim_order))
 
 
-def find_state(
-    manager: Any, written: Sequence[str], read: Sequence[str] = (), method: str = ENTRY
-) -> tuple[State, ...]:
+def find_state(manager: Any, written: Sequence[str], read: Sequence[str], method: str) -> tuple[State, ...]:
     """The tensors that a method keeps from one inference to the next, in the `.pte` of `manager`.
 
     VerdictError for a buffer in `written`, those that the model changes in an inference, that the `.pte` does not
@@ -200,19 +197,17 @@ def find_layout_changes(manager: Any, method: str) -> LayoutChanges:
     changed = [
         node.meta["val"]
         for node in manager.exported_program(method).graph.nodes
-        if is_layout_change(operator_name(node), node)
+        if _is_layout_change(operator_name(node), node)
     ]
     written = sum(row.numel() * row.element_size() for row in changed)
     return LayoutChanges(calls=len(changed), bytes=written)
 
 
-def is_layout_change(name: str, node: Any) -> bool:
+def _is_layout_change(name: str, node: Any) -> bool:
     """Whether `node`, which calls the operator `name`, brings an image into the other order."""
     if name in _PERMUTES:
-        order, sizes = (
-            tuple(axis % len(node.args[1]) for axis in node.args[1]),
-            node.args[0].meta["val"].shape,
-        )
+        sizes = node.args[0].meta["val"].shape
+        order = tuple(axis % len(sizes) for axis in node.args[1])
         long = [axis for axis in order if sizes[axis] > 1]
         return order in _ORDERS and long != sorted(long)
     if name in _COPIES:
@@ -222,7 +217,7 @@ def is_layout_change(name: str, node: Any) -> bool:
 
 
 def find_cpu_operators(
-    manager: Any, finder: SourceFinder, *, without: str, method: str = ENTRY
+    manager: Any, finder: SourceFinder, *, without: str, method: str
 ) -> tuple[CpuOperator, ...]:
     """The operators that a method calls on the CPU, in order of first call. `without` says why nothing is
     delegated; it is empty where the NPU may have everything.
@@ -292,7 +287,9 @@ def write_etrecord(path: Path, manager: Any, captures: Sequence[VelaCapture]) ->
     """
     from ethosu_sdk.compile import vela_capture
 
-    delegates = [captures[turn] for turn in vela_capture.run_turns(delegate_payloads(manager), captures)]
+    delegates = [
+        captures[turn] for turn in vela_capture.run_turns(delegate_payloads(manager, ENTRY), captures)
+    ]
     try:
         record = manager.get_etrecord()
         # The graph before it is lowered holds all weights once more, and is of use for values alone, not for times.

@@ -38,6 +38,7 @@ from ethosu_sdk.compile.graphs.fx import (
     is_dequantize,
     is_quantize,
     operator_name,
+    reachable,
 )
 from ethosu_sdk.compile.graphs.source_lines import SourceFinder
 from ethosu_sdk.compile.graphs.tensor_arrays import Array
@@ -227,15 +228,11 @@ def _value_operands(quantisation: Any, places: Mapping[str, int]) -> tuple[int, 
 
 def _operator_chain(node: Any) -> Iterator[Any]:
     """The operators up to `node`, the last one first, and the dequantisations from which they start."""
-    pending, seen = [node], set()
-    while pending:
-        current = pending.pop(0)
-        if current in seen or is_quantize(current):
-            continue
-        seen.add(current)
-        yield current
-        if not is_dequantize(current):
-            pending += current.all_input_nodes
+
+    def before(current: Any) -> Iterable[Any]:
+        return () if is_quantize(current) or is_dequantize(current) else current.all_input_nodes
+
+    return (current for current in reachable(node, before) if not is_quantize(current))
 
 
 def _value_outputs(
@@ -370,19 +367,12 @@ def _tensor_origins(graph: Any, capture: VelaCapture, places: Mapping[str, int])
 
 def _following(node: Any) -> list[Any]:
     """The quantisations of a node's value: its users, or those behind operators that are fused with it."""
-    found, pending, seen = [], [node], set()
-    while pending:
-        current = pending.pop(0)
-        if current in seen:
-            continue
-        seen.add(current)
-        if is_quantize(current):
-            found.append(current)
-            continue
-        for user in current.users:
-            if is_quantize(user) or len(user.all_input_nodes) == 1:
-                pending.append(user)
-    return found
+
+    def fused(current: Any) -> Iterable[Any]:
+        users = () if is_quantize(current) else current.users
+        return [user for user in users if is_quantize(user) or len(user.all_input_nodes) == 1]
+
+    return [current for current in reachable(node, fused) if is_quantize(current)]
 
 
 def _is_direct(node: Any, quantisation: Any) -> bool:
@@ -440,18 +430,12 @@ def _values_before(
     name: str, makers: Mapping[str, Sequence[str]], found: Mapping[str, TensorOrigin]
 ) -> set[int]:
     """The values of the nearest tensors that have some, among those that `name` is computed from."""
-    pending, seen, values = list(makers.get(name, ())), {name}, set[int]()
-    while pending:
-        current = pending.pop()
-        if current in seen:
-            continue
-        seen.add(current)
-        origin = found.get(current)
-        if origin is not None and origin.values:
-            values.update(origin.values)
-        else:
-            pending += makers.get(current, ())
-    return values
+
+    def held(tensor: str) -> Sequence[int]:
+        return found[tensor].values if tensor in found and tensor != name else ()
+
+    before = reachable(name, lambda tensor: () if held(tensor) else makers.get(tensor, ()))
+    return {value for tensor in before for value in held(tensor)}
 
 
 def _without_intermediate(found: Mapping[str, TensorOrigin], tosa: bytes) -> dict[str, TensorOrigin]:
