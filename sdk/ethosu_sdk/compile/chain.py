@@ -305,9 +305,9 @@ def _origin(node: Any) -> Any:
 
 
 def judged_layers(
-    prepared: Any, inputs: Tensors, known: StoredLayers, constants: Constants
+    prepared: Any, inputs: Tensors, stored: StoredLayers, constants: Constants
 ) -> list[JudgedLayer]:
-    """The layers of the sample whose values are `known`, in the order of execution. The graph keeps its state.
+    """The layers of the sample whose values are `stored`, in the order of execution. The graph keeps its state.
     `constants` keeps quantised weights from sample to sample."""
     found: list[JudgedLayer] = []
 
@@ -316,12 +316,12 @@ def judged_layers(
         own = _step_of(observer)
         if not value.is_floating_point():
             return value.clone()
-        if source.name not in known.values:
+        if source.name not in stored.values:
             key = (node.name, value.data_ptr(), value._version)
             if key not in constants:
                 constants[key] = _rounded(observer, value)  # a constant, which conversion has stored as such
             return constants[key]
-        step, given = _nearest(known.values[source.name], own)
+        step, given = _nearest(stored.values[source.name], own)
         if given.shape != value.shape:
             return value.clone()
         if source.op == "call_function":

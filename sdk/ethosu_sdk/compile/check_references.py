@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import numpy as np
 
@@ -25,6 +24,7 @@ from ethosu_sdk.compile import npu_rounding
 from ethosu_sdk.compile.compile_facts import CheckedOutput, CheckFacts, Quantisation, sample_array
 from ethosu_sdk.compile.graphs import execution, fx, tensor_arrays
 from ethosu_sdk.compile.graphs.fx import is_quantize, operator_name
+from ethosu_sdk.compile.tool_hooks import patched
 
 Tensors = tuple[Any, ...]
 
@@ -85,6 +85,12 @@ def save_samples(folder: Path, samples: Sequence[Tensors]) -> None:
     """Put the inputs of the samples into the check's `folder`, in the program's own types."""
     for sample, inputs in enumerate(samples):
         _save(folder, "input", sample, inputs)
+
+
+def save_dialect(folder: Path, module: Any, samples: Sequence[Tensors]) -> None:
+    """Put what `module` gives for each of the samples, one after the other, into the check's `folder`."""
+    for sample, inputs in enumerate(samples):
+        _save(folder, "dialect", sample, execution.run_eager(module, inputs))
 
 
 def _save_ties_up(module: Any, inputs: Tensors, cpu_calls: Iterable[str], folder: Path) -> bool:
@@ -267,14 +273,12 @@ def reference_module(edge: Any) -> Callable[..., Any]:
             if node.name not in shapes:
                 return super().run_node(node)
             (lowered, *inputs), _ = self.fetch_args_kwargs_from_env(node)
-            given = npu.run(
-                bytes(lowered.processed_bytes), [tensor_arrays.as_numpy(row) for row in inputs]
-            ).outputs
-            pairs = zip(given, shapes[node.name], strict=True)
+            result = npu.run(bytes(lowered.processed_bytes), [tensor_arrays.as_numpy(row) for row in inputs])
+            pairs = zip(result.outputs, shapes[node.name], strict=True)
             return [torch.from_numpy(row.copy()).reshape(shape) for row, shape in pairs]
 
     def run(*inputs: Any) -> Any:
-        with mock.patch.object(operators, "F", _Functional()):
+        with patched(operators, F=_Functional()):
             return References(graph).run(*inputs)
 
     return run
@@ -300,9 +304,3 @@ class _Functional:
             return function(x.double(), *map(doubled, args), **named).to(x.dtype)
 
         return wide
-
-
-def save_dialect(folder: Path, module: Any, samples: Sequence[Tensors]) -> None:
-    """Put what `module` gives for each of the samples, one after the other, into the check's `folder`."""
-    for sample, inputs in enumerate(samples):
-        _save(folder, "dialect", sample, execution.run_eager(module, inputs))

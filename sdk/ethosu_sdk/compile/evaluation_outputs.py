@@ -71,20 +71,20 @@ class KnownSamples:
 
 
 def evaluate_eagerly(
-    request: EvaluationRequest, model: EvaluationSubject, known: KnownSamples, state: InitialState
+    request: EvaluationRequest, model: EvaluationSubject, examples: KnownSamples, state: InitialState
 ) -> EvaluationFacts:
     """Execute the model on every sample, one at a time, from `state` on, and fill ``request.folder``.
 
     InputError when the file does not fit the model, or the model fails on a sample.
     """
-    examples = [tensor_arrays.as_numpy(item) for item in known.inputs]
-    outputs = [tensor_arrays.as_numpy(item) for item in known.outputs]
-    with evaluation_data.open_data(request.data, examples) as data:
+    inputs = [tensor_arrays.as_numpy(item) for item in examples.inputs]
+    outputs = [tensor_arrays.as_numpy(item) for item in examples.outputs]
+    with evaluation_data.open_data(request.data, inputs) as data:
         data.fit_outputs(outputs)
         with contextlib.ExitStack() as stack:
             for module in model.modules.values():
                 stack.enter_context(state.restored(module))
-            overlap = _execute(data, model, known, request.folder)
+            overlap = _execute(data, model, examples, request.folder)
         for index, labels in data.labels.items():
             np.save(request.folder / f"label{index}.npy", labels)
         return EvaluationFacts(
@@ -105,16 +105,20 @@ def evaluate_eagerly(
         )
 
 
-def _execute(data: EvaluationData, model: EvaluationSubject, known: KnownSamples, folder: Path) -> int | None:
+def _execute(
+    data: EvaluationData, model: EvaluationSubject, examples: KnownSamples, folder: Path
+) -> int | None:
     """Spool inputs, expected and eager outputs; how many samples the model was calibrated with, if that is known."""
-    calibrated = {_digest([tensor_arrays.as_numpy(item) for item in sample]) for sample in known.calibration}
+    calibrated = {
+        _digest([tensor_arrays.as_numpy(item) for item in sample]) for sample in examples.calibration
+    }
     overlap = 0
     with contextlib.ExitStack() as files:
         spool = _Spool(folder, data.count, files)
         for sample in data.inputs():
             overlap += _digest(sample) in calibrated
-            given = tensor_arrays.tensors_like(sample, known.inputs)
-            spool.append("input", _quantised_inputs(model.program, given) if known.int8_io else given)
+            given = tensor_arrays.tensors_like(sample, examples.inputs)
+            spool.append("input", _quantised_inputs(model.program, given) if examples.int8_io else given)
             for name, module in model.modules.items():
                 spool.append(name, execution.run_eager(module, given))
         for row in data.expected():

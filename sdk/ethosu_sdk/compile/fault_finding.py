@@ -113,15 +113,15 @@ def _start(
 def _claims(values: TosaValues, nodes: Mapping[str, Mapping[str, Any]]) -> list[_Claim]:
     """The tensors of a graph for which it is known how they are quantised: the operators that one torch.fx node
     becomes share its handle, and one of them has the quantisation of its output."""
-    known: dict[Any, list[tuple[float, int]]] = {}
+    forms: dict[Any, list[tuple[float, int]]] = {}
     for meta in nodes.values():
         for row in (meta.get("output_qparams") or {}).values():
             if isinstance(row.scale, float):
-                known.setdefault(meta.get("debug_handle"), []).append((row.scale, int(row.zp)))
+                forms.setdefault(meta.get("debug_handle"), []).append((row.scale, int(row.zp)))
     return [
-        _Claim(name, values.operators.get(name, "an input"), array, known[handle])
+        _Claim(name, values.operators.get(name, "an input"), array, forms[handle])
         for name, array in values.tensors.items()
-        if (handle := nodes.get(name, {}).get("debug_handle")) in known
+        if (handle := nodes.get(name, {}).get("debug_handle")) in forms
     ]
 
 

@@ -280,7 +280,7 @@ def _declared_methods(value: Any, path: Path) -> tuple[LoadedMethod, ...]:
         if not isinstance(row, (tuple, list)) or len(row) not in (2, 3):
             raise InputError(f"{what}: '{name}' must be (method, example inputs)", _METHODS_HINT)
         owner, module = _method_module(row[0], f"{what}: '{name}'")
-        root = next((index for index, known in enumerate(owners) if known is owner), len(owners))
+        root = next((index for index, other in enumerate(owners) if other is owner), len(owners))
         owners.append(owner)
         inputs = _as_inputs(row[1], f"the example inputs of '{name}' in {what}")
         samples = _method_samples(row[2], f"'{name}' in {what}") if len(row) > 2 else ()
@@ -327,11 +327,11 @@ def _check_owners(owners: list[Any], names: list[str], what: str) -> None:
     holders: dict[int, tuple[int, str]] = {}
     for number, owner in enumerate(owners):
         for path, buffer in owner.named_buffers():
-            first, known = holders.setdefault(id(buffer), (number, path))
+            first, first_path = holders.setdefault(id(buffer), (number, path))
             if owners[first] is not owner:
                 raise InputError(
                     f"{what}: '{names[first]}' and '{names[number]}' are of two modules that hold one buffer, "
-                    f"'{known}' and '{path}'",
+                    f"'{first_path}' and '{path}'",
                     "give methods of the one module that holds it",
                 )
 

@@ -101,8 +101,8 @@ def _trains(node: Any, schema: Any) -> bool:
     arguments = {argument.name: argument.default_value for argument in schema.arguments}
     arguments |= {**dict(zip(names, node.args, strict=False)), **node.kwargs}
     probability, switch = (
-        next((arguments[name] for name in known if name in arguments), None)
-        for known in (("p", "dropout", "dropout_p"), ("train", "training"))
+        next((arguments[name] for name in words if name in arguments), None)
+        for words in (("p", "dropout", "dropout_p"), ("train", "training"))
     )
     if "dropout_p" in arguments:  # attention has no switch
         return bool(probability)
