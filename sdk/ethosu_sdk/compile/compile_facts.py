@@ -32,7 +32,17 @@ _Facts = TypeVar("_Facts")
 
 def to_json(value: Any) -> str:
     """The JSON of `value`, in which dataclasses and paths may stand; :func:`from_json` is the way back."""
-    return json.dumps(msgspec.to_builtins(value, enc_hook=str))
+    return json.dumps(msgspec.to_builtins(value, enc_hook=_plain))
+
+
+def _plain(value: Any) -> Any:
+    """A path, or a number or text of a class of its own, as msgspec takes it."""
+    for kind in (int, float, str):
+        if isinstance(value, kind):
+            return kind(value)
+    if isinstance(value, Path):
+        return str(value)
+    raise TypeError(f"{value!r} has no form in JSON")
 
 
 def from_json(kind: type[_Facts], value: Any) -> _Facts:
