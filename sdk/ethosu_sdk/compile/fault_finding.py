@@ -190,7 +190,13 @@ def _judge(
         found.add(activation.node.name)
         return None
     chain = _chain(activation.node)
-    certain = all(name in found for name in _inputs(chain))
+    before = (next(iter(row.all_input_nodes), None) for part in chain for row in part.all_input_nodes)
+    certain = all(
+        row.name in found
+        for row in before
+        # The quantisations that the chain starts from, beside those of inputs and constants.
+        if row is not None and fx.is_quantize(row) and row.args[0].op == "call_function"
+    )
     source = next((line for node in reversed(chain) if (line := finder.find(node.meta))), None)
     operator = " → ".join(str(node.target).removesuffix(".default") for node in chain)
     text = (
@@ -215,23 +221,14 @@ def _chain(node: Any) -> list[Any]:
     """The operators between the last quantised values and the quantisation `node`, the last of them last."""
     chain: list[Any] = []
     current = node.args[0]
-    while current.op == "call_function" and not str(current.target).startswith(fx.QUANTIZED_NAMESPACE):
+    while (
+        current is not None
+        and current.op == "call_function"
+        and not str(current.target).startswith(fx.QUANTIZED_NAMESPACE)
+    ):
         chain.insert(0, current)
         current = next(iter(current.all_input_nodes), None)
-        if current is None:
-            break
     return chain
-
-
-def _inputs(chain: Sequence[Any]) -> list[str]:
-    """The names of the quantisations, beside those of inputs and constants, that a chain of operators starts from."""
-    names = []
-    for node in chain:
-        for source in node.all_input_nodes:
-            origin = next(iter(source.all_input_nodes), None)
-            if origin is not None and fx.is_quantize(origin) and origin.args[0].op == "call_function":
-                names.append(origin.name)
-    return names
 
 
 @dataclass(frozen=True)
