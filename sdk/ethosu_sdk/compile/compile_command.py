@@ -282,10 +282,7 @@ def _estimates_table(delegates: Sequence[Delegate]) -> Table:
         ("inference_time", "inference time", lambda value: f"{value * 1e3:,.4g} ms"),
         *((f"{area}_used", f"{words} used", _kibibytes) for area, words in _AREAS),
         *((f"{area}_traffic", f"{words} traffic per inference", _kibibytes) for area, words in _AREAS),
-        *(
-            (f"{area}_peak_bandwidth", f"{words} peak bandwidth", "{:,.2f} GB/s".format)
-            for area, words in _AREAS
-        ),
+        *((f"{area}_peak_bandwidth", f"{words} peak bandwidth", _bandwidth) for area, words in _AREAS),
     ]
     for name, words, form in rows:
         found = [row.get(name) for row in values]
