@@ -201,7 +201,7 @@ def _record(source: _Source, found: RecompiledProgram, pte: Path) -> Record:
         for part in row["operations"]
         if "tosa" in part and "source" in part
     }
-    delegates = [compile_record.delegate_record(row) for row in found.delegates]
+    delegates = [compile_record.delegate_record(row).to_json() for row in found.delegates]
     for row in delegates:
         for part in row["operations"]:
             place = (row["index"], part.get("tosa", {}).get("index", -1))

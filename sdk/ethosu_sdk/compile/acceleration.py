@@ -1,9 +1,10 @@
-"""Makes a compilation faster without changing a byte of its result."""
+"""Makes a compilation faster without changing a byte of its result: short cuts for torch, torchao and ExecuTorch."""
 
 from __future__ import annotations
 
 import contextlib
 import copy
+import functools
 import gc
 import importlib
 import math
@@ -19,14 +20,85 @@ import numpy as np
 
 from ethosu_sdk.compile.tool_hooks import patched
 
-# ---- aot.lowering.lazy_code
-# torch.fx modules that write their Python code when somebody asks for it, not each time their graph changes.
-#
-# ExecuTorch 1.5.1 runs some 150 passes over a graph. After each one torch generates and compiles the source of a
-# `forward` that nobody calls: the next pass reads the graph. Here the module only notes that its code is out of
-# date.
-
+SWITCH = "ETHOSU_SDK_ACCELERATE"  # "0" leaves all of it out: for the test that compares, and to find faults
+_COLLECT_AFTER = 100_000  # objects; Python's own 700 spend a tenth of the time in walks over torch's graphs
 _GENERATED = ("_code", "_lineno_map", "_prologue_start")  # what torch's `recompile` leaves at a module
+_STEP = 1e-5  # of a histogram's sum, by which torchao narrows the range from one side or the other
+
+
+def _wanted() -> bool:
+    return os.environ.get(SWITCH) != "0"
+
+
+def quick_imports() -> AbstractContextManager[None]:
+    """Import ExecuTorch in the block in half the time, unless the environment forbids it: ExecuTorch reads a table
+    of its operators with a YAML reader written in Python; this replaces it by the one in C."""
+    slow, quick = (importlib.import_module(name) for name in ("ruamel.yaml", "yaml"))
+    if not hasattr(quick, "CSafeLoader") or not _wanted():
+        return contextlib.nullcontext()
+    return patched(slow.YAML, load=lambda self, stream: quick.load(stream, Loader=quick.CSafeLoader))
+
+
+@contextlib.contextmanager
+def accelerated() -> Iterator[None]:
+    """Run the block faster, unless the environment forbids it."""
+    if not _wanted():
+        yield
+        return
+    with contextlib.ExitStack() as stack:
+        gc.freeze()  # what was imported lives as long as the process
+        stack.callback(gc.unfreeze)
+        stack.enter_context(code_on_demand())
+        stack.enter_context(short_cuts())
+        stack.enter_context(values_remembered())
+        stack.enter_context(ranges_by_bisection())
+        stack.enter_context(operators_looked_up_once())
+        yield
+
+
+@contextlib.contextmanager
+def rare_collections() -> Iterator[None]:
+    """Collect garbage less often in the block, unless the environment forbids it."""
+    before = gc.get_threshold()
+    if _wanted():
+        gc.set_threshold(_COLLECT_AFTER, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
+@contextlib.contextmanager
+def code_on_demand() -> Iterator[None]:
+    """While the block runs, torch.fx modules write their Python code when somebody asks for it, not each time their
+    graph changes. Those of the block go on to do so after it.
+
+    ExecuTorch 1.5.1 runs some 150 passes over a graph. After each one torch generates and compiles the source of a
+    `forward` that nobody calls: the next pass reads the graph. Here a module only notes that its code is out of date.
+    """
+    from torch.fx import GraphModule
+    from torch.fx.graph import _PyTreeCodeGen
+
+    write, reduce = GraphModule.recompile, GraphModule.__reduce__
+
+    def recompile(self: Any) -> Any:
+        codegen = self._graph._codegen
+        if isinstance(codegen, _PyTreeCodeGen):
+            self._in_spec, self._out_spec = codegen.pytree_info.in_spec, codegen.pytree_info.out_spec
+        for name in _GENERATED:
+            vars(self).pop(name, None)
+        type(self).forward = _Forward(self, write)
+        self._recompile_submodules()
+        return _Code(self, write)
+
+    def reduce_with_code(self: Any) -> Any:
+        write(self)
+        return reduce(self)
+
+    for name in _GENERATED:
+        setattr(GraphModule, name, _Attribute(name, write))
+    with patched(GraphModule, recompile=recompile, __reduce__=reduce_with_code):
+        yield
 
 
 class _Forward:
@@ -64,48 +136,12 @@ class _Code:
         return getattr(self._write(self._module), name)
 
 
-@contextlib.contextmanager
-def code_on_demand() -> Iterator[None]:
-    """While the block runs, graph modules write their code on demand. Those of the block go on to do so after it."""
-    from torch.fx import GraphModule
-    from torch.fx.graph import _PyTreeCodeGen
+def operators_looked_up_once() -> AbstractContextManager[None]:
+    """Look all composite operators up when their list has changed, and not otherwise, in the block.
 
-    write, reduce = GraphModule.recompile, GraphModule.__reduce__
-
-    def recompile(self: Any) -> Any:
-        codegen = self._graph._codegen
-        if isinstance(codegen, _PyTreeCodeGen):
-            self._in_spec, self._out_spec = codegen.pytree_info.in_spec, codegen.pytree_info.out_spec
-        for name in _GENERATED:
-            vars(self).pop(name, None)
-        type(self).forward = _Forward(self, write)
-        self._recompile_submodules()
-        return _Code(self, write)
-
-    def reduce_with_code(self: Any) -> Any:
-        write(self)
-        return reduce(self)
-
-    GraphModule.recompile, GraphModule.__reduce__ = recompile, reduce_with_code
-    for name in _GENERATED:
-        setattr(GraphModule, name, _Attribute(name, write))
-    try:
-        yield
-    finally:
-        GraphModule.recompile, GraphModule.__reduce__ = write, reduce
-
-
-# ---- aot.lowering.operator_lookup
-# The look-up of all composite operators of the C++ dispatcher, which torch.export makes for every decomposition.
-#
-# It looks each operator up by name, once for each of some forty name spaces (torch/_export/utils.py of torch
-# 2.13.0),
-# which takes a fifth of the time of lowering. It only fills ``torch.ops``: with an unchanged list it does nothing.
-
-
-@contextlib.contextmanager
-def operators_looked_up_once() -> Iterator[None]:
-    """Look the composite operators up when their list has changed, and not otherwise, in the block."""
+    torch.export looks each up by name for every decomposition, once for each of some forty name spaces
+    (torch/_export/utils.py of torch 2.13.0), a fifth of the time of lowering. It only fills ``torch.ops``.
+    """
     import torch
     from torch._export import utils
 
@@ -118,20 +154,32 @@ def operators_looked_up_once() -> Iterator[None]:
             look_up()
             seen[:] = registered
 
-    utils._materialize_cpp_cia_ops = look_up_changed
-    try:
-        yield
-    finally:
-        utils._materialize_cpp_cia_ops = look_up
+    return patched(utils, _materialize_cpp_cia_ops=look_up_changed)
 
 
-# ---- aot.lowering.range_search
-# The search for the range of a quantised tensor, which torchao's histogram observers begin with.
-#
-# torchao 0.18 reads a cumulated histogram one tensor element at a time: a fifth of the compilation of a recurrent
-# network. Here the bins are numbers, found by bisection; the ranges are the same bit for bit.
+def ranges_by_bisection() -> AbstractContextManager[None]:
+    """While the block runs, torchao's histogram observers find their ranges quickly, and the same ones bit for bit.
 
-_STEP = 1e-5  # of the histogram's sum, by which torchao narrows the range from one side or the other
+    torchao 0.18 reads a cumulated histogram one tensor element at a time: a fifth of the compilation of a recurrent
+    network. Here the bins are numbers, found by bisection; a histogram that is not of finite float32 counts is
+    searched as before.
+    """
+    import torch
+    from torchao.quantization.pt2e.observer import HistogramObserver
+
+    search = HistogramObserver._non_linear_param_search
+
+    def quick_search(observer: Any) -> tuple[Any, Any]:
+        counts = observer.histogram
+        plain = counts.dtype == torch.float32 and len(counts) == observer.bins
+        if not (plain and bool((counts >= 0).all()) and math.isfinite(counts.sum().item())):
+            found: tuple[Any, Any] = search(observer)
+            return found
+        first, last = _range(observer)
+        width = (observer.max_val - observer.min_val) / observer.bins
+        return observer.min_val + width * first, observer.min_val + width * (last + 1)
+
+    return patched(HistogramObserver, _non_linear_param_search=quick_search)
 
 
 def _range(observer: Any) -> tuple[int, int]:
@@ -160,50 +208,35 @@ def _range(observer: Any) -> tuple[int, int]:
     return first, last
 
 
-def _quick(search: Callable[[Any], tuple[Any, Any]]) -> Callable[[Any], tuple[Any, Any]]:
-    """torchao's `search` by other means; by its own for a histogram that is not of finite float32 counts."""
+def values_remembered() -> AbstractContextManager[None]:
+    """While the block runs, a pass takes the value at a node instead of computing the same again.
 
-    def quick_search(observer: Any) -> tuple[Any, Any]:
-        import torch
+    Most of ExecuTorch's passes make a new graph by running the old one with fake tensors, and nearly all of its nodes
+    come out as they went in. What was computed for a node by the same operator on the very same values is taken
+    again; the graphs are the same.
+    """
+    from executorch.exir.pass_base import _ExportPassBase
 
-        counts = observer.histogram
-        plain = counts.dtype == torch.float32 and len(counts) == observer.bins
-        if not (plain and bool((counts >= 0).all()) and math.isfinite(counts.sum().item())):
-            return search(observer)
-        first, last = _range(observer)
-        width = (observer.max_val - observer.min_val) / observer.bins
-        return observer.min_val + width * first, observer.min_val + width * (last + 1)
+    computed, original = _Computed(), _ExportPassBase._fx
 
-    return quick_search
+    def run(self: Any, kind: str, target: Any, args: Any, kwargs: Any, meta: Any) -> Any:
+        call = computed.call(target, args, kwargs, self.fake_tensor_mode) if kind == "call_function" else None
+        if call is None:
+            return original(self, kind, target, args, kwargs, meta)
+        result = computed.result(meta.data.get("val"), call[0])
+        interpreter = self.interpreter
+        if result is not None:
+            self.interpreter = SimpleNamespace(call_function=lambda *_: result)
+        try:
+            made = original(self, kind, target, args, kwargs, meta)
+        finally:
+            self.interpreter = interpreter
+        if result is None:
+            computed.keep(made, meta.data.get("val"))
+        computed.add(made.node.meta["val"], made.data, *call)
+        return made
 
-
-def ranges_by_bisection() -> AbstractContextManager[None]:
-    """While the block runs, histogram observers find their ranges quickly."""
-    from torchao.quantization.pt2e.observer import HistogramObserver
-
-    search = HistogramObserver._non_linear_param_search
-    return patched(HistogramObserver, _non_linear_param_search=_quick(search))
-
-
-# ---- aot.lowering.replay
-# Passes that interpret a graph again with less work for each node.
-#
-# Most of ExecuTorch's passes make a new graph by running the old one with fake tensors, and nearly all of its nodes
-# come out as they went in. What was computed for a node by the same operator on the very same values is taken
-# again,
-# and the ways that lead there are shortened; the graphs are the same.
-
-
-class _Known:
-    """In the place of the interpreter that would compute a node's value."""
-
-    def __init__(self, result: Any) -> None:
-        self._result = result
-
-    def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
-        """The value that is known."""
-        del target, args, kwargs
-        return self._result
+    return patched(_ExportPassBase, _fx=run)
 
 
 class _Computed:
@@ -256,17 +289,14 @@ class _Computed:
         return type(value) is self._fake and value.constant is None and not value._has_symbolic_sizes_strides
 
     def _is_pure(self, target: Any) -> bool:
-        known = self._pure.get(target) if isinstance(target, self._operators) else False
-        if known is None:
+        if not isinstance(target, self._operators):
+            return False
+        if target not in self._pure:
             operator = target._op if isinstance(target, self._operators[1]) else target
             schema = getattr(operator, "_schema", None)
-            known = (
-                schema is not None
-                and not schema.is_mutable
-                and self._random not in getattr(operator, "tags", ())
-            )
-            self._pure[target] = known
-        return known
+            random = self._random in getattr(operator, "tags", ())
+            self._pure[target] = schema is not None and not schema.is_mutable and not random
+        return self._pure[target]
 
     def _collect(self, value: Any, parts: list[Any], tensors: list[Any]) -> bool:
         """Add what identifies `value` to `parts`; False for what is not known to stay what it is."""
@@ -305,45 +335,48 @@ def _facts(tensor: Any) -> tuple[Any, ...]:
     )
 
 
-_PLAIN: set[type] = set()
-
-
-def _plain_types() -> set[type]:
+@functools.cache
+def _plain_types() -> frozenset[type]:
     """Types of arguments that torch.fx keeps as they are."""
-    if not _PLAIN:
-        import torch
+    import torch
 
-        _PLAIN.update((int, float, bool, str, type(None), torch.dtype, torch.device, torch.layout))
-        _PLAIN.add(torch.memory_format)
-    return _PLAIN
+    own = (torch.dtype, torch.device, torch.layout, torch.memory_format)
+    return frozenset((int, float, bool, str, type(None), *own))
 
 
-def values_remembered() -> AbstractContextManager[None]:
-    """While the block runs, a pass takes the value at a node instead of computing the same again."""
-    from executorch.exir.pass_base import _ExportPassBase
+@contextlib.contextmanager
+def short_cuts() -> Iterator[None]:
+    """While the block runs, the most frequent arguments and values take a short way into the graph."""
+    from executorch.exir import pass_base
+    from executorch.exir.pass_base import ExportPass, _ExportPassBase
+    from torch._subclasses.fake_tensor import FakeTensor
+    from torch.fx import Interpreter, traceback
 
-    computed, original = _Computed(), _ExportPassBase._fx
+    tracer, other_tracer = _ExportPassBase.ExportTracer, ExportPass.ExportTracer
+    set_metadata = tracer.set_metadata
 
-    def run(self: Any, kind: str, target: Any, args: Any, kwargs: Any, meta: Any) -> Any:
-        call = None
-        if kind == "call_function":
-            call = computed.call(target, args, kwargs, self.fake_tensor_mode)
-        if call is None:
-            return original(self, kind, target, args, kwargs, meta)
-        known = computed.result(meta.data.get("val"), call[0])
-        interpreter = self.interpreter
-        if known is not None:
-            self.interpreter = _Known(known)
-        try:
-            made = original(self, kind, target, args, kwargs, meta)
-        finally:
-            self.interpreter = interpreter
-        if known is None:
-            computed.keep(made, meta.data.get("val"))
-        computed.add(made.node.meta["val"], made.data, *call)
-        return made
+    def run_named(self: Any, node: Any) -> Any:
+        # Without the text of the whole node, which ExecuTorch keeps for messages about dynamic shapes alone.
+        self.node, self.callback.node_debug_str = node, node.name
+        return Interpreter.run_node(self, node)
 
-    return patched(_ExportPassBase, _fx=run)
+    def set_value(self: Any, node: Any, value: Any) -> None:
+        if type(value) is FakeTensor:
+            node.meta["val"], node.meta["tensor_meta"] = value, None
+        else:
+            set_metadata(self, node, value)
+
+    # A node's history is copied for each node that is made from it. Nobody changes its members.
+    copies = SimpleNamespace(copy=copy.copy, deepcopy=list)
+    create_arg, other_create_arg = _short(tracer.create_arg), _short(other_tracer.create_arg)
+    with (
+        patched(tracer, create_arg=create_arg, set_metadata=set_value),
+        patched(other_tracer, create_arg=other_create_arg),
+        patched(_ExportPassBase.ExportInterpreter, run_node=run_named),
+        patched(traceback, copy=copies),
+        patched(pass_base, pytree=_Trees(pass_base.pytree)),
+    ):
+        yield
 
 
 def _short(creator: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
@@ -351,7 +384,7 @@ def _short(creator: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     from torch.fx.immutable_collections import immutable_list
     from torch.fx.proxy import Proxy
 
-    plain = frozenset(_plain_types())
+    plain = _plain_types()
 
     def create_arg(self: Any, a: Any) -> Any:
         kind = type(a)
@@ -398,98 +431,3 @@ class _Trees:
         if own is dict:
             return {key: self._map(kind, function, item) for key, item in tree.items()}
         return self._pytree.tree_map_only(kind, function, tree)
-
-
-@contextlib.contextmanager
-def short_cuts() -> Iterator[None]:
-    """While the block runs, the most frequent arguments and values take a short way into the graph."""
-    from executorch.exir import pass_base
-    from executorch.exir.pass_base import ExportPass, _ExportPassBase
-    from torch._subclasses.fake_tensor import FakeTensor
-    from torch.fx import Interpreter, traceback
-
-    tracers = (_ExportPassBase.ExportTracer, ExportPass.ExportTracer)
-    creators = [tracer.create_arg for tracer in tracers]
-    set_metadata = _ExportPassBase.ExportTracer.set_metadata
-    deep, trees = traceback.copy, pass_base.pytree
-    interpreter = _ExportPassBase.ExportInterpreter
-    run_node = interpreter.run_node
-
-    def run_named(self: Any, node: Any) -> Any:
-        # Without the text of the whole node, which ExecuTorch keeps for messages about dynamic shapes alone.
-        self.node, self.callback.node_debug_str = node, node.name
-        return Interpreter.run_node(self, node)
-
-    def set_value(self: Any, node: Any, value: Any) -> None:
-        if type(value) is FakeTensor:
-            node.meta["val"], node.meta["tensor_meta"] = value, None
-        else:
-            set_metadata(self, node, value)
-
-    for tracer, creator in zip(tracers, creators, strict=True):
-        tracer.create_arg = _short(creator)
-    _ExportPassBase.ExportTracer.set_metadata, interpreter.run_node = set_value, run_named
-    # A node's history is copied for each node that is made from it. Nobody changes its members.
-    traceback.copy = SimpleNamespace(copy=copy.copy, deepcopy=list)
-    pass_base.pytree = _Trees(trees)
-    try:
-        yield
-    finally:
-        for tracer, creator in zip(tracers, creators, strict=True):
-            tracer.create_arg = creator
-        _ExportPassBase.ExportTracer.set_metadata, interpreter.run_node = set_metadata, run_node
-        traceback.copy, pass_base.pytree = deep, trees
-
-
-# ---- aot.lowering.acceleration
-# Makes a compilation faster without changing a byte of its result.
-
-SWITCH = "ETHOSU_SDK_ACCELERATE"  # "0" leaves all of it out: for the test that compares, and to find faults
-_COLLECT_AFTER = 100_000  # objects; Python's own 700 spend a tenth of the time in walks over torch's graphs
-
-
-def _wanted() -> bool:
-    return os.environ.get(SWITCH) != "0"
-
-
-@contextlib.contextmanager
-def quick_imports() -> Iterator[None]:
-    """Import ExecuTorch in the block in half the time, unless the environment forbids it: ExecuTorch reads a table
-    of its operators with a YAML reader written in Python; this replaces it by the one in C."""
-    slow, quick = (importlib.import_module(name) for name in ("ruamel.yaml", "yaml"))
-    load = slow.YAML.load
-    if hasattr(quick, "CSafeLoader") and _wanted():
-        slow.YAML.load = lambda self, stream: quick.load(stream, Loader=quick.CSafeLoader)
-    try:
-        yield
-    finally:
-        slow.YAML.load = load
-
-
-@contextlib.contextmanager
-def accelerated() -> Iterator[None]:
-    """Run the block faster, unless the environment forbids it."""
-    if not _wanted():
-        yield
-        return
-    with contextlib.ExitStack() as stack:
-        gc.freeze()  # what was imported lives as long as the process
-        stack.callback(gc.unfreeze)
-        stack.enter_context(code_on_demand())
-        stack.enter_context(short_cuts())
-        stack.enter_context(values_remembered())
-        stack.enter_context(ranges_by_bisection())
-        stack.enter_context(operators_looked_up_once())
-        yield
-
-
-@contextlib.contextmanager
-def rare_collections() -> Iterator[None]:
-    """Collect garbage less often in the block, unless the environment forbids it."""
-    before = gc.get_threshold()
-    if _wanted():
-        gc.set_threshold(_COLLECT_AFTER, *before[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)

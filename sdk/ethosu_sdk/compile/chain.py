@@ -10,41 +10,226 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import convert
 
 from ethosu_sdk.base import plain_text
 from ethosu_sdk.base.errors import VerdictError
 from ethosu_sdk.compile import check_references, stage_comparison
-from ethosu_sdk.compile.compile_facts import (
-    EXPLAINED,
-    GRAPH_LINK,
-    PREPARED_LINK,
-    QUANTISED_LINK,
-    ChainFacts,
-    Link,
-    NoisyLayer,
-)
+from ethosu_sdk.compile.compile_facts import EXPLAINED, GRAPH_LINK, PREPARED_LINK, QUANTISED_LINK, ChainFacts
 from ethosu_sdk.compile.graphs import execution, tensor_arrays
 from ethosu_sdk.compile.graphs.execution import RecordedValues
 from ethosu_sdk.compile.graphs.fx import is_dequantize, is_mutable, is_quantize
 from ethosu_sdk.compile.graphs.source_lines import SourceFinder
 from ethosu_sdk.compile.model_state import InitialState
-from ethosu_sdk.compile.stage_comparison import Difference, EagerRun, Trials
-
-# ---- aot.comparison.chain.layers
-# Compares each layer of a quantised graph with the operators of the prepared graph, on the same inputs.
-#
-# The prepared graph is executed with the values of the quantised one: at each observer the two are compared, and
-# the
-# quantised value goes on. A layer's error is then its own: rounding to its steps, and what its range cuts off.
+from ethosu_sdk.compile.stage_comparison import Difference, EagerRun, Rows, Trials
+from ethosu_sdk.records.compile import Link, LinkName, LinkVerdict, NoisyLayer, SampleOrigin
 
 Tensors = tuple[Any, ...]
 Constants = dict[tuple[str, int, int], Any]  # by observer, place in memory and number of writes to it
 
+_TRIALS = 3
+_NOISY = 3  # layers that are named
 _FACTOR = 2.0  # of a step, for the rms of errors whose rounding alone is 0.29 of a step
 _FLOAT_STEP = 2.0**-18  # of the largest value: float32 arithmetic of two graphs
 _SCALES_AGREE = 1e-3
 # What observers without a range, or of a kind that nobody foresaw, raise when they are asked for one.
 _NOT_KNOWN = (AttributeError, TypeError, RuntimeError, AssertionError, NotImplementedError)
+
+
+class Chain:
+    """The comparisons of one compilation, made as its stages come to be."""
+
+    def __init__(self, eager: EagerRun, finder: SourceFinder) -> None:
+        self._eager = eager
+        self._finder = finder
+        self._links: list[Link] = []
+        self._noisy: list[NoisyLayer] = []
+        self._graph: Any = None
+        self._moved: Trials | None = None
+        self.example: Tensors = ()  # what the quantised graph gives for the example inputs
+
+    @property
+    def facts(self) -> ChainFacts:
+        """What was found so far."""
+        samples = convert([row.source for row in self._eager.samples], tuple[SampleOrigin, ...])
+        return ChainFacts(samples, tuple(self._links), tuple(self._noisy))
+
+    @property
+    def samples(self) -> list[Tensors]:
+        """The inputs of the samples."""
+        return [row.inputs for row in self._eager.samples]
+
+    def graph(self, program: Any) -> None:
+        """float eager → the exported `program`. VerdictError when it computes something else."""
+        self._graph = program
+        module = program.module(check_guards=False)
+        difference = self._add_link(GRAPH_LINK, _sequence(module, self.samples), self._other_structure())
+        if difference is not None:
+            self._fail("the exported graph", difference, self._lost_of_eager(module, difference))
+
+    def prepared(self, prepared: Any) -> None:
+        """The exported graph → the graph with observers, each of which copies. VerdictError as above."""
+        with execution.state_kept(prepared):
+            given = [execution.run_graph(prepared, inputs) for inputs in self.samples]
+        difference = self._add_link(PREPARED_LINK, given)
+        if difference is not None:
+            graph, values = self._graph.module(check_guards=False), self._values(prepared, difference)
+            place = self._lost(graph, values, difference)
+            self._fail("the graph that is prepared for quantisation", difference, place)
+
+    def _add_link(
+        self, link: LinkName, given: Rows, other_form: Difference | None = None
+    ) -> Difference | None:
+        """Add a link to what the model gave, unless they differ by more than rounding."""
+        wanted = self._eager.outputs
+        difference = stage_comparison.form_difference(wanted, given) or other_form
+        if difference is None:
+            verdict, difference = stage_comparison.within_rounding(wanted, given, self._trials)
+        if difference is None:
+            found = stage_comparison.linked_outputs(wanted, given, self._names)
+            self._links.append(
+                Link(link=link, status="pass", verdict=convert(verdict, LinkVerdict), outputs=found)
+            )
+        return difference
+
+    def not_prepared(self, reason: str) -> None:
+        """Say why the second link does not exist."""
+        self._links.append(Link(link=PREPARED_LINK, status="unavailable", reason=reason))
+
+    def quantised(self, quantized: Any, prepared: Any | None) -> None:
+        """The prepared graph → the quantised one, layer by layer. VerdictError for a layer whose error neither its
+        steps nor its inputs explain."""
+        rows: list[StoredLayers] = []
+        judged: list[JudgedLayer] = []
+        constants: Constants = {}
+        reason = "" if prepared is not None else "its branches are quantised one by one"
+        with execution.state_kept(quantized):
+            for number, sample in enumerate(self._eager.samples):
+                state = InitialState(quantized)
+                rows.append(stored_layers(quantized, sample.inputs))
+                few = number < stage_comparison.SAMPLE_COUNT
+                if prepared is None or reason or not (sample.calibrated and few):
+                    continue
+                try:
+                    state.restore(prepared)
+                    judged += judged_layers(prepared, sample.inputs, rows[-1], constants)
+                except Exception as error:  # observers of another kind, from a quantiser of somebody else's
+                    reason = f"its layers could not be compared: {plain_text.error(error)}"
+        wanted, given = self._eager.outputs, [row.outputs for row in rows]
+        self.example = given[0]
+        difference = stage_comparison.form_difference(wanted, given)
+        if difference is not None:
+            self._fail("the quantised graph", difference, "")
+        self._refuse_unexplained(judged)
+        self._noisy = self._noisiest(judged)
+        self._links.append(
+            Link(
+                link=QUANTISED_LINK,
+                status="pass",
+                verdict=EXPLAINED,
+                outputs=stage_comparison.linked_outputs(wanted, given, self._names),
+                layers=len({row.node for row in judged}),
+                reason=reason or None,
+            )
+        )
+
+    def _trials(self) -> Trials:
+        """The exported graph on the samples, as it is and with other roundings."""
+        if self._moved is None:
+            module = self._graph.module(check_guards=False)
+            base, rows = _sequence(module, self.samples), []
+            for number in range(_TRIALS):
+                with execution.targets_replaced(module, check_references.rounding_trial(number).replacement):
+                    rows.append(_sequence(module, self.samples))
+            self._moved = Trials(base, rows)
+        return self._moved
+
+    def _refuse_unexplained(self, judged: Sequence[JudgedLayer]) -> None:
+        wrong = next((row for row in judged if not row.explained), None)
+        if wrong is None:
+            return
+        why = wrong.wrong_scale or (
+            f"its error is {wrong.error:.3g} (rms) of {wrong.signal:.3g}, but its step and range explain only "
+            f"{wrong.limit:.3g}"
+        )
+        raise VerdictError(
+            "the quantised model does not compute what the float model does: "
+            f"{stage_comparison.node_place(wrong.node, self._finder)}: {why}",
+            "nothing was written. Leave this operator out of quantisation with a 'quantizer' in the model's file "
+            "(docs/guide/model-files.md), or give calibration samples with its whole range; --no-check compiles "
+            "without the comparison",
+        )
+
+    def _noisiest(self, judged: Sequence[JudgedLayer]) -> list[NoisyLayer]:
+        worst: dict[Any, float] = {}
+        for row in judged:
+            worst[row.node] = min(worst.get(row.node, row.sqnr_db), row.sqnr_db)
+        ranked = sorted((ratio, number, node) for number, (node, ratio) in enumerate(worst.items()))
+        return [
+            NoisyLayer(operator=str(node.target), place=self._finder.place(node.meta), sqnr_db=ratio)
+            for ratio, _, node in ranked[:_NOISY]
+            if math.isfinite(ratio)
+        ]
+
+    @property
+    def _names(self) -> list[str]:
+        return [str(name) for name in self._graph.graph_signature.user_outputs]
+
+    def _other_structure(self) -> Difference | None:
+        """Whether names and order of the graph's outputs are others than the model's."""
+        spec = self._graph.call_spec.out_spec
+        if self._eager.structure is None or spec is None or spec == self._eager.structure:
+            return None
+        return Difference(
+            0, 0, f"its outputs have the structure {spec}, but the model's have {self._eager.structure}"
+        )
+
+    def _fail(self, stage: str, difference: Difference, place: str) -> None:
+        where = f", first at {place}" if place else ""
+        raise VerdictError(
+            f"{stage} does not compute what the model does{where}: {difference.text} (sample {difference.sample})",
+            "nothing was written. Write the named line with operators that return new tensors and keep state in "
+            "buffers (docs/guide/verdict.md); --no-check compiles without the comparison",
+        )
+
+    def _lost_of_eager(self, module: Any, difference: Difference) -> str:
+        if self._eager.untouched is None:
+            return ""
+        for sample in self.samples[: difference.sample]:
+            execution.call_module(self._eager.untouched, sample)
+        values = execution.eager_values(self._eager.untouched, self.samples[difference.sample])
+        return self._lost(module, values, difference)
+
+    def _lost(self, module: Any, other: RecordedValues, difference: Difference) -> str:
+        """The operator of `module` at which `other` values stop to be its own, or else the first that writes."""
+        place = stage_comparison.place_of_loss(
+            module, self._values(module, difference), other, difference.output, self._finder
+        )
+        first = next(filter(is_mutable, module.graph.nodes), None)
+        if place or first is None:
+            return place
+        return stage_comparison.node_place(first, self._finder)
+
+    def _values(self, module: Any, difference: Difference) -> RecordedValues:
+        """The values of a graph on the sample where the difference is seen."""
+        values = RecordedValues()
+        with execution.state_kept(module):
+            for sample in self.samples[: difference.sample]:
+                execution.run_graph(module, sample)
+            execution.run_graph(module, self.samples[difference.sample], note=values.note)
+        for value in values.by_node.values():
+            values.add(value)  # as it is in the end
+        return values
+
+
+def _sequence(module: Any, samples: Sequence[Tensors]) -> list[Tensors]:
+    with execution.state_kept(module):
+        return [tuple(item.clone() for item in execution.run_eager(module, sample)) for sample in samples]
+
+
+# The layers of a quantised graph. The prepared graph is executed with the values of the quantised one: at each
+# observer the two are compared, and the quantised value goes on. A layer's error is then its own: rounding to its
+# steps, and what its range cuts off.
 
 
 @dataclass(frozen=True)
@@ -71,7 +256,7 @@ class JudgedLayer:
     error: float
     signal: float
     limit: float
-    wrong_scale: str = ""
+    wrong_scale: str
 
     @property
     def explained(self) -> bool:
@@ -120,9 +305,9 @@ def _origin(node: Any) -> Any:
 
 
 def judged_layers(
-    prepared: Any, inputs: Tensors, known: StoredLayers, constants: Constants
+    prepared: Any, inputs: Tensors, stored: StoredLayers, constants: Constants
 ) -> list[JudgedLayer]:
-    """The layers of the sample whose values are `known`, in the order of execution. The graph keeps its state.
+    """The layers of the sample whose values are `stored`, in the order of execution. The graph keeps its state.
     `constants` keeps quantised weights from sample to sample."""
     found: list[JudgedLayer] = []
 
@@ -131,12 +316,12 @@ def judged_layers(
         own = _step_of(observer)
         if not value.is_floating_point():
             return value.clone()
-        if source.name not in known.values:
+        if source.name not in stored.values:
             key = (node.name, value.data_ptr(), value._version)
             if key not in constants:
                 constants[key] = _rounded(observer, value)  # a constant, which conversion has stored as such
             return constants[key]
-        step, given = _nearest(known.values[source.name], own)
+        step, given = _nearest(stored.values[source.name], own)
         if given.shape != value.shape:
             return value.clone()
         if source.op == "call_function":
@@ -159,28 +344,19 @@ def _layer(node: Any, value: Any, given: Any, step: CodeStep, observer: Any) -> 
     spread = float(wanted.max(initial=0.0) - wanted.min(initial=0.0)) / max(step.high - step.low, 1)
     # What calibration saw and cut off, it weighed against the steps of all other values. A range that was fixed
     # beforehand has no such excuse.
-    kept = wanted.clip(*step.limits) if _is_calibrated(observer) else wanted
+    calibrated = hasattr(observer, "min_val") and hasattr(observer, "max_val")
+    kept = wanted.clip(*step.limits) if calibrated else wanted
     error = got - kept
-    scale = step.scale if own is None else own.scale
-    limit = _FACTOR * max(scale, spread) + _FLOAT_STEP * float(np.abs(wanted).max(initial=0.0))
+    scale, wrong_scale = step.scale if own is None else own.scale, ""
+    if abs(step.scale - scale) > _SCALES_AGREE * scale:
+        wrong_scale = f"it is stored in steps of {step.scale:.4g}, but calibration chose {scale:.4g}"
     return JudgedLayer(
         node,
-        math.sqrt(float(error @ error) / size),
-        math.sqrt(float(wanted @ wanted) / size),
-        limit,
-        _wrong_scale(step, own),
+        error=math.sqrt(float(error @ error) / size),
+        signal=math.sqrt(float(wanted @ wanted) / size),
+        limit=_FACTOR * max(scale, spread) + _FLOAT_STEP * float(np.abs(wanted).max(initial=0.0)),
+        wrong_scale=wrong_scale,
     )
-
-
-def _is_calibrated(observer: Any) -> bool:
-    """Whether an observer chose its range by the values that it saw."""
-    return hasattr(observer, "min_val") and hasattr(observer, "max_val")
-
-
-def _wrong_scale(step: CodeStep, own: CodeStep | None) -> str:
-    if own is None or abs(step.scale - own.scale) <= _SCALES_AGREE * own.scale:
-        return ""
-    return f"it is stored in steps of {step.scale:.4g}, but calibration chose {own.scale:.4g}"
 
 
 def _nearest(rows: Sequence[tuple[CodeStep, Any]], own: CodeStep | None) -> tuple[CodeStep, Any]:
@@ -206,222 +382,15 @@ def _step_of(observer: Any) -> CodeStep | None:
 
 def _rounded(observer: Any, value: Any) -> Any:
     """A constant as its observer quantises it; a copy where that is not known."""
-    try:
-        return _fake_quantised(observer, value)
-    except _NOT_KNOWN:
-        return value.clone()
-
-
-def _fake_quantised(observer: Any, value: Any) -> Any:
     import torch
 
-    scale, zero_point = observer.calculate_qparams()[:2]
-    low, high = int(observer.quant_min), int(observer.quant_max)
-    if scale.numel() == 1:
-        return torch.fake_quantize_per_tensor_affine(value, float(scale), int(zero_point), low, high)
-    axis = int(getattr(observer, "ch_axis", 0))
-    points = zero_point.to(torch.int32)
-    return torch.fake_quantize_per_channel_affine(value, scale.float(), points, axis, low, high)
-
-
-# ---- aot.comparison.chain.links
-# The links of the chain that are computed in PyTorch. Each raises its own error when the two stages differ.
-
-_TRIALS = 3
-_NOISY = 3  # layers that are named
-_HINT = (
-    "nothing was written. Write the named line with operators that return new tensors and keep state in buffers "
-    "(docs/guide/verdict.md); --no-check compiles without the comparison"
-)
-
-
-class Chain:
-    """The comparisons of one compilation, made as its stages come to be."""
-
-    def __init__(self, eager: EagerRun, finder: SourceFinder) -> None:
-        self._eager = eager
-        self._finder = finder
-        self._links: list[Link] = []
-        self._noisy: list[NoisyLayer] = []
-        self._graph: Any = None
-        self._moved: Trials | None = None
-        self.example: Tensors = ()  # what the quantised graph gives for the example inputs
-
-    @property
-    def facts(self) -> ChainFacts:
-        """What was found so far."""
-        return ChainFacts(
-            tuple(row.source for row in self._eager.samples), tuple(self._links), tuple(self._noisy)
-        )
-
-    @property
-    def samples(self) -> list[Tensors]:
-        """The inputs of the samples."""
-        return [row.inputs for row in self._eager.samples]
-
-    def graph(self, program: Any) -> None:
-        """float eager → the exported `program`. VerdictError when it computes something else."""
-        self._graph = program
-        module = program.module(check_guards=False)
-        given = _sequence(module, self.samples)
-        wanted = self._eager.outputs
-        difference = stage_comparison.form_difference(wanted, given) or self._other_structure(program)
-        verdict = ""
-        if difference is None:
-            verdict, difference = stage_comparison.within_rounding(wanted, given, self._trials)
-        if difference is not None:
-            self._fail("the exported graph", difference, self._lost_of_eager(module, difference))
-        self._links.append(
-            Link(GRAPH_LINK, verdict, stage_comparison.linked_outputs(wanted, given, self._names))
-        )
-
-    def prepared(self, prepared: Any) -> None:
-        """The exported graph → the graph with observers, each of which copies. VerdictError as above."""
-        with execution.state_kept(prepared):
-            given = [execution.run_graph(prepared, inputs) for inputs in self.samples]
-        wanted = self._eager.outputs
-        verdict = ""
-        difference = stage_comparison.form_difference(wanted, given)
-        if difference is None:
-            verdict, difference = stage_comparison.within_rounding(wanted, given, self._trials)
-        if difference is not None:
-            place = self._lost_of_graph(self._graph.module(check_guards=False), prepared, difference)
-            self._fail("the graph that is prepared for quantisation", difference, place)
-        self._links.append(
-            Link(PREPARED_LINK, verdict, stage_comparison.linked_outputs(wanted, given, self._names))
-        )
-
-    def not_prepared(self, reason: str) -> None:
-        """Say why the second link does not exist."""
-        self._links.append(Link(PREPARED_LINK, "", unavailable=reason))
-
-    def quantised(self, quantized: Any, prepared: Any | None) -> None:
-        """The prepared graph → the quantised one, layer by layer. VerdictError for a layer whose error neither its
-        steps nor its inputs explain."""
-        rows: list[StoredLayers] = []
-        judged: list[JudgedLayer] = []
-        constants: Constants = {}
-        reason = "" if prepared is not None else "its branches are quantised one by one"
-        with execution.state_kept(quantized):
-            for number, sample in enumerate(self._eager.samples):
-                state = InitialState(quantized)
-                rows.append(stored_layers(quantized, sample.inputs))
-                if (
-                    not sample.calibrated
-                    or prepared is None
-                    or reason
-                    or number >= stage_comparison.SAMPLE_COUNT
-                ):
-                    continue
-                try:
-                    state.restore(prepared)
-                    judged += judged_layers(prepared, sample.inputs, rows[-1], constants)
-                except Exception as error:  # observers of another kind, from a quantiser of somebody else's
-                    reason = f"its layers could not be compared: {plain_text.error(error)}"
-        wanted, given = self._eager.outputs, [row.outputs for row in rows]
-        self.example = given[0]
-        difference = stage_comparison.form_difference(wanted, given)
-        if difference is not None:
-            self._fail("the quantised graph", difference, "")
-        self._refuse_unexplained(judged)
-        self._noisy = self._noisiest(judged)
-        found = stage_comparison.linked_outputs(wanted, given, self._names)
-        self._links.append(Link(QUANTISED_LINK, EXPLAINED, found, len({row.node for row in judged}), reason))
-
-    def _trials(self) -> Trials:
-        """The exported graph on the samples, as it is and with other roundings."""
-        if self._moved is None:
-            module = self._graph.module(check_guards=False)
-            base, rows = _sequence(module, self.samples), []
-            for number in range(_TRIALS):
-                with execution.targets_replaced(module, check_references.rounding_trial(number).replacement):
-                    rows.append(_sequence(module, self.samples))
-            self._moved = Trials(base, rows)
-        return self._moved
-
-    def _refuse_unexplained(self, judged: Sequence[JudgedLayer]) -> None:
-        wrong = next((row for row in judged if not row.explained), None)
-        if wrong is None:
-            return
-        why = wrong.wrong_scale or (
-            f"its error is {wrong.error:.3g} (rms) of {wrong.signal:.3g}, but its step and range explain only "
-            f"{wrong.limit:.3g}"
-        )
-        raise VerdictError(
-            "the quantised model does not compute what the float model does: "
-            f"{stage_comparison.node_place(wrong.node, self._finder)}: {why}",
-            "nothing was written. Leave this operator out of quantisation with a 'quantizer' in the model's file "
-            "(docs/guide/model-files.md), or give calibration samples with its whole range; --no-check compiles "
-            "without the comparison",
-        )
-
-    def _noisiest(self, judged: Sequence[JudgedLayer]) -> list[NoisyLayer]:
-        worst: dict[Any, float] = {}
-        for row in judged:
-            worst[row.node] = min(worst.get(row.node, row.sqnr_db), row.sqnr_db)
-        ranked = sorted((ratio, number, node) for number, (node, ratio) in enumerate(worst.items()))
-        return [
-            NoisyLayer(str(node.target), self._finder.place(node.meta), ratio)
-            for ratio, _, node in ranked[:_NOISY]
-            if ratio not in (float("inf"), float("-inf"))
-        ]
-
-    @property
-    def _names(self) -> list[str]:
-        return [str(name) for name in self._graph.graph_signature.user_outputs]
-
-    def _other_structure(self, program: Any) -> Difference | None:
-        """Whether names and order of outputs are others than the model's."""
-        spec = program.call_spec.out_spec
-        if self._eager.structure is None or spec is None or spec == self._eager.structure:
-            return None
-        return Difference(
-            0, 0, f"its outputs have the structure {spec}, but the model's have {self._eager.structure}"
-        )
-
-    def _fail(self, stage: str, difference: Difference, place: str) -> None:
-        where = f", first at {place}" if place else ""
-        raise VerdictError(
-            f"{stage} does not compute what the model does{where}: {difference.text} (sample {difference.sample})",
-            _HINT,
-        )
-
-    def _lost_of_eager(self, module: Any, difference: Difference) -> str:
-        if self._eager.untouched is None:
-            return ""
-        earlier, inputs = self.samples[: difference.sample], self.samples[difference.sample]
-        for sample in earlier:
-            execution.call_module(self._eager.untouched, sample)
-        known = execution.eager_values(self._eager.untouched, inputs)
-        return stage_comparison.place_of_loss(
-            module, _values(module, earlier, inputs), known, difference.output, self._finder
-        ) or _first_write(module, self._finder)
-
-    def _lost_of_graph(self, module: Any, prepared: Any, difference: Difference) -> str:
-        earlier, inputs = self.samples[: difference.sample], self.samples[difference.sample]
-        other = _values(prepared, earlier, inputs)
-        values = _values(module, earlier, inputs)
-        return stage_comparison.place_of_loss(
-            module, values, other, difference.output, self._finder
-        ) or _first_write(module, self._finder)
-
-
-def _values(module: Any, earlier: Sequence[Tensors], inputs: Tensors) -> RecordedValues:
-    values = RecordedValues()
-    with execution.state_kept(module):
-        for sample in earlier:
-            execution.run_graph(module, sample)
-        execution.run_graph(module, inputs, note=values.note)
-    for value in values.by_node.values():
-        values.add(value)  # as it is in the end
-    return values
-
-
-def _first_write(module: Any, finder: SourceFinder) -> str:
-    first = next(filter(is_mutable, module.graph.nodes), None)
-    return "" if first is None else stage_comparison.node_place(first, finder)
-
-
-def _sequence(module: Any, samples: Sequence[Tensors]) -> list[Tensors]:
-    with execution.state_kept(module):
-        return [tuple(item.clone() for item in execution.run_eager(module, sample)) for sample in samples]
+    try:
+        scale, zero_point = observer.calculate_qparams()[:2]
+        low, high = int(observer.quant_min), int(observer.quant_max)
+        if scale.numel() == 1:
+            return torch.fake_quantize_per_tensor_affine(value, float(scale), int(zero_point), low, high)
+        axis = int(getattr(observer, "ch_axis", 0))
+        points = zero_point.to(torch.int32)
+        return torch.fake_quantize_per_channel_affine(value, scale.float(), points, axis, low, high)
+    except _NOT_KNOWN:
+        return value.clone()

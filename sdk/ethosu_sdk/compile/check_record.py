@@ -7,77 +7,37 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final
 
+import msgspec
 import numpy.typing as npt
 from msgspec import convert
 
 from ethosu_sdk.base import filesystem, tools
 from ethosu_sdk.base.errors import InputError, SdkError, VerdictError
 from ethosu_sdk.base.json_text import Record
-from ethosu_sdk.compile import compile_facts, distance
+from ethosu_sdk.compile import compile_facts
 from ethosu_sdk.compile.compile_facts import GRAPH_LINK, PREPARED_LINK, QUANTISED_LINK
+from ethosu_sdk.compile.distance import Distance
 from ethosu_sdk.compile.refused_operators import refusal_of
 from ethosu_sdk.records import common, provenance
-from ethosu_sdk.records.common import SourceLine, Unavailable
+from ethosu_sdk.records.common import SourceLine
 from ethosu_sdk.records.compile import (
     Chain,
     Check,
     CheckedOutput,
     CpuOperator,
     Dialect,
-    Figure,
     Link,
-    LinkName,
     LinkOutput,
-    LinkVerdict,
-    NoisyLayer,
-    SampleOrigin,
     Start,
-    StartTosa,
-    TiesUp,
 )
 
-# ---- steps.compile.unrunnable
-# Programs that were made and do not run: which operator it is, at which line, and what to do.
-
-_OPERATOR = re.compile(r"\b[A-Za-z_]\w*::\w+(\.\w+)?")
-_DELEGATE = (
-    "the NPU's commands are wrong: --no-delegate keeps all operators on the CPU; a `quantizer` in the "
-    "model's file keeps single operators there (docs/guide/model-files.md)"
-)
-_KERNEL = "the CPU's kernel refuses the call: use other operators, or compute it outside of the model"
-
-
-def unrunnable_refusal(
-    check: Check, cpu_operators: Sequence[CpuOperator], method: str, *, recorded: bool
-) -> InputError:
-    """The error for a program whose `check` failed before it gave outputs; `method` begins the message; `recorded`:
-    its record is on stdout."""
-    reason = check.reason or ""
-    name = _OPERATOR.search(reason)
-    rows = [row for row in cpu_operators if name and row.name == name[0]]
-    text, hint = f"{method}the program that was made does not run: {reason}", _DELEGATE
-    if rows:
-        hint = _KERNEL
-        places = {common.source_place(site.source) for site in rows[0].sites if site.source is not None}
-        text += f" (called at {'; '.join(sorted(places))})" if places else ""
-        known = refusal_of(rows[0].name)
-        if known:
-            text, hint = f"{text}; {known.reason}", known.way_out
-    return InputError(text, hint, recorded=recorded)
-
-
-# ---- steps.compile.check_record
-# The `check` of a compilation's record, and its words for people.
-
-PASS: Literal["pass"] = "pass"
-FAIL: Literal["fail"] = "fail"
-UNAVAILABLE: Literal["unavailable"] = "unavailable"
-LEFT_OUT: Literal["left-out"] = "left-out"
-_CHECK_HINT = (
-    "all files were written; compile.json has the figures under check; --no-check skips the comparison"
-)
+PASS: Final = "pass"
+FAIL: Final = "fail"
+UNAVAILABLE: Final = "unavailable"
+LEFT_OUT: Final = "left-out"
+LOW_DB = 10.0  # below it, a quantised model is worth a warning even if every layer is explained
 
 
 @dataclass(frozen=True)
@@ -85,13 +45,13 @@ class Checked:
     """What a check found: the distance of each output; or the failure of the program; or why nothing is known."""
 
     executed: Sequence[npt.NDArray[Any]] = ()
-    distances: Sequence[distance.Distance] = ()
+    distances: Sequence[Distance] = ()
     facts: compile_facts.CheckFacts | None = None
     runner: Path | None = None
     failure: SdkError | None = None
     unavailable: str = ""
-    start: compile_facts.StartFacts | None = None
-    linked: Sequence[compile_facts.LinkedOutput] = ()
+    start: Start | None = None
+    linked: Sequence[LinkOutput] = ()
     dialect: Dialect | None = None
 
     @property
@@ -110,7 +70,7 @@ def check_left_out(record: Record) -> Record:
 
 def extend_with_check(record: Record, checked: Checked, seconds: float) -> Record:
     """`record` with the check, its time, and the status that follows."""
-    check, gaps = _check(checked)
+    check = _check(checked)
     extended = {**record, "check_time_s": round(seconds, 3), "check": check.to_json()}
     if check.status == UNAVAILABLE:
         warning = f"The program was not executed, so nothing is known of its outputs: {check.reason}."
@@ -120,43 +80,47 @@ def extend_with_check(record: Record, checked: Checked, seconds: float) -> Recor
     if checked.runner is None:
         return extended
     inputs = [*record["provenance"]["inputs"], provenance.file_entry("host-runner", checked.runner)]
+    gaps = [
+        {"path": f"/check/outputs/{index}/sqnr_db", "reason": _no_ratio(row)}
+        for index, row in enumerate(checked.distances)
+        if not math.isfinite(row.sqnr_db)
+    ]
     return {
         **extended,
         "provenance": {**record["provenance"], "inputs": inputs},
-        "unavailable": [*record["unavailable"], *(row.to_json() for row in gaps)],
+        "unavailable": [*record["unavailable"], *gaps],
     }
 
 
-def _check(checked: Checked) -> tuple[Check, list[Unavailable]]:
-    """The check, and the members that it lacks with the reasons."""
+def _check(checked: Checked) -> Check:
     if checked.unavailable:
-        return Check(status=UNAVAILABLE, reason=checked.unavailable), []
+        return Check(status=UNAVAILABLE, reason=checked.unavailable)
     if checked.failure is not None:
-        return Check(status=FAIL, reason=checked.failure.message), []
+        return Check(status=FAIL, reason=checked.failure.message)
     assert checked.facts is not None
     rows = enumerate(zip(checked.executed, checked.distances, strict=True))
-    outputs = [_output(index, array, row) for index, (array, row) in rows]
-    version = tools.package_version("executorch") or "unknown"
-    check = Check(
+    start = checked.start
+    if start is not None and start.source is not None:
+        start = msgspec.structs.replace(start, source=source_line(start.source))
+    return Check(
         status=PASS if checked.explained else FAIL,
-        executor=f"ExecuTorch {version}'s runtime on this machine, delegates on the SDK's NPU model",
+        executor=executor_words(),
         samples=checked.facts.samples,
         trials=checked.facts.trials,
         stateful=checked.facts.stateful,
-        outputs=tuple(outputs),
+        outputs=tuple(_output(index, array, row) for index, (array, row) in rows),
         dialect=checked.dialect,
-        start=None if checked.start is None else _start(checked.start),
+        start=start,
     )
-    gaps = [
-        Unavailable(path=f"/check/outputs/{index}/sqnr_db", reason=_no_ratio(row))
-        for index, row in enumerate(checked.distances)
-        if outputs[index].sqnr_db is None
-    ]
-    return check, gaps
 
 
-def _output(index: int, array: npt.NDArray[Any], found: distance.Distance) -> CheckedOutput:
-    near = found.ties_up
+def executor_words() -> str:
+    """What executes a `.pte` where it is checked or evaluated."""
+    version = tools.package_version("executorch") or "unknown"
+    return f"ExecuTorch {version}'s runtime on this machine, delegates on the SDK's NPU model"
+
+
+def _output(index: int, array: npt.NDArray[Any], found: Distance) -> CheckedOutput:
     return CheckedOutput(
         index=index,
         status=PASS if found.explained else FAIL,
@@ -167,46 +131,155 @@ def _output(index: int, array: npt.NDArray[Any], found: distance.Distance) -> Ch
         left_out=found.left_out,
         not_finite=found.not_finite,
         step=found.step,
-        rms=_figure(found.rms),
-        largest=_figure(found.largest),
-        differing=_figure(found.differing),
-        ties_up=None if near is None else TiesUp(equal=near.equal, largest=near.largest),
+        rms=found.rms,
+        largest=found.largest,
+        differing=found.differing,
+        ties_up=found.ties_up,
         sqnr_db=found.sqnr_db if math.isfinite(found.sqnr_db) else None,
     )
 
 
-def _figure(found: distance.Figure | None) -> Figure | None:
-    if found is None:
-        return None
-    return Figure(executed=found.executed, rounding=found.rounding, limit=found.limit)
-
-
-def _no_ratio(found: distance.Distance) -> str:
+def _no_ratio(found: Distance) -> str:
     """Why there is no signal-to-noise ratio."""
     if found.differing is not None:
         return "the output holds integers or truth values, whose differences mean nothing"
     return "there is no noise" if found.sqnr_db > 0 else "the reference is zero everywhere"
 
 
-def _start(start: compile_facts.StartFacts) -> Start:
-    return Start(
-        text=start.text,
-        certain=start.certain,
-        tosa=StartTosa(operator=start.tosa_operator, tensor=start.tosa_tensor),
-        operator=start.operator,
-        source=None if start.source is None else source_line(start.source),
+def source_line(line: SourceLine) -> SourceLine:
+    """A line without its function and package, which records of checks and layers do not have."""
+    return msgspec.structs.replace(line, function=None, package=None)
+
+
+def extend_with_chain(
+    record: Record,
+    facts: compile_facts.ChainFacts | None,
+    executed: Sequence[LinkOutput],
+    least_db: float | None,
+) -> Record:
+    """`record`, whose check is there, with the chain of comparisons from the model that was written to the program
+    that was executed; the status fails below `least_db`."""
+    links = () if facts is None else facts.links
+    links = (*links, _executed(convert(record["check"], Check), executed))
+    ratio = _least_db(links)
+    found = Chain(
+        samples=() if facts is None else facts.samples,
+        links=links,
+        noisy_layers=() if facts is None else facts.noisy,
+        line=_chain_line(links, str(record["options"].get("quantize", "quantised"))),
+        min_sqnr_db=least_db,
+    )
+    extended = {**record, "chain": found.to_json()}
+    if _is_low(found):
+        return {**extended, "status": FAIL}
+    if ratio is not None and ratio < LOW_DB:
+        return {**extended, "warnings": [*record["warnings"], _low_warning(found, ratio)]}
+    return extended
+
+
+def _executed(check: Check, outputs: Sequence[LinkOutput]) -> Link:
+    """The last link."""
+    if check.outputs is None:
+        return Link(
+            link="executed", status=FAIL if check.status == FAIL else UNAVAILABLE, reason=check.reason
+        )
+    passed = check.status == PASS
+    equal = all(row.equal == row.elements for row in outputs)
+    return Link(
+        link="executed",
+        status=PASS if passed else FAIL,
+        verdict="equal" if equal else "explained" if passed else "different",
+        outputs=tuple(outputs),
     )
 
 
-def source_line(line: compile_facts.SourceLine) -> SourceLine:
-    """A line of the model as records have it."""
-    return SourceLine(file=line.file, line=line.line, module=line.module, module_type=line.module_type)
+def _least_db(links: Sequence[Link]) -> float | None:
+    """The lowest ratio of an output of the quantised model to the float one; None when no output has one."""
+    rows = (part for row in links if row.link == QUANTISED_LINK for part in row.outputs or ())
+    return min((part.sqnr_db for part in rows if part.sqnr_db is not None), default=None)
+
+
+def _is_low(chain: Chain) -> bool:
+    """Whether the quantised model is farther from the float one than ``--min-sqnr`` allows."""
+    ratio = _least_db(chain.links)
+    if chain.min_sqnr_db is None or all(row.link != QUANTISED_LINK for row in chain.links):
+        return False
+    return ratio is None or ratio < chain.min_sqnr_db
+
+
+def _low_warning(found: Chain, ratio: float) -> str:
+    layers = "; ".join(
+        f"{row.operator}{f' ({row.place})' if row.place is not None else ''} {row.sqnr_db:.1f} dB"
+        for row in found.noisy_layers
+    )
+    return (
+        f"The quantised model is far from the float one: {ratio:.1f} dB, below {LOW_DB:.0f} dB. Each layer's error "
+        "is explained by its own steps, as random weights or too few calibration samples give."
+        + (f" The noisiest layers by themselves: {layers}." if layers else "")
+    )
+
+
+def chain_words(record: Record) -> str:
+    """The chain of a record in a line; empty when the comparison was left out."""
+    return str(record.get("chain", {}).get("line", ""))
+
+
+def _chain_line(links: Sequence[Link], quantised: str) -> str:
+    """The chain in a line: ``float → graph equal · → int8 31.4 dB · → executed equal``."""
+    words = [_link_words(row, quantised) for row in links if row.link != PREPARED_LINK or row.status == FAIL]
+    start = "float → " if any(row.link == GRAPH_LINK for row in links) else "given → "
+    return start + " · → ".join(words)
+
+
+def _link_words(link: Link, quantised: str) -> str:
+    name = quantised if link.link == QUANTISED_LINK else link.link
+    if link.outputs is None:
+        return f"{name} {'failed' if link.status == FAIL else 'not compared'}"
+    rows = link.outputs
+    equal = all(row.equal == row.elements for row in rows)
+    if equal or link.link == GRAPH_LINK:
+        return f"{name} equal"
+    ratios = [row.sqnr_db for row in rows if row.sqnr_db is not None]
+    if ratios:
+        low = f" (below {LOW_DB:.0f} dB)" if link.link == QUANTISED_LINK and min(ratios) < LOW_DB else ""
+        words = f"{min(ratios):.1f} dB{low}"
+    else:
+        words = f"{sum(row.equal for row in rows):,} of {sum(row.elements for row in rows):,} elements equal"
+    return f"{name} {words}" + (" (different)" if link.status == FAIL else "")
+
+
+def extend_with_methods(
+    record: Record, number: int, facts: compile_facts.MethodFacts, checked: Checked, least_db: float | None
+) -> Record:
+    """`record` with the check and the chain of the other method `number`, and the status that follows."""
+    empty = {"status": "pass", "warnings": [], "unavailable": [], "provenance": {"inputs": []}}
+    part = extend_with_check({**empty, "options": record["options"]}, checked, 0.0)
+    part = extend_with_chain(part, facts.chain, checked.linked, least_db)
+    methods = list(record["other_methods"])
+    methods[number] = {**methods[number], "check": part["check"], "chain": part["chain"]}
+    gaps = [{**row, "path": f"/other_methods/{number}{row['path']}"} for row in part["unavailable"]]
+    return {
+        **record,
+        "status": "fail" if part["status"] == "fail" else record["status"],
+        "other_methods": methods,
+        "warnings": [*record["warnings"], *(f"Method '{facts.name}': {text}" for text in part["warnings"])],
+        "unavailable": [*record["unavailable"], *gaps],
+    }
+
+
+def each_method(record: Record) -> Iterator[tuple[str, Record]]:
+    """The parts of `record` that are of one method, the whole record for the first, and words to put before what is
+    said of it: none where there is only one."""
+    others = record.get("other_methods", ())
+    yield (f"method '{record['model']['entry']}', " if others else ""), record
+    for row in others:
+        yield f"method '{row['name']}', ", row
 
 
 def does_not_run(record: Record) -> bool:
     """Whether the check found a program, or a method of it, that cannot be executed."""
-    parts = (record, *record.get("other_methods", ()))
-    return any(row["check"]["status"] == FAIL and "outputs" not in row["check"] for row in parts)
+    checks = [part["check"] for _, part in each_method(record)]
+    return any(row["status"] == FAIL and "outputs" not in row for row in checks)
 
 
 def check_line(record: Record) -> str:
@@ -243,151 +316,42 @@ def raise_if_failed(record: Record, method: str = "", *, recorded: bool) -> None
     if check["status"] != FAIL:
         return
     if "outputs" not in check:
-        raise unrunnable_refusal(
-            convert(check, Check),
-            convert(record["cpu_operators"], tuple[CpuOperator, ...]),
-            method,
-            recorded=recorded,
-        )
+        operators = convert(record["cpu_operators"], tuple[CpuOperator, ...])
+        raise _unrunnable(convert(check, Check), operators, method, recorded=recorded)
     lines = [f"  output{row['index']}: {row['detail']}" for row in check["outputs"] if row["status"] == FAIL]
     lines += [f"  {words}" for words in _dialect(check)]
     lines += [f"  {check['start']['text']}"] if "start" in check else []
     raise VerdictError(
         f"{method}the program's outputs differ from those of the model it was made from:\n"
         + "\n".join(lines),
-        _CHECK_HINT,
+        "all files were written; compile.json has the figures under check; --no-check skips the comparison",
         recorded=recorded,
     )
 
 
-# ---- steps.compile.chain_record
-# The `chain` of a compilation's record: every comparison from the model that was written to the program that was
-# executed; and its line for people.
-
-LOW_DB = 10.0  # below it, a quantised model is worth a warning even if every layer is explained
+_OPERATOR = re.compile(r"\b[A-Za-z_]\w*::\w+(\.\w+)?")
 
 
-def extend_with_chain(
-    record: Record,
-    facts: compile_facts.ChainFacts | None,
-    executed: Sequence[compile_facts.LinkedOutput],
-    least_db: float | None,
-) -> Record:
-    """`record`, whose check is there, with the chain; the status fails below `least_db`."""
-    links = () if facts is None else tuple(_link(row) for row in facts.links)
-    links = (*links, _executed(convert(record["check"], Check), executed))
-    ratio = _least_db(links)
-    found = Chain(
-        samples=() if facts is None else convert(facts.samples, tuple[SampleOrigin, ...]),
-        links=links,
-        noisy_layers=() if facts is None else tuple(map(_noisy, facts.noisy)),
-        line=chain_line(links, str(record["options"].get("quantize", "quantised"))),
-        min_sqnr_db=least_db,
+def _unrunnable(
+    check: Check, cpu_operators: Sequence[CpuOperator], method: str, *, recorded: bool
+) -> InputError:
+    """The error for a program that was made and does not run: which operator it is, at which line, and what to do."""
+    reason = check.reason or ""
+    name = _OPERATOR.search(reason)
+    rows = [row for row in cpu_operators if name and row.name == name[0]]
+    text = f"{method}the program that was made does not run: {reason}"
+    hint = (
+        "the NPU's commands are wrong: --no-delegate keeps all operators on the CPU; a `quantizer` in the "
+        "model's file keeps single operators there (docs/guide/model-files.md)"
     )
-    extended = {**record, "chain": found.to_json()}
-    if least_db is not None and (ratio is None or ratio < least_db) and _has(links, QUANTISED_LINK):
-        return {**extended, "status": FAIL}
-    if ratio is not None and ratio < LOW_DB:
-        return {**extended, "warnings": [*record["warnings"], _warning(found, ratio)]}
-    return extended
-
-
-def _link(row: compile_facts.Link) -> Link:
-    link = convert(row.name, LinkName)
-    if row.unavailable and not row.outputs:
-        return Link(link=link, status=UNAVAILABLE, reason=row.unavailable)
-    return Link(
-        link=link,
-        status=PASS,
-        verdict=convert(row.verdict, LinkVerdict),
-        outputs=_outputs(row.outputs),
-        layers=row.layers,
-        reason=row.unavailable or None,
-    )
-
-
-def _executed(check: Check, outputs: Sequence[compile_facts.LinkedOutput]) -> Link:
-    if check.outputs is None:
-        return Link(
-            link="executed", status=FAIL if check.status == FAIL else UNAVAILABLE, reason=check.reason
-        )
-    passed = check.status == PASS
-    equal = all(row.equal == row.elements for row in outputs)
-    return Link(
-        link="executed",
-        status=PASS if passed else FAIL,
-        verdict="equal" if equal else "explained" if passed else "different",
-        outputs=_outputs(outputs),
-    )
-
-
-def _outputs(rows: Sequence[compile_facts.LinkedOutput]) -> tuple[LinkOutput, ...]:
-    return tuple(
-        LinkOutput(
-            index=row.index,
-            name=row.name,
-            elements=row.elements,
-            equal=row.equal,
-            largest=row.largest,
-            sqnr_db=row.sqnr_db,
-        )
-        for row in rows
-    )
-
-
-def _noisy(row: compile_facts.NoisyLayer) -> NoisyLayer:
-    return NoisyLayer(operator=row.operator, place=row.place, sqnr_db=row.sqnr_db)
-
-
-def _has(links: Sequence[Link], name: str) -> bool:
-    return any(row.link == name for row in links)
-
-
-def _least_db(links: Sequence[Link]) -> float | None:
-    """The lowest ratio of an output of the quantised model to the float one; None when no output has one."""
-    rows = (part for row in links if row.link == QUANTISED_LINK for part in row.outputs or ())
-    return min((part.sqnr_db for part in rows if part.sqnr_db is not None), default=None)
-
-
-def _warning(found: Chain, ratio: float) -> str:
-    layers = "; ".join(
-        f"{row.operator}{f' ({row.place})' if row.place is not None else ''} {row.sqnr_db:.1f} dB"
-        for row in found.noisy_layers
-    )
-    return (
-        f"The quantised model is far from the float one: {ratio:.1f} dB, below {LOW_DB:.0f} dB. Each layer's error "
-        "is explained by its own steps, as random weights or too few calibration samples give."
-        + (f" The noisiest layers by themselves: {layers}." if layers else "")
-    )
-
-
-def chain_words(record: Record) -> str:
-    """The chain of a record in a line; empty when the comparison was left out."""
-    return str(record.get("chain", {}).get("line", ""))
-
-
-def chain_line(links: Sequence[Link], quantised: str) -> str:
-    """The chain in a line: ``float → graph equal · → int8 31.4 dB · → executed equal``."""
-    words = [_words(row, quantised) for row in links if row.link != PREPARED_LINK or row.status == FAIL]
-    start = "float → " if _has(links, GRAPH_LINK) else "given → "
-    return start + " · → ".join(words)
-
-
-def _words(link: Link, quantised: str) -> str:
-    name = quantised if link.link == QUANTISED_LINK else link.link
-    if link.outputs is None:
-        return f"{name} {'failed' if link.status == FAIL else 'not compared'}"
-    rows = link.outputs
-    equal = all(row.equal == row.elements for row in rows)
-    if equal or link.link == GRAPH_LINK:
-        return f"{name} equal"
-    ratios = [row.sqnr_db for row in rows if row.sqnr_db is not None]
-    if ratios:
-        low = f" (below {LOW_DB:.0f} dB)" if link.link == QUANTISED_LINK and min(ratios) < LOW_DB else ""
-        words = f"{min(ratios):.1f} dB{low}"
-    else:
-        words = f"{sum(row.equal for row in rows):,} of {sum(row.elements for row in rows):,} elements equal"
-    return f"{name} {words}" + (" (different)" if link.status == FAIL else "")
+    if rows:
+        hint = "the CPU's kernel refuses the call: use other operators, or compute it outside of the model"
+        places = {common.source_place(site.source) for site in rows[0].sites if site.source is not None}
+        text += f" (called at {'; '.join(sorted(places))})" if places else ""
+        refusal = refusal_of(rows[0].name)
+        if refusal:
+            text, hint = f"{text}; {refusal.reason}", refusal.way_out
+    return InputError(text, hint, recorded=recorded)
 
 
 def raise_if_low(record: Record, method: str = "", *, recorded: bool) -> None:
@@ -395,49 +359,14 @@ def raise_if_low(record: Record, method: str = "", *, recorded: bool) -> None:
     that of the program, or its part for a method; `method` begins the message."""
     if "chain" not in record:
         return
-    compared = convert(record["chain"], Chain)
-    ratio, least_db = _least_db(compared.links), compared.min_sqnr_db
-    if (
-        least_db is None
-        or (ratio is not None and ratio >= least_db)
-        or not _has(compared.links, QUANTISED_LINK)
-    ):
+    chain = convert(record["chain"], Chain)
+    if not _is_low(chain):
         return
+    ratio = _least_db(chain.links)
     found = "no output has a signal-to-noise ratio" if ratio is None else f"{ratio:.1f} dB"
     raise VerdictError(
-        f"{method}the quantised model is farther from the float model than --min-sqnr {least_db:g} allows: {found}",
+        f"{method}the quantised model is farther from the float model than --min-sqnr {chain.min_sqnr_db:g} allows: "
+        f"{found}",
         "`ethosu-sdk debug` shows which layer loses most; all files were written",
         recorded=recorded,
     )
-
-
-# ---- steps.compile.methods_record
-# The other methods of a compilation's record: what the check of each found.
-
-
-def extend_with_methods(
-    record: Record, number: int, facts: compile_facts.MethodFacts, checked: Checked, least_db: float | None
-) -> Record:
-    """`record` with the check and the chain of the other method `number`, and the status that follows."""
-    empty = {"status": "pass", "warnings": [], "unavailable": [], "provenance": {"inputs": []}}
-    part = extend_with_check({**empty, "options": record["options"]}, checked, 0.0)
-    part = extend_with_chain(part, facts.chain, checked.linked, least_db)
-    methods = list(record["other_methods"])
-    methods[number] = {**methods[number], "check": part["check"], "chain": part["chain"]}
-    gaps = [{**row, "path": f"/other_methods/{number}{row['path']}"} for row in part["unavailable"]]
-    return {
-        **record,
-        "status": "fail" if part["status"] == "fail" else record["status"],
-        "other_methods": methods,
-        "warnings": [*record["warnings"], *(f"Method '{facts.name}': {text}" for text in part["warnings"])],
-        "unavailable": [*record["unavailable"], *gaps],
-    }
-
-
-def each_method(record: Record) -> Iterator[tuple[str, Record]]:
-    """The parts of `record` that are of one method, the whole record for the first, and words to put before what is
-    said of it: none where there is only one."""
-    others = record.get("other_methods", ())
-    yield (f"method '{record['model']['entry']}', " if others else ""), record
-    for row in others:
-        yield f"method '{row['name']}', ", row

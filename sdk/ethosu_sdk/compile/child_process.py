@@ -1,5 +1,5 @@
 """The entry to compilation: checks the request, runs the worker process and returns its result; or one warm
-process that forks for each (``python -m ethosu_sdk.compile.child_process FD PID``).
+process that forks for each (:mod:`ethosu_sdk.base.forks`); and what lowers and compiles a model on this machine.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any
 from ethosu_sdk import __version__
 from ethosu_sdk.base import filesystem, forks, proc, resources, tools
 from ethosu_sdk.base.errors import BuildError, InputError, SdkError, ToolError, UsageError, VerdictError
-from ethosu_sdk.base.forks import Server, Task
+from ethosu_sdk.base.forks import Task
 from ethosu_sdk.base.json_text import Record
 from ethosu_sdk.base.targets import suggestion
 from ethosu_sdk.compile import compile_facts, vela_config
@@ -36,42 +36,13 @@ from ethosu_sdk.compile.program_options import (
 )
 from ethosu_sdk.compile.vela_config import resolve_target
 
-# ---- steps.shared.compilers
-# What lowers and compiles a model on this machine: part of what a result is known by.
-
-_IDENTITY_PACKAGES = ("torch", "torchao", "executorch", "ethos-u-vela", "tosa-tools", "numpy")
-_SOURCE_SUFFIXES = (".py", ".toml", ".cpp", ".hpp", ".h", ".ld", ".cmake", ".txt", ".json")
-
-
-@functools.cache
-def compiler_identity() -> Record:
-    """The SDK's version and its sources of that part, and the versions of the packages."""
-    return {
-        "sdk": __version__,
-        "packages": {name: tools.package_version(name) for name in _IDENTITY_PACKAGES},
-        "compile": sources_digest(resources.PACKAGE_ROOT / "compile"),
-        "kernels": sources_digest(
-            resources.directory("firmware") / "kernels"
-        ),  # what a program may leave to the CPU
-    }
-
-
-@functools.cache
-def sources_digest(folder: Path) -> str:
-    """One digest of the sources below `folder`."""
-    paths = sorted(path for path in folder.rglob("*") if path.suffix in _SOURCE_SUFFIXES and path.is_file())
-    digests = {str(path.relative_to(folder)): filesystem.sha256_file(path) for path in paths}
-    return filesystem.sha256_bytes(json.dumps(digests, sort_keys=True).encode())
-
-
-# ---- aot.pipeline.compiler
-# The entry to compilation: checks the request, runs the worker process and returns its result.
-
 Progress = Callable[[str], None]
 Compiler = Callable[[CompileRequest, Progress | None], CompileOutput]
 
 _EXIT_GRACE_S = 60.0
 _NEEDED_PACKAGES = ("torch", "torchao", "executorch")
+_IDENTITY_PACKAGES = ("torch", "torchao", "executorch", "ethos-u-vela", "tosa-tools", "numpy")
+_SOURCE_SUFFIXES = (".py", ".toml", ".cpp", ".hpp", ".h", ".ld", ".cmake", ".txt", ".json")
 _ERRORS: dict[str, type[SdkError]] = {
     kind.__name__: kind for kind in (UsageError, InputError, ToolError, BuildError, VerdictError)
 }
@@ -85,23 +56,12 @@ def compile_model(request: CompileRequest, progress: Progress | None = None) -> 
     process's own output. Raises UsageError, InputError, ToolError (a package is missing) or BuildError, also when
     the worker dies or takes longer than ``request.timeout_s``.
     """
-    check_request(request)
-    # After the check, and not above: the modules of the NPU model come with it, and a refusal need not wait for them.
-    from ethosu_sdk.compile.vela_delegates import LOG_NAME
-
-    request = replace(request, out_dir=filesystem.make_directory(request.out_dir).resolve())
-    log = request.out_dir / LOG_NAME
+    request, log = _ready(request)
     messages = _Messages(progress or (lambda stage: None))
     reader, writer = os.pipe()
     try:
-        argv = [
-            sys.executable,
-            "-P",
-            "-m",
-            "ethosu_sdk.compile.worker",
-            compile_facts.to_json(request),
-            str(writer),
-        ]
+        words = [compile_facts.to_json(request), str(writer)]
+        argv = [sys.executable, "-P", "-m", "ethosu_sdk.compile.worker", *words]
         # A fixed hash seed: torch's passes walk sets, and the `.pte` must not depend on their order.
         env = {**os.environ, "PYTHONHASHSEED": "0"}
         with (
@@ -125,6 +85,16 @@ def compile_model(request: CompileRequest, progress: Progress | None = None) -> 
         if writer >= 0:
             os.close(writer)
     return messages.result(returncode, log)
+
+
+def _ready(request: CompileRequest) -> tuple[CompileRequest, Path]:
+    """A request that was checked and whose folder is there, and its log."""
+    check_request(request)
+    # After the check, and not above: the modules of the NPU model come with it, and a refusal need not wait for them.
+    from ethosu_sdk.compile.vela_delegates import LOG_NAME
+
+    request = replace(request, out_dir=filesystem.make_directory(request.out_dir).resolve())
+    return request, request.out_dir / LOG_NAME
 
 
 def check_request(request: CompileRequest) -> None:
@@ -170,7 +140,7 @@ def _check_core(request: CompileRequest) -> None:
         )
 
 
-def error_of(row: Mapping[str, str]) -> SdkError:
+def _error_of(row: Mapping[str, str]) -> SdkError:
     """The error that a compiling process reports."""
     return _ERRORS.get(row["class"], BuildError)(row["message"], row["hint"])
 
@@ -204,7 +174,7 @@ class _Messages:
         elif "output" in message:
             self.output = compile_facts.from_json(CompileOutput, message["output"])
         else:
-            self.error = error_of(message["error"])
+            self.error = _error_of(message["error"])
 
     def result(self, returncode: int, log: Path) -> CompileOutput:
         """The output, or the error that explains why there is none."""
@@ -216,64 +186,51 @@ class _Messages:
         raise BuildError(f"the compiler process ended {_how(returncode)}\n{tail}", f"its output is in {log}")
 
 
+_REASONS = {
+    "SIGKILL": " (the system does this when memory runs out)",
+    "SIGSEGV": " (one of its tools crashed)",
+}
+
+
 def _how(returncode: int) -> str:
     """How a process ended that did not report: its exit status, or the signal by name."""
     if returncode >= 0:
         return f"with status {returncode}"
     name = signal.Signals(-returncode).name if -returncode in set(signal.Signals) else f"signal {-returncode}"
-    reasons = {
-        "SIGKILL": " (the system does this when memory runs out)",
-        "SIGSEGV": " (one of its tools crashed)",
-    }
-    return f"by {name}{reasons.get(name, '')}"
-
-
-# ---- aot.pipeline.warm
-# Many compilations in a row, in forks of a process that has everything imported (:mod:`ethosu_sdk.base.forks`).
-
-_MODULE = "ethosu_sdk.compile.child_process"
+    return f"by {name}{_REASONS.get(name, '')}"
 
 
 @contextlib.contextmanager
 def warm_compiler(log: Path) -> Iterator[Compiler]:
-    """A compiler like :func:`compiler.compile_model` for the time of a ``with`` block, whose start-up counts once.
-    `log` takes what the process itself prints."""
-    with forks.server(_MODULE, log) as server:
+    """A compiler like :func:`compile_model` for the time of a ``with`` block: it forks a process that has everything
+    imported, whose start-up counts once. `log` takes what the process itself prints."""
+    with forks.server("ethosu_sdk.compile.child_process", log) as server:
 
         def compile_warm(request: CompileRequest, progress: Progress | None = None) -> CompileOutput:
             del progress  # a fork tells nothing before it ends
-            return _compiled(server, request)
+            request, request_log = _ready(request)
+            task = {"request": compile_facts.to_json(request), "log": str(request_log)}
+            answer = server.call(task, request.timeout_s, None)
+            if answer.end != forks.DONE:
+                raise BuildError(
+                    f"the compiler process ended without a result ({answer.end}) {answer.detail}".rstrip()
+                )
+            if "error" in answer.result:
+                raise _error_of(answer.result["error"])
+            return compile_facts.from_json(CompileOutput, answer.result["output"])
 
         yield compile_warm
 
 
-def _compiled(server: Server, request: CompileRequest) -> CompileOutput:
-    # Here and not above: the modules of the NPU model come with it.
-    from ethosu_sdk.compile.vela_delegates import LOG_NAME
-
-    check_request(request)
-    request = replace(request, out_dir=filesystem.make_directory(request.out_dir).resolve())
-    log = request.out_dir / LOG_NAME
-    task = {"request": compile_facts.to_json(request), "log": str(log)}
-    answer = server.call(task, request.timeout_s, None)
-    if answer.end != forks.DONE:
-        raise BuildError(
-            f"the compiler process ended without a result ({answer.end}) {answer.detail}".rstrip()
-        )
-    if "error" in answer.result:
-        raise error_of(answer.result["error"])
-    return compile_facts.from_json(CompileOutput, answer.result["output"])
-
-
 def prepare() -> None:
-    """Import what compilations need."""
+    """Import what compilations need; called by the warm process."""
     from ethosu_sdk.compile import worker
 
     worker.import_tools()
 
 
 def perform(task: Task) -> dict[str, Any]:
-    """Compile in this process, whose output goes to the log."""
+    """Compile in this process, a fork of the warm one, whose output goes to the log."""
     from ethosu_sdk.compile import worker
 
     with filesystem.open_replacing(Path(task["log"])) as stream:
@@ -285,3 +242,24 @@ def perform(task: Task) -> dict[str, Any]:
     except Exception as error:
         return worker.error_message(error)
     return {"output": json.loads(compile_facts.to_json(output))}
+
+
+@functools.cache
+def compiler_identity() -> Record:
+    """What lowers and compiles a model, by which a result is known: the SDK's version and its sources of that part,
+    and the versions of the packages."""
+    kernels = resources.directory("firmware") / "kernels"  # what a program may leave to the CPU
+    return {
+        "sdk": __version__,
+        "packages": {name: tools.package_version(name) for name in _IDENTITY_PACKAGES},
+        "compile": sources_digest(resources.PACKAGE_ROOT / "compile"),
+        "kernels": sources_digest(kernels),
+    }
+
+
+@functools.cache
+def sources_digest(folder: Path) -> str:
+    """One digest of the sources below `folder`."""
+    paths = sorted(path for path in folder.rglob("*") if path.suffix in _SOURCE_SUFFIXES and path.is_file())
+    digests = {str(path.relative_to(folder)): filesystem.sha256_file(path) for path in paths}
+    return filesystem.sha256_bytes(json.dumps(digests, sort_keys=True).encode())

@@ -1,52 +1,53 @@
-"""The request of a compilation and the facts of its stages: frozen data that crosses between processes as JSON."""
+"""The request of a compilation and the facts of its stages: frozen data that crosses between processes as JSON.
+
+Where a fact stands in the record as it is, it is a part of the record (:mod:`ethosu_sdk.records.compile`).
+"""
 
 from __future__ import annotations
 
 import json
-from dataclasses import KW_ONLY, asdict, dataclass, field, fields, is_dataclass
+from dataclasses import KW_ONLY, dataclass, field, fields
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
 from ethosu_sdk.base.targets import AnyTarget, Target, cores
 from ethosu_sdk.compile.program_options import ProgramOptions
 from ethosu_sdk.program.execution_plan import ENTRY
+from ethosu_sdk.records.common import Delegation, SourceLine
+from ethosu_sdk.records.compile import (
+    CpuOperator,
+    Fed,
+    LayoutChanges,
+    Link,
+    NoisyLayer,
+    SampleOrigin,
+    Start,
+    State,
+)
 
-# ---- aot.facts.source_line
-# A line of the model's own source.
-
-
-@dataclass(frozen=True)
-class SourceLine:
-    """Where in the model something comes from; None for what torch did not record.
-
-    `file` is relative to the folder of the model's file, or begins with the name of the installed `package` that it
-    belongs to; it is never one of torch's. `function` is the function of that line, with its class
-    (``Block.forward``). `module` is the name below the model, as in ``named_modules()`` (empty for the model itself),
-    `module_type` its class.
-    """
-
-    file: str | None
-    line: int | None
-    module: str | None
-    module_type: str | None
-    function: str | None = None
-    package: str | None = None
-
-    @property
-    def words(self) -> str:
-        """The place in an error: ``net.py, line 7, in Block.forward, module 'layers.2.conv'``, or the module."""
-        module = f"module '{self.module}'" if self.module else ""
-        if self.file is None:
-            return f"{module} ({self.module_type})" if module else str(self.module_type)
-        line = f"{self.file}, line {self.line}"
-        line += f", in {self.function}" if self.function else ""
-        return f"{line}, {module}" if module else line
+_Facts = TypeVar("_Facts")
 
 
-# ---- aot.facts.scheduled_operation
-# One operation that Vela scheduled, as the facts of a compilation have it too.
+def to_json(value: Any) -> str:
+    """The JSON of `value`, in which dataclasses and paths may stand; :func:`from_json` is the way back."""
+    return json.dumps(msgspec.to_builtins(value, enc_hook=_plain))
+
+
+def _plain(value: Any) -> Any:
+    """A path, or a number or text of a class of its own, as msgspec takes it."""
+    for kind in (int, float, str):
+        if isinstance(value, kind):
+            return kind(value)
+    if isinstance(value, Path):
+        return str(value)
+    raise TypeError(f"{value!r} has no form in JSON")
+
+
+def from_json(kind: type[_Facts], value: Any) -> _Facts:
+    """The dataclass `kind` from its JSON values."""
+    return msgspec.convert(value, kind, dec_hook=lambda part, text: part(text))
 
 
 @dataclass(frozen=True)
@@ -66,33 +67,7 @@ class ScheduledOperation:
     tosa_index: int | None
 
 
-# ---- aot.facts.crossing
-# How facts cross a process boundary: as JSON.
-
-_Facts = TypeVar("_Facts")
-
-
-def to_json(value: Any) -> str:
-    """The JSON of `value`, in which dataclasses and paths may stand; :func:`from_json` is the way back."""
-    return json.dumps(value, default=_plain)
-
-
-def _plain(value: Any) -> Any:
-    if is_dataclass(value) and not isinstance(value, type):
-        return asdict(value)
-    if isinstance(value, Path):
-        return str(value)
-    raise TypeError(f"{value!r} has no form in JSON")
-
-
-def from_json(kind: type[_Facts], value: Any) -> _Facts:
-    """The dataclass `kind` from its JSON values."""
-    return msgspec.convert(value, kind, dec_hook=lambda part, text: part(text))
-
-
-# ---- aot.facts.evaluation
-# The request of an evaluation and what the compiler process writes for it: frozen data, passed between processes as
-# JSON.
+# Evaluation.
 
 FLOAT, QUANTISED = "float", "quantised"  # the executions in PyTorch
 
@@ -147,8 +122,7 @@ class EvaluationFacts:
     calibration_overlap: int | None
 
 
-# ---- aot.facts.check
-# What the compiler process writes for the check of its result: frozen data, passed between processes as JSON.
+# The check.
 
 
 @dataclass(frozen=True)
@@ -163,10 +137,11 @@ class CheckedOutput:
 
 @dataclass(frozen=True)
 class CheckFacts:
-    """A method's folder (:func:`method_folder`) holds arrays by the names of :func:`sample_array`, for `samples` in a
-    row: ``input``, in the program's own types; ``reference``, the outputs in PyTorch of the program that was lowered;
-    ``trialT_``, those with every value rounded another way (:mod:`ethosu_sdk.compile.check_references`). The
-    first sample, the example inputs, has all `trials`.
+    """What a method's folder (:func:`method_folder`) holds, for `samples` in a row.
+
+    Its arrays have the names of :func:`sample_array`: ``input``, in the program's own types; ``reference``, the
+    outputs in PyTorch of the program that was lowered; ``trialT_``, those with every value rounded another way
+    (:mod:`ethosu_sdk.compile.check_references`). The first sample, the example inputs, has all `trials`.
 
     `stateful` says that the model changes tensors of its own in an inference; then all samples have all trials. With
     `ties_up` there are ``ties_upN.npy`` too: the outputs with the NPU's rounding
@@ -198,74 +173,27 @@ def delegate_array(payload_sha256: str, kind: str, index: int) -> str:
     return f"{payload_sha256[:16]}-{kind}{index}.npy"
 
 
-@dataclass(frozen=True)
-class StartFacts:
-    """Where a wrong program starts to be wrong, in words and by name. Without `certain`, it is where the fault is
-    first seen. `operator` is PyTorch's, `tosa_operator` and `tosa_tensor` are of the delegate's TOSA graph."""
+# The chain of comparisons.
 
-    text: str
-    certain: bool
-    operator: str | None
-    tosa_operator: str
-    tosa_tensor: str
-    source: SourceLine | None
-
-
-# ---- aot.facts.chain
-# What the chain of comparisons found: frozen data that also crosses the process boundary as JSON.
-
-GRAPH_LINK, PREPARED_LINK, QUANTISED_LINK, EXECUTED_LINK = "graph", "prepared", "quantised", "executed"
-EQUAL, ROUNDING, EXPLAINED = "equal", "float-rounding", "explained"
-
-
-@dataclass(frozen=True)
-class LinkedOutput:
-    """One output in a link, over all samples: its name in the program, how many of the `elements` are equal, the
-    largest difference and the signal-to-noise ratio; both None for integers and truth values, the second where there
-    is no noise or no signal too."""
-
-    index: int
-    name: str
-    elements: int
-    equal: int
-    largest: float | None
-    sqnr_db: float | None
-
-
-@dataclass(frozen=True)
-class NoisyLayer:
-    """A layer whose own quantisation adds much noise: its operator, line, and signal-to-noise ratio by itself."""
-
-    operator: str
-    place: str | None
-    sqnr_db: float
-
-
-@dataclass(frozen=True)
-class Link:
-    """One comparison that held: ``equal``, ``float-rounding`` (equal but for the order of sums) or ``explained`` (by
-    the steps of quantisation). With `unavailable`, the reason why nothing was compared."""
-
-    name: str
-    verdict: str
-    outputs: tuple[LinkedOutput, ...] = ()
-    layers: int | None = None
-    unavailable: str = ""
+GRAPH_LINK: Final = "graph"
+PREPARED_LINK: Final = "prepared"
+QUANTISED_LINK: Final = "quantised"
+EQUAL: Final = "equal"
+ROUNDING: Final = "float-rounding"  # equal but for the order of sums
+EXPLAINED: Final = "explained"  # by the steps of quantisation
 
 
 @dataclass(frozen=True)
 class ChainFacts:
-    """The links in order; where each of the samples came from (``example``, ``calibration`` or ``shuffled``); the
-    noisiest layers of a quantised model."""
+    """The links that held, in order; where each of the samples came from; the noisiest layers of a quantised
+    model."""
 
-    samples: tuple[str, ...]
+    samples: tuple[SampleOrigin, ...]
     links: tuple[Link, ...]
-    noisy: tuple[NoisyLayer, ...] = ()
+    noisy: tuple[NoisyLayer, ...]
 
 
-# ---- aot.facts.layers
-# The request for a model's layers and what the compiler process writes for it: frozen data, passed between
-# processes as JSON.
+# The layers of a model.
 
 LAYERS_FILE = "layers.json"
 
@@ -276,7 +204,7 @@ class LayerRequest:
     values of its layers.
 
     Into the existing `folder` go ``inputN.npy``, and for value N ``quantisedN.npy`` (as stored) and, where it is
-    known, ``floatN.npy``; and FILE_NAME, a :class:`LayerFacts`.
+    known, ``floatN.npy``; and LAYERS_FILE, a :class:`LayerFacts`.
     """
 
     folder: Path
@@ -339,8 +267,8 @@ class LayerFacts:
     values: tuple[LayerValue, ...]
     tensors: dict[str, dict[str, TensorOrigin]]
     missing: dict[str, str]
-    ties_up: bool = False
-    outputs: tuple[int | None, ...] = ()
+    ties_up: bool
+    outputs: tuple[int | None, ...]
 
     def write(self, folder: Path) -> None:
         """Leave the facts in `folder`."""
@@ -352,8 +280,7 @@ class LayerFacts:
         return from_json(cls, json.loads((folder / LAYERS_FILE).read_text(encoding="utf-8")))
 
 
-# ---- aot.facts.compilation
-# The request and the result of a compilation: frozen data, passed between processes as JSON.
+# The compilation.
 
 STAGES = (
     "import",
@@ -367,8 +294,6 @@ STAGES = (
     "check",
     "write",
 )
-
-DEFAULT_TIMEOUT_S = 3600.0
 
 
 @dataclass(frozen=True)
@@ -390,7 +315,7 @@ class CompileRequest:
     _: KW_ONLY
     core: str | None = None
     options: ProgramOptions = field(default_factory=ProgramOptions)
-    timeout_s: float = DEFAULT_TIMEOUT_S
+    timeout_s: float = 3600.0
     evaluation: EvaluationRequest | None = None
     check_folder: Path | None = None
     locate: bool = False
@@ -412,61 +337,6 @@ class TensorFacts:
     dtype: str
     shape: tuple[int, ...]
     dim_order: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class StateFacts:
-    """A buffer that the program keeps from one inference to the next: its name in the model, NumPy dtype name, shape,
-    size, and where it lies: in which planned `arena` of the program, from 0, at what `offset` in bytes."""
-
-    name: str
-    dtype: str
-    shape: tuple[int, ...]
-    nbytes: int
-    arena: int
-    offset: int
-
-
-@dataclass(frozen=True)
-class CallSite:
-    """Calls of one operator on the CPU that share a reason (why the NPU does not do it) and a place; `portable` says
-    why it is no operator of the Cortex-M backend, where that was asked for, and `cortex_m` which one it could be,
-    where it was not."""
-
-    calls: int
-    reason: str
-    source: SourceLine | None
-    portable: str | None = None
-    cortex_m: str | None = None
-
-
-@dataclass(frozen=True)
-class OperatorCount:
-    """How often one operator is called on the CPU in one inference. `boundary` says that all it does is to
-    convert between the model's float values and quantised ones."""
-
-    name: str
-    calls: int
-    boundary: bool = False
-    sites: tuple[CallSite, ...] = ()
-
-
-@dataclass(frozen=True)
-class LayoutFacts:
-    """How often the CPU changes the order of an image's axes between NCHW and NHWC in one inference, and how many
-    bytes it writes."""
-
-    changes: int
-    nbytes: int
-
-
-@dataclass(frozen=True)
-class DelegationCount:
-    """How many of the lowered graph's nodes of one operator are in delegates, and how many are not."""
-
-    operator: str
-    delegated: int
-    not_delegated: int
 
 
 @dataclass(frozen=True)
@@ -517,14 +387,14 @@ class _OfMethod:
     calibration_samples: int
     inputs: tuple[TensorFacts, ...]
     outputs: tuple[TensorFacts, ...]
-    cpu_operators: tuple[OperatorCount, ...]
+    cpu_operators: tuple[CpuOperator, ...]
     delegates: tuple[DelegateFacts, ...]
     check: CheckFacts | None = None
-    start: StartFacts | None = None
-    delegation: tuple[DelegationCount, ...] = ()
+    start: Start | None = None
+    delegation: tuple[Delegation, ...] = ()
     chain: ChainFacts | None = None
-    state: tuple[StateFacts, ...] = ()
-    layout: LayoutFacts = field(default=LayoutFacts(0, 0))
+    state: tuple[State, ...] = ()
+    layout: LayoutChanges = field(default=LayoutChanges(calls=0, bytes=0))
 
     def of_method(self) -> dict[str, Any]:
         """Them by name."""
@@ -536,16 +406,6 @@ class MethodFacts(_OfMethod):
     """A method of a program."""
 
     name: str
-
-
-@dataclass(frozen=True)
-class FedFacts:
-    """The feeds that a model's file declares, how many steps of them were executed in PyTorch, and the file with the
-    outputs of these; empty: there is none."""
-
-    feeds: tuple[str, ...]
-    steps: int
-    file: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -572,13 +432,13 @@ class CompileOutput(_OfMethod):
     methods: tuple[str, ...]
     versions: dict[str, str]
     timings_s: dict[str, float]
-    warnings: tuple[str, ...] = field(default=())
+    warnings: tuple[str, ...] = ()
     prequantized: bool = False
     own_quantizer: str | None = None
     evaluation: EvaluationFacts | None = None
     etrecord: str | None = None
     core: str | None = None
-    fed: FedFacts | None = None
+    fed: Fed | None = None
     entry: str = "forward"
     other_methods: tuple[MethodFacts, ...] = ()
 
@@ -586,10 +446,3 @@ class CompileOutput(_OfMethod):
     def all_methods(self) -> tuple[MethodFacts, ...]:
         """Every method, the first too."""
         return (MethodFacts(name=self.entry, **self.of_method()), *self.other_methods)
-
-
-# ---- aot
-# Ahead-of-time compilation: a PyTorch model becomes a `.pte` for one target, an Ethos-U or a Cortex-M alone.
-#
-# Importing this package is cheap: torch, ExecuTorch and Vela are loaded by the child process that
-# :func:`compile_model` starts, and by nothing else.

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 from ethosu_sdk.base import board_profiles, filesystem, json_text
 from ethosu_sdk.base.json_text import Record
-from ethosu_sdk.compile import compile_facts, pricing_system
+from ethosu_sdk.compile import pricing_system
+from ethosu_sdk.compile.compile_facts import (
+    CompileOutput,
+    CompileRequest,
+    DelegateFacts,
+    MethodFacts,
+    OperationFacts,
+    TensorFacts,
+)
 from ethosu_sdk.records import kinds, provenance, result_files, validation
+from ethosu_sdk.records.common import Estimate, TosaOperation, VelaOperation
+from ethosu_sdk.records.compile import Delegate, DelegateFiles, Operation
 
 _KIB = 1024.0
 _GIB = float(1 << 30)  # Vela divides by it for what it prints as GB/s
@@ -45,11 +53,12 @@ def _columns() -> Iterator[tuple[str, str, str, float]]:
     yield "total_npu_encoded_weights", "encoded_weights", "bytes", 1.0
 
 
-def compile_record(
-    request: compile_facts.CompileRequest, output: compile_facts.CompileOutput, key: str, wall_time_s: float
-) -> Record:
+def compile_record(request: CompileRequest, output: CompileOutput, key: str, wall_time_s: float) -> Record:
     """The record of a compilation that took `wall_time_s`; `key` is its compile key."""
+    options = request.options
     versions = [provenance.tool_entry(name, version) for name, version in sorted(output.versions.items())]
+    profile = None if options.system is None else board_profiles.find_profile(options.system)
+    others = [{"name": row.name, "io": row.io.name, **_of_method(row)} for row in output.other_methods]
     return {
         **provenance.header(kinds.COMPILE.schema, "pass", _inputs(request, output), versions),
         "compile_key": key,
@@ -61,18 +70,18 @@ def compile_record(
             "entry": output.entry,
         },
         **_target(request, output),
-        **_board_profile(request.options.system),
+        **({} if profile is None else {"board_profile": {"name": profile.name, "sha256": profile.sha256}}),
         "options": {
             **_quantization(request, output),
             "io": output.io_type,
-            "delegate": request.options.delegate,
-            "vela_flags": list(request.options.vela_flags),
-            **({} if request.options.fallback is None else {"fallback": request.options.fallback}),
+            "delegate": options.delegate,
+            "vela_flags": list(options.vela_flags),
+            **({} if options.fallback is None else {"fallback": options.fallback}),
         },
         "prequantized": output.prequantized,
         **_of_method(output.all_methods[0]),
-        **_other_methods(output.other_methods),
-        **_fed(output.fed),
+        **({"other_methods": others} if others else {}),
+        **({"sequence": output.fed.to_json()} if output.fed is not None else {}),
         "files": {
             "pte": output.pte.name,
             "io": output.io.name,
@@ -86,35 +95,21 @@ def compile_record(
     }
 
 
-def _fed(fed: compile_facts.FedFacts | None) -> Record:
-    """The member `sequence`, of a model whose file declares feeds."""
-    if fed is None:
-        return {}
-    return {
-        "sequence": {"feeds": list(fed.feeds), "steps": fed.steps, **({"file": fed.file} if fed.file else {})}
-    }
-
-
-def _of_method(row: compile_facts.MethodFacts) -> Record:
+def _of_method(row: MethodFacts) -> Record:
     """What the record has of each method."""
     return {
         "calibration": {"source": row.calibration_source, "samples": row.calibration_samples},
         "inputs": _tensors(row.inputs),
         "outputs": _tensors(row.outputs),
-        **({"state": [_state(part) for part in row.state]} if row.state else {}),
-        "layout_changes": {"calls": row.layout.changes, "bytes": row.layout.nbytes},
-        "cpu_operators": [_cpu_operator(part) for part in row.cpu_operators],
-        "delegates": [delegate_record(part) for part in row.delegates],
-        "delegation": [asdict(part) for part in row.delegation],
+        **({"state": [part.to_json() for part in row.state]} if row.state else {}),
+        "layout_changes": row.layout.to_json(),
+        "cpu_operators": [part.to_json() for part in row.cpu_operators],
+        "delegates": [delegate_record(part).to_json() for part in row.delegates],
+        "delegation": [part.to_json() for part in row.delegation],
     }
 
 
-def _other_methods(rows: Sequence[compile_facts.MethodFacts]) -> Record:
-    found = [{"name": row.name, "io": row.io.name, **_of_method(row)} for row in rows]
-    return {"other_methods": found} if found else {}
-
-
-def _target(request: compile_facts.CompileRequest, output: compile_facts.CompileOutput) -> Record:
+def _target(request: CompileRequest, output: CompileOutput) -> Record:
     """The target with its system, or the processor that is the target."""
     if output.target is None:
         return {"core": output.core}
@@ -132,7 +127,7 @@ def write_compile_record(path: Path, record: Record) -> None:
     json_text.write_json(path, record)
 
 
-def _quantization(request: compile_facts.CompileRequest, output: compile_facts.CompileOutput) -> Record:
+def _quantization(request: CompileRequest, output: CompileOutput) -> Record:
     """How the model was quantised here. What had no part in it is left out: the way to scale weights where nothing
     was quantised, and both choices of the command line where the model's file has a quantiser that is complete."""
     if output.own_quantizer == "instance":
@@ -142,15 +137,7 @@ def _quantization(request: compile_facts.CompileRequest, output: compile_facts.C
     return {"quantize": output.quantize, **per, **own}
 
 
-def _board_profile(word: str | None) -> Record:
-    """The member `board_profile`, or nothing when the program is for no board profile."""
-    if word is None:
-        return {}
-    profile = board_profiles.find_profile(word)
-    return {"board_profile": {"name": profile.name, "sha256": profile.sha256}}
-
-
-def _inputs(request: compile_facts.CompileRequest, output: compile_facts.CompileOutput) -> list[Record]:
+def _inputs(request: CompileRequest, output: CompileOutput) -> list[Record]:
     """Every file that shaped the result."""
     options = request.options
     files: list[tuple[str, Path]] = [("calibration", path) for path in options.calibration]
@@ -158,93 +145,52 @@ def _inputs(request: compile_facts.CompileRequest, output: compile_facts.Compile
     files += [("vela configuration", options.vela_config)] if options.vela_config is not None else []
     if options.system is not None and board_profiles.is_profile_file(options.system):
         files.append((result_files.BOARD_PROFILE, Path(options.system)))
-    source = {
-        "role": "model source",
-        "file": Path(output.model_source).name,
-        "sha256": output.model_sha256,
-    }
     return [
-        source,
+        {"role": "model source", "file": Path(output.model_source).name, "sha256": output.model_sha256},
         *({"role": role, "file": path.name, "sha256": filesystem.sha256_file(path)} for role, path in files),
     ]
 
 
-def _tensors(rows: Iterable[compile_facts.TensorFacts]) -> list[Record]:
+def _tensors(rows: Iterable[TensorFacts]) -> list[Record]:
     return [{"index": index, "shape": list(row.shape), "dtype": row.dtype} for index, row in enumerate(rows)]
 
 
-def _state(row: compile_facts.StateFacts) -> Record:
-    place = {"arena": row.arena, "offset": row.offset}
-    return {"name": row.name, "shape": list(row.shape), "dtype": row.dtype, "bytes": row.nbytes, **place}
-
-
-def _cpu_operator(row: compile_facts.OperatorCount) -> Record:
-    return {
-        "name": row.name,
-        "calls": row.calls,
-        "boundary": row.boundary,
-        "sites": [
-            {
-                "calls": site.calls,
-                "reason": site.reason,
-                **drop_none({"portable": site.portable, "cortex_m": site.cortex_m}),
-                **source_record(site.source),
-            }
-            for site in row.sites
-        ],
-    }
-
-
-def source_record(line: compile_facts.SourceLine | None) -> Record:
-    """The member `source`, or nothing when torch recorded no origin."""
-    if line is None:
-        return {}
-    return {"source": drop_none(asdict(line))}
-
-
-def drop_none(members: dict[str, Any]) -> Record:
-    """The members without those that are None."""
-    return {key: value for key, value in members.items() if value is not None}
-
-
-def delegate_record(row: compile_facts.DelegateFacts) -> Record:
+def delegate_record(row: DelegateFacts) -> Delegate:
     """A delegate of the record."""
-    return {
-        "index": row.index,
-        "payload_sha256": row.payload_sha256,
-        "payload_bytes": row.payload_bytes,
-        "scratch_bytes": row.scratch_bytes,
-        "fast_scratch_bytes": row.scratch_fast_bytes,
-        "files": {
-            "tosa": row.tosa_file,
-            "summary": row.summary_file,
-            "per_layer": row.per_layer_file,
-            "debug": row.debug_file,
-        },
-        "estimates": [
-            {"name": name, "value": row.estimates[column] * factor, "unit": unit, "source": "estimated"}
+    return Delegate(
+        index=row.index,
+        payload_sha256=row.payload_sha256,
+        payload_bytes=row.payload_bytes,
+        scratch_bytes=row.scratch_bytes,
+        fast_scratch_bytes=row.scratch_fast_bytes,
+        files=DelegateFiles(
+            tosa=row.tosa_file, summary=row.summary_file, per_layer=row.per_layer_file, debug=row.debug_file
+        ),
+        estimates=tuple(
+            Estimate(name=name, value=row.estimates[column] * factor, unit=unit, source="estimated")
             for column, name, unit, factor in _columns()
             if column in row.estimates
-        ],
-        "operations": [_operation(part) for part in row.operations],
-    }
+        ),
+        operations=tuple(map(_operation, row.operations)),
+    )
 
 
-def _operation(row: compile_facts.OperationFacts) -> Record:
-    numbers = (
+def _operation(row: OperationFacts) -> Operation:
+    estimates = (
         ("cycles", row.cycles, "cycles"),
         ("macs", row.macs, "operations"),
         ("staging", row.staging_bytes, "bytes"),
     )
-    tosa = drop_none({"index": row.tosa_index, "operator": row.tosa_operator, "tensor": row.tosa_tensor})
-    return {
-        "offsets": list(row.offsets),
-        "vela": drop_none({"operator": row.operator, "name": row.name or None}),
-        **({"tosa": tosa} if tosa else {}),
-        **source_record(row.source),
-        "estimates": [
-            {"name": name, "value": value, "unit": unit, "source": "estimated"}
-            for name, value, unit in numbers
+    return Operation(
+        offsets=row.offsets,
+        vela=VelaOperation(operator=row.operator, name=row.name or None),
+        tosa=None
+        if row.tosa_index is None
+        else TosaOperation(index=row.tosa_index, operator=row.tosa_operator or "", tensor=row.tosa_tensor),
+        source=row.source,
+        estimates=tuple(
+            Estimate(name=name, value=value, unit=unit, source="estimated")
+            for name, value, unit in estimates
             if value is not None
-        ],
-    }
+        ),
+    )

@@ -1,5 +1,9 @@
 """Whether rounding explains how far an execution is from its reference, and the figures of one output in a link of
 the chain.
+
+The reference is compared with the execution, and with trials: runs of the reference in which every value was rounded
+another way. What the worst trial shows, times a factor, and one step of the output's own, is what rounding explains.
+docs/guide/accuracy.md gives the formulas.
 """
 
 from __future__ import annotations
@@ -12,46 +16,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ethosu_sdk.compile.compile_facts import LinkedOutput
-
-# ---- aot.comparison.distance
-# Whether rounding explains how far an execution is from its reference.
-#
-# The reference is compared with the execution, and with trials: runs of the reference in which every value was
-# rounded
-# another way. What the worst trial shows, times a factor, and one step of the output's own, is what rounding
-# explains.
-# docs/guide/accuracy.md gives the formulas.
+from ethosu_sdk.records.compile import Figure, LinkOutput, TiesUp
 
 Array = npt.NDArray[Any]
-Flags = npt.NDArray[np.bool_]
 
-FACTOR = 2.0  # in amplitude: four times the power
+_FACTOR = 2.0  # in amplitude: four times the power
 _LARGEST_FACTOR = 4.0  # of the largest error: the tail of a distribution says less than its mean
 _FLOAT_STEP = 2.0**-20  # of the largest value, where there is no quantisation
 _COUNT_SIGMAS = 3.0
-
-
-@dataclass(frozen=True)
-class Figure:
-    """A distance: what was found, what the worst trial shows, and the limit that follows."""
-
-    executed: float
-    rounding: float
-    limit: float
-
-    @property
-    def explained(self) -> bool:
-        """Whether the distance keeps to the limit."""
-        return self.executed <= self.limit
-
-
-@dataclass(frozen=True)
-class TiesUp:
-    """An execution against the reference in float64 with ties rounded up: `equal` elements, the `largest` error."""
-
-    equal: int
-    largest: float
 
 
 @dataclass(frozen=True)
@@ -80,15 +52,14 @@ class Distance:
     def explained(self) -> bool:
         """Whether rounding explains all of it."""
         figures = (self.rms, self.largest, self.differing)
-        return not self.not_finite and all(figure is None or figure.explained for figure in figures)
+        return not self.not_finite and all(row is None or row.executed <= row.limit for row in figures)
 
     @property
     def detail(self) -> str:
         """The figures that decide, in words."""
-        return self._figures + (f" (sample {self.sample})" if self.sample else "")
+        return self._words() + (f" (sample {self.sample})" if self.sample else "")
 
-    @property
-    def _figures(self) -> str:
+    def _words(self) -> str:
         if self.elements == self.equal:
             return f"all {self.elements:,} elements are equal"
         if self.not_finite:
@@ -98,9 +69,9 @@ class Distance:
             return f"{row.executed:,.0f} of {self.elements:,} elements differ, rounding explains {row.limit:,.0f}"
         assert self.rms is not None
         assert self.largest is not None
-        row, name = (self.rms, "rms") if not self.rms.explained else (self.largest, "largest")
-        if self.explained:
-            row, name = self.rms, "rms"
+        row, name = self.rms, "rms"
+        if not self.explained and row.executed <= row.limit:
+            row, name = self.largest, "largest"
         words = f"error {row.executed / self.step:.3g} steps ({name}), rounding explains {row.limit / self.step:.3g}"
         if not self.step:
             words = f"error {row.executed:.3g} ({name}), rounding explains {row.limit:.3g}"
@@ -119,7 +90,7 @@ def distance(
     """
     if reference.dtype.kind != "f" and step is None:
         return _counted(executed, reference, trials, exact=exact)
-    e, r, t = (_wide(array) for array in (executed, reference, np.stack(trials)))
+    e, r, t = (array.astype(np.float64) for array in (executed, reference, np.stack(trials)))
     same = (e == r) | (np.isnan(e) & np.isnan(r))
     usable = np.isfinite(r) & np.isfinite(t).all(axis=0)
     broken = usable & ~np.isfinite(e)
@@ -133,20 +104,21 @@ def distance(
     rounding = max(_rms(row, kept, size) for row in around)
     worst = max(float(np.abs(row[kept]).max(initial=0.0)) for row in around)
     signal = _rms(r, kept, size)
+    ratio = math.inf if not noise else -math.inf
+    if signal and noise:
+        ratio = 20.0 * math.log10(signal / noise)
     return Distance(
         elements=r.size,
         equal=int(same.sum()),
         left_out=int((~usable).sum()),
         not_finite=int(broken.sum()),
         step=least,
-        sqnr_db=20.0 * math.log10(signal / noise)
-        if signal and noise
-        else math.inf
-        if not noise
-        else -math.inf,
-        rms=Figure(noise, rounding, math.hypot(FACTOR * rounding, least)),
+        sqnr_db=ratio,
+        rms=Figure(executed=noise, rounding=rounding, limit=math.hypot(_FACTOR * rounding, least)),
         largest=Figure(
-            float(np.abs(error[kept]).max(initial=0.0)), worst, _LARGEST_FACTOR * worst + 2.0 * least
+            executed=float(np.abs(error[kept]).max(initial=0.0)),
+            rounding=worst,
+            limit=_LARGEST_FACTOR * worst + 2.0 * least,
         ),
         differing=None,
     )
@@ -165,16 +137,12 @@ def near(executed: Array, ties_up: Array, step: float) -> TiesUp:
     """How near `executed` is to the reference with ties rounded up. Values that are dequantised in another order of
     float32 operations are the same: less than a hundredth of a `step` apart."""
     with np.errstate(invalid="ignore"):  # infinity less infinity, which the second line counts
-        error = np.abs(_wide(executed) - _wide(ties_up))
+        error = np.abs(executed.astype(np.float64) - ties_up.astype(np.float64))
     same = (error <= step / 100) | (executed == ties_up) | (np.isnan(executed) & np.isnan(ties_up))
-    return TiesUp(int(same.sum()), float(error[np.isfinite(error)].max(initial=0.0)))
+    return TiesUp(equal=int(same.sum()), largest=float(error[np.isfinite(error)].max(initial=0.0)))
 
 
-def _wide(array: Array) -> npt.NDArray[np.float64]:
-    return array.astype(np.float64)
-
-
-def _rms(values: npt.NDArray[np.float64], kept: Flags, size: int) -> float:
+def _rms(values: npt.NDArray[np.float64], kept: npt.NDArray[np.bool_], size: int) -> float:
     chosen = values[kept]
     return math.sqrt(float(chosen @ chosen) / size)
 
@@ -193,25 +161,28 @@ def _counted(executed: Array, reference: Array, trials: Sequence[Array], *, exac
         sqnr_db=math.nan,
         rms=None,
         largest=None,
-        differing=Figure(found, rounding, FACTOR**2 * rounding + spread),
+        differing=Figure(executed=found, rounding=rounding, limit=_FACTOR**2 * rounding + spread),
     )
 
 
-# ---- aot.comparison.chain.figures
-# Figures for the difference between one output of a stage and of the stage before it.
-
-
-def linked_output(index: int, name: str, executed: Array, reference: Array) -> LinkedOutput:
-    """The figures of one output from arrays of one shape."""
+def linked_output(index: int, name: str, executed: Array, reference: Array) -> LinkOutput:
+    """The figures of one output in a link of the chain, from arrays of one shape. Integers and truth values have no
+    difference and no ratio, nor has a ratio what has no noise or no signal."""
     same = int(equal_elements(executed, reference).sum())
     if reference.dtype.kind != "f":
-        return LinkedOutput(index, name, reference.size, same, None, None)
+        return LinkOutput(index=index, name=name, elements=reference.size, equal=same)
     e, r = executed.astype(np.float64), reference.astype(np.float64)
     finite = np.isfinite(e) & np.isfinite(r)
     error, signal = (e - r)[finite], r[finite]
     noise, power = float(error @ error), float(signal @ signal)
-    ratio = 10.0 * math.log10(power / noise) if noise and power else None
-    return LinkedOutput(index, name, reference.size, same, float(np.abs(error).max(initial=0.0)), ratio)
+    return LinkOutput(
+        index=index,
+        name=name,
+        elements=reference.size,
+        equal=same,
+        largest=float(np.abs(error).max(initial=0.0)),
+        sqnr_db=10.0 * math.log10(power / noise) if noise and power else None,
+    )
 
 
 def equal_elements(one: Array, other: Array) -> Any:

@@ -138,12 +138,8 @@ class EvaluationData:
             raise InputError(f"{self._path} holds different numbers of samples ({listed})")
         count = next(iter(counts.values()))
         if not 0 < count <= _MOST_SAMPLES:
-            held = (
-                f"{count:,} samples, but at most {_MOST_SAMPLES:,} can be evaluated"
-                if count
-                else "no samples"
-            )
-            raise InputError(f"{self._path} holds {held}")
+            most = f"{count:,} samples, but at most {_MOST_SAMPLES:,} can be evaluated"
+            raise InputError(f"{self._path} holds {most if count else 'no samples'}")
         return count
 
     def _count(self, name: str, example: Array) -> int:

@@ -30,8 +30,10 @@ from ethosu_sdk.compile.model_state import InitialState
 
 Tensors = tuple[Any, ...]
 
-_PREQUANTISED = "the model came quantised: there is no float model to compare with"
-_UNQUANTISED = "the model is not quantised"
+_MISSING = {
+    FLOAT: "the model came quantised: there is no float model to compare with",
+    QUANTISED: "the model is not quantised",
+}
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,12 @@ class EvaluationSubject:
     float_module: Any
     quantised_module: Any
     program: Any
+
+    @property
+    def modules(self) -> dict[str, Any]:
+        """The modules that exist, by the name of their execution."""
+        found = {FLOAT: self.float_module, QUANTISED: self.quantised_module}
+        return {name: module for name, module in found.items() if module is not None}
 
 
 def evaluation_subject(module: Any, program: Any, *, prequantized: bool) -> EvaluationSubject:
@@ -63,28 +71,25 @@ class KnownSamples:
 
 
 def evaluate_eagerly(
-    request: EvaluationRequest, model: EvaluationSubject, known: KnownSamples, state: InitialState
+    request: EvaluationRequest, model: EvaluationSubject, examples: KnownSamples, state: InitialState
 ) -> EvaluationFacts:
-    """Execute the model on every sample, from `state` on, and fill ``request.folder``.
-
-    Only one sample is in memory at a time.
+    """Execute the model on every sample, one at a time, from `state` on, and fill ``request.folder``.
 
     InputError when the file does not fit the model, or the model fails on a sample.
     """
-    examples = [tensor_arrays.as_numpy(item) for item in known.inputs]
-    outputs = [tensor_arrays.as_numpy(item) for item in known.outputs]
-    with evaluation_data.open_data(request.data, examples) as data:
+    inputs = [tensor_arrays.as_numpy(item) for item in examples.inputs]
+    outputs = [tensor_arrays.as_numpy(item) for item in examples.outputs]
+    with evaluation_data.open_data(request.data, inputs) as data:
         data.fit_outputs(outputs)
         with contextlib.ExitStack() as stack:
-            for module in (model.float_module, model.quantised_module):
-                if module is not None:
-                    stack.enter_context(state.restored(module))
-            overlap = _execute(data, model, known, request.folder)
+            for module in model.modules.values():
+                stack.enter_context(state.restored(module))
+            overlap = _execute(data, model, examples, request.folder)
         for index, labels in data.labels.items():
             np.save(request.folder / f"label{index}.npy", labels)
         return EvaluationFacts(
             samples=data.count,
-            missing=_missing(model),
+            missing={name: reason for name, reason in _MISSING.items() if name not in model.modules},
             outputs=tuple(
                 EvaluatedOutput(
                     output.shape,
@@ -100,29 +105,25 @@ def evaluate_eagerly(
         )
 
 
-def _missing(model: EvaluationSubject) -> dict[str, str]:
-    rows = ((FLOAT, model.float_module, _PREQUANTISED), (QUANTISED, model.quantised_module, _UNQUANTISED))
-    return {name: reason for name, module, reason in rows if module is None}
-
-
-def _execute(data: EvaluationData, model: EvaluationSubject, known: KnownSamples, folder: Path) -> int | None:
+def _execute(
+    data: EvaluationData, model: EvaluationSubject, examples: KnownSamples, folder: Path
+) -> int | None:
     """Spool inputs, expected and eager outputs; how many samples the model was calibrated with, if that is known."""
-    calibrated = {_digest([tensor_arrays.as_numpy(item) for item in sample]) for sample in known.calibration}
+    calibrated = {
+        _digest([tensor_arrays.as_numpy(item) for item in sample]) for sample in examples.calibration
+    }
     overlap = 0
-    modules = [(FLOAT, model.float_module), (QUANTISED, model.quantised_module)]
     with contextlib.ExitStack() as files:
         spool = _Spool(folder, data.count, files)
         for sample in data.inputs():
             overlap += _digest(sample) in calibrated
-            given = tensor_arrays.tensors_like(sample, known.inputs)
-            spool.append("input", _quantised_inputs(model.program, given) if known.int8_io else given)
-            for name, module in modules:
-                if module is not None:
-                    spool.append(name, execution.run_eager(module, given))
+            given = tensor_arrays.tensors_like(sample, examples.inputs)
+            spool.append("input", _quantised_inputs(model.program, given) if examples.int8_io else given)
+            for name, module in model.modules.items():
+                spool.append(name, execution.run_eager(module, given))
         for row in data.expected():
             spool.append("expected", row)
-    quantised_here = model.float_module is not None and model.quantised_module is not None
-    return overlap if quantised_here else None
+    return overlap if len(model.modules) == len(_MISSING) else None  # else it was not calibrated here
 
 
 def _digest(sample: Sequence[Array]) -> bytes:
@@ -159,8 +160,7 @@ class _Spool:
 
     def _start(self, name: str, array: Array) -> IO[bytes]:
         stream = self._stack.enter_context((self._folder / f"{name}.npy").open("wb"))
-        description = array.dtype.str
-        header = {"descr": description, "fortran_order": False, "shape": (self._count, *array.shape)}
+        header = {"descr": array.dtype.str, "fortran_order": False, "shape": (self._count, *array.shape)}
         np.lib.format.write_array_header_1_0(stream, header)  # type: ignore[no-untyped-call]
         return stream
 

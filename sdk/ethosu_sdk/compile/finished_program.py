@@ -10,37 +10,45 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec import convert
+
 from ethosu_sdk.base import plain_text
 from ethosu_sdk.base.errors import DISK_FULL, BuildError, VerdictError
-from ethosu_sdk.compile.compile_facts import (
-    CallSite,
-    DelegationCount,
-    LayoutFacts,
-    OperatorCount,
-    SourceLine,
-    StateFacts,
-    TensorFacts,
-)
+from ethosu_sdk.compile.compile_facts import TensorFacts
 from ethosu_sdk.compile.graphs.fx import operator_name
 from ethosu_sdk.compile.graphs.source_lines import SourceFinder
 from ethosu_sdk.compile.rewrite import after_lowering, cortex_m
 from ethosu_sdk.compile.tool_hooks import REASON_KEY
 from ethosu_sdk.program import execution_plan, pte
-from ethosu_sdk.program.execution_plan import ENTRY, Allocation, ExecutionPlan
+from ethosu_sdk.program.execution_plan import ENTRY, Allocation
 from ethosu_sdk.program.executorch_package import event_place
 from ethosu_sdk.program.pte_schema import NUMPY_TYPES
+from ethosu_sdk.records.common import Delegation, Dtype, SourceLine
+from ethosu_sdk.records.compile import CpuOperator, LayoutChanges, Site, State
 
 if TYPE_CHECKING:
     from ethosu_sdk.compile.vela_capture import VelaCapture
 
-
-# ---- aot.graph.program_facts
-# Facts about a finished program, read from ExecuTorch's own in-memory schema objects (exir/schema.py).
-
+ETRECORD_SUFFIX = ".etrecord"
 _PACKAGES = ("torch", "torchao", "executorch", "ethos-u-vela", "tosa-tools", "numpy")
 
 _DTYPES = {row.name: row.dtype for row in NUMPY_TYPES}
 PROGRAM_DTYPES = frozenset(_DTYPES.values())
+
+_PERMUTES = ("cortex_m::transpose", "aten::permute_copy", "channels_last::permute_copy")
+_COPIES = ("dim_order_ops::_to_dim_order_copy", "dim_order_ops::_clone_dim_order")
+_ORDERS = ((0, 2, 3, 1), (0, 3, 1, 2))
+
+_CONVERSIONS = {
+    *after_lowering.EDGE_QUANTIZES,
+    *after_lowering.EDGE_DEQUANTIZES,
+    "quantized_decomposed::quantize_per_channel",
+    "quantized_decomposed::dequantize_per_channel",
+}
+# The partitioner prints an operator of the edge dialect with its whole schema.
+_PRINTED = re.compile(r"<EdgeOpOverload: ([\w.:]+)>: schema = .*?\) -> (?:\(.*?\)|\S+)")
+# It prints a set of types in the order of their addresses.
+_TYPES = re.compile(r"torch\.\w+(?:, torch\.\w+)+")
 
 
 def method_names(manager: Any) -> tuple[str, ...]:
@@ -48,49 +56,39 @@ def method_names(manager: Any) -> tuple[str, ...]:
     return tuple(plan.name for plan in manager.executorch_program.execution_plan)
 
 
-def program_inputs(manager: Any, method: str = ENTRY) -> tuple[TensorFacts, ...]:
-    """The inputs of a method."""
+def program_inputs(manager: Any, method: str) -> tuple[TensorFacts, ...]:
+    """The inputs of a method, read as all below from ExecuTorch's own schema objects (exir/schema.py)."""
     plan = _plan(manager, method)
     return tuple(_tensor(plan, index) for index in plan.inputs)
 
 
-def program_outputs(manager: Any, method: str = ENTRY) -> tuple[TensorFacts, ...]:
+def program_outputs(manager: Any, method: str) -> tuple[TensorFacts, ...]:
     """The outputs of a method."""
     plan = _plan(manager, method)
     return tuple(_tensor(plan, index) for index in plan.outputs)
 
 
-_TAKES_ONE = "getitem"
-
-
-def delegation_counts(edge: Any) -> tuple[DelegationCount, ...]:
-    """Where the operators of a lowered program run, as ExecuTorch counts them, by their names. It also counts the
-    nodes that take a tensor out of a tuple, which are no operators: the program has no call for them."""
+def delegation_counts(edge: Any) -> tuple[Delegation, ...]:
+    """Where the operators of a lowered program run, as ExecuTorch counts them, by their names."""
     from executorch.devtools.backend_debug import get_delegation_info
 
     counted = get_delegation_info(edge.exported_program().graph_module).delegation_by_operator
     return tuple(
-        DelegationCount(name, row.delegated, row.non_delegated)
+        Delegation(operator=name, delegated=row.delegated, not_delegated=row.non_delegated)
         for name, row in sorted(counted.items())
-        if name != _TAKES_ONE
+        if name != "getitem"  # which takes a tensor out of a tuple, and is no call in the program
     )
 
 
-def kernel_calls(manager: Any, method: str = ENTRY) -> tuple[tuple[str, str], ...]:
+def kernel_calls(manager: Any, method: str) -> tuple[tuple[str, str], ...]:
     """(name, overload) of each operator that a method calls on the CPU, in the order of the calls."""
     plan = _plan(manager, method)
-    operators = [
-        plan.operators[instruction.instr_args.op_index]
-        for chain in plan.chains
-        for instruction in chain.instructions
-        if type(instruction.instr_args).__name__ == "KernelCall"
-    ]
+    operators = (plan.operators[call.op_index] for call in _calls(plan, "KernelCall"))
     return tuple((operator.name, operator.overload) for operator in operators)
 
 
-def delegate_payloads(manager: Any, method: str = ENTRY) -> tuple[bytes, ...]:
-    """The payload of each delegate of a method, in the plan's order. BuildError when one is not in
-    line."""
+def delegate_payloads(manager: Any, method: str) -> tuple[bytes, ...]:
+    """The payload of each delegate of a method, in the plan's order. BuildError when one is not in line."""
     program = manager.executorch_program
     payloads = []
     for delegate in _plan(manager, method).delegates:
@@ -100,14 +98,18 @@ def delegate_payloads(manager: Any, method: str = ENTRY) -> tuple[bytes, ...]:
     return tuple(payloads)
 
 
-def delegate_arguments(manager: Any, method: str = ENTRY) -> dict[int, int]:
+def delegate_arguments(manager: Any, method: str) -> dict[int, int]:
     """With how many tensors a method calls each delegate, by the delegate's index."""
-    return {
-        call.delegate_index: len(call.args)
-        for chain in _plan(manager, method).chains
-        for call in (instruction.instr_args for instruction in chain.instructions)
-        if type(call).__name__ == "DelegateCall"
-    }
+    calls = _calls(_plan(manager, method), "DelegateCall")
+    return {call.delegate_index: len(call.args) for call in calls}
+
+
+def _calls(plan: Any, kind: str) -> Iterator[Any]:
+    """The calls of one kind, in their order."""
+    for chain in plan.chains:
+        for instruction in chain.instructions:
+            if type(instruction.instr_args).__name__ == kind:
+                yield instruction.instr_args
 
 
 def package_versions() -> dict[str, str]:
@@ -131,41 +133,50 @@ def _tensor(plan: Any, index: int) -> TensorFacts:
     return TensorFacts(_DTYPES[name], tuple(value.sizes), tuple(value.dim_order))
 
 
-# ---- aot.graph.program_state
-# The state of a finished program: the tensors that it keeps from one inference to the next, read from its `.pte`.
+def find_state(manager: Any, written: Sequence[str], read: Sequence[str], method: str) -> tuple[State, ...]:
+    """The tensors that a method keeps from one inference to the next, in the `.pte` of `manager`.
 
-
-def find_state(
-    manager: Any, written: Sequence[str], read: Sequence[str] = (), method: str = ENTRY
-) -> tuple[StateFacts, ...]:
-    """The state of a method in the `.pte` of `manager`. VerdictError for a buffer in `written`, those that the model
-    changes in an inference, that the `.pte` does not begin with or does not write; or in `read`, which another method
-    writes, that it does not begin with."""
+    VerdictError for a buffer in `written`, those that the model changes in an inference, that the `.pte` does not
+    begin with or does not write; or in `read`, which another method writes, that it does not begin with.
+    """
     if not written and not read:
         return ()
     plan = pte.parse(bytes(manager.buffer)).plan(method)
-    stored: dict[Allocation, tuple[int, execution_plan.Tensor | None]] = {
+    stored = {
         value.allocation: (index, value)
         for index, value in enumerate(plan.values)
-        if isinstance(value, execution_plan.Tensor)
-        and value.allocation is not None
-        and value.data is not None
+        if isinstance(value, execution_plan.Tensor) and value.data is not None
+    }
+    # What operators write in place: ``copy_`` at the end of a program.
+    changed = {
+        call.args[0]
+        for call in plan.instructions
+        if isinstance(call, execution_plan.KernelCall) and plan.operators[call.op_index].name.endswith("_")
     }
     places, found = _places(manager.exported_program(method)), []
     for name in (*written, *read):
-        place = places.get(name) or places.get(_plain(name))
-        index, tensor = stored.get(place, (-1, None)) if place is not None else (-1, None)
-        if tensor is None or (name not in read and index not in _written(plan)):
+        place = places.get(name) or places.get(_flat(name))
+        index, tensor = (-1, None) if place is None else stored.get(place, (-1, None))
+        if place is None or tensor is None or (name not in read and index not in changed):
             raise VerdictError(
                 f"the program loses the state '{name}', which the model changes during an inference",
                 "nothing was written. This is a fault of the compiler; write the buffer with copy_ of a new tensor, "
                 "or make the state an input and an output of the model",
             )
-        found.append(StateFacts(name, tensor.dtype, tensor.sizes, tensor.nbytes, *_place(tensor)))
+        found.append(
+            State(
+                name=name,
+                shape=tensor.sizes,
+                dtype=convert(tensor.dtype, Dtype),
+                bytes=tensor.nbytes,
+                arena=place.memory_id - 1,
+                offset=place.offset,
+            )
+        )
     return tuple(found)
 
 
-def _plain(name: str) -> str:
+def _flat(name: str) -> str:
     """A buffer's name, whether it is an attribute of a submodule or flat."""
     return name.replace(".", "_")
 
@@ -178,126 +189,80 @@ def _places(program: Any) -> dict[str, Allocation]:
         for node in program.graph.find_nodes(op="placeholder")
         if node.name in buffers and node.meta["spec"].mem_id is not None
     }
-    return {**{_plain(name): place for name, place in found.items()}, **found}
+    return {**{_flat(name): place for name, place in found.items()}, **found}
 
 
-def _written(plan: ExecutionPlan) -> set[int]:
-    """The values that operators write in place: ``copy_`` at the end of a program."""
-    return {
-        call.args[0]
-        for call in plan.instructions
-        if isinstance(call, execution_plan.KernelCall) and plan.operators[call.op_index].name.endswith("_")
-    }
-
-
-def _place(tensor: execution_plan.Tensor) -> tuple[int, int]:
-    assert tensor.allocation is not None
-    return tensor.allocation.memory_id - 1, tensor.allocation.offset
-
-
-# ---- aot.graph.layout_changes
-# Changes of the order of an image's axes in memory, between NCHW and NHWC, that a program does on the CPU.
-
-_PERMUTES = ("cortex_m::transpose", "aten::permute_copy", "channels_last::permute_copy")
-_COPIES = ("dim_order_ops::_to_dim_order_copy", "dim_order_ops::_clone_dim_order")
-_ORDERS = ((0, 2, 3, 1), (0, 3, 1, 2))
-
-
-def find_layout_changes(manager: Any, method: str) -> LayoutFacts:
-    """The changes of a method, and the bytes of the tensors that they write."""
+def find_layout_changes(manager: Any, method: str) -> LayoutChanges:
+    """How often a method changes the order of an image's axes in memory, between NCHW and NHWC, on the CPU."""
     changed = [
         node.meta["val"]
         for node in manager.exported_program(method).graph.nodes
-        if is_layout_change(operator_name(node), node)
+        if _is_layout_change(operator_name(node), node)
     ]
-    return LayoutFacts(len(changed), sum(row.numel() * row.element_size() for row in changed))
+    written = sum(row.numel() * row.element_size() for row in changed)
+    return LayoutChanges(calls=len(changed), bytes=written)
 
 
-def is_layout_change(name: str, node: Any) -> bool:
+def _is_layout_change(name: str, node: Any) -> bool:
     """Whether `node`, which calls the operator `name`, brings an image into the other order."""
     if name in _PERMUTES:
-        order = tuple(node.args[1])
-        return tuple(axis % len(order) for axis in order) in _ORDERS and _moves(node.args[0].meta, order)
+        sizes = node.args[0].meta["val"].shape
+        order = tuple(axis % len(sizes) for axis in node.args[1])
+        long = [axis for axis in order if sizes[axis] > 1]
+        return order in _ORDERS and long != sorted(long)
     if name in _COPIES:
         orders = [tuple(row.meta["val"].dim_order()) for row in (node.args[0], node)]
         return orders[0] != orders[1] and any(row in _ORDERS for row in orders)
     return False
 
 
-def _moves(meta: Mapping[str, Any], order: tuple[int, ...]) -> bool:
-    """Whether the axes that `order` moves have more than one element."""
-    sizes = meta["val"].shape
-    return [axis for axis in order if sizes[axis] > 1] != list(_long(sizes))
-
-
-def _long(sizes: Any) -> Iterator[int]:
-    return (axis for axis, size in enumerate(sizes) if size > 1)
-
-
-# ---- aot.lowering.cpu_operators
-# The operators that a finished program calls on the CPU: how often, why, and from which line of the model.
-
-_CONVERSIONS = {
-    *after_lowering.EDGE_QUANTIZES,
-    *after_lowering.EDGE_DEQUANTIZES,
-    "quantized_decomposed::quantize_per_channel",
-    "quantized_decomposed::dequantize_per_channel",
-}
-_CONVERTS = "conversion between float and quantised values"
-_WRITE_BACK = "aten::copy_"
-_KEEPS = "it writes a new value into a buffer that the program keeps from one inference to the next"
-_TRANSPOSE = "cortex_m::transpose"
-_LAYOUT = "change of layout: the Cortex-M backend has the channels of images last"
-# The partitioner prints an operator of the edge dialect with its whole schema.
-_PRINTED = re.compile(r"<EdgeOpOverload: ([\w.:]+)>: schema = .*?\) -> (?:\(.*?\)|\S+)")
-# It prints a set of types in the order of their addresses.
-_TYPES = re.compile(r"torch\.\w+(?:, torch\.\w+)+")
-_UNTOLD = "ExecuTorch's partitioner left it out and gives no reason"
-
-
 def find_cpu_operators(
-    manager: Any, finder: SourceFinder, *, without: str, method: str = ENTRY
-) -> tuple[OperatorCount, ...]:
+    manager: Any, finder: SourceFinder, *, without: str, method: str
+) -> tuple[CpuOperator, ...]:
     """The operators that a method calls on the CPU, in order of first call. `without` says why nothing is
     delegated; it is empty where the NPU may have everything.
 
     Calls are joined with the nodes of the program's graph, which come in the same order; a call without a node
     (those inside of a control-flow branch) has no source line.
     """
-    nodes, position = _operator_nodes(manager, method), 0
+    nodes = _operator_nodes(manager, method)
+    position = 0
     sites: dict[str, Counter[tuple[str, SourceLine | None, str | None, str | None]]] = {}
     for name, overload in kernel_calls(manager, method):
-        found_at = _next(nodes, position, (name, overload))
+        # Nodes that are passed over became no call.
+        later = (place for place in range(position, len(nodes)) if nodes[place][0] == (name, overload))
+        found_at = next(later, None)
         meta: Mapping[str, Any] = {} if found_at is None else nodes[found_at][1]
         position = position if found_at is None else found_at + 1
         source = finder.find(meta)
-        reason = _LAYOUT if name == _TRANSPOSE and source is None else _reason(name, meta, without)
+        reason = without or _reason(name, meta)
+        if name == "cortex_m::transpose" and source is None:
+            reason = "change of layout: the Cortex-M backend has the channels of images last"
         full = f"{name}.{overload}" if overload else name
         kernels = meta.get(cortex_m.PORTABLE_KEY), meta.get(cortex_m.OPERATOR_KEY)
         sites.setdefault(full, Counter())[reason, source, *kernels] += 1
     return tuple(
-        OperatorCount(
+        CpuOperator(
             name=name,
             calls=found.total(),
             boundary=name.rpartition(".")[0] in _CONVERSIONS,
-            sites=tuple(CallSite(calls, *site) for site, calls in found.items()),
+            sites=tuple(
+                Site(calls=calls, reason=reason, source=source, portable=portable, cortex_m=operator)
+                for (reason, source, portable, operator), calls in found.items()
+            ),
         )
         for name, found in sites.items()
     )
 
 
-def _reason(name: str, meta: Mapping[str, Any], without: str) -> str:
-    if without:
-        return without
+def _reason(name: str, meta: Mapping[str, Any]) -> str:
+    """Why the NPU does not do it: ExecuTorch's reason has the name of an operator for its schema, and the same words
+    in every process."""
     if name in _CONVERSIONS:
-        return _CONVERTS
-    if name == _WRITE_BACK:
-        return _KEEPS
-    return _plain_reason(str(meta.get(REASON_KEY, _UNTOLD)))
-
-
-def _plain_reason(reason: str) -> str:
-    """ExecuTorch's reason with the name of an operator for its schema, and in the same words in every process."""
+        return "conversion between float and quantised values"
+    if name == "aten::copy_":
+        return "it writes a new value into a buffer that the program keeps from one inference to the next"
+    reason = str(meta.get(REASON_KEY, "ExecuTorch's partitioner left it out and gives no reason"))
     ordered = _TYPES.sub(lambda found: ", ".join(sorted(found[0].split(", "))), reason)
     return _PRINTED.sub(r"\1", ordered).strip().rstrip(".")
 
@@ -313,31 +278,18 @@ def _operator_nodes(manager: Any, method: str) -> list[tuple[tuple[str, str], Ma
     ]
 
 
-def _next(
-    nodes: list[tuple[tuple[str, str], Mapping[str, Any]]], start: int, wanted: tuple[str, str]
-) -> int | None:
-    """The index of the first node from `start` on that calls `wanted`; those passed over became no call."""
-    return next((index for index in range(start, len(nodes)) if nodes[index][0] == wanted), None)
-
-
-# ---- aot.lowering.etrecords
-# ExecuTorch's record of a lowering, the ETRecord. ExecuTorch's Inspector uses it to map events to the model's
-# lines.
-#
-# ExecuTorch 1.5.1 makes it, but for what happens in a delegate: its backend for Ethos-U says nothing of that. Which
-# node each TOSA operator was made from is traced (:mod:`ethosu_sdk.compile.tool_hooks`): that is filled in.
-
-ETRECORD_SUFFIX = ".etrecord"
-_HANDLE = "debug_handle"
-
-
 def write_etrecord(path: Path, manager: Any, captures: Sequence[VelaCapture]) -> None:
-    """Write the ETRecord of the program `manager`, which was lowered with one, and its Vela runs. BuildError when
-    ExecuTorch cannot write it."""
+    """Write the ETRecord of the program `manager`, which was lowered with one, and its Vela runs: by it, ExecuTorch's
+    Inspector maps events to the model's lines. BuildError when ExecuTorch cannot write it.
+
+    ExecuTorch 1.5.1 knows nothing of what happens in a delegate for Ethos-U. Which node each TOSA operator was made
+    from is traced (:mod:`ethosu_sdk.compile.tool_hooks`): that is filled in.
+    """
     from ethosu_sdk.compile import vela_capture
 
-    delegates = [captures[turn] for turn in vela_capture.run_turns(delegate_payloads(manager), captures)]
-
+    delegates = [
+        captures[turn] for turn in vela_capture.run_turns(delegate_payloads(manager, ENTRY), captures)
+    ]
     try:
         record = manager.get_etrecord()
         # The graph before it is lowered holds all weights once more, and is of use for values alone, not for times.
@@ -358,15 +310,16 @@ def write_etrecord(path: Path, manager: Any, captures: Sequence[VelaCapture]) ->
 def _completed(
     calls: Mapping[int, Mapping[str, Any]], manager: Any, delegates: Sequence[VelaCapture]
 ) -> dict[int, dict[str, Any]]:
-    """What ExecuTorch says of each call of a delegate, by its instruction, with the nodes of its operators."""
-    plan = next(plan for plan in manager.executorch_program.execution_plan if plan.name == ENTRY)
-    instructions = plan.chains[0].instructions
-    return {
-        number: {**row, "delegate_map": _handles(delegates[instructions[number].instr_args.delegate_index])}
-        for number, row in calls.items()
-    }
-
-
-def _handles(capture: VelaCapture) -> dict[str, list[int]]:
-    """The debug handle of the node behind each TOSA operator of a delegate."""
-    return {event_place(tensor): [meta[_HANDLE]] for tensor, meta in capture.nodes.items() if _HANDLE in meta}
+    """What ExecuTorch says of each call of a delegate, by its instruction, with the debug handle of the node behind
+    each TOSA operator of the delegate."""
+    instructions = _plan(manager, ENTRY).chains[0].instructions
+    found = {}
+    for number, row in calls.items():
+        capture = delegates[instructions[number].instr_args.delegate_index]
+        handles = {
+            event_place(tensor): [meta["debug_handle"]]
+            for tensor, meta in capture.nodes.items()
+            if "debug_handle" in meta
+        }
+        found[number] = {**row, "delegate_map": handles}
+    return found

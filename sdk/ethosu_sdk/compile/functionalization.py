@@ -1,24 +1,18 @@
 """Replaces in-place operators of a program by operators that return new tensors, and output classes that a `.pte`
 does not support.
+
+PT2E puts observers between operators, and each becomes a quantise and a dequantise operator, which copy. A write
+through a view, a slice or an input then reaches a copy and is lost without a word: ``y[:, 2] = 5`` had no effect.
 """
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 from ethosu_sdk.compile.graphs.fx import is_mutable, operator_name, take_place
-
-# ---- aot.model.functional
-# Replaces the in-place operators of a program by operators that return new tensors.
-#
-# PT2E puts observers between operators, and each becomes a quantise and a dequantise operator, which copy. A write
-# through a view, a slice or an input then reaches a copy and is lost: ``y[:, 2] = 5`` had no effect, and nothing
-# said
-# so. ``ExportedProgram.run_decompositions({})`` decomposes nothing; it replaces writes by ``slice_scatter`` and its
-# kin, and makes updates of buffers outputs of the program. Programs that write only to fresh results of arithmetic,
-# such as ``nn.ReLU(inplace=True)`` behind a convolution, stay as they are.
+from ethosu_sdk.compile.tool_hooks import patched
 
 # Operators whose result is a tensor of its own. Schemas do not say it of all: dropout in eval mode and type_as return
 # their argument.
@@ -28,14 +22,17 @@ _FRESH = frozenset(
         *("batch_norm", "layer_norm", "group_norm", "instance_norm", "add", "sub", "mul", "div", "cat"),
     )
 )
-# Without a form that Arm's quantiser leaves whole: it makes int32 of the indices, which this operator refuses.
-_ALWAYS = ("aten.index_fill_.",)
 
 
 def without_writes(program: Any) -> Any:
-    """`program`, an ``ExportedProgram``, with every write replaced; the same object when none can reach a view."""
+    """`program`, an ``ExportedProgram``, with every write replaced; the same object when none can reach a view.
+
+    Programs that write only to fresh results of arithmetic, such as ``nn.ReLU(inplace=True)`` behind a convolution,
+    stay as they are.
+    """
     if not any(writes(node) for node in program.graph.nodes):
         return program
+    # This decomposes nothing: it replaces writes by ``slice_scatter`` and its kin, and makes outputs of new buffers.
     program = program.run_decompositions({})
     _forget_input_writes(program)
     _simplify(program)
@@ -46,7 +43,8 @@ def writes(node: Any) -> bool:
     """Whether a node changes a tensor that others may read, or must be rewritten for another reason."""
     if not is_mutable(node):
         return False
-    if str(node.target).startswith(_ALWAYS):
+    # Without a form that Arm's quantiser leaves whole: it makes int32 of the indices, which this operator refuses.
+    if str(node.target).startswith("aten.index_fill_."):
         return True
     source: Any = node.args[0] if node.args else None
     return not (_is_fresh(source) and list(source.users) == [node])
@@ -81,16 +79,14 @@ def _simplify(program: Any) -> None:
     """Take out what functionalisation leaves behind and Arm's quantiser does not know: ``copy``, ``fill``,
     ``detach``."""
     graph = program.graph
-    simpler: Callable[[Any], Any] | None
     for node in list(graph.nodes):
         simpler = _SIMPLER.get(str(node.target)) if node.op == "call_function" else None
         if simpler is None:
             continue
         with graph.inserting_before(node):
             replacement = simpler(node)
-        if replacement is None:
-            continue
-        take_place(program, node, replacement)
+        if replacement is not None:
+            take_place(program, node, replacement)
     graph.eliminate_dead_code()
     program.graph_module.recompile()
 
@@ -99,10 +95,8 @@ def _of_copy(node: Any) -> Any | None:
     """``copy(destination, source)`` is the source, in the destination's shape and type."""
     import torch
 
-    source, value = node.args[1], node.meta["val"]
-    given = source.meta["val"]
-    if given.dtype != value.dtype:
-        source = _call(node, torch.ops.aten.to.dtype, (source, value.dtype), given.to(value.dtype))
+    value, given = node.meta["val"], node.args[1].meta["val"]
+    source = _of_type(node, node.args[1])
     if given.shape != value.shape:
         source = _call(node, torch.ops.aten.expand.default, (source, list(value.shape)), value)
     return source
@@ -112,15 +106,21 @@ def _of_fill(node: Any) -> Any | None:
     """``fill(x, number)`` reads nothing of x but its shape."""
     import torch
 
-    value = node.args[1]
-    made = node.meta["val"]
+    value, made = node.args[1], node.meta["val"]
     if not isinstance(value, (bool, int, float)):
-        given = value.meta["val"]
-        if given.dtype != made.dtype:
-            value = _call(node, torch.ops.aten.to.dtype, (value, made.dtype), given.to(made.dtype))
-        return _call(node, torch.ops.aten.expand.default, (value, list(made.shape)), made)
+        return _call(node, torch.ops.aten.expand.default, (_of_type(node, value), list(made.shape)), made)
     options = {"dtype": made.dtype, "device": made.device, "pin_memory": False}
     return _call(node, torch.ops.aten.full.default, (list(made.shape), value), made, options)
+
+
+def _of_type(node: Any, source: Any) -> Any:
+    """`source` in the type of `node`'s value."""
+    import torch
+
+    given, dtype = source.meta["val"], node.meta["val"].dtype
+    if given.dtype == dtype:
+        return source
+    return _call(node, torch.ops.aten.to.dtype, (source, dtype), given.to(dtype))
 
 
 def _call(
@@ -164,8 +164,7 @@ _SIMPLER: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@contextlib.contextmanager
-def traced_data() -> Iterator[None]:
+def traced_data() -> AbstractContextManager[None]:
     """While the block runs, ``tensor.data`` of a tensor that torch.export traces is a part of the trace.
 
     torch 2.13 takes it for a constant, and fails or forgets what is written through it.
@@ -184,20 +183,12 @@ def traced_data() -> Iterator[None]:
         else:
             original.__set__(self, value)
 
-    torch.Tensor.data = property(read, write)
-    try:
-        yield
-    finally:
-        del torch.Tensor.data
-
-
-# ---- aot.model.plain_outputs
-# Replaces output classes that a `.pte` does not support, such as what ``torch.topk`` and ``x.max(1)`` return.
+    return patched(torch.Tensor, data=property(read, write))
 
 
 def flatten_outputs(program: Any) -> None:
     """Let `program`, an ``ExportedProgram``, return a tuple of tensors where ExecuTorch 1.5.1 cannot write down the
-    classes that its outputs are in."""
+    classes that its outputs are in, such as what ``torch.topk`` and ``x.max(1)`` return."""
     from torch.utils import _pytree
 
     signature = program.module_call_graph[0].signature

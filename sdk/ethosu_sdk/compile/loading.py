@@ -15,14 +15,13 @@ import json
 import os
 import re
 import sys
-import types
 import weakref
 import zipfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Any
 
 from ethosu_sdk.base import plain_text
@@ -36,65 +35,27 @@ from ethosu_sdk.compile.tool_hooks import patched
 from ethosu_sdk.program import feeds
 from ethosu_sdk.program.feeds import Feed
 
-# ---- aot.model.construction_lines
-# Where in the user's files each module was constructed.
-#
-# The forward of an ``nn.Sequential``, or of any module of torch's own that is the model itself, has no line of the
-# user's: what names its layers is the line that made them.
+_DEFAULT_ENTRIES = ("ModelUnderTest", "model", "Model", "get_model")
+_CALIBRATION_NAMES = ("calibration", "calibration_inputs")
+_INPUTS_HINT = "define example_inputs beside the model, or give `compile` --inputs FILE.npz"
+_CALIBRATION_HINT = (
+    "give a list of samples, or a function that returns one; each a tensor or a tuple of tensors"
+)
+_MODULE_NAME = "ethosu_sdk_user_model"
+_MOST_PROGRAM_BYTES = 1 << 26  # of an archive's description of a graph
+# What holds the program in a .pt2: of torch 2.8 and later, and of earlier ones.
+_PROGRAM_MEMBERS = ("models/model.json", "serialized_exported_program.json")
 
+_METHODS_NAME = "methods"
+_METHOD_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+_MOST_METHODS = 16
+_METHODS_HINT = (
+    "give methods = {'NAME': (model.NAME, (example inputs,)), …}; a list of calibration samples may follow the "
+    "example inputs"
+)
 
-class ConstructionLines:
-    """The innermost line below `root` that constructed each module, for modules made while :meth:`recording`. Files
-    are named by `folder`, which is empty for those of the user, and their path below `root`."""
-
-    def __init__(self, root: Path, folder: str = "") -> None:
-        self._root, self._folder = root, folder
-        self._prefix = f"{root}{os.sep}"
-        self._lines: weakref.WeakKeyDictionary[Any, Line] = weakref.WeakKeyDictionary()
-
-    def recording(self) -> AbstractContextManager[None]:
-        """While the block runs, every new ``nn.Module`` is noted."""
-        import torch
-
-        original = torch.nn.Module.__init__
-
-        @functools.wraps(original)
-        def noted(module: Any, *args: Any, **kwargs: Any) -> None:
-            self._note(module, sys._getframe(1))
-            original(module, *args, **kwargs)
-
-        return patched(torch.nn.Module, __init__=noted)
-
-    def of(self, model: Any) -> dict[str, Line]:
-        """(file relative to the root, line, function) by the name of each module of `model`."""
-        found = {}
-        for name, module in model.named_modules():
-            with contextlib.suppress(KeyError, TypeError):
-                found[name] = self._lines[module]
-        return found
-
-    def _note(self, module: Any, frame: types.FrameType | None) -> None:
-        while frame is not None:
-            name = frame.f_code.co_filename
-            inside = name.removeprefix(self._prefix)
-            if inside != name and "site-packages" not in inside:
-                with contextlib.suppress(TypeError):  # a class that cannot be hashed
-                    file = f"{self._folder}{Path(inside).as_posix()}"
-                    self._lines[module] = file, frame.f_lineno, _function(frame.f_code)
-                return
-            frame = frame.f_back
-
-
-def _function(code: types.CodeType) -> str | None:
-    """The function with its classes; None for a line of the file itself."""
-    return None if code.co_name == "<module>" else code.co_qualname.rpartition("<locals>.")[2]
-
-
-# ---- aot.model.declared_feeds
-# ``feeds`` of a model's file: how each step takes inputs from the outputs of the step before.
-
-FEEDS_NAME, STEPS_NAME = "feeds", "steps"
-DEFAULT_STEPS, MOST_STEPS = 16, 4096
+_FEEDS_NAME, _STEPS_NAME = "feeds", "steps"
+_DEFAULT_STEPS, _MOST_STEPS = 16, 4096
 _FEEDS_HINT = 'for example feeds = ["argmax(output0):input0", "step:input1"], and steps = 32'
 
 
@@ -103,47 +64,10 @@ class DeclaredFeeds:
     """The `feeds` that a file declares, and how many `steps` of them `compile` executes in PyTorch."""
 
     feeds: tuple[Feed, ...] = ()
-    steps: int = DEFAULT_STEPS
+    steps: int = _DEFAULT_STEPS
 
 
 NO_FEEDS = DeclaredFeeds()
-
-
-def feeds_of(namespace: ModuleType, path: object) -> DeclaredFeeds:
-    """What the file at `path` declares. InputError for something else than feeds."""
-    given = getattr(namespace, FEEDS_NAME, None)
-    if given is None or callable(given):
-        return NO_FEEDS
-    if not isinstance(given, (list, tuple)) or not all(isinstance(row, str) for row in given):
-        raise InputError(f"'{FEEDS_NAME}' of {path} is not a list of texts", _FEEDS_HINT)
-    try:
-        found = feeds.parse_feeds(given)
-    except SdkError as error:
-        raise InputError(f"'{FEEDS_NAME}' of {path}: {error.message}", error.hint) from error
-    steps = getattr(namespace, STEPS_NAME, DEFAULT_STEPS)
-    if type(steps) is not int or not 1 <= steps <= MOST_STEPS:
-        raise InputError(f"'{STEPS_NAME}' of {path} is not a number from 1 to {MOST_STEPS}", _FEEDS_HINT)
-    return DeclaredFeeds(found, steps)
-
-
-# ---- aot.model.methods
-# The methods of a model that a program has instead of ``forward``, as its file declares them.
-#
-# ``methods`` of the file is a dictionary, or a function that returns one::
-#
-#     methods = {"prefill": (model.prefill, (tokens,)), "decode": (model.decode, (token, position))}
-#
-# Each value is a module, or a method of one, with its example inputs, and calibration samples where there are some.
-# Methods of one module share its weights and its buffers.
-
-METHODS_NAME = "methods"
-_METHOD_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
-_MOST_METHODS = 16
-_METHODS_HINT = (
-    "give methods = {'NAME': (model.NAME, (example inputs,)), …}; a list of calibration samples may follow the "
-    "example inputs"
-)
-_SHARED_HINT = "give methods of the one module that holds it"
 
 
 @dataclass(frozen=True)
@@ -157,115 +81,6 @@ class LoadedMethod:
     example_inputs: tuple[Any, ...]
     calibration: tuple[tuple[Any, ...], ...]
     root: int
-
-
-def methods_of(
-    value: Any, as_inputs: Callable[[Any, str], tuple[Any, ...]], where: str
-) -> tuple[LoadedMethod, ...]:
-    """The methods that `value` declares. InputError for what is no such dictionary."""
-    what = f"'{METHODS_NAME}' of {where}"
-    if not isinstance(value, Mapping) or not value:
-        raise InputError(f"{what} must be a dictionary with at least one method", _METHODS_HINT)
-    if len(value) > _MOST_METHODS:
-        raise InputError(f"{what} has {len(value)} methods; a program may have {_MOST_METHODS}")
-    owners: list[Any] = []
-    found = []
-    for name, row in value.items():
-        if not isinstance(name, str) or not _METHOD_NAME.fullmatch(name):
-            raise InputError(
-                f"{what}: {name!r} is no name of a method",
-                "use letters, digits and _, 64 at most, no digit first",
-            )
-        if not isinstance(row, (tuple, list)) or len(row) not in (2, 3):
-            raise InputError(f"{what}: '{name}' must be (method, example inputs)", _METHODS_HINT)
-        owner, module = _method_module(row[0], f"{what}: '{name}'")
-        root = next((index for index, known in enumerate(owners) if known is owner), len(owners))
-        owners.append(owner)
-        inputs = as_inputs(row[1], f"the example inputs of '{name}' in {what}")
-        samples = _method_samples(row[2], as_inputs, f"'{name}' in {what}") if len(row) > 2 else ()
-        found.append(LoadedMethod(name, owner, module, inputs, samples, root))
-    _check_owners(owners, list(value), what)
-    return tuple(found)
-
-
-def _method_module(value: Any, what: str) -> tuple[Any, Any]:
-    """The module that a method belongs to, and a copy of it whose ``forward`` is the method."""
-    import torch
-
-    owner = value if isinstance(value, torch.nn.Module) else getattr(value, "__self__", None)
-    if not isinstance(owner, torch.nn.Module):
-        raise InputError(
-            f"{what} is a {type(value).__name__}, neither a module nor a method of one",
-            "a function has no weights: write it as a method of an nn.Module",
-        )
-    try:
-        module = copy.deepcopy(owner)
-    except Exception as error:
-        raise InputError(f"{what}: the module cannot be copied: {plain_text.error(error)}") from error
-    if value is not owner:
-        kind = type(module)
-        names = {"__module__": kind.__module__, "__qualname__": kind.__qualname__, "forward": value.__func__}
-        module.__class__ = type(kind.__name__, (kind,), names)
-    return owner, module.eval()
-
-
-def _method_samples(
-    value: Any, as_inputs: Callable[[Any, str], tuple[Any, ...]], what: str
-) -> tuple[tuple[Any, ...], ...]:
-    try:
-        rows = list(value)
-    except Exception as error:
-        raise InputError(
-            f"the calibration samples of {what} are no list: {plain_text.error(error)}", _METHODS_HINT
-        ) from error
-    if not rows:
-        raise InputError(f"the calibration samples of {what} are an empty list", _METHODS_HINT)
-    return tuple(as_inputs(row, f"calibration sample {index} of {what}") for index, row in enumerate(rows))
-
-
-def _check_owners(owners: list[Any], names: list[str], what: str) -> None:
-    """InputError for a buffer that two modules hold: the program would have two of it."""
-    holders: dict[int, tuple[int, str]] = {}
-    for number, owner in enumerate(owners):
-        for path, buffer in owner.named_buffers():
-            first, known = holders.setdefault(id(buffer), (number, path))
-            if owners[first] is not owner:
-                raise InputError(
-                    f"{what}: '{names[first]}' and '{names[number]}' are of two modules that hold one buffer, "
-                    f"'{known}' and '{path}'",
-                    _SHARED_HINT,
-                )
-
-
-def check_method_buffers(written: Mapping[str, list[str]], roots: Mapping[str, int]) -> None:
-    """InputError for buffers of one name in different modules: ExecuTorch would give them one memory. `written` has
-    the buffers that each method changes."""
-    owners: dict[str, str] = {}
-    for method, names in written.items():
-        for name in names:
-            first = owners.setdefault(name, method)
-            if roots[first] != roots[method]:
-                raise InputError(
-                    f"the methods '{first}' and '{method}' are of two modules, and each changes a buffer '{name}': "
-                    "ExecuTorch gives buffers of one name one memory",
-                    "rename one of the buffers; if they are one, give methods of the one module that holds it",
-                )
-
-
-# ---- aot.model.loading
-# From a model specification to a module with example inputs: runs the user's Python file.
-
-_DEFAULT_ENTRIES = ("ModelUnderTest", "model", "Model", "get_model")
-_INPUT_NAMES = ("ModelInputs", "example_inputs")
-_CALIBRATION_NAMES = ("calibration", "calibration_inputs")
-_INPUTS_HINT = "define example_inputs beside the model, or give `compile` --inputs FILE.npz"
-_CALIBRATION_HINT = (
-    "give a list of samples, or a function that returns one; each a tensor or a tuple of tensors"
-)
-_MODULE_NAME = "ethosu_sdk_user_model"
-_MOST_PROGRAM_BYTES = 1 << 26  # of an archive's description of a graph
-# What holds the program in a .pt2: of torch 2.8 and later, and of earlier ones.
-_PROGRAM_MEMBERS = ("models/model.json", "serialized_exported_program.json")
 
 
 @dataclass(frozen=True)
@@ -295,19 +110,22 @@ def load_model(spec: ModelSpec, *, trust: bool = False) -> LoadedModel:
         return _load_zoo(str(spec.entry))
     if spec.path is None:
         raise InputError("the model specification names no file")
-    return _load_python(spec.path, spec.entry) if spec.kind == "python" else _load_pt2(spec.path, trust)
+    if spec.kind != "python":
+        return _load_pt2(spec.path, trust)
+    constructed = _ConstructionLines(spec.path.absolute().parent)
+    with constructed.recording():
+        return _load_python(spec.path, spec.entry, constructed)
 
 
 def _load_zoo(name: str) -> LoadedModel:
-    constructed = ConstructionLines(zoo.source(name).parent, ZOO_FOLDER)
+    constructed = _ConstructionLines(zoo.source(name).parent, ZOO_FOLDER)
     with constructed.recording():
         model = zoo.load(name)
-    source = "zoo" if model.calibration else "none"
     return LoadedModel(
         model.module,
         model.example_inputs,
         model.calibration,
-        source,
+        "zoo" if model.calibration else "none",
         quantize=zoo.entry(name).quantize,
         lines=constructed.of(model.module),
     )
@@ -317,37 +135,30 @@ def _load_pt2(path: Path, trust: bool) -> LoadedModel:
     import torch
 
     if not zipfile.is_zipfile(path):
-        raise _unloadable(path, None)
+        raise InputError(
+            f"{path} is not a program saved by torch.export: it is not a complete ZIP archive",
+            "save it again with torch.export.save(torch.export.export(model, inputs), PATH)",
+        )
     content = io.BytesIO(saved_program.read_saved_program(path, trust=trust))
+    load = torch.load
+
+    def load_tensors(*arguments: Any, **options: Any) -> Any:
+        """Unpickles nothing but tensors and containers, whatever torch.export asks for."""
+        return load(*arguments, **{**options, "weights_only": True})
+
     try:
-        with contextlib.nullcontext() if trust else _tensors_only():
+        with contextlib.nullcontext() if trust else patched(torch, load=load_tensors):
             program = torch.export.load(content)
     except Exception as error:
         raise _unloadable(path, error) from error
     return _exported(program, str(path))
 
 
-def _tensors_only() -> AbstractContextManager[None]:
-    """Let torch unpickle nothing but tensors and containers, whatever torch.export asks for."""
-    import torch
-
-    return patched(torch, load=functools.partial(_load_tensors, torch.load))
-
-
-def _load_tensors(load: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-    return load(*arguments, **{**options, "weights_only": True})
-
-
-def _unloadable(path: Path, error: Exception | None) -> InputError:
+def _unloadable(path: Path, error: Exception) -> InputError:
     """The error for a program that torch cannot load. If another version wrote it, torch's own message is only about
     members of the archive."""
     import torch
 
-    if error is None:
-        return InputError(
-            f"{path} is not a program saved by torch.export: it is not a complete ZIP archive",
-            "save it again with torch.export.save(torch.export.export(model, inputs), PATH)",
-        )
     ours, saved = str(torch.__version__).partition("+")[0], _saved_by(path)
     if saved in (None, ours):
         return InputError(
@@ -385,19 +196,13 @@ def _exported(program: Any, what: str) -> LoadedModel:
         raise InputError(
             f"{what} takes keyword inputs, which a .pte does not support", "export it with positional inputs"
         )
-    inputs = as_inputs(arguments, f"the example inputs of {what}")
+    inputs = _as_inputs(arguments, f"the example inputs of {what}")
     return LoadedModel(program, inputs, quantize=quantize, prequantized=quantized)
 
 
-def _load_python(path: Path, entry: str | None) -> LoadedModel:
-    constructed = ConstructionLines(path.absolute().parent)
-    with constructed.recording():
-        return _load_objects(path, entry, constructed)
-
-
-def _load_objects(path: Path, entry: str | None, constructed: ConstructionLines) -> LoadedModel:
+def _load_python(path: Path, entry: str | None, constructed: _ConstructionLines) -> LoadedModel:
     namespace = _execute(path)
-    if entry == METHODS_NAME or (entry is None and hasattr(namespace, METHODS_NAME)):
+    if entry == _METHODS_NAME or (entry is None and hasattr(namespace, _METHODS_NAME)):
         return _load_methods(namespace, path, constructed)
     name = entry or _default_entry(namespace, path)
     if not hasattr(namespace, name):
@@ -406,7 +211,8 @@ def _load_objects(path: Path, entry: str | None, constructed: ConstructionLines)
     module, inputs = _instantiate(getattr(namespace, name), path, name)
     quantizers.refuse_unfinished_module(module, f"{path}:{name}")
     if inputs is None:
-        inputs = _find_inputs(namespace, module, path)
+        found = _find_value(namespace, module, ("ModelInputs", "example_inputs"), path)
+        inputs = None if found is None else _as_inputs(*found)
     quantized = quantizers.is_quantized(getattr(module, "graph", None))
     calibration = () if quantized else _find_calibration(namespace, module, path)
     return LoadedModel(
@@ -418,18 +224,18 @@ def _load_objects(path: Path, entry: str | None, constructed: ConstructionLines)
         prequantized=quantized,
         lines=constructed.of(module),
         quantizer=quantizers.find_quantizer(namespace, path),
-        feeds=feeds_of(namespace, path),
+        feeds=_declared_feeds(namespace, path),
     )
 
 
-def _load_methods(namespace: ModuleType, path: Path, constructed: ConstructionLines) -> LoadedModel:
+def _load_methods(namespace: ModuleType, path: Path, constructed: _ConstructionLines) -> LoadedModel:
     """The model of a file that declares methods; what stands for its module is that of the first."""
-    value = getattr(namespace, METHODS_NAME, None)
+    value = getattr(namespace, _METHODS_NAME, None)
     try:
         given = value() if callable(value) else value
     except Exception as error:
-        raise InputError(_failed(f"'{METHODS_NAME}' of {path} failed", error, path)) from error
-    found = methods_of(given, as_inputs, str(path))
+        raise InputError(_failed(f"'{_METHODS_NAME}' of {path} failed", error, path)) from error
+    found = _declared_methods(given, path)
     lines: dict[str, Line] = {}
     for row in found:
         quantizers.refuse_unfinished_module(row.module, f"{path}: method '{row.name}'")
@@ -448,6 +254,104 @@ def _load_methods(namespace: ModuleType, path: Path, constructed: ConstructionLi
         quantizer=quantizers.find_quantizer(namespace, path),
         methods=found,
     )
+
+
+def _declared_methods(value: Any, path: Path) -> tuple[LoadedMethod, ...]:
+    """The methods that a program has instead of ``forward``, as `value`, ``methods`` of the file, declares them::
+
+        methods = {"prefill": (model.prefill, (tokens,)), "decode": (model.decode, (token, position))}
+
+    Each value is a module, or a method of one, with its example inputs, and calibration samples where there are some.
+    Methods of one module share its weights and its buffers. InputError for what is no such dictionary.
+    """
+    what = f"'{_METHODS_NAME}' of {path}"
+    if not isinstance(value, Mapping) or not value:
+        raise InputError(f"{what} must be a dictionary with at least one method", _METHODS_HINT)
+    if len(value) > _MOST_METHODS:
+        raise InputError(f"{what} has {len(value)} methods; a program may have {_MOST_METHODS}")
+    owners: list[Any] = []
+    found = []
+    for name, row in value.items():
+        if not isinstance(name, str) or not _METHOD_NAME.fullmatch(name):
+            raise InputError(
+                f"{what}: {name!r} is no name of a method",
+                "use letters, digits and _, 64 at most, no digit first",
+            )
+        if not isinstance(row, (tuple, list)) or len(row) not in (2, 3):
+            raise InputError(f"{what}: '{name}' must be (method, example inputs)", _METHODS_HINT)
+        owner, module = _method_module(row[0], f"{what}: '{name}'")
+        root = next((index for index, other in enumerate(owners) if other is owner), len(owners))
+        owners.append(owner)
+        inputs = _as_inputs(row[1], f"the example inputs of '{name}' in {what}")
+        samples = _method_samples(row[2], f"'{name}' in {what}") if len(row) > 2 else ()
+        found.append(LoadedMethod(name, owner, module, inputs, samples, root))
+    _check_owners(owners, list(value), what)
+    return tuple(found)
+
+
+def _method_module(value: Any, what: str) -> tuple[Any, Any]:
+    """The module that a method belongs to, and a copy of it whose ``forward`` is the method."""
+    import torch
+
+    owner = value if isinstance(value, torch.nn.Module) else getattr(value, "__self__", None)
+    if not isinstance(owner, torch.nn.Module):
+        raise InputError(
+            f"{what} is a {type(value).__name__}, neither a module nor a method of one",
+            "a function has no weights: write it as a method of an nn.Module",
+        )
+    try:
+        module = copy.deepcopy(owner)
+    except Exception as error:
+        raise InputError(f"{what}: the module cannot be copied: {plain_text.error(error)}") from error
+    if value is not owner:
+        kind = type(module)
+        names = {"__module__": kind.__module__, "__qualname__": kind.__qualname__, "forward": value.__func__}
+        module.__class__ = type(kind.__name__, (kind,), names)
+    return owner, module.eval()
+
+
+def _method_samples(value: Any, what: str) -> tuple[tuple[Any, ...], ...]:
+    try:
+        rows = list(value)
+    except Exception as error:
+        raise InputError(
+            f"the calibration samples of {what} are no list: {plain_text.error(error)}", _METHODS_HINT
+        ) from error
+    if not rows:
+        raise InputError(f"the calibration samples of {what} are an empty list", _METHODS_HINT)
+    return tuple(_as_inputs(row, f"calibration sample {index} of {what}") for index, row in enumerate(rows))
+
+
+def _check_owners(owners: list[Any], names: list[str], what: str) -> None:
+    """InputError for a buffer that two modules hold: the program would have two of it."""
+    holders: dict[int, tuple[int, str]] = {}
+    for number, owner in enumerate(owners):
+        for path, buffer in owner.named_buffers():
+            first, first_path = holders.setdefault(id(buffer), (number, path))
+            if owners[first] is not owner:
+                raise InputError(
+                    f"{what}: '{names[first]}' and '{names[number]}' are of two modules that hold one buffer, "
+                    f"'{first_path}' and '{path}'",
+                    "give methods of the one module that holds it",
+                )
+
+
+def _declared_feeds(namespace: ModuleType, path: Path) -> DeclaredFeeds:
+    """What the file at `path` declares in `feeds`: how each step takes inputs from the outputs of the step before.
+    InputError for something else than feeds."""
+    given = getattr(namespace, _FEEDS_NAME, None)
+    if given is None or callable(given):
+        return NO_FEEDS
+    if not isinstance(given, (list, tuple)) or not all(isinstance(row, str) for row in given):
+        raise InputError(f"'{_FEEDS_NAME}' of {path} is not a list of texts", _FEEDS_HINT)
+    try:
+        found = feeds.parse_feeds(given)
+    except SdkError as error:
+        raise InputError(f"'{_FEEDS_NAME}' of {path}: {error.message}", error.hint) from error
+    steps = getattr(namespace, _STEPS_NAME, _DEFAULT_STEPS)
+    if type(steps) is not int or not 1 <= steps <= _MOST_STEPS:
+        raise InputError(f"'{_STEPS_NAME}' of {path} is not a number from 1 to {_MOST_STEPS}", _FEEDS_HINT)
+    return DeclaredFeeds(found, steps)
 
 
 def _evaluating(module: Any) -> Any:
@@ -471,9 +375,8 @@ def _execute(path: Path) -> ModuleType:
     try:
         spec.loader.exec_module(module)
     except ModuleNotFoundError as error:
-        raise InputError(
-            _failed(f"{path} failed when it was loaded", error, path), _missing(error)
-        ) from error
+        hint = model_spec.missing_package(error.name or "")
+        raise InputError(_failed(f"{path} failed when it was loaded", error, path), hint) from error
     except (Exception, SystemExit) as error:
         raise InputError(_failed(f"{path} failed when it was loaded", error, path)) from error
     return module
@@ -485,10 +388,6 @@ def _failed(what: str, error: BaseException, path: Path) -> str:
     return f"{what}: {plain_text.error(error)}" + (f", at {place}" if place else "")
 
 
-def _missing(error: ModuleNotFoundError) -> str:
-    return model_spec.missing_package(error.name or "")
-
-
 def _default_entry(namespace: ModuleType, path: Path) -> str:
     import torch
 
@@ -497,11 +396,9 @@ def _default_entry(namespace: ModuleType, path: Path) -> str:
             return name
 
     def is_model(value: Any) -> bool:
-        if isinstance(value, torch.nn.Module):
-            return True
-        return (
-            inspect.isclass(value) and issubclass(value, torch.nn.Module) and value.__module__ == _MODULE_NAME
-        )
+        if not inspect.isclass(value):
+            return isinstance(value, torch.nn.Module)
+        return issubclass(value, torch.nn.Module) and value.__module__ == _MODULE_NAME
 
     found = [name for name, value in vars(namespace).items() if is_model(value)]
     if len(found) == 1:
@@ -526,7 +423,7 @@ def _instantiate(value: Any, path: Path, name: str) -> tuple[Any, tuple[Any, ...
             raise InputError(_failed(f"{where}() failed", error, path)) from error
         if isinstance(value, tuple) and len(value) == 2:
             value, given = value
-            inputs = as_inputs(given, f"the example inputs that {where}() returns")
+            inputs = _as_inputs(given, f"the example inputs that {where}() returns")
     if not isinstance(value, torch.nn.Module):
         raise InputError(
             f"{where} is a {type(value).__name__}, not a model",
@@ -551,11 +448,6 @@ def _check_takes_nothing(value: Any, path: Path, name: str) -> None:
         )
 
 
-def _find_inputs(namespace: ModuleType, module: Any, path: Path) -> tuple[Any, ...] | None:
-    found = _find_value(namespace, module, _INPUT_NAMES, path)
-    return None if found is None else as_inputs(*found)
-
-
 def _find_calibration(namespace: ModuleType, module: Any, path: Path) -> tuple[tuple[Any, ...], ...]:
     """The calibration samples that the file defines: each a tensor or a tuple of tensors."""
     found = _find_value(namespace, module, _CALIBRATION_NAMES, path)
@@ -570,7 +462,7 @@ def _find_calibration(namespace: ModuleType, module: Any, path: Path) -> tuple[t
         ) from error
     if not samples:
         raise InputError(f"{what} holds no samples", _CALIBRATION_HINT)
-    return tuple(as_inputs(sample, f"sample {index} of {what}") for index, sample in enumerate(samples))
+    return tuple(_as_inputs(sample, f"sample {index} of {what}") for index, sample in enumerate(samples))
 
 
 def _find_value(
@@ -591,7 +483,7 @@ def _find_value(
     return None
 
 
-def as_inputs(value: Any, what: str) -> tuple[Any, ...]:
+def _as_inputs(value: Any, what: str) -> tuple[Any, ...]:
     """`value` as a tuple of tensors; InputError that starts with `what` when it is something else."""
     import torch
 
@@ -606,15 +498,24 @@ def as_inputs(value: Any, what: str) -> tuple[Any, ...]:
     return tuple(values)
 
 
-# ---- aot.model.added_lines
-# Lines of Python behind those of a model's file: how `advise --try` tries a change of the model.
+def check_method_buffers(written: Mapping[str, list[str]], roots: Mapping[str, int]) -> None:
+    """InputError for buffers of one name in different modules: ExecuTorch would give them one memory. `written` has
+    the buffers that each method changes."""
+    owners: dict[str, str] = {}
+    for method, names in written.items():
+        for name in names:
+            first = owners.setdefault(name, method)
+            if roots[first] != roots[method]:
+                raise InputError(
+                    f"the methods '{first}' and '{method}' are of two modules, and each changes a buffer '{name}': "
+                    "ExecuTorch gives buffers of one name one memory",
+                    "rename one of the buffers; if they are one, give methods of the one module that holds it",
+                )
 
 
 def with_added_lines(model: LoadedModel, lines: Sequence[str]) -> LoadedModel:
-    """`model` after `lines`, which find ``model``, ``example_inputs``, ``torch`` and ``nn`` as its file would.
-
-    InputError when they fail, as with a module of another kind than they expect.
-    """
+    """`model` after `lines` of Python, with which `advise --try` changes it. They find ``model``, ``example_inputs``,
+    ``torch`` and ``nn`` as its file would. InputError when they fail, as with a module of another kind."""
     if not lines:
         return model
     import torch
@@ -639,6 +540,55 @@ def with_added_lines(model: LoadedModel, lines: Sequence[str]) -> LoadedModel:
     return dataclasses.replace(
         model,
         module=names["model"],
-        example_inputs=None if inputs is None else as_inputs(inputs, "example_inputs"),
+        example_inputs=None if inputs is None else _as_inputs(inputs, "example_inputs"),
         quantizer=quantizer,
     )
+
+
+class _ConstructionLines:
+    """The innermost line below `root` that constructed each module, for modules made while :meth:`recording`. Files
+    are named by `folder`, which is empty for those of the user, and their path below `root`.
+
+    The forward of an ``nn.Sequential``, or of any module of torch's own that is the model itself, has no line of the
+    user's: what names its layers is the line that made them.
+    """
+
+    def __init__(self, root: Path, folder: str = "") -> None:
+        self._root, self._folder = root, folder
+        self._prefix = f"{root}{os.sep}"
+        self._lines: weakref.WeakKeyDictionary[Any, Line] = weakref.WeakKeyDictionary()
+
+    def recording(self) -> AbstractContextManager[None]:
+        """While the block runs, every new ``nn.Module`` is noted."""
+        import torch
+
+        original = torch.nn.Module.__init__
+
+        @functools.wraps(original)
+        def noted(module: Any, *args: Any, **kwargs: Any) -> None:
+            self._note(module, sys._getframe(1))
+            original(module, *args, **kwargs)
+
+        return patched(torch.nn.Module, __init__=noted)
+
+    def of(self, model: Any) -> dict[str, Line]:
+        """(file relative to the root, line, function) by the name of each module of `model`."""
+        found = {}
+        for name, module in model.named_modules():
+            with contextlib.suppress(KeyError, TypeError):
+                found[name] = self._lines[module]
+        return found
+
+    def _note(self, module: Any, frame: FrameType | None) -> None:
+        while frame is not None:
+            name = frame.f_code.co_filename
+            inside = name.removeprefix(self._prefix)
+            if inside != name and "site-packages" not in inside:
+                code, function = frame.f_code, None
+                if code.co_name != "<module>":
+                    function = code.co_qualname.rpartition("<locals>.")[2]  # with its classes
+                with contextlib.suppress(TypeError):  # a class that cannot be hashed
+                    file = f"{self._folder}{Path(inside).as_posix()}"
+                    self._lines[module] = file, frame.f_lineno, function
+                return
+            frame = frame.f_back

@@ -17,10 +17,9 @@ from ethosu_sdk.compile.rewrite.after_lowering import EDGE_DEQUANTIZE, EDGE_QUAN
 from ethosu_sdk.compile.rewrite.during_lowering import rewrites_installed
 from ethosu_sdk.compile.tool_hooks import LOG_HINT, guarded
 
-# ---- aot.lowering.exporting
-# From a module to an ``ExportedProgram``.
-
 Tensors = tuple[Any, ...]
+
+VELA_CONFIG = "Arm/vela.ini"  # the configuration file that comes with Vela
 
 
 def export_program(module: Any, inputs: Tensors, finder: SourceFinder | None = None) -> Any:
@@ -80,67 +79,39 @@ def _check_static(program: Any, finder: SourceFinder | None) -> None:
                 )
 
 
-# ---- aot.quantization.training_mode
-# Operators that a program holds because it was exported while it trained: they draw random numbers, or change the
-# model as it runs.
-
-# The names that torch's schemas give to these arguments.
-_SWITCHES = ("train", "training")
-_PROBABILITIES = ("p", "dropout", "dropout_p")
-_RUNNING_MEAN = "running_mean"
-_GENERATOR = "generator"
-_TRAINING_HINT = (
-    "call model.eval() before torch.export.export, and pass training=self.training to functions of "
-    "torch.nn.functional; after quantisation-aware training, call move_exported_model_to_eval(model) before "
-    "convert_pt2e(model)"
-)
-
-
 def refuse_training_mode(program: Any, finder: SourceFinder) -> None:
-    """InputError when an operator of an ``ExportedProgram``, or of a branch in it, is in training mode."""
+    """InputError when an operator of an ``ExportedProgram``, or of a branch in it, is in training mode: it draws
+    random numbers, or changes the model as it runs."""
     for node in fx.all_nodes(program.graph_module):
         schema = getattr(node.target, "_schema", None)
-        if schema is not None and _trains(_arguments(node, schema)):
+        if schema is not None and _trains(node, schema):
+            place = finder.place(node.meta)
             raise InputError(
-                f"the model is in training mode: {schema.name}{_place(finder, node.meta)} draws random numbers "
+                f"the model is in training mode: {schema.name}{f' at {place}' if place else ''} draws random numbers "
                 "or changes with each run",
-                _TRAINING_HINT,
+                "call model.eval() before torch.export.export, and pass training=self.training to functions of "
+                "torch.nn.functional; after quantisation-aware training, call move_exported_model_to_eval(model) "
+                "before convert_pt2e(model)",
             )
 
 
-def _arguments(node: Any, schema: Any) -> dict[str, Any]:
-    """The arguments of a call by name, those that were left out with their defaults."""
+def _trains(node: Any, schema: Any) -> bool:
+    """Whether a call is one of training, by the names that torch's schemas give to the arguments."""
     names = [argument.name for argument in schema.arguments]
-    defaults = {argument.name: argument.default_value for argument in schema.arguments}
-    return {**defaults, **dict(zip(names, node.args, strict=False)), **node.kwargs}
-
-
-def _trains(arguments: Mapping[str, Any]) -> bool:
-    probability = next((arguments[name] for name in _PROBABILITIES if name in arguments), None)
-    switch = next((arguments[name] for name in _SWITCHES if name in arguments), None)
+    arguments = {argument.name: argument.default_value for argument in schema.arguments}
+    arguments |= {**dict(zip(names, node.args, strict=False)), **node.kwargs}
+    probability, switch = (
+        next((arguments[name] for name in words if name in arguments), None)
+        for words in (("p", "dropout", "dropout_p"), ("train", "training"))
+    )
     if "dropout_p" in arguments:  # attention has no switch
         return bool(probability)
     if not switch or probability == 0:
         return False
-    if probability is not None or _GENERATOR in arguments:  # rrelu draws slopes, and drops nothing
+    if probability is not None or "generator" in arguments:  # rrelu draws slopes, and drops nothing
         return True
     # Without running statistics, a normalisation takes those of the batch in either mode.
-    return arguments.get(_RUNNING_MEAN) is not None
-
-
-def _place(finder: SourceFinder, meta: Mapping[str, Any]) -> str:
-    place = finder.place(meta)
-    return f" at {place}" if place else ""
-
-
-# ---- aot.lowering.to_pte
-# From an exported program to a `.pte`: each step one call into ExecuTorch 1.5.1.
-
-_BRANCHES_HINT = (
-    "ExecuTorch lowers branches with weights only for Ethos-U85; --no-delegate keeps every operator on the "
-    "CPU"
-)
-VELA_CONFIG = "Arm/vela.ini"  # the configuration file that comes with Vela
+    return arguments.get("running_mean") is not None
 
 
 def compile_spec(target: Target, vela_config: str = VELA_CONFIG, vela_flags: Sequence[str] = ()) -> Any:
@@ -176,37 +147,42 @@ def lower_program(program: Any, spec: Any | None, *, whole: bool = False, etreco
 
     functionalization.flatten_outputs(program)
     ethos_u85 = spec is not None and spec.target.startswith("ethos-u85")
+    hint = LOG_HINT
+    if has_branches(program):
+        hint = (
+            "ExecuTorch lowers branches with weights only for Ethos-U85; --no-delegate keeps every operator on "
+            "the CPU"
+        )
     with rewrites_installed(spec):
         return guarded(
             "lowering to Ethos-U failed",
             lambda: partitioning.lower_leaving_out(program, attempt, ethos_u85=ethos_u85),
-            _BRANCHES_HINT if has_branches(program) else LOG_HINT,
+            hint,
         )
 
 
 def quantize_io(edge: Any, inputs: Tensors, outputs: Tensors) -> Any:
     """`edge` with its first quantise and last dequantise operators removed: int8 in, int8 out. `inputs` and `outputs`
     are examples; what is int8 already stays. UsageError for an input or output without such an operator."""
+    import torch
     from executorch.exir.passes.quantize_io_pass import QuantizeInputs, QuantizeOutputs
 
     program = edge.exported_program()
-    for index in _not_int8(inputs):
-        _check_convertible(f"input {index}", _users(program, index), EDGE_QUANTIZE)
+    nodes = {node.name: node for node in program.graph.nodes}
+    float_inputs, float_outputs = (
+        [index for index, tensor in enumerate(tensors) if tensor.dtype != torch.int8]
+        for tensors in (inputs, outputs)
+    )
+    for index in float_inputs:
+        users = list(nodes[program.graph_signature.user_inputs[index]].users)
+        _check_convertible(f"input {index}", users, EDGE_QUANTIZE)
     results = list(program.graph.output_node().args[0])
-    for index in _not_int8(outputs):
+    for index in float_outputs:
         _check_convertible(f"output {index}", [results[index]], EDGE_DEQUANTIZE)
     return guarded(
         "the conversions from and to float could not be removed",
-        lambda: edge.transform(
-            [QuantizeInputs(edge, _not_int8(inputs)), QuantizeOutputs(edge, _not_int8(outputs))]
-        ),
+        lambda: edge.transform([QuantizeInputs(edge, float_inputs), QuantizeOutputs(edge, float_outputs)]),
     )
-
-
-def _users(program: Any, index: int) -> list[Any]:
-    """The nodes that take an input of an edge program."""
-    name = program.graph_signature.user_inputs[index]
-    return [user for node in program.graph.nodes if node.name == name for user in node.users]
 
 
 def _check_convertible(what: str, nodes: Sequence[Any], conversion: str) -> None:
@@ -219,12 +195,6 @@ def _check_convertible(what: str, nodes: Sequence[Any], conversion: str) -> None
             f"--io int8 does not fit this model: its {what} is connected {where}, not only with {conversion}",
             "compile it with --io float",
         )
-
-
-def _not_int8(tensors: Tensors) -> list[int]:
-    import torch
-
-    return [index for index, tensor in enumerate(tensors) if tensor.dtype != torch.int8]
 
 
 def join_methods(edges: Mapping[str, Any]) -> Any:

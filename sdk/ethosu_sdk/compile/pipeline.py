@@ -27,13 +27,7 @@ from ethosu_sdk.compile import (
     stage_comparison,
 )
 from ethosu_sdk.compile.chain import Chain
-from ethosu_sdk.compile.compile_facts import (
-    CheckFacts,
-    CompileRequest,
-    DelegationCount,
-    EvaluationFacts,
-    method_folder,
-)
+from ethosu_sdk.compile.compile_facts import CheckFacts, CompileRequest, EvaluationFacts, method_folder
 from ethosu_sdk.compile.evaluation_outputs import EvaluationSubject
 from ethosu_sdk.compile.graphs import execution, tensor_arrays
 from ethosu_sdk.compile.graphs.source_lines import Line, SourceFinder
@@ -52,6 +46,7 @@ from ethosu_sdk.compile.rewrite import (
 )
 from ethosu_sdk.compile.stage_comparison import EagerRun
 from ethosu_sdk.program.execution_plan import ENTRY
+from ethosu_sdk.records.common import Delegation
 
 # ---- aot.pipeline.stage_clock
 # The stages of a compilation: which is running, and how long each took.
@@ -499,7 +494,7 @@ class Lowered:
     inputs: Tensors
     outputs: Tensors
     references: Any = None
-    delegation: tuple[DelegationCount, ...] = ()
+    delegation: tuple[Delegation, ...] = ()
 
     @property
     def name(self) -> str:

@@ -24,7 +24,7 @@ from ethosu_sdk.compile.child_process import compile_model
 from ethosu_sdk.compile.distance import Distance, linked_output
 from ethosu_sdk.compile.evaluation import in_float
 from ethosu_sdk.npu.errors import UnsupportedCommand
-from ethosu_sdk.records.compile import Dialect
+from ethosu_sdk.records.compile import Dialect, LinkOutput, Start
 from ethosu_sdk.simulate import host_runtime
 from ethosu_sdk.simulate.host_runtime import NpuModel
 
@@ -73,7 +73,7 @@ class ProgramCheck:
             checked = replace(checked, start=self._start(request, number))
         return checked
 
-    def _start(self, request: compile_facts.CompileRequest, number: int) -> compile_facts.StartFacts | None:
+    def _start(self, request: compile_facts.CompileRequest, number: int) -> Start | None:
         """Compile again, with a look at every value; None when no place is found, or this fails."""
         again = replace(request, out_dir=self.folder / "again", evaluation=None, locate=True)
         with self.reporter.stage("looking for the operation that is wrong first") as step:
@@ -180,7 +180,7 @@ class _Part:
 
     def _linked(
         self, facts: compile_facts.CheckFacts, executed: Sequence[Sequence[Array]]
-    ) -> tuple[compile_facts.LinkedOutput, ...]:
+    ) -> tuple[LinkOutput, ...]:
         """The figures of the last link, over all samples."""
         rows = [in_float(facts.outputs, sample) for sample in executed]
         return tuple(

@@ -16,11 +16,12 @@ from pathlib import Path
 from ethosu_sdk.base import errors, plain_text, resources
 from ethosu_sdk.base.errors import BuildError, InputError, SdkError
 from ethosu_sdk.compile import quantizers, refused_operators
-from ethosu_sdk.compile.compile_facts import CompileOutput, CompileRequest, OperatorCount
+from ethosu_sdk.compile.compile_facts import CompileOutput, CompileRequest
 from ethosu_sdk.compile.graphs.source_lines import SourceFinder
 from ethosu_sdk.compile.model_spec import parse_model_spec
 from ethosu_sdk.compile.refused_operators import FailingNode, failing_node, failing_nodes
 from ethosu_sdk.compile.vela_capture import VELA_REFUSED
+from ethosu_sdk.records.compile import CpuOperator
 
 # ---- aot.refusals.kernels
 # Refuses programs with CPU operators for which no runtime has a kernel.
@@ -31,7 +32,7 @@ _WAY_OUT = (
 )
 
 
-def kernel_warnings(operators: Sequence[OperatorCount], *, strict: bool) -> tuple[str, ...]:
+def kernel_warnings(operators: Sequence[CpuOperator], *, strict: bool) -> tuple[str, ...]:
     """A warning of operators that the firmware has no kernel for. If `strict`, InputError with the line of an
     operator for which ExecuTorch has no kernel either."""
     lacking = _lacking(operators)
@@ -45,7 +46,7 @@ def kernel_warnings(operators: Sequence[OperatorCount], *, strict: bool) -> tupl
     return (f"The firmware has no kernel for {names}, and `build` refuses the program{where}.",)
 
 
-def _kernel_refusal(missing: Sequence[OperatorCount]) -> InputError:
+def _kernel_refusal(missing: Sequence[CpuOperator]) -> InputError:
     row = refused_operators.refusal_of(missing[0].name)
     others = f", nor for {', '.join(other.name for other in missing[1:])}" if len(missing) > 1 else ""
     return InputError(
@@ -55,7 +56,7 @@ def _kernel_refusal(missing: Sequence[OperatorCount]) -> InputError:
     )
 
 
-def _lacking(operators: Sequence[OperatorCount]) -> list[OperatorCount]:
+def _lacking(operators: Sequence[CpuOperator]) -> list[CpuOperator]:
     path = resources.directory("firmware") / "kernels" / "kernels.toml"
     known = {name for table in tomllib.loads(path.read_text(encoding="utf-8")).values() for name in table}
     return [row for row in operators if row.name not in known]
@@ -68,7 +69,7 @@ def _portable() -> frozenset[str]:
     return frozenset(portable_lib._get_operator_names())
 
 
-def _at(row: OperatorCount) -> str:
+def _at(row: CpuOperator) -> str:
     source = row.sites[0].source if row.sites else None
     return row.name if source is None else f"{row.name} (at {source.words})"
 

@@ -12,12 +12,13 @@ from typing import Any
 
 from ethosu_sdk.base import filesystem
 from ethosu_sdk.compile import lowering, vela_capture, vela_checks, vela_config, vela_delegates, vela_versions
-from ethosu_sdk.compile.compile_facts import CompileOutput, CompileRequest, DelegateFacts, SourceLine
+from ethosu_sdk.compile.compile_facts import CompileOutput, CompileRequest, DelegateFacts
 from ethosu_sdk.compile.graphs.source_lines import SourceFinder
 from ethosu_sdk.compile.shared_lowering import Lowered, LoweredDelegate
 from ethosu_sdk.compile.vela_capture import VelaCapture
 from ethosu_sdk.compile.vela_config import VelaConfig
 from ethosu_sdk.program.execution_plan import ENTRY
+from ethosu_sdk.records.common import SourceLine
 
 _ORIGIN = "ethosu_sdk_origin"
 

@@ -16,8 +16,9 @@ from pathlib import Path
 from ethosu_sdk.base import filesystem
 from ethosu_sdk.base.targets import AnyTarget, Target, parse_target
 from ethosu_sdk.compile import compile_facts
-from ethosu_sdk.compile.compile_facts import CompileOutput, SourceLine
+from ethosu_sdk.compile.compile_facts import CompileOutput
 from ethosu_sdk.compile.rewrite import tosa_transposes
+from ethosu_sdk.records.common import SourceLine
 
 # ---- aot.sharing
 # One lowering for many targets: a program with its TOSA graphs, for which Vela is called later, target by target.

@@ -14,7 +14,7 @@ import numpy as np
 from ethosu_sdk.base import plain_text
 from ethosu_sdk.base.errors import InputError
 from ethosu_sdk.compile import model_state
-from ethosu_sdk.compile.compile_facts import EQUAL, ROUNDING, LinkedOutput
+from ethosu_sdk.compile.compile_facts import EQUAL, ROUNDING
 from ethosu_sdk.compile.distance import distance, equal_elements, linked_output, moved
 from ethosu_sdk.compile.graphs import execution, tensor_arrays
 from ethosu_sdk.compile.graphs.execution import RecordedValues
@@ -22,6 +22,7 @@ from ethosu_sdk.compile.graphs.fx import is_mutable, operator_name
 from ethosu_sdk.compile.graphs.source_lines import SourceFinder
 from ethosu_sdk.compile.graphs.tensor_arrays import Array
 from ethosu_sdk.compile.model_state import Change, InitialState
+from ethosu_sdk.records.compile import LinkOutput
 
 # ---- aot.comparison.chain.chain_samples
 # The samples of a chain of comparisons: example inputs, calibration samples, and shuffled copies if these are too
@@ -198,7 +199,7 @@ def _is_steady(trials: Trials, index: int) -> bool:
     )
 
 
-def linked_outputs(reference: Rows, candidate: Rows, names: Sequence[str]) -> tuple[LinkedOutput, ...]:
+def linked_outputs(reference: Rows, candidate: Rows, names: Sequence[str]) -> tuple[LinkOutput, ...]:
     """The figures of each output over all samples."""
     return tuple(
         linked_output(

@@ -7,12 +7,13 @@ from math import prod
 
 from ethosu_sdk.base.errors import InputError
 from ethosu_sdk.compile import vela_database
-from ethosu_sdk.compile.compile_facts import DelegateFacts, OperationFacts, SourceLine
+from ethosu_sdk.compile.compile_facts import DelegateFacts, OperationFacts
 from ethosu_sdk.compile.graphs import tosa_graph
 from ethosu_sdk.compile.graphs.source_lines import SourceFinder
 from ethosu_sdk.compile.vela_capture import VelaCapture
 from ethosu_sdk.npu import hazards, vela_blocks
 from ethosu_sdk.npu.config import NpuConfig
+from ethosu_sdk.records.common import SourceLine
 
 # ---- aot.vela.delegate_outputs
 # Checks that Vela gave a delegate all outputs of its TOSA graph.

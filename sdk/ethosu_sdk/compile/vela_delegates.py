@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -207,7 +207,7 @@ def _write(
     ):
         made = captures[turn]
         found = {name: finder.find(meta) for name, meta in made.nodes.items()}
-        sources = {name: asdict(line) for name, line in found.items() if line is not None}
+        sources = {name: line.to_json() for name, line in found.items() if line is not None}
         row = {"turn": turn, "arguments": arguments.get(index), "sources": sources}
         filesystem.write_bytes(folder / graph_file(index), made.tosa)
         filesystem.write_bytes(folder / origins_file(index), json.dumps(row).encode())

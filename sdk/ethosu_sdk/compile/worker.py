@@ -37,11 +37,7 @@ from ethosu_sdk.compile.compile_facts import (
     CompileOutput,
     CompileRequest,
     DelegateFacts,
-    FedFacts,
     MethodFacts,
-    OperatorCount,
-    StartFacts,
-    StateFacts,
     method_folder,
 )
 from ethosu_sdk.compile.graphs import execution, tensor_arrays
@@ -55,6 +51,7 @@ from ethosu_sdk.compile.vela_config import VelaConfig
 from ethosu_sdk.compile.vela_delegates import VELA, WITHOUT_VELA, DelegateCompiler
 from ethosu_sdk.program.execution_plan import ENTRY
 from ethosu_sdk.program.feeds import Stepper, Steps, check_feed
+from ethosu_sdk.records.compile import CpuOperator, Fed, Start, State
 
 # ---- aot.pipeline.fed_steps
 # Several steps of a model in PyTorch, each fed by the outputs of the one before as its file declares.
@@ -110,7 +107,7 @@ class _Program:
     manager: Any
     methods: list[Lowered]
     checks: list[CheckFacts | None]
-    state: list[tuple[StateFacts, ...]]
+    state: list[tuple[State, ...]]
 
 
 @refusals.explain_failure
@@ -188,7 +185,7 @@ def _output(
     )
 
 
-def _lacking(request: CompileRequest, operators: Sequence[tuple[OperatorCount, ...]]) -> list[str]:
+def _lacking(request: CompileRequest, operators: Sequence[tuple[CpuOperator, ...]]) -> list[str]:
     """What no kernel does, in a sentence for each; refused where the program is checked."""
     strict = request.check_folder is not None
     return list(
@@ -201,7 +198,7 @@ def _facts(
     spec: ModelSpec,
     program: _Program,
     number: int,
-    parts: tuple[tuple[OperatorCount, ...], tuple[DelegateFacts, ...]],
+    parts: tuple[tuple[CpuOperator, ...], tuple[DelegateFacts, ...]],
     captures: Sequence[VelaCapture],
     finder: SourceFinder,
 ) -> MethodFacts:
@@ -256,13 +253,13 @@ def _written(
     return delegates, data
 
 
-def _fed(request: CompileRequest, spec: ModelSpec, program: _Program) -> FedFacts | None:
+def _fed(request: CompileRequest, spec: ModelSpec, program: _Program) -> Fed | None:
     """What the model's file declares of feeds. Steps are executed in PyTorch where the program takes floats."""
     declared = program.methods[0].method.plan.feeds
     if not declared.feeds:
         return None
-    file = f"{spec.name}{FED_SUFFIX}" if request.options.io == "float" else ""
-    return FedFacts(tuple(map(str, declared.feeds)), declared.steps, file)
+    file = f"{spec.name}{FED_SUFFIX}" if request.options.io == "float" else None
+    return Fed(feeds=tuple(map(str, declared.feeds)), steps=declared.steps, file=file)
 
 
 def _compiler(request: CompileRequest) -> DelegateCompiler:
@@ -281,7 +278,7 @@ def _keep_layers(
 
 def _start(
     request: CompileRequest, row: Lowered, captures: Sequence[VelaCapture], finder: SourceFinder
-) -> StartFacts | None:
+) -> Start | None:
     if not request.locate or request.check_folder is None:
         return None
     folder = method_folder(request.check_folder, row.name)

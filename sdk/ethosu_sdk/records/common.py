@@ -385,6 +385,16 @@ class SourceLine(Part):
         )
         require(self.module is not None or self.module_type is None, "a type is named without its module")
 
+    @property
+    def words(self) -> str:
+        """The place in an error: ``net.py, line 7, in Block.forward, module 'layers.2.conv'``, or the module."""
+        module = f"module '{self.module}'" if self.module else ""
+        if self.file is None:
+            return f"{module} ({self.module_type})" if module else str(self.module_type)
+        line = f"{self.file}, line {self.line}"
+        line += f", in {self.function}" if self.function else ""
+        return f"{line}, {module}" if module else line
+
 
 class Estimate(Part):
     name: Text

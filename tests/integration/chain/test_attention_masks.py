@@ -88,7 +88,7 @@ def compiled(
 def decibels(output: CompileOutput) -> float:
     """The ratio of the quantised model to the float one."""
     assert output.chain is not None
-    link = next(row for row in output.chain.links if row.name == "quantised")
+    link = next(row for row in output.chain.links if row.link == "quantised")
     return min(row.sqnr_db for row in link.outputs if row.sqnr_db is not None)
 
 

@@ -96,7 +96,7 @@ def line_of(folder: Path, text: str) -> str:
 def quantised_db(output: CompileOutput) -> float:
     """The lowest ratio of the quantised model to the float one."""
     assert output.chain is not None
-    link = next(row for row in output.chain.links if row.name == "quantised")
+    link = next(row for row in output.chain.links if row.link == "quantised")
     return min(row.sqnr_db for row in link.outputs if row.sqnr_db is not None)
 
 

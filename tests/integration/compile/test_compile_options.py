@@ -17,11 +17,12 @@ from ethosu_sdk.base.errors import UsageError, VerdictError
 from ethosu_sdk.base.targets import Target, parse_target
 from ethosu_sdk.base.terminal import Reporter
 from ethosu_sdk.compile import check_record, compile_command, compile_facts, compile_record, worker
-from ethosu_sdk.compile.compile_facts import CompileOutput, CompileRequest, SourceLine
+from ethosu_sdk.compile.compile_facts import CompileOutput, CompileRequest
 from ethosu_sdk.compile.graphs import tosa_graph
 from ethosu_sdk.compile.program_options import CompileOptions, ProgramOptions
 from ethosu_sdk.program import pte
 from ethosu_sdk.records import validation
+from ethosu_sdk.records.common import SourceLine
 from tests import warm
 from tests.conftest import ZooPte
 from tests.records import read
@@ -122,7 +123,9 @@ def test_where_everything_comes_from(run: Run) -> None:
     (sort,) = operators["aten::topk.values"]["sites"]
     assert (sort["source"]["file"], sort["source"]["line"]) == ("net.py", SORT)
     (delegate,) = done.output.delegates
-    conv = SourceLine("net.py", CONV, "block.conv", "Conv2d", "Block.forward")
+    conv = SourceLine(
+        file="net.py", line=CONV, module="block.conv", module_type="Conv2d", function="Block.forward"
+    )
     rows = {(row.operator, row.tosa_operator, row.source) for row in delegate.operations}
     assert ("Conv2D", "CONV2D", conv) in rows
     assert all(source == conv for _, _, source in rows)  # the transposes around it are its own

@@ -10,11 +10,13 @@ from ethosu_sdk.base.errors import InputError, VerdictError
 from ethosu_sdk.compile import check_record, compile_facts
 from ethosu_sdk.compile.check_record import Checked
 from ethosu_sdk.compile.distance import distance
+from ethosu_sdk.records.common import SourceLine
+from ethosu_sdk.records.compile import Start, StartTosa
 from tests.records import example
 
 EXAMPLE = example("compile-add")
 VALUES = np.linspace(-8, 8, 33, dtype=np.float32)
-SOURCE = compile_facts.SourceLine("net.py", 12, "block.conv", "Conv2d")
+SOURCE = SourceLine(file="net.py", line=12, module="block.conv", module_type="Conv2d")
 
 
 def record(checked: Checked) -> dict[str, Any]:
@@ -22,9 +24,7 @@ def record(checked: Checked) -> dict[str, Any]:
     return check_record.extend_with_check({**EXAMPLE, **bare}, checked, 0.25)
 
 
-def checked(
-    executed: np.ndarray[Any, Any], tmp_path: Path, start: compile_facts.StartFacts | None = None
-) -> Checked:
+def checked(executed: np.ndarray[Any, Any], tmp_path: Path, start: Start | None = None) -> Checked:
     runner = tmp_path / "host-runner"
     runner.write_bytes(b"runner")
     return Checked(
@@ -48,8 +48,12 @@ def test_equal_outputs_pass(tmp_path: Path) -> None:
 
 
 def test_outputs_that_rounding_does_not_explain_are_a_missed_verdict_with_the_place(tmp_path: Path) -> None:
-    start = compile_facts.StartFacts(
-        "starts at aten.relu, net.py:12", True, "aten.relu", "RESCALE", "r", SOURCE
+    start = Start(
+        text="starts at aten.relu, net.py:12",
+        certain=True,
+        tosa=StartTosa(operator="RESCALE", tensor="r"),
+        operator="aten.relu",
+        source=SOURCE,
     )
     made = record(checked(np.abs(VALUES), tmp_path, start))
     assert made["status"] == made["check"]["status"] == made["check"]["outputs"][0]["status"] == "fail"

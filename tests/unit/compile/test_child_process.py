@@ -13,6 +13,8 @@ from ethosu_sdk.compile.child_process import compile_model
 from ethosu_sdk.compile.compile_facts import CompileOutput, CompileRequest
 from ethosu_sdk.compile.program_options import ProgramOptions
 from ethosu_sdk.compile.vela_capture import parse_summary
+from ethosu_sdk.records.common import SourceLine
+from ethosu_sdk.records.compile import CpuOperator, Site
 from tests.tables import each
 
 TARGET = parse_target("ethos-u55-128")
@@ -48,7 +50,7 @@ def test_request_survives_json(request_: CompileRequest) -> None:
 
 def test_output_survives_json(tmp_path: Path) -> None:
     tensor = compile_facts.TensorFacts("int8", (1, 3, 2, 2), (0, 2, 3, 1))
-    source = compile_facts.SourceLine("net.py", 3, "block.conv", "Conv2d")
+    source = SourceLine(file="net.py", line=3, module="block.conv", module_type="Conv2d")
     operation = compile_facts.OperationFacts(
         "Conv2D", "out", (64, 96), 7, None, 640, 3, "CONV2D", "conv", source
     )
@@ -66,7 +68,7 @@ def test_output_survives_json(tmp_path: Path) -> None:
         estimates={"cycles_total": 7.0},
         operations=(operation, copy),
     )
-    sites = (compile_facts.CallSite(1, "too wide", source), compile_facts.CallSite(1, "too high", None))
+    sites = (Site(calls=1, reason="too wide", source=source), Site(calls=1, reason="too high"))
     output = CompileOutput(
         name="add",
         pte=tmp_path / "add.pte",
@@ -84,7 +86,7 @@ def test_output_survives_json(tmp_path: Path) -> None:
         methods=("forward",),
         inputs=(tensor,),
         outputs=(tensor, tensor),
-        cpu_operators=(compile_facts.OperatorCount("aten::_softmax.out", 2, sites=sites),),
+        cpu_operators=(CpuOperator(name="aten::_softmax.out", calls=2, boundary=False, sites=sites),),
         delegates=(delegate,),
         versions={"torch": "2"},
         timings_s={"lower": 1.5},

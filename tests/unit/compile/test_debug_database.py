@@ -7,10 +7,11 @@ import pytest
 
 from ethosu_sdk.base.errors import BuildError, InputError
 from ethosu_sdk.compile import vela_checks, vela_database
-from ethosu_sdk.compile.compile_facts import DelegateFacts, OperationFacts, SourceLine
+from ethosu_sdk.compile.compile_facts import DelegateFacts, OperationFacts
 from ethosu_sdk.compile.graphs.source_lines import SourceFinder
 from ethosu_sdk.compile.vela_capture import VelaCapture
 from ethosu_sdk.compile.vela_database import ScheduledOperation
+from ethosu_sdk.records.common import SourceLine
 from tests.conformance.tosa_graph import Graph
 from tests.tables import each
 from tests.unit.npu.vela_payloads import Payload, slots
@@ -105,7 +106,7 @@ def test_another_form_is_refused(xml: bytes) -> None:
 
 # --- A layer whose weights Vela encoded for other channels is refused, with its place in the model.
 
-PLACE = SourceLine("net.py", 7, "features.0", "Conv2d")
+PLACE = SourceLine(file="net.py", line=7, module="features.0", module_type="Conv2d")
 LAYER = OperationFacts("Conv2D", "out", (64, 96), 300, 400, 640, 7, "CONV2D", "t", PLACE)
 OTHER = replace(LAYER, name="copy", offsets=(120,))
 DELEGATE = DelegateFacts(2, "", 0, "", "", "", "", 0, 0, {}, (OTHER, LAYER))

@@ -71,7 +71,7 @@ def test_single_wrong_elements_and_values_that_are_not_finite() -> None:
     executed[2, 3] += 40 * STEP
     found = distance(executed, REFERENCE, TRIALS, STEP)
     assert found.rms is not None
-    assert found.rms.explained
+    assert found.rms.executed <= found.rms.limit
     assert not found.explained
     assert "largest" in found.detail
     reference, broken = REFERENCE.copy(), REFERENCE.copy()

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from ethosu_sdk.compile.compile_facts import SourceLine
 from ethosu_sdk.compile.graphs import source_lines
 from ethosu_sdk.compile.graphs.source_lines import SourceFinder
+from ethosu_sdk.records.common import SourceLine
 from tests import installed
 from tests.tables import each
 
@@ -31,6 +31,19 @@ FX = (site("torch", "fx/passes/infra/pass_base.py"), 46)
 PACKAGE = (str(Path(sysconfig.get_path("purelib"), "somenets/resnet.py")), 7)
 STANDARD = (str(Path(sysconfig.get_path("stdlib"), "functools.py")), 3)
 ZOO = (site("ethosu_sdk", "compile/zoo/unknown_net.py"), 33)
+
+
+def source_line(
+    file: str | None,
+    line: int | None,
+    module: str | None,
+    kind: str | None,
+    function: str | None = None,
+    package: str | None = None,
+) -> SourceLine:
+    return SourceLine(
+        file=file, line=line, function=function, package=package, module=module, module_type=kind
+    )
 
 
 @each(
@@ -64,7 +77,7 @@ def test_the_innermost_line_of_the_model(
     function = "forward" if place[0] is not None else None
     package = {"ethosu_sdk/compile/zoo/unknown_net.py": "ethosu_sdk", "somenets/resnet.py": "somenets"}
     package |= {"torch_like/net.py": "torch_like"}
-    assert found == SourceLine(*place, "block.conv", "Conv2d", function, package.get(place[0] or ""))
+    assert found == source_line(*place, "block.conv", "Conv2d", function, package.get(place[0] or ""))
 
 
 @each(
@@ -75,13 +88,13 @@ def test_the_innermost_line_of_the_model(
         ({"stack_trace": trace(PASS, FX)}, None),
         (
             {"stack_trace": trace(PASS), "nn_module_stack": MODULE},
-            SourceLine(None, None, "block.conv", "Conv2d"),
+            source_line(None, None, "block.conv", "Conv2d"),
         ),
         ({"nn_module_stack": {"a": ("", "torch.export._trace.Wrapper")}}, None),
-        ({"nn_module_stack": {"a": ("", "mine.Net")}}, SourceLine(None, None, "", "Net")),
-        ({"nn_module_stack": {"a": ("_export_root", "mine.Net")}}, SourceLine(None, None, "", "Net")),
-        ({"nn_module_stack": {"a": ("_export_root.l", "mine.Net")}}, SourceLine(None, None, "l", "Net")),
-        ({"stack_trace": trace(("/models/mine/net.py", 2))}, SourceLine("net.py", 2, None, None, "forward")),
+        ({"nn_module_stack": {"a": ("", "mine.Net")}}, source_line(None, None, "", "Net")),
+        ({"nn_module_stack": {"a": ("_export_root", "mine.Net")}}, source_line(None, None, "", "Net")),
+        ({"nn_module_stack": {"a": ("_export_root.l", "mine.Net")}}, source_line(None, None, "l", "Net")),
+        ({"stack_trace": trace(("/models/mine/net.py", 2))}, source_line("net.py", 2, None, None, "forward")),
     ],
 )
 def test_what_torch_did_not_record_is_not_made_up(meta: dict[str, Any], expected: SourceLine | None) -> None:
@@ -91,10 +104,10 @@ def test_what_torch_did_not_record_is_not_made_up(meta: dict[str, Any], expected
 def test_modules_of_torch_and_copies_have_the_line_that_constructed_them() -> None:
     finder = SourceFinder(ROOT, {"block.conv": ("parts/block.py", 3, "Block.__init__")})
     own = {"stack_trace": trace(("/models/mine/net.py", 14), TORCH), "nn_module_stack": MODULE}
-    assert finder.find(own) == SourceLine("net.py", 14, "block.conv", "Conv2d", "forward")
+    assert finder.find(own) == source_line("net.py", 14, "block.conv", "Conv2d", "forward")
     for meta in ({"stack_trace": trace(TORCH, PASS)}, {"stack_trace": trace(PASS)}, {}):
         found = finder.find({**meta, "nn_module_stack": MODULE})
-        assert found == SourceLine("parts/block.py", 3, "block.conv", "Conv2d", "Block.__init__")
+        assert found == source_line("parts/block.py", 3, "block.conv", "Conv2d", "Block.__init__")
     finder = SourceFinder(ROOT, {"": ("net.py", 1, None), "encoder": ("net.py", 9, "Net.__init__")})
     for module, place in (("encoder.layers.1.linear1", ("net.py", 9)), ("head", ("net.py", 1))):
         found = finder.find({"nn_module_stack": {"a": (module, "torch.nn.modules.linear.Linear")}})
@@ -102,7 +115,7 @@ def test_modules_of_torch_and_copies_have_the_line_that_constructed_them() -> No
         assert (found.file, found.line) == place
     assert finder.find({"stack_trace": trace(TORCH, PASS)}) is None  # of an unknown module
     found = SourceFinder(None).find({"stack_trace": trace(("/models/mine/net.py", 2))})
-    assert found == SourceLine("/models/mine/net.py", 2, None, None, "forward")
+    assert found == source_line("/models/mine/net.py", 2, None, None, "forward")
 
 
 def test_the_function_has_its_class_where_the_file_was_imported(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from ethosu_sdk.compile.compile_facts import Quantisation
@@ -80,3 +80,14 @@ def output_quantisation(program: Any, index: int) -> tuple[Quantisation | None, 
         return None, "the program's last operation for this output does not dequantise it with a fixed scale"
     scale, zero_point, _, _, dtype = node.args[1:6]
     return Quantisation(float(scale), int(zero_point), str(dtype).removeprefix("torch.")), ""
+
+
+def reachable(start: Any, following: Callable[[Any], Iterable[Any]]) -> Iterator[Any]:
+    """`start`, and what can be reached from it by steps to what is `following`, the nearest first and each once."""
+    pending, seen = [start], set()
+    while pending:
+        current = pending.pop(0)
+        if current not in seen:
+            seen.add(current)
+            yield current
+            pending += following(current)

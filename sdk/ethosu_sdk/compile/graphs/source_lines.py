@@ -18,8 +18,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from ethosu_sdk.compile.compile_facts import SourceLine
 from ethosu_sdk.compile.tool_hooks import patched
+from ethosu_sdk.records.common import SourceLine
 
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>.+)')
 _PACKAGES = frozenset(("site-packages", "dist-packages"))  # folders of installed packages
@@ -76,12 +76,21 @@ class SourceFinder:
                     line = int(match["line"])
                     function = _function(match["file"], line, match["function"].strip())
                     package = name.partition("/")[0].removesuffix(".py") if file_kind == "package" else None
-                    return SourceLine(name, line, module, kind, function, package)
+                    return SourceLine(
+                        file=name,
+                        line=line,
+                        function=function,
+                        package=package,
+                        module=module,
+                        module_type=kind,
+                    )
         if module is None:
             return None
         file, number, function = self._constructed(module) or (None, None, None)
         package = ZOO_FOLDER.partition("/")[0] if file is not None and file.startswith(ZOO_FOLDER) else None
-        return SourceLine(file, number, module, kind, function, package)
+        return SourceLine(
+            file=file, line=number, function=function, package=package, module=module, module_type=kind
+        )
 
     def _constructed(self, module: str) -> Line | None:
         """The line that constructed `module`, or the nearest module around it: torch copies modules that it makes
