@@ -9,7 +9,7 @@ from ethosu_sdk.npu import timing
 from ethosu_sdk.npu.config import NpuConfig, ceil_div
 from ethosu_sdk.npu.errors import BranchError, UnsupportedCommand
 from ethosu_sdk.npu.execute import Executor
-from ethosu_sdk.npu.memory import Memory, Observer, Regions, Traffic
+from ethosu_sdk.npu.memory import Memory, Observer, Regions
 from ethosu_sdk.npu.program import Branch, Segment, segment
 from ethosu_sdk.npu.timing.price import OperationTrace
 from ethosu_sdk.npu.timing.systems import SystemConfig, default_for
@@ -55,11 +55,6 @@ class Ports:
     commands: int
 
 
-def ports_of(system: SystemConfig) -> Ports:
-    """The ports that a system configuration's memories hang on."""
-    return Ports(lambda region: system.memory(region).interface, system.command_stream.interface)
-
-
 class Machine:
     """Runs one command stream on one memory. `counters`, `trace`, `position` and `irq_mask` hold what happened."""
 
@@ -76,9 +71,12 @@ class Machine:
         `observer` is told of every OFM."""
         self._config = config
         self._observer = observer
-        self._system = system or default_for(config.npu)
+        self._system = memories = system or default_for(config.npu)
         self._cache = cache
-        self._ports = ports or ports_of(self._system)
+        self._ports = ports or Ports(
+            lambda region: memories.memory(region).interface, memories.command_stream.interface
+        )
+        self._regions = regions
         self._memory = Memory(regions, config.own_bytes, self._count)
         self.counters = Counters()
         self.trace: list[OperationTrace] = []
@@ -108,13 +106,17 @@ class Machine:
                 raise UnsupportedCommand("NPU_OP_BRANCH", self.position, 1, f"more than {_MOST_STEPS} steps")
             taken = self._takes(part.branch, executor)
             if (id(part), taken) not in followers:
-                start = _target(part.branch, len(stream)) if taken else part.end
+                if taken and (part.branch.target % 4 or part.branch.target >= len(stream)):
+                    raise BranchError(
+                        f"a branch to byte {part.branch.target} of {len(stream)}, taken", part.branch.offset
+                    )
+                start = part.branch.target if taken else part.end
                 follower = segment(stream, self._config, start, part.registers)
                 followers[id(part), taken] = known.setdefault(id(follower), follower)
             part = followers[id(part), taken]
 
     def _run_segment(self, part: Segment, executor: Executor) -> None:
-        self._cache.prepare(part.operations, self._memory.unobserved(), self._config)
+        self._cache.prepare(part.operations, Memory(self._regions, 0), self._config)
         traces = timing.costs(part, self._config, self._system)
         start, done = self.position, 0
         try:
@@ -154,11 +156,5 @@ class Machine:
                 if moved.region is not None:
                     self.counters.beat(self._ports.region(moved.region), moved.stream.is_write, moved.beats)
 
-    def _count(self, traffic: Traffic) -> None:
-        self.counters.move(self._ports.region(traffic.region), traffic.is_write, traffic.length)
-
-
-def _target(branch: Branch, length: int) -> int:
-    if branch.target % 4 or branch.target >= length:
-        raise BranchError(f"a branch to byte {branch.target} of {length}, taken", branch.offset)
-    return branch.target
+    def _count(self, region: int, is_write: bool, length: int) -> None:
+        self.counters.move(self._ports.region(region), is_write, length)

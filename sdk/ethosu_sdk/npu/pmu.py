@@ -10,8 +10,7 @@ from ethosu_sdk.base.errors import SimulationError
 from ethosu_sdk.base.targets import Generation, family
 from ethosu_sdk.npu.machine import Counters
 
-# ---- npu.tables.events
-# PMU events by number, as data: the register headers of ethos-u-vela 5.1.0 (Apache-2.0).
+# Events by number: the register headers of ethos-u-vela 5.1.0 (Apache-2.0).
 
 # Ethos-U55 and Ethos-U65.
 EVENTS_U55 = """
@@ -64,10 +63,6 @@ EVENTS_U85 = """
 """
 
 EVENTS: dict[Generation, str] = {"u55": EVENTS_U55, "u85": EVENTS_U85}
-
-
-# ---- npu.pmu
-# The performance monitoring unit: what each NPU can count, what this model can say about it, and the registers.
 
 
 @dataclass(frozen=True)

@@ -276,9 +276,6 @@ IDENTIFICATION = {
 }
 
 
-# ---- npu.tables.rows
-# Reading the tables of command_table.py and register_table.py: rows of text with bit fields.
-
 _FIELD = re.compile(r"(\w+)\[(\d+)(?::(\d+))?\]")
 _REPEATED = re.compile(r"(\w+)\*(\d+)\+(\d+)")
 

@@ -15,13 +15,6 @@ from ethosu_sdk.base.errors import SimulationError, UsageError
 from ethosu_sdk.program import protocol
 from ethosu_sdk.program.protocol import FEED_MAX_ROWS
 
-# ---- feeds
-# Feeds: which outputs of one step of a sequence become inputs of the next.
-#
-# :mod:`syntax` reads them, :mod:`choosing` has the arithmetic of the forms that choose, with the same bits as the
-# firmware's, and :mod:`stepping` makes the inputs of each step.
-
-
 # ---- feeds.syntax
 # How a feed is written: ``output0:input1``, ``argmax(output0):input0``, ``step:input1``.
 #
@@ -254,9 +247,6 @@ def random_bits(seed: int, draw: int) -> int:
     bits = ((bits ^ bits >> 27) * 0x94D049BB133111EB) & _MASK
     return bits ^ bits >> 31
 
-
-# ---- feeds.stepping
-# The inputs of each step of a sequence: given, held or fed.
 
 Described = tuple[str, tuple[int, ...]]  # dtype, shape
 _KEPT = ("uint8", "int8", "int16", "int32", "int64", "float32")  # that hold an index or the number of a step

@@ -17,13 +17,6 @@ from ethosu_sdk.program import pte_schema
 from ethosu_sdk.program.flatbuffer import FlatBuffer, Table, make_schema
 from ethosu_sdk.program.pte_schema import SCALAR_TYPES
 
-# ---- pte.data_file
-# Data files (`.ptd`): tensors and other named data outside of the program, in ExecuTorch's FlatTensor format.
-#
-# The file starts as every FlatBuffers file; a header (FH01) follows with the extents of the tables and of the
-# segments
-# behind them (ExecuTorch 1.5.1, extension/flat_tensor/serialize/flat_tensor_header.h).
-
 SUFFIX = ".ptd"
 _MAX_FILE_BYTES = 1 << 30
 _SCHEMA = make_schema(pte_schema.DATA_TABLES, {}, {"ScalarType": pte_schema.ENUMS["ScalarType"]})
@@ -179,9 +172,6 @@ def _data_file_header(file: memoryview) -> tuple[int, int, int]:
         )
     return end, base, segment_bytes
 
-
-# ---- pte.named_data
-# Named data: what a program refers to by a key, in its own segments or in data files (`.ptd`).
 
 _MAX_FOUND = 64
 _SEPARATORS = (".", "_", "-")

@@ -10,9 +10,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-# ---- evidence.verdict
-# Compares outputs with expected outputs: facts first, then pass or fail.
-
 
 @dataclass(frozen=True)
 class Check:
@@ -85,14 +82,6 @@ def different_bits(got: npt.NDArray[Any], want: npt.NDArray[Any]) -> npt.NDArray
     right = np.ascontiguousarray(want).reshape(-1).view(np.uint8).reshape(-1, width)
     return np.asarray((left != right).any(axis=1).reshape(got.shape))
 
-
-# ---- evidence.accuracy
-# Figures for the difference between two executions of a model, over a stream of samples.
-#
-# A *pair* has a reference r and a candidate c of the same shape. All sums run over every element of every sample,
-# in
-# float64; docs/guide/accuracy.md gives the formulas. A figure is a float: infinite where the formula says so, NaN
-# where it says nothing, and :meth:`Comparison.reason` then tells why.
 
 Array = npt.NDArray[Any]
 

@@ -43,9 +43,6 @@ from ethosu_sdk.program.named_data import (
 )
 from ethosu_sdk.program.pte_schema import SCALAR_TYPES
 
-# ---- pte.storage
-# The data of a `.pte` outside of its tables: segments, constants, initial states and delegate payloads.
-
 _SEGMENT = 1  # DataLocation.SEGMENT
 _PAYLOAD_ALIGNMENT = 16  # the NPU reads command stream and weights in place
 _MAX_INLINED_BYTES = 1 << 30  # of all payloads with blocks from outside
@@ -206,9 +203,6 @@ def _named_data(root: Table, segments: tuple[Piece, ...]) -> Mapping[str, Blob]:
     """Program.named_data: blobs by their names."""
     return {key: Blob(piece.offset, piece.data) for _, key, piece in named_segments(root, segments)}
 
-
-# ---- pte.values
-# The values of an execution plan: tensors, scalars and lists, each checked against the memory it names.
 
 _MAX_DIMENSIONS = 16  # kTensorDimensionLimit of ExecuTorch's runtime
 MOST_BYTES = 1 << 32  # of a tensor, and of all planned memory: what a 32-bit processor addresses
@@ -416,9 +410,6 @@ def _data(
     # ExecuTorch packs initial states without gaps, and runtimes copy them: an int64 may follow a bool.
     return storage.mutable[extra.mutable_index].buffer(index, nbytes, 1, table)
 
-
-# ---- pte.plans
-# Execution plans: values, operators, delegates and instructions, with every index checked.
 
 _CPU_DEVICE = pte_schema.ENUMS["DeviceType"]["CPU"]
 

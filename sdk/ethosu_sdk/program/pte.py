@@ -19,12 +19,6 @@ from ethosu_sdk.program.flatbuffer import FlatBuffer, Table, make_schema
 from ethosu_sdk.program.named_data import DataFile
 from ethosu_sdk.program.plan_reader import Storage, read_plan, read_storage
 
-# ---- pte.target
-# The target that a program was compiled for, read back from what ExecuTorch stores beside each delegate.
-#
-# ExecuTorch 1.5.1 stores Vela's command-line flags under the key ``compile_flags`` and the accelerator under
-# ``target``. The CONFIG word in the payload, which Vela derives from the accelerator, is the cross-check.
-
 _FLAGS_KEY = "compile_flags"
 _TARGET_KEY = "target"
 _VELA_INI = "Arm/vela.ini"  # any other configuration file is the user's, and its names are not in our tables
@@ -97,9 +91,6 @@ def _compile_spec(delegate: Delegate, key: str, where: str) -> str:
     except UnicodeDecodeError as error:
         raise InputError(f"{where}: the compile specification '{key}' is not text", _HINT) from error
 
-
-# ---- pte.program
-# A whole `.pte` file: header, segments, plans.
 
 METHOD_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")  # it is a part of file names and of C++ source
 _MAX_FILE_BYTES = 1 << 30
@@ -291,7 +282,3 @@ def _header(file: memoryview) -> Header:
 
 def _number(file: memoryview, offset: int, size: int) -> int:
     return int.from_bytes(file[offset : offset + size], "little")
-
-
-# ---- pte
-# Reading ExecuTorch programs (`.pte`) without ExecuTorch: fast, and safe with files that are damaged.

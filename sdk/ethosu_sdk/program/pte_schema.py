@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-# ---- pte.scalar_types
-# Types of tensor elements: ExecuTorch's names and numbers, NumPy's names, sizes. A test compares them with both.
-
 
 @dataclass(frozen=True)
 class ScalarType:

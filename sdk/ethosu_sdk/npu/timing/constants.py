@@ -8,12 +8,6 @@ from dataclasses import dataclass
 
 from ethosu_sdk.npu.operation import Shape
 
-# ---- npu.timing.constants
-# Constants of the performance model that neither registers nor vela.ini give, each with its source.
-#
-# What published runs give only together is in `fitted.py`. Nothing depends on a network, an operator's name or a
-# run.
-
 MAC_DEPTH = 8
 """IFM channels that a MAC step takes of each element of an OFM micro-block. Published: 3x3 convolutions without
 latency take (micro-blocks) x 9 x (IFM channels / 8) cycles on Ethos-U85-256 and -512, so that part-kernel-first
@@ -63,10 +57,6 @@ Ethos-U55 reads 113,320 bytes of RNNoise's weights in less than 105,087 cycles t
 
 COMMAND_TRIPS = 2
 """Read latencies until the first command of a stream is decoded; after that commands are fetched ahead."""
-
-
-# ---- npu.timing.fitting
-# What is fitted to published runs.
 
 
 @dataclass(frozen=True)

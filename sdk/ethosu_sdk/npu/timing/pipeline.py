@@ -274,10 +274,6 @@ def _shares(op: BlockOp) -> tuple[float, float]:
     return first, last
 
 
-# ---- npu.timing.stalls
-# What the MAC unit waits for: the hardware's stall events, as the stages of operations give them.
-
-
 class Cause(Enum):
     """What is missing: weights, room for accumulators (the output unit is behind), or the IFM."""
 

@@ -21,9 +21,6 @@ from ethosu_sdk.npu.timing.pipeline import Span, Stages, Stalls, busy, chained, 
 from ethosu_sdk.npu.timing.systems import SystemConfig, default_for
 from ethosu_sdk.npu.timing.traffic import Transfer, transfers
 
-# ---- npu.timing.schedule
-# When the operations of a command stream end: block operations and transfers run side by side between waits.
-
 
 @dataclass(frozen=True)
 class _Running:
@@ -118,10 +115,6 @@ class Schedule:
 
     def _end(self) -> int:
         return max(self._now, *self._transfers[-1:], *self._kernels[-1:])
-
-
-# ---- npu.timing.price
-# What operations cost: each priced from its descriptor alone, and when it ends beside the others.
 
 
 @dataclass(frozen=True)
@@ -219,10 +212,6 @@ def _chains(operations: Sequence[Operation]) -> dict[int, list[int]]:
     return found
 
 
-# ---- npu.timing.costs
-# The costs of a segment's operations, computed once and kept with the segment.
-
-
 @dataclass(frozen=True)
 class OperationTrace:
     """One operation as it is carried out: its place in the stream, its name and its price."""
@@ -252,10 +241,6 @@ def costs(segment: Segment, config: NpuConfig, system: SystemConfig) -> tuple[Op
         pairs = zip(segment.operations, priced, strict=True)
         known[key] = tuple(OperationTrace(op.offset, op.name, row) for op, row in pairs)
     return known[key]
-
-
-# ---- npu.timing.profile
-# What each operation of a command stream costs, and what sets its pace.
 
 
 class Bound(Enum):

@@ -20,12 +20,6 @@ from ethosu_sdk.base.errors import InputError, UsageError
 from ethosu_sdk.base.targets import MemoryAreas, family, suggestion
 from ethosu_sdk.npu.timing import constants
 
-# ---- npu.timing.vela_ini
-# Vela configuration files: sections ``System_Config.NAME`` and ``Memory_Mode.NAME`` with what they inherit.
-#
-# The form is that of the vela.ini in ethos-u-vela 5.1.0. Files may be anybody's: what is wrong with one is an
-# InputError that names the file, the section and the key.
-
 SYSTEM, MODE = "System_Config", "Memory_Mode"
 LARGEST_BYTES = 1 << 20  # of a file
 _INHERIT = "inherit"
@@ -175,15 +169,6 @@ def _line(name: str, sections: dict[str, dict[str, str]]) -> Iterator[str]:
 def _is_longer(rows: Iterable[str], most: int) -> bool:
     return any(number >= most for number, _ in enumerate(rows))
 
-
-# ---- npu.timing.system_config
-# The memories that an Ethos-U reaches through its AXI ports, as a Vela configuration file describes them.
-#
-# A *system configuration* says what hangs on the two ports and how fast it is, a *memory mode* which of the two
-# holds
-# the constants, the arena and the cache. The vela.ini that comes with Vela has Arm's examples of systems; a
-# user's file
-# has the user's own.
 
 _PACKAGE = "ethos-u-vela"
 _INI = "config_files/Arm/vela.ini"  # inside that package's `ethosu`

@@ -16,15 +16,6 @@ from ethosu_sdk.npu.timing.constants import DEPTHWISE_CHANNELS_U85, KEPT_IFM_BLO
 from ethosu_sdk.npu.timing.systems import Memory
 from ethosu_sdk.npu.timing.units import Stream
 
-# ---- npu.timing.traffic
-# What an operation moves, as the hardware's counters see it: beats per region, direction and purpose.
-#
-# It follows from the command stream's own blocks. An IFM is read with its halo, and again for every OFM block in
-# depth
-# unless the NPU can keep it. Weights and scales are read again for every block across the OFM, an OFM is written
-# once,
-# with the channels that fill its bricks.
-
 
 @dataclass(frozen=True)
 class Transfer:
@@ -163,10 +154,6 @@ def refetched(op: BlockOp, config: NpuConfig) -> float:
     if config.generation == "u55":
         return float(parts > KEPT_IFM_BLOCKS_U55)
     return max(0, parts - KEPT_IFM_BLOCKS_U85) / parts
-
-
-# ---- npu.timing.bursts
-# The AXI bursts in which an operation's data are moved, by their length.
 
 
 def known(memory: Memory, config: NpuConfig) -> bool:

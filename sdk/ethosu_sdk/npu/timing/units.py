@@ -35,9 +35,6 @@ from ethosu_sdk.npu.timing.constants import (
 )
 from ethosu_sdk.npu.timing.systems import Memory
 
-# ---- npu.timing.memories
-# How fast an operation's streams reach a memory.
-
 _BUFFER_BYTES = 16
 
 
@@ -109,9 +106,6 @@ def _words(stream: Stream, config: NpuConfig) -> int:
     }
     return own.get(stream, buffers.weights)
 
-
-# ---- npu.timing.blocks
-# The blocks in which an operation is carried out, as far as its cost depends on them.
 
 _UNIT_BYTES = 16  # of the depth of an IFM unit
 _MOST_EXTENTS = 4096  # along an axis that are worked out one by one: streams may be hostile
@@ -194,9 +188,6 @@ def subkernels(op: BlockOp) -> int:
     high, wide = subkernel(kernel.dilation_y), subkernel(kernel.dilation_x)
     return ceil_div(kernel.height, high) * ceil_div(kernel.width, wide)
 
-
-# ---- npu.timing.units
-# Cycles of the NPU's units, each for itself: MAC unit, output unit, weight decoder.
 
 _TURNED = frozenset(
     {(1, 0, 2), (1, 2, 0), (2, 1, 0)}
