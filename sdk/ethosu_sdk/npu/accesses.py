@@ -28,6 +28,7 @@ from ethosu_sdk.npu.operation import (
 
 Span = tuple[int, int]  # from, up to and without
 Box = tuple[Span, Span, Span]  # rows, columns, channels of a feature map
+Part = tuple[FeatureMap, Box]
 
 
 @dataclass(frozen=True)
@@ -143,9 +144,6 @@ def _bricks(first: int, last: int) -> Iterator[tuple[int, int, Span]]:
         yield brick, count, (offset, offset + (high - low) // count)
 
 
-Part = tuple[FeatureMap, Box]
-
-
 def ofm_blocks(op: BlockOp) -> Iterator[Box]:
     """The OFM in blocks, in the order of work: channels innermost, then columns, then rows (ethos-u-vela 5.1.0)."""
     rows, columns, channels = (tuple(_steps(*sides)) for sides in zip(op.shape, op.block, strict=True))
@@ -177,17 +175,6 @@ def stored(op: BlockOp, box: Box) -> Box:
         sides[op.output.reverse] = (size - last, size - first)
     rows, columns, channels = (sides[axis] for axis in op.output.transpose or (0, 1, 2))
     return rows, columns, channels
-
-
-def ifm_blocks(op: BlockOp, config: NpuConfig) -> Iterator[tuple[Part, ...]]:
-    """What the blocks of the IFM bring in, in the order of work.
-
-    An OFM block that depends on more channels than an IFM block has takes several of them.
-    """
-    step = most_ifm_block_channels(op, config) if op.takes_all_channels else op.ifm_depth
-    for box in ofm_blocks(op):
-        for channels in _steps(op.ifm_depth, step):
-            yield tuple(inputs(op, box, channels))
 
 
 def inputs(op: BlockOp, box: Box, channels: Span) -> Iterator[Part]:
@@ -296,8 +283,13 @@ def accesses(op: Operation, config: NpuConfig) -> Accesses:
 
 
 def first_reads(op: BlockOp, config: NpuConfig, count: int) -> list[Accesses]:
-    """What the first `count` blocks of the IFM read, in order."""
-    return [_touched(parts, writes=False) for parts in itertools.islice(ifm_blocks(op, config), count)]
+    """What the first `count` blocks of the IFM read, in order.
+
+    An OFM block that depends on more channels than an IFM block has takes several of them.
+    """
+    step = most_ifm_block_channels(op, config) if op.takes_all_channels else op.ifm_depth
+    blocks = (inputs(op, box, part) for box in ofm_blocks(op) for part in _steps(op.ifm_depth, step))
+    return [_touched(parts, writes=False) for parts in itertools.islice(blocks, count)]
 
 
 def last_writes(op: BlockOp, count: int) -> list[Accesses]:
@@ -341,7 +333,7 @@ def _touched(parts: Iterable[Part], *, writes: bool) -> Accesses:
     )
 
 
-def writes(op: Operation) -> Iterator[Access]:
+def result_writes(op: Operation) -> Iterator[Access]:
     """What `op` writes as its result. Of a transfer that scatters, all rows that its largest index allows."""
     if not isinstance(op, DmaOp):
         if op.ofm.chain is None and not op.is_partial:
@@ -353,7 +345,7 @@ def writes(op: Operation) -> Iterator[Access]:
 
 def _block_operation(op: BlockOp, config: NpuConfig) -> Iterator[Access]:
     yield from _touched(inputs(op, whole(op.shape), (0, op.ifm_depth)), writes=False)
-    yield from writes(op)
+    yield from result_writes(op)
     for part in (op.weights, op.scales):
         for stream in part.streams if part is not None else ():
             if stream.length:
@@ -374,7 +366,7 @@ def _dma(op: DmaOp) -> Iterator[Access]:
         yield Access(index.region, False, runs(index.address, ((planes, index.plane_stride),), 4 * rows))
     gathers = index is not None and not index.scatters
     yield _rows(op, op.source_region, op.source, op.source_strides, indexed=gathers, writes=False)
-    yield from writes(op)
+    yield from result_writes(op)
 
 
 def _rows(op: DmaOp, region: int | None, base: int, strides: Span, *, indexed: bool, writes: bool) -> Access:

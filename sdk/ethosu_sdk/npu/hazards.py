@@ -115,6 +115,18 @@ def check(stream: bytes, config: NpuConfig) -> tuple[Hazard, ...]:
     )
 
 
+def table_hazards(stream: bytes, config: NpuConfig) -> tuple[Hazard, ...]:
+    """The hazards of a command stream that are about look-up tables, in its order.
+
+    Only Ethos-U55-32 and -64, which keep tables and accumulators in one place, are looked at: for others, no such
+    stream is known, and looking takes time. Raises what :func:`check` does.
+    """
+    if not has_small_memory(config):
+        return ()
+    kinds = (HazardKind.LUT_BEYOND_MEMORY, HazardKind.LUT_OVERWRITTEN, HazardKind.LUT_NOT_LOADED)
+    return tuple(hazard for hazard in check(stream, config) if hazard.kind in kinds)
+
+
 @dataclass(frozen=True)
 class _Table:
     """Bytes of the NPU's own memory that the transfer at byte `loader` of the stream filled."""
@@ -147,7 +159,7 @@ class _Checker:
         self.found: set[Hazard] = set()
         self._items = items
         self._config = config
-        self._known: dict[int, Accesses] = {}
+        self._accessed: dict[int, Accesses] = {}
 
     def run(self) -> None:
         """Go every way from the start to the end."""
@@ -192,9 +204,10 @@ class _Checker:
             if access.writes and access.region is None:
                 table = _Table(access.runs.base, access.runs.end, op.offset)
                 if table.end > self._config.own_bytes:
-                    beyond = (max(table.start, self._config.own_bytes), table.end)
-                    at = (op.offset, None, Conflict.NO_MEMORY, None)
-                    self.found.add(Hazard(HazardKind.LUT_BEYOND_MEMORY, *at, *beyond))
+                    kind, first = HazardKind.LUT_BEYOND_MEMORY, max(table.start, self._config.own_bytes)
+                    self.found.add(
+                        Hazard(kind, op.offset, None, Conflict.NO_MEMORY, start=first, end=table.end)
+                    )
                 kept = tuple(old for old in state.tables if old.end <= table.start or table.end <= old.start)
                 self._lost(op.offset, set(state.tables) - set(kept))
                 state = replace(state, tables=(*kept, table))
@@ -221,8 +234,8 @@ class _Checker:
         sources = frozenset(source.chain for source in _sources(op) if source.chain is not None)
         chains = state.chains if sources else frozenset()
         for number in sources - chains:
-            missing = (op.offset, None, Conflict.NEVER_WRITTEN)
-            self.found.add(Hazard(HazardKind.CHAIN_NOT_WRITTEN, *missing, chain=number))
+            kind = HazardKind.CHAIN_NOT_WRITTEN
+            self.found.add(Hazard(kind, op.offset, None, Conflict.NEVER_WRITTEN, chain=number))
         kernels, group = (state.kernels[:-1], state.kernels[-1:]) if sources else (state.kernels, ())
         if kernels:
             self._after_the_one_in_front(index, op, kernels[-1])
@@ -266,8 +279,8 @@ class _Checker:
         start, end = op.output.lut.address, op.output.lut.end
         buffers_end = accumulators_end(op, self._config)
         if start < buffers_end:
-            at = (op.offset, None, Conflict.OWN_BUFFERS, None)
-            self.found.add(Hazard(HazardKind.LUT_OVERWRITTEN, *at, start, min(end, buffers_end)))
+            kind, last = HazardKind.LUT_OVERWRITTEN, min(end, buffers_end)
+            self.found.add(Hazard(kind, op.offset, None, Conflict.OWN_BUFFERS, start=start, end=last))
         reached = start
         for table in sorted(state.tables, key=lambda table: table.start):
             if table.start <= reached:
@@ -285,25 +298,25 @@ class _Checker:
     def _lost(self, offset: int, tables: Iterable[_Table]) -> None:
         for table in tables:
             if not table.used:
-                at = (offset, table.loader, Conflict.UNUSED)
-                self.found.add(Hazard(HazardKind.LUT_OVERWRITTEN, *at, None, table.start, table.end))
+                kind, loader = HazardKind.LUT_OVERWRITTEN, table.loader
+                self.found.add(Hazard(kind, offset, loader, Conflict.UNUSED, None, table.start, table.end))
 
     def _report(self, kind: HazardKind, index: int, other: int, found: Meeting) -> None:
         if not found.later_writes:
             conflict = Conflict.READ_AFTER_WRITE
         else:
             conflict = Conflict.WRITE_AFTER_WRITE if found.earlier_writes else Conflict.WRITE_AFTER_READ
-        at = (self._offset(index), self._offset(other), conflict)
-        self.found.add(Hazard(kind, *at, found.region, *found.span))
+        offset, earlier = self._offset(index), self._offset(other)
+        self.found.add(Hazard(kind, offset, earlier, conflict, found.region, *found.span))
 
     def _offset(self, index: int) -> int:
         return self._items[index][0].offset
 
     def _accesses(self, index: int) -> Accesses:
-        if index not in self._known:
+        if index not in self._accessed:
             op = self._items[index][1]
-            self._known[index] = () if op is None else accesses(op, self._config)
-        return self._known[index]
+            self._accessed[index] = () if op is None else accesses(op, self._config)
+        return self._accessed[index]
 
 
 def _newest(items: tuple[_Item, ...], count: int) -> tuple[_Item, ...]:
@@ -316,15 +329,3 @@ def _sources(op: BlockOp) -> Iterable[FeatureMap]:
         return [operand.feature_map for operand in op.operands if operand.scalar is None]
     found = [] if op.mode is PoolMode.NONE else [op.ifm]
     return found if op.ifm2 is None else [*found, op.ifm2]
-
-
-def lost(stream: bytes, config: NpuConfig) -> tuple[Hazard, ...]:
-    """The hazards of a command stream that are about look-up tables, in its order.
-
-    Only Ethos-U55-32 and -64, which keep tables and accumulators in one place, are looked at: for others, no such
-    stream is known, and looking takes time. Raises what :func:`ethosu_sdk.npu.hazards.check` does.
-    """
-    if not has_small_memory(config):
-        return ()
-    kinds = (HazardKind.LUT_BEYOND_MEMORY, HazardKind.LUT_OVERWRITTEN, HazardKind.LUT_NOT_LOADED)
-    return tuple(hazard for hazard in check(stream, config) if hazard.kind in kinds)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -32,19 +33,9 @@ class Counters:
     decoder_cycles: int = 0
     output_cycles: int = 0
     stalls: timing.Stalls = field(default_factory=timing.Stalls)
-    mac_cycles_by_bits: dict[int, int] = field(default_factory=dict)
-    bytes_moved: dict[tuple[int, bool], int] = field(default_factory=dict)  # (AXI port, is write) → bytes
-    beats: dict[tuple[int, bool], int] = field(default_factory=dict)  # likewise
-
-    def move(self, port: int, is_write: bool, length: int) -> None:
-        """Add `length` bytes to an AXI port's traffic."""
-        key = (port, is_write)
-        self.bytes_moved[key] = self.bytes_moved.get(key, 0) + length
-
-    def beat(self, port: int, is_write: bool, count: int) -> None:
-        """Add `count` data beats to an AXI port's traffic."""
-        key = (port, is_write)
-        self.beats[key] = self.beats.get(key, 0) + count
+    mac_cycles_by_bits: Counter[int] = field(default_factory=Counter)
+    bytes_moved: Counter[tuple[int, bool]] = field(default_factory=Counter)  # by (AXI port, is write)
+    beats: Counter[tuple[int, bool]] = field(default_factory=Counter)  # likewise
 
 
 @dataclass(frozen=True)
@@ -140,21 +131,22 @@ class Machine:
 
     def _add_up(self, traces: tuple[OperationTrace, ...], command_bytes: int) -> None:
         self.trace.extend(traces)
-        self.counters.move(self._ports.commands, False, command_bytes)
-        self.counters.beat(self._ports.commands, False, ceil_div(command_bytes, self._config.beat_bytes))
+        counters, commands = self.counters, (self._ports.commands, False)
+        counters.bytes_moved[commands] += command_bytes
+        counters.beats[commands] += ceil_div(command_bytes, self._config.beat_bytes)
         for price in (row.price for row in traces):
             mac, bits = price.stages.mac, price.stages.ifm_bits
-            self.counters.mac_cycles += mac
+            counters.mac_cycles += mac
             if mac:
-                by_bits = self.counters.mac_cycles_by_bits
-                by_bits[bits] = by_bits.get(bits, 0) + mac
-            self.counters.output_cycles += price.stages.output
-            self.counters.stalls += price.stalls
-            self.counters.macs += price.macs
-            self.counters.decoder_cycles += price.stages.decoder
+                counters.mac_cycles_by_bits[bits] += mac
+            counters.output_cycles += price.stages.output
+            counters.stalls += price.stalls
+            counters.macs += price.macs
+            counters.decoder_cycles += price.stages.decoder
             for moved in price.transfers:
                 if moved.region is not None:
-                    self.counters.beat(self._ports.region(moved.region), moved.stream.is_write, moved.beats)
+                    port = self._ports.region(moved.region)
+                    counters.beats[port, moved.stream.is_write] += moved.beats
 
     def _count(self, region: int, is_write: bool, length: int) -> None:
-        self.counters.move(self._ports.region(region), is_write, length)
+        self.counters.bytes_moved[self._ports.region(region), is_write] += length

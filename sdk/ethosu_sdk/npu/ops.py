@@ -172,7 +172,7 @@ class ConvWeights:
     largest_sum: int
 
     @classmethod
-    def of(cls, weights: npt.NDArray[np.int16]) -> ConvWeights:
+    def from_weights(cls, weights: npt.NDArray[np.int16]) -> ConvWeights:
         """From weights of (OFM, height, width, IFM)."""
         flat = weights.reshape(weights.shape[0], -1)
         return cls(flat.T, int(np.abs(flat).sum(axis=1, dtype=np.int64).max(initial=0)))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ethosu_sdk.base.errors import SdkError
-from ethosu_sdk.npu.accesses import writes
+from ethosu_sdk.npu.accesses import result_writes
 from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.errors import BusError, CommandError, UnsupportedCommand
 from ethosu_sdk.npu.operation import Bytes, Operation, Wait
@@ -175,7 +175,7 @@ def written_bytes(stream: bytes, config: NpuConfig) -> dict[int, int]:
     """
     ends: dict[int, int] = {}
     for _, op in steps(stream, config):
-        for access in writes(op) if op is not None else ():
+        for access in result_writes(op) if op is not None else ():
             if access.region is not None:
                 ends[access.region] = max(ends.get(access.region, 0), access.runs.end)
     return ends
@@ -207,19 +207,14 @@ class Reach:
                 )
             found[number] = memory[:size]
         found[REGION_WEIGHTS].flags.writeable = False  # of this view alone
-        if self.begins:
-            _clear(found, self.inputs)
+        if self.begins:  # zeros wherever the stream may write, but for the inputs
+            found[REGION_FAST_SCRATCH][:] = 0
+            scratch, end = found[REGION_SCRATCH], 0
+            for slot in sorted(self.inputs, key=lambda slot: slot.offset):
+                scratch[end : max(end, slot.offset)] = 0
+                end = max(end, slot.offset + slot.nbytes)
+            scratch[end:] = 0
         return found
-
-
-def _clear(regions: Mapping[int, Bytes], inputs: tuple[TensorSlot, ...]) -> None:
-    """Zeros wherever the stream may write, but for the inputs."""
-    regions[REGION_FAST_SCRATCH][:] = 0
-    scratch, end = regions[REGION_SCRATCH], 0
-    for slot in sorted(inputs, key=lambda slot: slot.offset):
-        scratch[end : max(end, slot.offset)] = 0
-        end = max(end, slot.offset + slot.nbytes)
-    scratch[end:] = 0
 
 
 def reach_of(blocks: VelaBlocks) -> Reach:

@@ -193,7 +193,10 @@ def _decoded(
             if not missing[number]:
                 order = one.key[1]
                 weights = arrange(parts[number], order, one.offset)
-                yield one.key, Kernels(weights, None if order.depthwise else ConvWeights.of(weights))
+                yield (
+                    one.key,
+                    Kernels(weights, None if order.depthwise else ConvWeights.from_weights(weights)),
+                )
                 parts[number] = []
         except (WeightStreamError, WeightOrderError) as error:
             yield one.key, error

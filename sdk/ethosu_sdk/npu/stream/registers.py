@@ -43,11 +43,11 @@ class Command:
 
     def field(self, name: str) -> int:
         """The value of one field, unsigned."""
-        return self.type.field_of[name].of(self.bits)
+        return self.type.field_of[name].value_in(self.bits)
 
     def describe(self) -> str:
         """One line of a disassembly."""
-        values = " ".join(f"{field.name}={field.of(self.bits):#x}" for field in self.type.fields)
+        values = " ".join(f"{field.name}={field.value_in(self.bits):#x}" for field in self.type.fields)
         return f"{self.offset:#06x}  NPU_{self.type.name:<24} {values}".rstrip()
 
 
@@ -180,7 +180,7 @@ class Registers:
     def size(self, register: str) -> int:
         """The value of a register that holds its size minus one (``…_M1``)."""
         command = self._get(register)
-        return 1 if command is None else command.type.fields[0].of(command.bits) + 1
+        return 1 if command is None else command.type.fields[0].value_in(command.bits) + 1
 
     def address(self, register: str) -> int:
         """A 40-bit address or stride, signed: reversed feature maps have negative strides."""

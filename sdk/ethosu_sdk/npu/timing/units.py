@@ -1,6 +1,4 @@
-"""Cycles of the NPU's units and of its memory ports, each for itself, and the blocks in which an operation is
-carried out.
-"""
+"""Cycles of the NPU's units and of its memory ports, each for itself, and the blocks that an operation works in."""
 
 from __future__ import annotations
 
@@ -18,24 +16,7 @@ from ethosu_sdk.npu.config import (
 )
 from ethosu_sdk.npu.operation import BlockOp, ElementwiseMode, Kind, PoolMode, Shape
 from ethosu_sdk.npu.timing import constants, fitted
-from ethosu_sdk.npu.timing.constants import (
-    DECODER_BYTES_PER_CYCLE,
-    DECODER_WEIGHTS_PER_CYCLE,
-    DEPTH_FIRST,
-    DIVISION_CYCLES,
-    FAST_WEIGHTS_PER_CYCLE,
-    IFM_UNITS,
-    MAC_DEPTH,
-    OUTPUT_U55,
-    OUTPUT_U85,
-    PART_KERNEL_DEPTH_U85,
-    POOL_CYCLES,
-    READ_BUFFERS,
-    STEP_ELEMENTS_U55,
-)
 from ethosu_sdk.npu.timing.systems import Memory
-
-_BUFFER_BYTES = 16
 
 
 class Stream(Enum):
@@ -72,10 +53,17 @@ def read_rate(memory: Memory, stream: Stream, config: NpuConfig, run_bytes: int 
         waited = float(memory.read_latency_cycles)
         return min(memory.bytes_per_cycle, _run_rate(memory, run_bytes, memory.max_reads, waited))
     waited = memory.read_latency_cycles + fitted.FITTED["u85"].read_pipeline_cycles
+    buffers = constants.READ_BUFFERS[config.macs]
+    own = {
+        Stream.IFM: buffers.ifm,
+        Stream.IFM_STREAM: buffers.ifm_stream,
+        Stream.FAST_WEIGHTS: buffers.fast_weights,
+        Stream.SCALES: buffers.scales,
+    }
     return min(
         bus_rate(memory, config),
         _run_rate(memory, run_bytes, memory.max_reads, waited),
-        constants.READ_EFFICIENCY * _words(stream, config) * _BUFFER_BYTES / waited,
+        constants.READ_EFFICIENCY * own.get(stream, buffers.weights) * 16 / waited,
     )
 
 
@@ -96,18 +84,6 @@ def _run_rate(memory: Memory, run_bytes: int, most: int, waited: float) -> float
     return under_way * run_bytes / waited
 
 
-def _words(stream: Stream, config: NpuConfig) -> int:
-    buffers = READ_BUFFERS[config.macs]
-    own = {
-        Stream.IFM: buffers.ifm,
-        Stream.IFM_STREAM: buffers.ifm_stream,
-        Stream.FAST_WEIGHTS: buffers.fast_weights,
-        Stream.SCALES: buffers.scales,
-    }
-    return own.get(stream, buffers.weights)
-
-
-_UNIT_BYTES = 16  # of the depth of an IFM unit
 _MOST_EXTENTS = 4096  # along an axis that are worked out one by one: streams may be hostile
 
 
@@ -123,9 +99,9 @@ def _whole_units(op: BlockOp, depth: int) -> int:
     """`depth` filled up to the units in which Ethos-U85 keeps the IFM."""
     itemsize = op.ifm.dtype.itemsize
     # Nothing is known about micro-blocks that Vela never chooses.
-    units = IFM_UNITS.get(op.micro_block, ((*op.micro_block[:2], 1),) * 3)
+    units = constants.IFM_UNITS.get(op.micro_block, ((*op.micro_block[:2], 1),) * 3)
     unit = units[(depth * itemsize > 16) + (depth * itemsize > 32)]
-    return round_up(depth, unit[2] * _UNIT_BYTES // itemsize)
+    return round_up(depth, unit[2] * 16 // itemsize)
 
 
 def counts(op: BlockOp) -> Shape:
@@ -192,7 +168,6 @@ def subkernels(op: BlockOp) -> int:
 _TURNED = frozenset(
     {(1, 0, 2), (1, 2, 0), (2, 1, 0)}
 )  # orders of the OFM's axes that put columns before rows
-_COLUMNS = 1  # the axis of `Output.reverse`
 
 
 def macs(op: BlockOp) -> int:
@@ -211,10 +186,10 @@ def mac_cycles(op: BlockOp, config: NpuConfig) -> int:
     steps = _elements(op, config) * op.ifm.dtype.itemsize
     if op.takes_all_channels:
         by_parts = op.kind is Kind.CONV and op.kernel.part_kernel_first
-        least = DEPTH_FIRST
+        least = constants.DEPTH_FIRST
         if by_parts:
-            least = PART_KERNEL_DEPTH_U85 if config.generation == "u85" else MAC_DEPTH
-        steps *= round_up(op.ifm_depth, least) // MAC_DEPTH
+            least = constants.PART_KERNEL_DEPTH_U85 if config.generation == "u85" else constants.MAC_DEPTH
+        steps *= round_up(op.ifm_depth, least) // constants.MAC_DEPTH
     cores = 1 if config.generation == "u85" else config.cores
     cycles = ceil_div(micro_blocks(op, config) * steps, cores)
     return cycles // 2 if op.weights is not None and op.weights.sparse else cycles
@@ -226,10 +201,10 @@ def _elements(op: BlockOp, config: NpuConfig) -> int:
     if op.kind is Kind.RESIZE:
         return 1
     if op.kind is Kind.POOL and op.mode is not PoolMode.REDUCE_SUM:
-        return POOL_CYCLES * elements
+        return constants.POOL_CYCLES * elements
     walked_first = op.kind is Kind.DEPTHWISE or (op.kind is Kind.CONV and op.kernel.part_kernel_first)
     if walked_first and config.generation == "u55":
-        return round_up(elements, STEP_ELEMENTS_U55)
+        return round_up(elements, constants.STEP_ELEMENTS_U55)
     return elements
 
 
@@ -242,7 +217,7 @@ def output_cycles(op: BlockOp, config: NpuConfig) -> float:
 
 
 def _rate_u55(op: BlockOp, config: NpuConfig) -> float:
-    table = OUTPUT_U55[config.npu, config.macs]
+    table = constants.OUTPUT_U55[config.npu, config.macs]
     elementwise = op.kind is Kind.ELEMENTWISE
     if elementwise and op.ifm.dtype.itemsize == 4:
         return table.binary_32 if len(op.operands) > 1 else table.unary_32
@@ -257,14 +232,14 @@ def _rate_u55(op: BlockOp, config: NpuConfig) -> float:
 
 def _rate_u85(op: BlockOp, config: NpuConfig) -> float:
     """The result passes the output unit once: what takes longest of computing, looking up and turning it counts."""
-    table = OUTPUT_U85[config.macs]
+    table = constants.OUTPUT_U85[config.macs]
     output = op.output
-    turns = output.transpose in _TURNED or output.reverse == _COLUMNS
+    turns = output.transpose in _TURNED or output.reverse == 1  # columns
     has_pass = output.lut is not None or output.transpose is not None or output.reverse is not None
     passing = (table.turned if turns else table.table) if has_pass else 0.0
     itemsize = (op.ofm.dtype if output.lut is None else output.lut.index).itemsize
     if op.mode is ElementwiseMode.DIV:
-        cycles = DIVISION_CYCLES
+        cycles = constants.DIVISION_CYCLES
     elif (op.ofm.chain is not None or has_pass) and 4 in (itemsize, op.ifm.dtype.itemsize):
         cycles = table.chained_32
     elif itemsize == 8:
@@ -288,7 +263,7 @@ def decoder_cycles(op: BlockOp, config: NpuConfig) -> int:
         op.kernel.height * op.kernel.width * op.shape[2] * (op.ifm_depth if op.takes_all_channels else 1)
     )
     if op.weights.fast:
-        return down * across * (weights // FAST_WEIGHTS_PER_CYCLE // config.cores)
+        return down * across * (weights // constants.FAST_WEIGHTS_PER_CYCLE // config.cores)
     size = sum(stream.length for stream in op.weights.streams)
-    once = max(size / DECODER_BYTES_PER_CYCLE, weights / DECODER_WEIGHTS_PER_CYCLE)
+    once = max(size / constants.DECODER_BYTES_PER_CYCLE, weights / constants.DECODER_WEIGHTS_PER_CYCLE)
     return int(down * across * once / config.cores)
