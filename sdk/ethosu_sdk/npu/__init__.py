@@ -45,3 +45,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'ethosu_sdk.npu' has no attribute {name!r}")
     return getattr(importlib.import_module(f"ethosu_sdk.npu.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

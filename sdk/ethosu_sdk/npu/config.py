@@ -9,6 +9,7 @@ from ethosu_sdk.base.errors import UsageError
 from ethosu_sdk.base.targets import Generation, families, family_by_number, target_names
 from ethosu_sdk.npu.operation import BlockOp, FeatureMap, Kind, Shape
 
+BRICK = 16  # channels of a brick of NHCWB16
 _LUT_BYTES = 2048
 
 
@@ -79,9 +80,6 @@ class NpuConfig:
         return self.own_bytes - _LUT_BYTES
 
 
-BRICK = 16  # channels of a brick of NHCWB16
-
-
 def subkernel(dilation: int) -> int:
     """Rows or columns of a kernel that are walked in one go: they may span eight."""
     return 8 // dilation
@@ -100,11 +98,6 @@ def round_up(value: int, granule: int) -> int:
 def volume(shape: Shape) -> int:
     """Elements of a shape."""
     return shape[0] * shape[1] * shape[2]
-
-
-def divided(shape: Shape, part: Shape) -> Shape:
-    """How many of `part` cover `shape` along each axis."""
-    return ceil_div(shape[0], part[0]), ceil_div(shape[1], part[1]), ceil_div(shape[2], part[2])
 
 
 def tiles(feature_map: FeatureMap, height: int, width: int) -> Iterator[tuple[slice, slice, int]]:

@@ -5,15 +5,7 @@ from __future__ import annotations
 import math
 from enum import Enum
 
-from ethosu_sdk.npu.config import (
-    NpuConfig,
-    ceil_div,
-    divided,
-    most_ifm_block_channels,
-    round_up,
-    subkernel,
-    volume,
-)
+from ethosu_sdk.npu.config import NpuConfig, ceil_div, most_ifm_block_channels, round_up, subkernel, volume
 from ethosu_sdk.npu.operation import BlockOp, ElementwiseMode, Kind, PoolMode, Shape
 from ethosu_sdk.npu.timing import constants, fitted
 from ethosu_sdk.npu.timing.systems import Memory
@@ -106,7 +98,8 @@ def _whole_units(op: BlockOp, depth: int) -> int:
 
 def counts(op: BlockOp) -> Shape:
     """OFM blocks along each axis."""
-    return divided(op.shape, op.block)
+    (height, width, depth), block = op.shape, op.block
+    return ceil_div(height, block[0]), ceil_div(width, block[1]), ceil_div(depth, block[2])
 
 
 def micro_blocks(op: BlockOp, config: NpuConfig) -> int:
