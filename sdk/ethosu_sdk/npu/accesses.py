@@ -29,6 +29,11 @@ from ethosu_sdk.npu.operation import (
 Span = tuple[int, int]  # from, up to and without
 Box = tuple[Span, Span, Span]  # rows, columns, channels of a feature map
 Part = tuple[FeatureMap, Box]
+# Ethos-U55-32 and -64 set no banks of their shared RAM aside for look-up tables (ethos-u-vela 5.1.0, ethos_u55.cpp).
+_SMALL_SHARED_RAM_BYTES = 16 * 1024
+_BANK_BYTES = 1024
+# By MACs and bits: accumulators of these two take a multiple of so many banks, twice a block (ibid.).
+_ACCUMULATOR_BANKS = {(32, 32): 4, (32, 40): 4, (64, 32): 4, (64, 40): 8}
 
 
 @dataclass(frozen=True)
@@ -233,13 +238,6 @@ def _neighbours(span: Span, axis: ResizeAxis, size: int) -> Span:
     """Both IFM positions that each OFM position lies between; beyond the edge, the edge."""
     first, last = ((place * axis.step + axis.offset) // axis.denominator for place in (span[0], span[1] - 1))
     return min(max(0, first), size - 1), min(max(0, last + 1), size - 1) + 1
-
-
-# Ethos-U55-32 and -64 set no banks of their shared RAM aside for look-up tables (ethos-u-vela 5.1.0, ethos_u55.cpp).
-_SMALL_SHARED_RAM_BYTES = 16 * 1024
-_BANK_BYTES = 1024
-# By MACs and bits: accumulators of these two take a multiple of so many banks, twice a block (ibid.).
-_ACCUMULATOR_BANKS = {(32, 32): 4, (32, 40): 4, (64, 32): 4, (64, 40): 8}
 
 
 @dataclass(frozen=True)

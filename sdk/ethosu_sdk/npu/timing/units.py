@@ -10,6 +10,8 @@ from ethosu_sdk.npu.operation import BlockOp, ElementwiseMode, Kind, PoolMode, S
 from ethosu_sdk.npu.timing import constants, fitted
 from ethosu_sdk.npu.timing.systems import Memory
 
+_MOST_EXTENTS = 4096  # along an axis that are worked out one by one: streams may be hostile
+
 
 class Stream(Enum):
     """What the bytes are for."""
@@ -74,9 +76,6 @@ def _run_rate(memory: Memory, run_bytes: int, most: int, waited: float) -> float
         return math.inf
     under_way = max(most * memory.ports, memory.bytes_per_cycle * waited / memory.burst_bytes)
     return under_way * run_bytes / waited
-
-
-_MOST_EXTENTS = 4096  # along an axis that are worked out one by one: streams may be hostile
 
 
 def _micro_block(op: BlockOp) -> Shape:
@@ -158,9 +157,8 @@ def subkernels(op: BlockOp) -> int:
     return ceil_div(kernel.height, high) * ceil_div(kernel.width, wide)
 
 
-_TURNED = frozenset(
-    {(1, 0, 2), (1, 2, 0), (2, 1, 0)}
-)  # orders of the OFM's axes that put columns before rows
+# Orders of the OFM's axes that put columns before rows.
+_TURNED = frozenset({(1, 0, 2), (1, 2, 0), (2, 1, 0)})
 
 
 def macs(op: BlockOp) -> int:
