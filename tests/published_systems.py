@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ethosu_sdk.npu.timing.systems import Memory, SystemConfig, behind, memory_map, of_executorch
+from ethosu_sdk.npu.timing.systems import (
+    Memory,
+    SystemConfig,
+    behind_adapters,
+    executorch_adapters,
+    memory_map,
+)
 
 ARENA_CACHE_BYTES = 393216  # of Arm's evaluation kit for Dedicated_Sram; Vela's published totals confirm it
 _MODES = {"Shared": "Shared_Sram", "Dedicated": "Dedicated_Sram", "Sram_Only": "Sram_Only"}
@@ -42,7 +48,7 @@ def system_of(target: str, mode: str, *, zero_latency: bool = False) -> System:
     plain = memory_map(npu, config, memory_mode)
     priced = plain
     if npu == "ethos-u55":
-        priced = behind(plain, of_executorch(config, memory_mode), npu)
+        priced = behind_adapters(plain, executorch_adapters(config, memory_mode), npu)
     if npu == "ethos-u85":
         change = _at_once if zero_latency else _behind_adapter
         constants, arena, cached = (

@@ -60,9 +60,8 @@ def _read(folder: Path, system: str) -> Compiled:
     with np.load(stored, allow_pickle=True) as content:
         commands = content["cmd_data"]
         data = commands.tobytes() if commands.dtype == np.uint8 else bytes(commands.item())
-    actions = vela_blocks.driver_actions(memoryview(data + bytes(-len(data) % 4)))
+    config_word, _, stream = vela_blocks.driver_actions(memoryview(data + bytes(-len(data) % 4)))
     with (folder / f"{_FILE}_summary_{system}.csv").open() as file:
         (row,) = csv.DictReader(file)
-    config = NpuConfig.from_word(actions.config_word)
-    stream = bytes(actions.command_stream)
-    return Compiled(stream, config, int(float(row["cycles_total"])), int(float(row["cycles_npu"])))
+    config = NpuConfig.from_word(config_word)
+    return Compiled(bytes(stream), config, int(float(row["cycles_total"])), int(float(row["cycles_npu"])))

@@ -212,7 +212,7 @@ def _commands(vela: VelaBlocks) -> tuple[Command, ...]:
         Command(
             offset=row.offset,
             name=f"NPU_{row.type.name}",
-            fields={field.name: field.of(row.bits) for field in row.type.fields},
+            fields={field.name: field.value_in(row.bits) for field in row.type.fields},
         )
         for row in registers.commands(vela.command_stream, generation)
     )

@@ -219,7 +219,7 @@ def _bursts(memory: Memory, sums: Sums) -> Record:
     ran = [found for found in sums.delegates if found.index in sums.ran]
     found: Counter[tuple[str, int]] = Counter()
     for delegate in ran:
-        if delegate.stream is None or not traffic.known(memory, delegate.config):
+        if delegate.stream is None or not traffic.has_burst_length(memory, delegate.config):
             return {}
         for key, count in profile_rows.delegate_bursts(delegate, memory).items():
             found[key] += len(sums.ran[delegate.index]) * count

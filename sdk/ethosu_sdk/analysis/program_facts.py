@@ -216,7 +216,7 @@ def _systems(target: Target, profile: Profile, vela_config: Path | None) -> Iter
             yield pricing_system.system_of_record(profile.priced.system)
         return
     for name in target.family.system_configs.get(target.system_config, ()):
-        system = systems.known(target.npu, target.system_config, name)
+        system = systems.known_system(target.npu, target.system_config, name)
         if system is not None:
             yield system
 

@@ -141,7 +141,7 @@ def memory_areas(path: Path, program: pte.Pte, vela_config: Path | None = None) 
 def _compiled_for(path: Path, program: pte.Pte, target: Target) -> SystemConfig | None:
     """The system that the `program` at `path` was compiled for; None when it is not known."""
     if not target.vela_config:
-        return systems.known(target.npu, target.system_config, target.memory_mode)
+        return systems.known_system(target.npu, target.system_config, target.memory_mode)
     found = itertools.chain(_recorded(path, program), _cached(program, target))
     return next((row for row in found if _agrees(row, target)), None)
 

@@ -117,7 +117,7 @@ def check_tables(delegate: DelegateFacts, payload: bytes) -> None:
     """InputError that names the operation's place in the model when it would not find its look-up table."""
     blocks = vela_blocks.parse(payload)
     config = NpuConfig.from_word(blocks.config_word)
-    found = hazards.lost(bytes(blocks.command_stream), config)
+    found = hazards.table_hazards(bytes(blocks.command_stream), config)
     if not found:
         return
     operation = _at(delegate, found[0].offset)

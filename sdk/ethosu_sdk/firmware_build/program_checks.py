@@ -168,7 +168,7 @@ def refuse_lost_tables(plans: Iterable[ExecutionPlan]) -> None:
     for index, vela in itertools.chain.from_iterable(map(_velas, plans)):
         try:
             config = NpuConfig.from_word(vela.config_word)
-            found = hazards.lost(bytes(vela.command_stream), config)
+            found = hazards.table_hazards(bytes(vela.command_stream), config)
         except SdkError:
             continue  # whoever runs it says why
         beyond = [hazard for hazard in found if hazard.kind is HazardKind.LUT_BEYOND_MEMORY]

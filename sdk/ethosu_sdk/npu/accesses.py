@@ -1,5 +1,6 @@
-"""What operations read and write: the blocks they work in, the bytes they touch, and where two would disturb each
-other.
+"""What operations read and write: their blocks, the bytes they touch, and where two would disturb each other.
+
+Bytes are exact: rows, bricks and rolling buffers may interleave without meeting.
 """
 
 from __future__ import annotations
@@ -15,23 +16,24 @@ import numpy as np
 from ethosu_sdk.npu.config import BRICK, NpuConfig, most_ifm_block_channels, round_up
 from ethosu_sdk.npu.operation import (
     BlockOp,
-    DmaIndex,
     DmaOp,
     FeatureMap,
     Int64,
     Kind,
-    Lut,
     Operation,
     PoolMode,
     ResizeAxis,
     Shape,
 )
 
-# ---- npu.hazards.ranges
-# Which bytes operations touch, exactly: rows, bricks and rolling buffers may interleave without meeting.
-
 Span = tuple[int, int]  # from, up to and without
 Box = tuple[Span, Span, Span]  # rows, columns, channels of a feature map
+Part = tuple[FeatureMap, Box]
+# Ethos-U55-32 and -64 set no banks of their shared RAM aside for look-up tables (ethos-u-vela 5.1.0, ethos_u55.cpp).
+_SMALL_SHARED_RAM_BYTES = 16 * 1024
+_BANK_BYTES = 1024
+# By MACs and bits: accumulators of these two take a multiple of so many banks, twice a block (ibid.).
+_ACCUMULATOR_BANKS = {(32, 32): 4, (32, 40): 4, (64, 32): 4, (64, 40): 8}
 
 
 @dataclass(frozen=True)
@@ -147,12 +149,6 @@ def _bricks(first: int, last: int) -> Iterator[tuple[int, int, Span]]:
         yield brick, count, (offset, offset + (high - low) // count)
 
 
-# ---- npu.hazards.blocks
-# The blocks that an operation works in: which part of its feature maps each one reads and writes.
-
-Part = tuple[FeatureMap, Box]
-
-
 def ofm_blocks(op: BlockOp) -> Iterator[Box]:
     """The OFM in blocks, in the order of work: channels innermost, then columns, then rows (ethos-u-vela 5.1.0)."""
     rows, columns, channels = (tuple(_steps(*sides)) for sides in zip(op.shape, op.block, strict=True))
@@ -184,17 +180,6 @@ def stored(op: BlockOp, box: Box) -> Box:
         sides[op.output.reverse] = (size - last, size - first)
     rows, columns, channels = (sides[axis] for axis in op.output.transpose or (0, 1, 2))
     return rows, columns, channels
-
-
-def ifm_blocks(op: BlockOp, config: NpuConfig) -> Iterator[tuple[Part, ...]]:
-    """What the blocks of the IFM bring in, in the order of work.
-
-    An OFM block that depends on more channels than an IFM block has takes several of them.
-    """
-    step = most_ifm_block_channels(op, config) if op.takes_all_channels else op.ifm_depth
-    for box in ofm_blocks(op):
-        for channels in _steps(op.ifm_depth, step):
-            yield tuple(inputs(op, box, channels))
 
 
 def inputs(op: BlockOp, box: Box, channels: Span) -> Iterator[Part]:
@@ -255,20 +240,6 @@ def _neighbours(span: Span, axis: ResizeAxis, size: int) -> Span:
     return min(max(0, first), size - 1), min(max(0, last + 1), size - 1) + 1
 
 
-# ---- npu.hazards.accesses
-# What operations read and write, and where two of them would disturb each other.
-
-_NARROW_ENTRIES = 256  # results of a look-up table with 8-bit indices
-_WIDE_BYTES = 2048  # of one with 16-bit indices: 512 words
-_INDEX_BYTES = 4
-# Ethos-U55-32 and -64 set no banks of their shared RAM aside for look-up tables (ethos-u-vela 5.1.0, ethos_u55.cpp).
-_SMALL_SHARED_RAM_BYTES = 16 * 1024
-_BANK_BYTES = 1024
-# By MACs and bits: accumulators of these two take a multiple of so many banks, twice a block (ibid.).
-_ACCUMULATOR_BANKS = {(32, 32): 4, (32, 40): 4, (64, 32): 4, (64, 40): 8}
-_ACCUMULATOR_CHANNELS = 8  # the depth of a block of accumulators is a multiple of so many
-
-
 @dataclass(frozen=True)
 class Access:
     """Bytes of a region that are read or written; region None is the NPU's own memory."""
@@ -310,21 +281,20 @@ def accesses(op: Operation, config: NpuConfig) -> Accesses:
 
 
 def first_reads(op: BlockOp, config: NpuConfig, count: int) -> list[Accesses]:
-    """What the first `count` blocks of the IFM read, in order."""
-    return [_touched(parts, writes=False) for parts in itertools.islice(ifm_blocks(op, config), count)]
+    """What the first `count` blocks of the IFM read, in order.
+
+    An OFM block that depends on more channels than an IFM block has takes several of them.
+    """
+    step = most_ifm_block_channels(op, config) if op.takes_all_channels else op.ifm_depth
+    blocks = (inputs(op, box, part) for box in ofm_blocks(op) for part in _steps(op.ifm_depth, step))
+    return [_touched(parts, writes=False) for parts in itertools.islice(blocks, count)]
 
 
 def last_writes(op: BlockOp, count: int) -> list[Accesses]:
     """What the last `count` blocks of the OFM write, the very last one first."""
-    if not _writes_memory(op):
+    if op.ofm.chain is not None or op.is_partial:
         return []
     return [_touched([(op.ofm, stored(op, box))], writes=True) for box in last_ofm_blocks(op, count)]
-
-
-def table_span(lut: Lut) -> Span:
-    """The bytes of the NPU's own memory that hold a look-up table."""
-    narrow = lut.index.itemsize == 1
-    return lut.address, lut.address + (_NARROW_ENTRIES * lut.result.itemsize if narrow else _WIDE_BYTES)
 
 
 def has_small_memory(config: NpuConfig) -> bool:
@@ -348,17 +318,9 @@ def accumulators_end(op: BlockOp, config: NpuConfig) -> int:
     if op.kind is Kind.ELEMENTWISE:
         return start  # it has none; the IFM's buffers end there
     height, width, depth = op.block
-    block_bytes = height * width * _rounded(depth, _ACCUMULATOR_CHANNELS) * op.accumulator_bits // 8
-    banks = 2 * (_rounded(block_bytes, _BANK_BYTES) // _BANK_BYTES)
-    return start + _rounded(banks, _ACCUMULATOR_BANKS[config.macs, op.accumulator_bits]) * _BANK_BYTES
-
-
-def _rounded(value: int, step: int) -> int:
-    return -(-value // step) * step
-
-
-def _writes_memory(op: BlockOp) -> bool:
-    return op.ofm.chain is None and not op.is_partial
+    block_bytes = height * width * round_up(depth, 8) * op.accumulator_bits // 8
+    banks = 2 * (round_up(block_bytes, _BANK_BYTES) // _BANK_BYTES)
+    return start + round_up(banks, _ACCUMULATOR_BANKS[config.macs, op.accumulator_bits]) * _BANK_BYTES
 
 
 def _touched(parts: Iterable[Part], *, writes: bool) -> Accesses:
@@ -369,42 +331,45 @@ def _touched(parts: Iterable[Part], *, writes: bool) -> Accesses:
     )
 
 
-def _span(region: int | None, start: int, length: int, *, writes: bool = False) -> Access:
-    return Access(region, writes, Runs(start, (), length))
+def result_writes(op: Operation) -> Iterator[Access]:
+    """What `op` writes as its result. Of a transfer that scatters, all rows that its largest index allows."""
+    if not isinstance(op, DmaOp):
+        if op.ofm.chain is None and not op.is_partial:
+            yield from _touched([(op.ofm, whole(op.stored_shape))], writes=True)
+    elif all((*op.counts, op.length)):
+        scatters = op.index is not None and op.index.scatters
+        yield _rows(op, op.target_region, op.target, op.target_strides, indexed=scatters, writes=True)
 
 
 def _block_operation(op: BlockOp, config: NpuConfig) -> Iterator[Access]:
     yield from _touched(inputs(op, whole(op.shape), (0, op.ifm_depth)), writes=False)
-    if _writes_memory(op):
-        yield from _touched([(op.ofm, whole(op.stored_shape))], writes=True)
+    yield from result_writes(op)
     for part in (op.weights, op.scales):
         for stream in part.streams if part is not None else ():
             if stream.length:
-                yield _span(stream.region, stream.address, stream.length)
-    if op.output.lut is not None:
-        start, end = table_span(op.output.lut)
-        yield _span(None, start, end - start)
+                yield Access(stream.region, False, Runs(stream.address, (), stream.length))
+    lut = op.output.lut
+    if lut is not None:
+        yield Access(None, False, Runs(lut.address, (), lut.end - lut.address))
     elif overwrites_tables(op, config):
-        yield _span(None, 0, config.own_bytes, writes=True)
+        yield Access(None, True, Runs(0, (), config.own_bytes))
 
 
 def _dma(op: DmaOp) -> Iterator[Access]:
-    planes, rows = op.counts
-    if not planes * rows * op.length:
+    if not all((*op.counts, op.length)):
         return
-    source_rows = target_rows = rows
-    if op.index is not None:
-        # Which rows an index names is known only when it is read: all that it may name.
-        source_rows = rows if op.index.scatters else op.index.maximum + 1
-        target_rows = op.index.maximum + 1 if op.index.scatters else rows
-        yield _index(op.index, planes, rows)
-    for region, base, strides, count, writes in (
-        (op.source_region, op.source, op.source_strides, source_rows, False),
-        (op.target_region, op.target, op.target_strides, target_rows, True),
-    ):
-        yield Access(region, writes, runs(base, zip((planes, count), strides, strict=True), op.length))
+    index = op.index
+    if index is not None:
+        planes, rows = op.counts
+        yield Access(index.region, False, runs(index.address, ((planes, index.plane_stride),), 4 * rows))
+    gathers = index is not None and not index.scatters
+    yield _rows(op, op.source_region, op.source, op.source_strides, indexed=gathers, writes=False)
+    yield from result_writes(op)
 
 
-def _index(index: DmaIndex, planes: int, rows: int) -> Access:
-    axes = ((planes, index.plane_stride),)
-    return Access(index.region, False, runs(index.address, axes, _INDEX_BYTES * rows))
+def _rows(op: DmaOp, region: int | None, base: int, strides: Span, *, indexed: bool, writes: bool) -> Access:
+    """One side of a transfer. Which rows an index names is known only when it is read: all that it may name."""
+    planes, rows = op.counts
+    if indexed and op.index is not None:
+        rows = op.index.maximum + 1
+    return Access(region, writes, runs(base, zip((planes, rows), strides, strict=True), op.length))

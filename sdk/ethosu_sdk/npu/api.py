@@ -77,9 +77,7 @@ def load(blob: bytes | memoryview, system: SystemConfig | None = None) -> Progra
 
 
 def run(
-    blob_or_program: bytes | memoryview | Program,
-    inputs: Sequence[Array],
-    observer: Observer | None = None,
+    blob_or_program: bytes | memoryview | Program, inputs: Sequence[Array], observer: Observer | None = None
 ) -> RunResult:
     """Run a delegate on `inputs`, one array per input in the payload's order, each of the input's size in bytes.
 

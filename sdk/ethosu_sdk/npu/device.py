@@ -153,7 +153,11 @@ class Device:
         if register is None:
             return 0
         if register.name == "COND_STATUS":
-            return self._condition_status()
+            if self._condition is None:
+                raise SimulationError(
+                    "the NPU model does not know COND_STATUS: the last job left no single result to read"
+                )
+            return int(self._condition)
         return self.pmu.read(register.name) if register.name.startswith("PM") else self._values[register.name]
 
     def write32(self, offset: int, value: int) -> None:
@@ -189,13 +193,6 @@ class Device:
                 f"the NPU model does not have the debug registers, which include {offset:#x}"
             )
         return register
-
-    def _condition_status(self) -> int:
-        if self._condition is None:
-            raise SimulationError(
-                "the NPU model does not know COND_STATUS: the last job left no single result to read"
-            )
-        return int(self._condition)
 
     def _command(self, value: int) -> None:
         # No command is ever under way between two writes, so a request to stop finds nothing to stop.
@@ -245,13 +242,10 @@ class Device:
                 raise
             return _WD_FAULT, problem, machine.position
         except BusError as problem:
-            return _BUS_STATUS | self._fault(problem), problem, machine.position
+            port = self._command_port() if problem.region is None else self._port(problem.region)
+            fault = port << _FAULTING_INTERFACE | problem.channel << _FAULTING_CHANNEL
+            return _BUS_STATUS | fault, problem, machine.position
         return _END_REACHED, None, machine.position
-
-    def _fault(self, problem: BusError) -> int:
-        """STATUS.faulting_interface and STATUS.faulting_channel."""
-        port = self._command_port() if problem.region is None else self._port(problem.region)
-        return port << _FAULTING_INTERFACE | problem.channel << _FAULTING_CHANNEL
 
     def _stream(self) -> bytes:
         base, size = self._address("QBASE", "QBASE_HI"), self._values["QSIZE"]

@@ -11,9 +11,6 @@ from enum import IntEnum
 
 from ethosu_sdk.base.errors import InputError, SimulationError
 
-# ---- npu.errors
-# What can go wrong in the NPU model.
-
 
 class UnsupportedCommand(SimulationError):  # noqa: N818 - named for what it is about
     """A command or field value that hardware executes and this model does not (yet).
@@ -76,13 +73,9 @@ class WeightOrderError(InputError):
     """A weight stream that does not decode to exactly the weights that the operation needs."""
 
 
-# ---- npu.deadline
-# The time limit for an NPU job.
-#
-# A whole job is one call of the model, and a hostile stream can ask for hours of work. Loops whose length a stream,
-# weights or registers decide call :func:`check` at least once in some tenths of a second. The deadline belongs to
-# the
-# context (:mod:`contextvars`): runs in several threads each have their own.
+# The time limit for an NPU job. A whole job is one call of the model, and a hostile stream can ask for hours of work:
+# loops whose length a stream, weights or registers decide call `check` at least once in some tenths of a second. Runs
+# in several threads have each their own deadline.
 
 _AT: ContextVar[float] = ContextVar("deadline", default=math.inf)
 

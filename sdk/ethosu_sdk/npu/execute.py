@@ -1,30 +1,19 @@
-"""The rows of an OFM in parts, and what of the IFM each part needs.
+"""Carrying out operations: memory in, memory out.
 
-What is computed has eight bytes for each element and exists several times over; what is stored has one to four.
-So an
+What is computed has eight bytes for each element and exists several times over; what is stored has one to four. So an
 operation is computed in stripes of rows, which are stored together when the last one is done.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ethosu_sdk.npu import errors, ops
-from ethosu_sdk.npu.config import (
-    NpuConfig,
-    ceil_div,
-    check_exact,
-    check_pool,
-    check_product,
-    check_sums,
-    check_width,
-    check_work,
-    largest_input,
-)
+from ethosu_sdk.npu.config import NpuConfig, ceil_div, volume
 from ethosu_sdk.npu.errors import Channel, UnsupportedCommand
 from ethosu_sdk.npu.memory import Memory, Observer, Written, copy
 from ethosu_sdk.npu.operation import (
@@ -46,83 +35,20 @@ from ethosu_sdk.npu.operation import (
 from ethosu_sdk.npu.ops import arranged, finish, padded, rescale, resize, upscaled
 from ethosu_sdk.npu.weight_cache import Scales, WeightCache, scale_bytes, unpack_scales
 
-# ---- npu.stripes
-# The rows of an OFM in parts, and what of the IFM each part needs.
-#
-# What is computed has eight bytes for each element and exists several times over; what is stored has one to four.
-# So an
-# operation is computed in stripes of rows, which are stored together when the last one is done.
-
 _STRIPE_ELEMENTS = 1 << 21  # some tens of milliseconds
+# The model refuses work that no real model needs, and sums that it could not compute exactly.
 _MOST_ROW_ELEMENTS = 1 << 24  # of one OFM row, or of the IFM rows under the kernel: 128 MiB for each copy
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Rows `start` to `stop` of an OFM, the last one not included."""
-
-    start: int
-    stop: int
-
-    @property
-    def part(self) -> slice:
-        """The same, to index an array with."""
-        return slice(self.start, self.stop)
-
-
-def stripes(op: BlockOp) -> Iterator[Rows]:
-    """The rows of `op`'s OFM in parts. UnsupportedCommand when a single row is more than a host should hold."""
-    height, width, depth = op.shape
-    _, columns, channels = op.ifm_shape
-    under_kernel = (
-        columns * channels * (1 if _by_rows(op) else min(op.kernel.dilated_height, op.ifm_shape[0]))
-    )
-    largest = max(width * depth, under_kernel)
-    if largest > _MOST_ROW_ELEMENTS:
-        raise UnsupportedCommand(
-            "SET_OFM_WIDTH_M1", op.offset, width - 1, f"a row that takes {largest:,} elements at once"
-        )
-    step = max(1, _STRIPE_ELEMENTS // max(1, width * depth, columns * channels * op.kernel.stride_y))
-    for start in range(0, height, step):
-        yield Rows(start, min(start + step, height))
-
-
-def _by_rows(op: BlockOp) -> bool:
-    return op.kind in (Kind.ELEMENTWISE, Kind.RESIZE, Kind.MATMUL)
-
-
-def window(op: BlockOp, stored: Array, rows: Rows) -> tuple[Array, Padding]:
-    """What of the IFM is under the kernel at `rows`: its elements, upscaled, zero point subtracted, and the padding.
-
-    `stored` is the IFM as it is in memory.
-    """
-    height, width, _ = op.ifm_shape
-    top = rows.start * op.kernel.stride_y - op.padding.top
-    bottom = (rows.stop - 1) * op.kernel.stride_y + op.kernel.dilated_height - op.padding.top
-    first, last = (min(max(row, 0), height) for row in (top, bottom))
-    above = min(max(0, -top), bottom - top)
-    padding = Padding(above, op.padding.left, bottom - top - above - (last - first), op.padding.right)
-    factor = 2 if op.upscale else 1
-    start = first // factor
-    wide = widened(op, stored[start : ceil_div(last, factor)])
-    wide = upscaled(wide, op.upscale, factor * wide.shape[0], width)
-    skipped = first - start * factor
-    return wide[skipped : skipped + last - first], padding
-
-
-def widened(op: BlockOp, stored: Array) -> Array:
-    """Elements of the IFM without their zero point, in a type that holds them."""
-    wide: Array = stored.astype(np.int32 if op.ifm.dtype.itemsize < 4 else np.int64)
-    wide -= op.ifm.zero_point
-    return wide
-
-
-# ---- npu.execute
-# Carrying out operations: memory in, memory out.
+_MOST_STEPS = (
+    1 << 36
+)  # multiply-accumulates or comparisons of an operation: ten times the largest of real models
+_MOST_SUMS = 1 << 24  # that stay in the accumulators, eight bytes each; hardware has room for far fewer
+_FLOAT64_EXACT = 1 << 53
+_INT64_LARGEST = (1 << 63) - 1
+_DOUBLE_ROUND_EXTRA = 1 << 30
 
 Accumulate = Callable[
-    [Rows], Int64
-]  # the accumulators of some rows: (rows, width, depth), or what broadcasts to it
+    [slice], Int64
+]  # some rows → their accumulators, (rows, width, depth) or broadcast to that
 
 
 class Executor:
@@ -153,13 +79,13 @@ class Executor:
         if isinstance(op, DmaOp):
             copy(op, self._memory)
             return
-        check_work(op)
+        _check_work(op)
         accumulate = self._prepare(op)
-        if op.ofm.chain is None and not op.is_partial:
-            self._memory.check_map(op.ofm, op.stored_shape, Channel.OFM)
         if op.is_partial:
             self._keep(op, accumulate)
             return
+        if op.ofm.chain is None:
+            self._memory.check_map(op.ofm, op.stored_shape, Channel.OFM)
         scale: Any = op.output.scale
         shift: Any = op.output.shift
         bias: Any = 0
@@ -167,11 +93,11 @@ class Executor:
             per_channel = self._scales(op.scales, op.shape[2])
             scale, shift, bias = per_channel.scale, per_channel.shift, per_channel.bias
         result = np.empty(op.shape, op.ofm.dtype)
-        for rows in stripes(op):
+        for rows in _stripes(op):
             errors.check()
             sums = accumulate(rows) + bias if op.scales is not None else accumulate(rows)
-            check_width(op, sums, scale, shift)
-            result[rows.part] = finish(
+            _check_width(op, sums, scale, shift)
+            result[rows] = finish(
                 sums, op.output, scale, shift, op.ofm.zero_point, op.ofm.dtype, self._memory.own
             )
         self._store(op, arranged(result, op.output))
@@ -182,12 +108,14 @@ class Executor:
 
         Vela gives every part of a convolution with a stride above 3 the whole bias, and writes only the last part.
         """
-        check_sums(op)
+        if volume(op.shape) > _MOST_SUMS:
+            reason = f"{volume(op.shape):,} sums that stay in the accumulators"
+            raise UnsupportedCommand("SET_ACC_FORMAT", op.offset, 1, reason)
         sums = np.empty(op.shape, np.int64)
-        for rows in stripes(op):
+        for rows in _stripes(op):
             errors.check()
-            sums[rows.part] = accumulate(rows)
-            check_width(op, sums[rows.part], 1, 0)
+            sums[rows] = accumulate(rows)
+            _check_width(op, sums[rows], 1, 0)
         self._sums = sums
         self.result_flag = None
 
@@ -221,7 +149,8 @@ class Executor:
     def _prepare(self, op: BlockOp) -> Accumulate:
         """Read what `op` takes from memory; what gives the accumulators of some rows."""
         if op.kind is Kind.ELEMENTWISE:
-            return self._elementwise(op)
+            stored = [self._operand(op, operand) for operand in op.operands]
+            return lambda rows: _elementwise(op, [row if len(row) == 1 else row[rows] for row in stored])
         if op.mode is PoolMode.NONE:
             return self._start(op)
         products = self._products(op)
@@ -236,13 +165,13 @@ class Executor:
             sums = self._sums
             if sums is None or sums.shape != op.shape:
                 raise UnsupportedCommand("SET_ACC_FORMAT", op.offset, 1, "accumulators of another operation")
-            return lambda rows: sums[rows.part]
+            return lambda rows: sums[rows]
         if op.ifm2 is None:
             raise UnsupportedCommand(
                 "NPU_OP_POOL", op.offset, PoolMode.NONE.value, "accumulators start empty"
             )
         zero_point, values = op.ifm2.zero_point, self._load(op, op.ifm2, op.shape)
-        return lambda rows: values[rows.part].astype(np.int64) - zero_point
+        return lambda rows: values[rows].astype(np.int64) - zero_point
 
     def _products(self, op: BlockOp) -> Accumulate:
         if op.kind is Kind.RESIZE:
@@ -251,15 +180,19 @@ class Executor:
             return self._matmul(op)
         stored = self._input(op)
         if op.kind is Kind.POOL:
-            check_pool(op)
-            return lambda rows: _pool(op, *window(op, stored, rows))
-        largest = largest_input(op.ifm)
+            # int64 does not hold the sums of wider elements, or their sums times a reciprocal.
+            if op.ifm.dtype.itemsize > (2 if op.divides else 4):
+                raise UnsupportedCommand(
+                    "SET_IFM_PRECISION", op.offset, op.ifm.dtype.itemsize, "pooled elements"
+                )
+            return lambda rows: _pool(op, *_window(op, stored, rows))
+        largest = _largest_input(op.ifm)
         kernels = self._cache.get(op, self._memory, self._config)
         if kernels.matrix is not None:
-            check_exact(op, kernels.matrix.largest_sum * largest)
+            _check_exact(op, kernels.matrix.largest_sum * largest)
 
-        def convolved(rows: Rows) -> Int64:
-            values = padded(*window(op, stored, rows), 0)
+        def convolved(rows: slice) -> Int64:
+            values = padded(*_window(op, stored, rows), 0)
             if kernels.matrix is not None:
                 return ops.convolve(values, kernels.matrix, op.kernel, largest)
             return ops.convolve_depthwise(values, kernels.weights, op.kernel, largest)
@@ -272,7 +205,7 @@ class Executor:
         mode, (down, across) = op.mode, op.resize
         values = self._whole_input(op)
 
-        def resized(rows: Rows) -> Int64:
+        def resized(rows: slice) -> Int64:
             part = replace(down, offset=down.offset + rows.start * down.step)
             return resize(values, mode, (part, across), rows.stop - rows.start, op.shape[1])
 
@@ -285,10 +218,10 @@ class Executor:
         if (rows, columns) != op.shape[:2]:
             raise UnsupportedCommand("NPU_OP_CONV", op.offset, 1, "a window over the rows of a matrix")
         matrices = self._load(op, ifm2, (rows, op.shape[2], depth))
-        largest = largest_input(op.ifm) * largest_input(ifm2)
-        check_exact(op, depth * largest)
+        largest = _largest_input(op.ifm) * _largest_input(ifm2)
+        _check_exact(op, depth * largest)
 
-        def multiplied(rows: Rows) -> Int64:
+        def multiplied(rows: slice) -> Int64:
             pairs = (
                 (values[row], matrices[row].astype(np.int64) - ifm2.zero_point)
                 for row in range(rows.start, rows.stop)
@@ -312,26 +245,13 @@ class Executor:
     def _whole_input(self, op: BlockOp) -> Array:
         """The IFM, upscaled, zero point subtracted."""
         height, width, _ = op.ifm_shape
-        return upscaled(widened(op, self._input(op)), op.upscale, height, width)
-
-    def _elementwise(self, op: BlockOp) -> Accumulate:
-        stored = [self._operand(op, operand) for operand in op.operands]
-
-        def combined(rows: Rows) -> Int64:
-            return _elementwise(op, [values if len(values) == 1 else values[rows.part] for values in stored])
-
-        return combined
+        return upscaled(_widened(op, self._input(op)), op.upscale, height, width)
 
     def _operand(self, op: BlockOp, operand: Operand) -> Array:
-        """An operand as it is in memory."""
+        """An operand of an elementwise operation as it is in memory."""
         if operand.scaling is not None:
-            check_product(
-                op,
-                "SET_IFM_SCALE",
-                largest_input(operand.feature_map),
-                operand.scaling.scale,
-                operand.scaling.shift,
-            )
+            largest = _largest_input(operand.feature_map)
+            _check_product(op, "SET_IFM_SCALE", largest, operand.scaling.scale, operand.scaling.shift)
         if operand.scalar is not None:
             return np.full((1, 1, 1), operand.scalar, np.int64)
         height, width, depth = (
@@ -340,9 +260,57 @@ class Executor:
         return self._load(op, operand.feature_map, (height, width, depth))
 
 
+def _stripes(op: BlockOp) -> Iterator[slice]:
+    """The rows of `op`'s OFM in parts. UnsupportedCommand when a single row is more than a host should hold."""
+    height, width, depth = op.shape
+    rows, columns, channels = op.ifm_shape
+    by_rows = op.kind in (Kind.ELEMENTWISE, Kind.RESIZE, Kind.MATMUL)
+    under_kernel = columns * channels * (1 if by_rows else min(op.kernel.dilated_height, rows))
+    largest = max(width * depth, under_kernel)
+    if largest > _MOST_ROW_ELEMENTS:
+        raise UnsupportedCommand(
+            "SET_OFM_WIDTH_M1", op.offset, width - 1, f"a row that takes {largest:,} elements at once"
+        )
+    step = max(1, _STRIPE_ELEMENTS // max(1, width * depth, columns * channels * op.kernel.stride_y))
+    for start in range(0, height, step):
+        yield slice(start, min(start + step, height))
+
+
+def _window(op: BlockOp, stored: Array, rows: slice) -> tuple[Array, Padding]:
+    """What of the IFM is under the kernel at `rows`: its elements, upscaled, zero point subtracted, and the padding.
+
+    `stored` is the IFM as it is in memory.
+    """
+    height, width, _ = op.ifm_shape
+    top = rows.start * op.kernel.stride_y - op.padding.top
+    bottom = (rows.stop - 1) * op.kernel.stride_y + op.kernel.dilated_height - op.padding.top
+    first, last = (min(max(row, 0), height) for row in (top, bottom))
+    above = min(max(0, -top), bottom - top)
+    padding = Padding(above, op.padding.left, bottom - top - above - (last - first), op.padding.right)
+    factor = 2 if op.upscale else 1
+    start = first // factor
+    wide = _widened(op, stored[start : ceil_div(last, factor)])
+    wide = upscaled(wide, op.upscale, factor * wide.shape[0], width)
+    skipped = first - start * factor
+    return wide[skipped : skipped + last - first], padding
+
+
+def _widened(op: BlockOp, stored: Array) -> Array:
+    """Elements of the IFM without their zero point, in a type that holds them."""
+    wide: Array = stored.astype(np.int32 if op.ifm.dtype.itemsize < 4 else np.int64)
+    wide -= op.ifm.zero_point
+    return wide
+
+
 def _elementwise(op: BlockOp, stored: list[Array]) -> Int64:
     assert isinstance(op.mode, ElementwiseMode)
-    values = [_scaled(operand, part) for operand, part in zip(op.operands, stored, strict=True)]
+    values = []
+    for operand, elements in zip(op.operands, stored, strict=True):
+        part = elements.astype(np.int64)
+        part -= operand.feature_map.zero_point
+        if (scaling := operand.scaling) is not None:
+            part = rescale(part, scaling.scale, scaling.shift, scaling.rounding)
+        values.append(part)
     if op.mode is ElementwiseMode.SHR:
         return ops.shift_right(values[0], values[1], op.output.rounding)
     if op.mode is ElementwiseMode.LSR:
@@ -357,38 +325,61 @@ def _elementwise(op: BlockOp, stored: list[Array]) -> Int64:
     return ops.UNARY[op.mode](values[0])
 
 
-def _scaled(operand: Operand, stored: Array) -> Int64:
-    values = stored.astype(np.int64)
-    values -= operand.feature_map.zero_point
-    scaling = operand.scaling
-    if scaling is None:
-        return values
-    return rescale(values, scaling.scale, scaling.shift, scaling.rounding)
-
-
 def _pool(op: BlockOp, ifm: Array, padding: Padding) -> Int64:
     assert isinstance(op.mode, PoolMode)
     values: Int64 = ifm.astype(np.int64)
+    kernel, place = op.kernel, ("NPU_OP_POOL", op.offset, op.mode.value)
     if op.mode is PoolMode.REDUCE_SUM:
-        return _reduce_sum(op, values, padding)
+        if (kernel.height, kernel.width, kernel.stride_y, kernel.stride_x, op.shape[2]) != (1, 1, 1, 1, 1):
+            raise UnsupportedCommand(*place, "a sum over more than depth")
+        return np.asarray(padded(values, padding, 0).sum(axis=2, keepdims=True))
     if op.mode in (PoolMode.ARGMAX_X, PoolMode.ARGMAX_Y):
-        across = op.kernel.height if op.mode is PoolMode.ARGMAX_X else op.kernel.width
-        if across != 1:
-            raise UnsupportedCommand("NPU_OP_POOL", op.offset, op.mode.value, "two-dimensional ARGMAX")
-        return ops.argmax(values, op.kernel, padding)
+        if (kernel.height if op.mode is PoolMode.ARGMAX_X else kernel.width) != 1:
+            raise UnsupportedCommand(*place, "two-dimensional ARGMAX")
+        return ops.argmax(values, kernel, padding)
     if op.divides:
         # Any other scale is not emitted.
         if (op.output.scale, op.output.shift) != (1, 0):
             raise UnsupportedCommand("SET_OFM_SCALE", op.offset, op.output.scale or 0, "scaled average")
-        return ops.average_of_valid(values, op.kernel, padding)
+        return ops.average_of_valid(values, kernel, padding)
     reduce = {PoolMode.MAX: ops.maximum, PoolMode.MIN: ops.minimum}.get(op.mode, ops.total)
-    return reduce(values, op.kernel, padding)
+    return reduce(values, kernel, padding)
 
 
-def _reduce_sum(op: BlockOp, values: Int64, padding: Padding) -> Int64:
-    kernel = op.kernel
-    if (kernel.height, kernel.width, kernel.stride_y, kernel.stride_x, op.shape[2]) != (1, 1, 1, 1, 1):
-        raise UnsupportedCommand(
-            "NPU_OP_POOL", op.offset, PoolMode.REDUCE_SUM.value, "a sum over more than depth"
-        )
-    return ops.reduce_depth(padded(values, padding, 0))
+def _check_work(op: BlockOp) -> None:
+    """Refuse what no model needs and what would keep the host busy for minutes."""
+    if op.kind in (Kind.ELEMENTWISE, Kind.RESIZE):
+        return
+    sides = op.kernel.height + op.kernel.width if op.kind is Kind.POOL else op.kernel.height * op.kernel.width
+    steps = volume(op.shape) * sides * (op.ifm_depth if op.takes_all_channels else 1)
+    if steps > _MOST_STEPS:
+        raise UnsupportedCommand("SET_KERNEL_HEIGHT_M1", op.offset, op.kernel.height - 1, f"{steps} steps")
+
+
+def _check_exact(op: BlockOp, bound: int) -> None:
+    """Refuse sums that float64 may round: 32-bit elements of an operation that is not emitted for them."""
+    if bound >= _FLOAT64_EXACT:
+        raise UnsupportedCommand("SET_IFM_PRECISION", op.offset, op.ifm.dtype.itemsize, "sums above 53 bits")
+
+
+def _check_width(op: BlockOp, accumulator: Int64, scale: Any, shift: Any) -> None:
+    """Refuse sums that the accumulators do not hold and products that int64 does not: their result is not known."""
+    if op.kind is Kind.ELEMENTWISE and not op.output.scaled:
+        return
+    high, low, limit = int(accumulator.max()), int(accumulator.min()), 1 << (op.accumulator_bits - 1)
+    if op.kind is not Kind.ELEMENTWISE and not -limit <= low <= high < limit:
+        raise UnsupportedCommand("SET_ACC_FORMAT", op.offset, op.accumulator_bits, "accumulator overflow")
+    if op.output.scaled:
+        _check_product(op, "SET_OFM_SCALE", max(high, -low), int(np.max(scale)), int(np.max(shift)))
+
+
+def _check_product(op: BlockOp, register: str, largest: int, scale: int, shift: int) -> None:
+    """Refuse a scaling whose product, with what rounding adds, may exceed int64."""
+    if largest * scale + (1 << shift) + _DOUBLE_ROUND_EXTRA > _INT64_LARGEST:
+        raise UnsupportedCommand(register, op.offset, scale, "product of more than 63 bits")
+
+
+def _largest_input(feature_map: FeatureMap) -> int:
+    """The largest absolute value that an element can have once the zero point is subtracted."""
+    limits = np.iinfo(feature_map.dtype)
+    return max(abs(limits.min - feature_map.zero_point), abs(limits.max - feature_map.zero_point))

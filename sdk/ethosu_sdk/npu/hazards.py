@@ -1,4 +1,22 @@
-"""Hazards: operations of a command stream that start too early, and look-up tables that are missing."""
+"""Hazards: operations of a command stream that start too early, and look-up tables that are missing.
+
+They stay hidden when operations run one by one. The NPU copies by DMA while it computes, and begins an operation
+before the one in front has ended. The stream keeps them apart with DMA_WAIT and KERNEL_WAIT, which wait until at
+most so many transfers or block operations are at work, and with BLOCKDEP. What is assumed of the hardware is what
+ethos-u-vela 5.1.0 relies on when it writes them (*_register_cs_generator.cpp):
+
+- Only so many transfers and block operations are at work at the same time; a new one ends the oldest.
+- Whatever a transfer shares with transfers and block operations at work needs a wait.
+- Of block operations, only the one in front can be at work still. Block i of an operation's IFM is read when at
+  most BLOCKDEP - i OFM blocks of the one in front are unfinished. Blocks pass through the NPU in order, so writing
+  over what the operation in front reads or writes needs nothing.
+- Operations that hand over through chaining buffers are one operation and count once.
+- On parts with the smallest shared RAM, an operation without a look-up table spoils all tables; so do accumulators
+  that reach where tables lie.
+
+Branches are followed both ways; what the registers hold is taken in the order of the stream. Regions are taken to lie
+apart from each other.
+"""
 
 from __future__ import annotations
 
@@ -19,15 +37,13 @@ from ethosu_sdk.npu.accesses import (
     last_writes,
     meeting,
     overwrites_tables,
-    table_span,
 )
 from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.operation import BlockOp, DmaOp, FeatureMap, Kind, Operation, PoolMode
 from ethosu_sdk.npu.program import steps
 from ethosu_sdk.npu.stream.registers import Command
 
-# ---- npu.hazards.report
-# What a hazard is, and how it reads.
+_Item = TypeVar("_Item")
 
 
 class HazardKind(Enum):
@@ -54,13 +70,6 @@ class Conflict(Enum):
     RESULT = "depends on the result of {earlier}"
     NO_MEMORY = "writes where there is none"
     OWN_BUFFERS = "has accumulators where it reads its table"
-
-    @classmethod
-    def between(cls, *, earlier_writes: bool, later_writes: bool) -> Conflict:
-        """The conflict of two operations that touch the same bytes, at least one of them to write."""
-        if not later_writes:
-            return cls.READ_AFTER_WRITE
-        return cls.WRITE_AFTER_WRITE if earlier_writes else cls.WRITE_AFTER_READ
 
 
 @dataclass(frozen=True)
@@ -94,33 +103,6 @@ class Hazard:
         return f"{text}, bytes {self.start:#x} to {self.end:#x} of {place}"
 
 
-# ---- npu.hazards.checker
-# Finds operations that start too early: hazards that stay hidden when operations run one by one.
-#
-# The NPU copies by DMA while it computes, and begins an operation before the one in front has ended. The stream
-# keeps
-# them apart with DMA_WAIT and KERNEL_WAIT, which wait until at most so many transfers or block operations are at
-# work, and with BLOCKDEP. What is assumed of the hardware is what ethos-u-vela 5.1.0 relies on when it writes them
-# (*_register_cs_generator.cpp):
-#
-# - Only so many transfers and block operations are at work at the same time; a new one ends the oldest.
-# - Whatever a transfer shares with transfers and block operations at work needs a wait.
-# - Of block operations, only the one in front can be at work still. Block i of an operation's IFM is read when at
-# most
-#   BLOCKDEP - i OFM blocks of the one in front are unfinished. Blocks pass through the NPU in order, so writing
-# over
-#   what the operation in front reads or writes needs nothing.
-# - Operations that hand over through chaining buffers are one operation and count once.
-# - On parts with the smallest shared RAM, an operation without a look-up table spoils all tables; so do
-# accumulators
-#   that reach where tables lie.
-#
-# Branches are followed both ways; what the registers hold is taken in the order of the stream. Regions are taken to
-# lie apart from each other.
-
-_Item = TypeVar("_Item")
-
-
 def check(stream: bytes, config: NpuConfig) -> tuple[Hazard, ...]:
     """The hazards of a command stream, in its order; none means that its waits and BLOCKDEP suffice.
 
@@ -131,6 +113,18 @@ def check(stream: bytes, config: NpuConfig) -> tuple[Hazard, ...]:
     return tuple(
         sorted(checker.found, key=lambda hazard: (hazard.offset, hazard.earlier or 0, hazard.kind.value))
     )
+
+
+def table_hazards(stream: bytes, config: NpuConfig) -> tuple[Hazard, ...]:
+    """The hazards of a command stream that are about look-up tables, in its order.
+
+    Only Ethos-U55-32 and -64, which keep tables and accumulators in one place, are looked at: for others, no such
+    stream is known, and looking takes time. Raises what :func:`check` does.
+    """
+    if not has_small_memory(config):
+        return ()
+    kinds = (HazardKind.LUT_BEYOND_MEMORY, HazardKind.LUT_OVERWRITTEN, HazardKind.LUT_NOT_LOADED)
+    return tuple(hazard for hazard in check(stream, config) if hazard.kind in kinds)
 
 
 @dataclass(frozen=True)
@@ -165,8 +159,7 @@ class _Checker:
         self.found: set[Hazard] = set()
         self._items = items
         self._config = config
-        self._most_transfers, self._most_kernels = config.transfers_at_work, config.kernels_at_work
-        self._known: dict[int, Accesses] = {}
+        self._accessed: dict[int, Accesses] = {}
 
     def run(self) -> None:
         """Go every way from the start to the end."""
@@ -206,14 +199,15 @@ class _Checker:
         going_on = self._apart(index, [(other,) for other in state.transfers], HazardKind.DMA_WAIT)
         transfers = (*_newest(state.transfers, going_on), index)
         kernels = _newest(state.kernels, self._apart(index, state.kernels, HazardKind.KERNEL_WAIT))
-        state = replace(state, transfers=_newest(transfers, self._most_transfers), kernels=kernels)
+        state = replace(state, transfers=_newest(transfers, self._config.transfers_at_work), kernels=kernels)
         for access in self._accesses(index):
             if access.writes and access.region is None:
                 table = _Table(access.runs.base, access.runs.end, op.offset)
                 if table.end > self._config.own_bytes:
-                    beyond = (max(table.start, self._config.own_bytes), table.end)
-                    at = (op.offset, None, Conflict.NO_MEMORY, None)
-                    self.found.add(Hazard(HazardKind.LUT_BEYOND_MEMORY, *at, *beyond))
+                    kind, first = HazardKind.LUT_BEYOND_MEMORY, max(table.start, self._config.own_bytes)
+                    self.found.add(
+                        Hazard(kind, op.offset, None, Conflict.NO_MEMORY, start=first, end=table.end)
+                    )
                 kept = tuple(old for old in state.tables if old.end <= table.start or table.end <= old.start)
                 self._lost(op.offset, set(state.tables) - set(kept))
                 state = replace(state, tables=(*kept, table))
@@ -240,8 +234,8 @@ class _Checker:
         sources = frozenset(source.chain for source in _sources(op) if source.chain is not None)
         chains = state.chains if sources else frozenset()
         for number in sources - chains:
-            missing = (op.offset, None, Conflict.NEVER_WRITTEN)
-            self.found.add(Hazard(HazardKind.CHAIN_NOT_WRITTEN, *missing, chain=number))
+            kind = HazardKind.CHAIN_NOT_WRITTEN
+            self.found.add(Hazard(kind, op.offset, None, Conflict.NEVER_WRITTEN, chain=number))
         kernels, group = (state.kernels[:-1], state.kernels[-1:]) if sources else (state.kernels, ())
         if kernels:
             self._after_the_one_in_front(index, op, kernels[-1])
@@ -249,7 +243,7 @@ class _Checker:
         return replace(
             state,
             transfers=_newest(state.transfers, going_on),
-            kernels=_newest((*kernels, (*itertools.chain(*group), index)), self._most_kernels),
+            kernels=_newest((*kernels, (*itertools.chain(*group), index)), self._config.kernels_at_work),
             chains=chains if op.ofm.chain is None else chains | {op.ofm.chain},
         )
 
@@ -282,11 +276,11 @@ class _Checker:
             return replace(state, tables=(), spoiler=op.offset)
         if op.output.lut is None:
             return state
-        start, end = table_span(op.output.lut)
+        start, end = op.output.lut.address, op.output.lut.end
         buffers_end = accumulators_end(op, self._config)
         if start < buffers_end:
-            at = (op.offset, None, Conflict.OWN_BUFFERS, None)
-            self.found.add(Hazard(HazardKind.LUT_OVERWRITTEN, *at, start, min(end, buffers_end)))
+            kind, last = HazardKind.LUT_OVERWRITTEN, min(end, buffers_end)
+            self.found.add(Hazard(kind, op.offset, None, Conflict.OWN_BUFFERS, start=start, end=last))
         reached = start
         for table in sorted(state.tables, key=lambda table: table.start):
             if table.start <= reached:
@@ -304,22 +298,25 @@ class _Checker:
     def _lost(self, offset: int, tables: Iterable[_Table]) -> None:
         for table in tables:
             if not table.used:
-                at = (offset, table.loader, Conflict.UNUSED)
-                self.found.add(Hazard(HazardKind.LUT_OVERWRITTEN, *at, None, table.start, table.end))
+                kind, loader = HazardKind.LUT_OVERWRITTEN, table.loader
+                self.found.add(Hazard(kind, offset, loader, Conflict.UNUSED, None, table.start, table.end))
 
     def _report(self, kind: HazardKind, index: int, other: int, found: Meeting) -> None:
-        conflict = Conflict.between(earlier_writes=found.earlier_writes, later_writes=found.later_writes)
-        at = (self._offset(index), self._offset(other), conflict)
-        self.found.add(Hazard(kind, *at, found.region, *found.span))
+        if not found.later_writes:
+            conflict = Conflict.READ_AFTER_WRITE
+        else:
+            conflict = Conflict.WRITE_AFTER_WRITE if found.earlier_writes else Conflict.WRITE_AFTER_READ
+        offset, earlier = self._offset(index), self._offset(other)
+        self.found.add(Hazard(kind, offset, earlier, conflict, found.region, *found.span))
 
     def _offset(self, index: int) -> int:
         return self._items[index][0].offset
 
     def _accesses(self, index: int) -> Accesses:
-        if index not in self._known:
+        if index not in self._accessed:
             op = self._items[index][1]
-            self._known[index] = () if op is None else accesses(op, self._config)
-        return self._known[index]
+            self._accessed[index] = () if op is None else accesses(op, self._config)
+        return self._accessed[index]
 
 
 def _newest(items: tuple[_Item, ...], count: int) -> tuple[_Item, ...]:
@@ -332,20 +329,3 @@ def _sources(op: BlockOp) -> Iterable[FeatureMap]:
         return [operand.feature_map for operand in op.operands if operand.scalar is None]
     found = [] if op.mode is PoolMode.NONE else [op.ifm]
     return found if op.ifm2 is None else [*found, op.ifm2]
-
-
-# ---- npu.hazards.tables
-# Finds look-up tables that are missing when an operation needs them, without checking for other hazards.
-
-_KINDS = (HazardKind.LUT_BEYOND_MEMORY, HazardKind.LUT_OVERWRITTEN, HazardKind.LUT_NOT_LOADED)
-
-
-def lost(stream: bytes, config: NpuConfig) -> tuple[Hazard, ...]:
-    """The hazards of a command stream that are about look-up tables, in its order.
-
-    Only Ethos-U55-32 and -64, which keep tables and accumulators in one place, are looked at: for others, no such
-    stream is known, and looking takes time. Raises what :func:`ethosu_sdk.npu.hazards.check` does.
-    """
-    if not has_small_memory(config):
-        return ()
-    return tuple(hazard for hazard in check(stream, config) if hazard.kind in _KINDS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -9,7 +10,7 @@ from ethosu_sdk.npu import timing
 from ethosu_sdk.npu.config import NpuConfig, ceil_div
 from ethosu_sdk.npu.errors import BranchError, UnsupportedCommand
 from ethosu_sdk.npu.execute import Executor
-from ethosu_sdk.npu.memory import Memory, Observer, Regions, Traffic
+from ethosu_sdk.npu.memory import Memory, Observer, Regions
 from ethosu_sdk.npu.program import Branch, Segment, segment
 from ethosu_sdk.npu.timing.price import OperationTrace
 from ethosu_sdk.npu.timing.systems import SystemConfig, default_for
@@ -32,19 +33,9 @@ class Counters:
     decoder_cycles: int = 0
     output_cycles: int = 0
     stalls: timing.Stalls = field(default_factory=timing.Stalls)
-    mac_cycles_by_bits: dict[int, int] = field(default_factory=dict)
-    bytes_moved: dict[tuple[int, bool], int] = field(default_factory=dict)  # (AXI port, is write) → bytes
-    beats: dict[tuple[int, bool], int] = field(default_factory=dict)  # likewise
-
-    def move(self, port: int, is_write: bool, length: int) -> None:
-        """Add `length` bytes to an AXI port's traffic."""
-        key = (port, is_write)
-        self.bytes_moved[key] = self.bytes_moved.get(key, 0) + length
-
-    def beat(self, port: int, is_write: bool, count: int) -> None:
-        """Add `count` data beats to an AXI port's traffic."""
-        key = (port, is_write)
-        self.beats[key] = self.beats.get(key, 0) + count
+    mac_cycles_by_bits: Counter[int] = field(default_factory=Counter)
+    bytes_moved: Counter[tuple[int, bool]] = field(default_factory=Counter)  # by (AXI port, is write)
+    beats: Counter[tuple[int, bool]] = field(default_factory=Counter)  # likewise
 
 
 @dataclass(frozen=True)
@@ -53,11 +44,6 @@ class Ports:
 
     region: Callable[[int], int]
     commands: int
-
-
-def ports_of(system: SystemConfig) -> Ports:
-    """The ports that a system configuration's memories hang on."""
-    return Ports(lambda region: system.memory(region).interface, system.command_stream.interface)
 
 
 class Machine:
@@ -76,9 +62,12 @@ class Machine:
         `observer` is told of every OFM."""
         self._config = config
         self._observer = observer
-        self._system = system or default_for(config.npu)
+        self._system = memories = system or default_for(config.npu)
         self._cache = cache
-        self._ports = ports or ports_of(self._system)
+        self._ports = ports or Ports(
+            lambda region: memories.memory(region).interface, memories.command_stream.interface
+        )
+        self._regions = regions
         self._memory = Memory(regions, config.own_bytes, self._count)
         self.counters = Counters()
         self.trace: list[OperationTrace] = []
@@ -108,13 +97,17 @@ class Machine:
                 raise UnsupportedCommand("NPU_OP_BRANCH", self.position, 1, f"more than {_MOST_STEPS} steps")
             taken = self._takes(part.branch, executor)
             if (id(part), taken) not in followers:
-                start = _target(part.branch, len(stream)) if taken else part.end
+                if taken and (part.branch.target % 4 or part.branch.target >= len(stream)):
+                    raise BranchError(
+                        f"a branch to byte {part.branch.target} of {len(stream)}, taken", part.branch.offset
+                    )
+                start = part.branch.target if taken else part.end
                 follower = segment(stream, self._config, start, part.registers)
                 followers[id(part), taken] = known.setdefault(id(follower), follower)
             part = followers[id(part), taken]
 
     def _run_segment(self, part: Segment, executor: Executor) -> None:
-        self._cache.prepare(part.operations, self._memory.unobserved(), self._config)
+        self._cache.prepare(part.operations, Memory(self._regions, 0), self._config)
         traces = timing.costs(part, self._config, self._system)
         start, done = self.position, 0
         try:
@@ -138,27 +131,22 @@ class Machine:
 
     def _add_up(self, traces: tuple[OperationTrace, ...], command_bytes: int) -> None:
         self.trace.extend(traces)
-        self.counters.move(self._ports.commands, False, command_bytes)
-        self.counters.beat(self._ports.commands, False, ceil_div(command_bytes, self._config.beat_bytes))
+        counters, commands = self.counters, (self._ports.commands, False)
+        counters.bytes_moved[commands] += command_bytes
+        counters.beats[commands] += ceil_div(command_bytes, self._config.beat_bytes)
         for price in (row.price for row in traces):
             mac, bits = price.stages.mac, price.stages.ifm_bits
-            self.counters.mac_cycles += mac
+            counters.mac_cycles += mac
             if mac:
-                by_bits = self.counters.mac_cycles_by_bits
-                by_bits[bits] = by_bits.get(bits, 0) + mac
-            self.counters.output_cycles += price.stages.output
-            self.counters.stalls += price.stalls
-            self.counters.macs += price.macs
-            self.counters.decoder_cycles += price.stages.decoder
+                counters.mac_cycles_by_bits[bits] += mac
+            counters.output_cycles += price.stages.output
+            counters.stalls += price.stalls
+            counters.macs += price.macs
+            counters.decoder_cycles += price.stages.decoder
             for moved in price.transfers:
                 if moved.region is not None:
-                    self.counters.beat(self._ports.region(moved.region), moved.stream.is_write, moved.beats)
+                    port = self._ports.region(moved.region)
+                    counters.beats[port, moved.stream.is_write] += moved.beats
 
-    def _count(self, traffic: Traffic) -> None:
-        self.counters.move(self._ports.region(traffic.region), traffic.is_write, traffic.length)
-
-
-def _target(branch: Branch, length: int) -> int:
-    if branch.target % 4 or branch.target >= length:
-        raise BranchError(f"a branch to byte {branch.target} of {length}, taken", branch.offset)
-    return branch.target
+    def _count(self, region: int, is_write: bool, length: int) -> None:
+        self.counters.bytes_moved[self._ports.region(region), is_write] += length

@@ -9,12 +9,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from ethosu_sdk.npu import errors
-from ethosu_sdk.npu.config import BRICK, bricks, tiles
+from ethosu_sdk.npu.config import BRICK, tiles
 from ethosu_sdk.npu.errors import BusError, Channel
 from ethosu_sdk.npu.operation import Array, BlockOp, Bytes, DmaIndex, DmaOp, FeatureMap, Int32, Int64, Shape
-
-# ---- npu.observation
-# Passes each OFM to an observer when it is written: the only view into a delegate while it runs.
 
 
 @dataclass(frozen=True)
@@ -62,14 +59,10 @@ class Written:
 
 Observer = Callable[[Written], None]
 
-
-# ---- npu.memory
-# The NPU's view of memory: regions and its own memory, with every access checked before it happens.
-
 _WRITING = frozenset({Channel.OFM, Channel.COPY_WRITE})
-_POISON = 0xA5  # what was never written shows
 _MOST_MOVED_BYTES = 1 << 28  # in one transfer: all the memory of a board
-_MAX_ELEMENTS = 1 << 26  # far beyond any model: a stride of zero must not exhaust the host
+_MOST_ELEMENTS = 1 << 26  # far beyond any model: a stride of zero must not exhaust the host
+_PART_BYTES = 1 << 20  # of a transfer that are moved at a time: each takes the eight bytes of an address
 
 
 class Regions(Protocol):
@@ -78,35 +71,22 @@ class Regions(Protocol):
     def __getitem__(self, region: int) -> Bytes: ...
 
 
-@dataclass(frozen=True)
-class Traffic:
-    """Bytes moved between the NPU and one region, counted once per element."""
-
-    region: int
-    is_write: bool
-    length: int
-
-
 class Memory:
-    """Regions plus the NPU's own memory. `observer` is told of every transfer."""
+    """Regions plus the NPU's own memory.
+
+    `count` is told of every transfer between the NPU and a region: (region, is write, bytes, once per element).
+    """
 
     def __init__(
-        self, regions: Regions, own_bytes: int, observer: Callable[[Traffic], None] | None = None
+        self, regions: Regions, own_bytes: int, count: Callable[[int, bool, int], None] | None = None
     ) -> None:
         self._regions = regions
-        self.own: Bytes = np.full(own_bytes, _POISON, np.uint8)
-        self._observer = observer
-
-    def unobserved(self) -> Memory:
-        """The same regions, without an observer."""
-        return Memory(self._regions, 0)
+        self.own: Bytes = np.full(own_bytes, 0xA5, np.uint8)  # what was never written shows
+        self._count = count
 
     def _note(self, region: int | None, is_write: bool, length: int) -> None:
-        if self._observer is not None and region is not None:
-            self._observer(Traffic(region, is_write, length))
-
-    def _store_of(self, region: int | None) -> Bytes:
-        return self.own if region is None else self._regions[region]
+        if self._count is not None and region is not None:
+            self._count(region, is_write, length)
 
     def span(self, region: int | None, address: int, length: int, channel: Channel) -> Bytes:
         """`length` bytes of a region (None: the NPU's own memory), as a view. BusError unless all exist."""
@@ -130,7 +110,7 @@ class Memory:
     def _checked(self, region: int | None, first: int, last: int, channel: Channel) -> Bytes:
         """The region's store, once bytes `first` to `last` of it are known to exist."""
         try:
-            store = self._store_of(region)
+            store = self.own if region is None else self._regions[region]
         except BusError as error:
             error.region, error.channel = region, channel
             raise
@@ -167,7 +147,7 @@ class Memory:
         store = self._checked(feature_map.region, 0, 0, channel)
         height, width, depth = shape
         elements = height * width * depth
-        if min(shape) <= 0 or elements > min(_MAX_ELEMENTS, store.size // feature_map.dtype.itemsize):
+        if min(shape) <= 0 or elements > min(_MOST_ELEMENTS, store.size // feature_map.dtype.itemsize):
             text = f"{channel.name} access to a feature map of {height}x{width}x{depth} elements"
             raise BusError(f"{text} in {_name(feature_map.region)}", feature_map.region, channel)
 
@@ -180,33 +160,38 @@ class Memory:
         """
         height, width, depth = shape
         for rows, columns, base in tiles(feature_map, height, width):
-            for channels, step, offset in bricks(feature_map, depth):
+            for channels, offset in _brick_parts(feature_map, depth):
                 part = (rows, columns, channels)
-                yield part, self._view(feature_map, base + offset, part, step, channel)
+                yield part, self._view(feature_map, base + offset, part, channel)
 
     def _view(
-        self,
-        feature_map: FeatureMap,
-        address: int,
-        part: tuple[slice, slice, slice],
-        step: int,
-        channel: Channel,
+        self, feature_map: FeatureMap, address: int, part: tuple[slice, slice, slice], channel: Channel
     ) -> Array:
         rows, columns, channels = part
         size = feature_map.dtype.itemsize
         counts = (rows.stop - rows.start, columns.stop - columns.start)
-        if feature_map.bricks and step == BRICK:
-            shape: tuple[int, ...] = (*counts, (channels.stop - channels.start) // BRICK, BRICK)
+        depth = channels.stop - channels.start
+        if feature_map.bricks and depth >= BRICK:
+            shape: tuple[int, ...] = (*counts, depth // BRICK, BRICK)
             strides: tuple[int, ...] = (feature_map.stride_y, BRICK * size, feature_map.stride_c, size)
         else:
             along = BRICK * size if feature_map.bricks else feature_map.stride_x
-            shape = (*counts, channels.stop - channels.start)
+            shape = (*counts, depth)
             strides = (feature_map.stride_y, along, size)
         reach = [(count - 1) * stride for count, stride in zip(shape, strides, strict=True)]
         first = address + sum(min(0, distance) for distance in reach)
         last = address + sum(max(0, distance) for distance in reach) + size
         store = self._checked(feature_map.region, first, last, channel)
         return np.ndarray(shape, feature_map.dtype, store.data, address, strides)
+
+
+def _brick_parts(feature_map: FeatureMap, depth: int) -> Iterator[tuple[slice, int]]:
+    """(channels, byte offset): the whole bricks, then what is left of the last one."""
+    whole = depth // BRICK * BRICK if feature_map.bricks else 0
+    if whole:
+        yield slice(0, whole), 0
+    if whole < depth:
+        yield slice(whole, depth), whole // BRICK * feature_map.stride_c
 
 
 def _name(region: int | None) -> str:
@@ -223,12 +208,6 @@ class FixedRegions:
         if region not in self._arrays:
             raise BusError(f"there is no region {region}", region)
         return self._arrays[region]
-
-
-# ---- npu.dma
-# DMA: bytes from one place to another, in rows and planes, with or without an index.
-
-_PART_BYTES = 1 << 20  # that are moved at a time: each takes the eight bytes of an address
 
 
 @dataclass(frozen=True)

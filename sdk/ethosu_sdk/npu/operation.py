@@ -1,4 +1,7 @@
-"""Names of the arrays that the model computes with."""
+"""Frozen descriptions of what one NPU operation does, with every register already interpreted.
+
+Shapes are (height, width, depth). Addresses and strides are in bytes, relative to the region's base.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-# ---- npu.arrays
-# Names of the arrays that the model computes with.
-
 Array = npt.NDArray[Any]
 Bool = npt.NDArray[np.bool_]
 Bytes = npt.NDArray[np.uint8]
@@ -20,11 +20,6 @@ Int64 = npt.NDArray[np.int64]
 Places = npt.NDArray[np.intp]
 Weights = npt.NDArray[np.int16]
 
-
-# ---- npu.operation
-# Frozen descriptions of what one NPU operation does, with every register already interpreted.
-#
-# Shapes are (height, width, depth). Addresses and strides are in bytes, relative to the region's base.
 
 Shape = tuple[int, int, int]
 
@@ -211,6 +206,11 @@ class Lut:
     address: int
     index: np.dtype[Any]
     result: np.dtype[Any]
+
+    @property
+    def end(self) -> int:
+        """Behind its last byte."""
+        return self.address + (256 * self.result.itemsize if self.index.itemsize == 1 else 4 * 512)
 
 
 @dataclass(frozen=True)

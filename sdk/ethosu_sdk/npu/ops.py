@@ -26,15 +26,10 @@ from ethosu_sdk.npu.operation import (
     Rounding,
 )
 
-# ---- npu.output
-# The output stage: scale, round, add the zero point, clamp, look up, reverse, transpose. Arrays in, arrays out.
-
 Factor = Int64 | int
 
 _ONE = np.int64(1)
 _FAR = 31  # shifts above this one round twice
-_TABLE_ENTRIES = 256
-_POINTS = 512  # of an interpolated table
 
 
 def shift_round(values: Int64, shift: Factor, rounding: Rounding, sign_of: Int64 | None = None) -> Int64:
@@ -103,32 +98,24 @@ def look_up(values: Int64, lut: Lut, own_memory: npt.NDArray[np.uint8]) -> Int64
     """
     limits = np.iinfo(lut.index)
     index = np.clip(values, limits.min, limits.max) - limits.min
+    if not 0 <= lut.address <= lut.end <= own_memory.size:
+        raise BusError(
+            f"a look-up table of {lut.end - lut.address} bytes at {lut.address:#x} of the NPU's memory does not exist"
+        )
+    table = own_memory[lut.address : lut.end]
     if lut.index.itemsize == 1:
-        table = _table(own_memory, lut.address, _TABLE_ENTRIES * lut.result.itemsize)
         return np.asarray(table.view(lut.result).astype(np.int64)[index])
-    points = _table(own_memory, lut.address, 4 * _POINTS).view("<i2").astype(np.int64).reshape(-1, 2)
+    points = table.view("<i2").astype(np.int64).reshape(-1, 2)
     entry, fraction = index >> 7, index & 127
     fine = (points[entry, 0] << 7) + points[entry, 1] * fraction
     return np.asarray(fine if lut.result.itemsize == 4 else (fine + 64) >> 7)
 
 
-def _table(own_memory: npt.NDArray[np.uint8], start: int, length: int) -> npt.NDArray[np.uint8]:
-    if not 0 <= start <= own_memory.size - length:
-        raise BusError(f"a look-up table of {length} bytes at {start:#x} of the NPU's memory does not exist")
-    return own_memory[start : start + length]
-
-
-# ---- npu.ops.window
-# IFM preparation that convolution and pooling share: upscaling, padding, windows.
-
-UPSCALE_NONE, UPSCALE_NEAREST, UPSCALE_ZEROS = 0, 1, 2
-
-
 def upscaled(values: Array, mode: int, height: int, width: int) -> Array:
-    """`values` doubled along height and width, by repetition or with zeros between, cut to the size."""
-    if mode == UPSCALE_NONE:
+    """`values` doubled along height and width, cut to the size: 1 repeats, 2 puts zeros between, 0 does nothing."""
+    if mode == 0:
         return values
-    if mode == UPSCALE_NEAREST:
+    if mode == 1:
         return values.repeat(2, 0).repeat(2, 1)[:height, :width]
     result = np.zeros((2 * values.shape[0], 2 * values.shape[1], values.shape[2]), values.dtype)
     result[::2, ::2] = values
@@ -165,8 +152,7 @@ def taps(values: Array, kernel: Kernel, axis: int) -> Iterator[Array]:
         yield values[part] if axis == 0 else values[:, part]
 
 
-# ---- npu.ops.convolution
-# Convolution and depthwise convolution on values whose zero points are gone.
+# Convolution, on values whose zero points are gone.
 
 _FLOAT32_EXACT = 1 << 24  # every integer up to here is a float32
 _INT32_SAFE = 1 << 31
@@ -186,7 +172,7 @@ class ConvWeights:
     largest_sum: int
 
     @classmethod
-    def of(cls, weights: npt.NDArray[np.int16]) -> ConvWeights:
+    def from_weights(cls, weights: npt.NDArray[np.int16]) -> ConvWeights:
         """From weights of (OFM, height, width, IFM)."""
         flat = weights.reshape(weights.shape[0], -1)
         return cls(flat.T, int(np.abs(flat).sum(axis=1, dtype=np.int64).max(initial=0)))
@@ -273,12 +259,9 @@ def multiply_batches(pairs: Iterable[tuple[Array, Array]], largest: int) -> Int6
     return np.stack(products)
 
 
-# ---- npu.ops.pooling
-# Pooling: sums, averages, extremes and where they are.
+# Pooling.
 
 LOWEST = -(1 << 40)  # below every value: padding never is a maximum
-_INDEX_SHIFT = 16
-_VALUE_MASK = 0xFFFF
 
 
 def maximum(values: Int64, kernel: Kernel, padding: Padding) -> Int64:
@@ -308,11 +291,6 @@ def _reduce(operation: np.ufunc, values: Array, kernel: Kernel) -> Int64:
     return values
 
 
-def reduce_depth(values: Int64) -> Int64:
-    """The sum over all channels, as one channel."""
-    return np.asarray(values.sum(axis=2, keepdims=True))
-
-
 def argmax(values: Int64, kernel: Kernel, padding: Padding) -> Int64:
     """Where under a kernel of one row or one column the first maximum is: index << 16 | its value's low bits."""
     data = padded(values, padding, LOWEST)
@@ -323,7 +301,7 @@ def argmax(values: Int64, kernel: Kernel, padding: Padding) -> Int64:
     for position, other in enumerate(others, 1):
         better = other > best
         best, index = np.where(better, other, best), np.where(better, position, index)
-    return np.asarray(index << _INDEX_SHIFT | best & _VALUE_MASK)
+    return np.asarray(index << 16 | best & 0xFFFF)
 
 
 def average_of_valid(values: Int64, kernel: Kernel, padding: Padding) -> Int64:
@@ -338,8 +316,7 @@ def average_of_valid(values: Int64, kernel: Kernel, padding: Padding) -> Int64:
     return shift_round(total(values, kernel, padding) * multiplier, 30 + bits, Rounding.NATURAL)
 
 
-# ---- npu.ops.elementwise
-# Elementwise operations on values whose zero points are gone.
+# Elementwise operations, on values whose zero points are gone.
 
 
 def count_leading_zeros(values: Int64) -> Int64:
@@ -378,11 +355,6 @@ def _comparison(compare: Callable[[Int64, Int64], Bool]) -> Callable[[Int64, Int
     return compared
 
 
-def and_not(left: Int64, right: Int64) -> Int64:
-    """The bits of `left` that `right` does not have."""
-    return np.asarray(left & ~right)
-
-
 BINARY: Mapping[ElementwiseMode, Callable[[Int64, Int64], Int64]] = {
     ElementwiseMode.MUL: np.multiply,
     ElementwiseMode.ADD: np.add,
@@ -398,7 +370,7 @@ BINARY: Mapping[ElementwiseMode, Callable[[Int64, Int64], Int64]] = {
     ElementwiseMode.AND: np.bitwise_and,
     ElementwiseMode.OR: np.bitwise_or,
     ElementwiseMode.XOR: np.bitwise_xor,
-    ElementwiseMode.AND_NOT: and_not,
+    ElementwiseMode.AND_NOT: lambda left, right: np.asarray(left & ~right),
 }
 UNARY: Mapping[ElementwiseMode, Callable[[Int64], Int64]] = {
     ElementwiseMode.ABS: np.abs,
@@ -407,33 +379,7 @@ UNARY: Mapping[ElementwiseMode, Callable[[Int64], Int64]] = {
 }
 
 
-# ---- npu.ops.resize
 # RESIZE: interpolation between the IFM's elements.
-
-
-def _places(axis: ResizeAxis, count: int) -> tuple[Int64, Int64]:
-    """(IFM position, numerator of the way to the next one) of `count` OFM positions."""
-    position = np.arange(count, dtype=np.int64) * axis.step + axis.offset
-    return position // axis.denominator, position % axis.denominator
-
-
-def _interpolated(values: Array, axis_number: int, axis: ResizeAxis, count: int) -> Int64:
-    """Along one axis: both neighbours, weighted by their distance; beyond the edge, the edge."""
-    first, way = _places(axis, count)
-    last = values.shape[axis_number] - 1
-    shape = [1, 1, 1]
-    shape[axis_number] = count
-    weight = way.reshape(shape)
-    low = values.take(np.clip(first, 0, last), axis_number)
-    high = values.take(np.clip(first + 1, 0, last), axis_number)
-    return np.asarray(low * (axis.denominator - weight) + high * weight)
-
-
-def _nearest(values: Array, axis_number: int, axis: ResizeAxis, count: int) -> Array:
-    """Along one axis: the nearer neighbour, at half way the second."""
-    first, way = _places(axis, count)
-    chosen = np.clip(first + (2 * way >= axis.denominator), 0, values.shape[axis_number] - 1)
-    return values.take(chosen, axis_number)
 
 
 def resize(
@@ -441,9 +387,23 @@ def resize(
 ) -> Int64:
     """`values` (rows, columns, depth) at `height` x `width` positions.
 
-    BILINEAR sums carry both denominators as a factor.
+    BILINEAR weights both neighbours by their distance; its sums carry both denominators as a factor.
     """
-    rows, columns = axes
-    if mode is ResizeMode.BILINEAR:
-        return _interpolated(_interpolated(values, 0, rows, height), 1, columns, width)
-    return _nearest(_nearest(values, 0, rows, height), 1, columns, width).astype(np.int64)
+    for axis_number, (axis, count) in enumerate(zip(axes, (height, width), strict=True)):
+        values = _resized(values, mode, axis_number, axis, count)
+    return values.astype(np.int64)
+
+
+def _resized(values: Array, mode: ResizeMode, axis_number: int, axis: ResizeAxis, count: int) -> Array:
+    """`values` at `count` positions along one axis; beyond the edge, the edge."""
+    position = np.arange(count, dtype=np.int64) * axis.step + axis.offset
+    first, way = position // axis.denominator, position % axis.denominator
+    last = values.shape[axis_number] - 1
+    if mode is not ResizeMode.BILINEAR:  # the nearer neighbour, at half way the second
+        return values.take(np.clip(first + (2 * way >= axis.denominator), 0, last), axis_number)
+    shape = [1, 1, 1]
+    shape[axis_number] = count
+    weight = way.reshape(shape)
+    low = values.take(np.clip(first, 0, last), axis_number)
+    high = values.take(np.clip(first + 1, 0, last), axis_number)
+    return np.asarray(low * (axis.denominator - weight) + high * weight)

@@ -10,8 +10,7 @@ from ethosu_sdk.base.errors import SimulationError
 from ethosu_sdk.base.targets import Generation, family
 from ethosu_sdk.npu.machine import Counters
 
-# ---- npu.tables.events
-# PMU events by number, as data: the register headers of ethos-u-vela 5.1.0 (Apache-2.0).
+# Events by number: the register headers of ethos-u-vela 5.1.0 (Apache-2.0).
 
 # Ethos-U55 and Ethos-U65.
 EVENTS_U55 = """
@@ -66,10 +65,6 @@ EVENTS_U85 = """
 EVENTS: dict[Generation, str] = {"u55": EVENTS_U55, "u85": EVENTS_U85}
 
 
-# ---- npu.pmu
-# The performance monitoring unit: what each NPU can count, what this model can say about it, and the registers.
-
-
 @dataclass(frozen=True)
 class Event:
     """One PMU event. `modelled` is False for what the model cannot know, for `reason`; it then counts nothing.
@@ -85,18 +80,21 @@ class Event:
     reason: str = ""
 
 
+def _beats(key: tuple[int, bool], counters: Counters) -> int:
+    return counters.beats.get(key, 0)
+
+
 NO_EVENT, CYCLE, NPU_IDLE, NPU_ACTIVE, MAC_ACTIVE, WD_ACTIVE = 0, 17, 32, 35, 48, 80
 # (AXI port, is write) → event. Ethos-U85 calls port 0 SRAM and port 1 EXT, and counts all of a kind together.
 BEATS: Mapping[tuple[int, bool], int] = {(0, False): 130, (0, True): 135, (1, False): 386, (1, True): 391}
-_MAC_BITS: Mapping[int, int] = {
-    49: 8,
-    50: 16,
-    56: 32,
-}  # Ethos-U55 and Ethos-U65: MAC_ACTIVE by the IFM's width
-_COUNTED: Mapping[int, Callable[[Counters], int]] = {
+_COUNTED: dict[int, Callable[[Counters], int]] = {
     CYCLE: lambda counters: counters.total_cycles,
     NPU_ACTIVE: lambda counters: counters.total_cycles,
     MAC_ACTIVE: lambda counters: counters.mac_cycles,
+    # Ethos-U55 and Ethos-U65: MAC_ACTIVE by the IFM's width
+    49: lambda counters: counters.mac_cycles_by_bits.get(8, 0),
+    50: lambda counters: counters.mac_cycles_by_bits.get(16, 0),
+    56: lambda counters: counters.mac_cycles_by_bits.get(32, 0),
     WD_ACTIVE: lambda counters: counters.decoder_cycles,
     64: lambda counters: counters.output_cycles,  # AO_ACTIVE
     # MAC_STALLED_BY_WD_ACC, _WD, _ACC, _IB; Ethos-U85: _W_OR_ACC, _W, _ACC, _IB
@@ -104,6 +102,7 @@ _COUNTED: Mapping[int, Callable[[Counters], int]] = {
     53: lambda counters: counters.stalls.weights,
     54: lambda counters: counters.stalls.accumulators,
     55: lambda counters: counters.stalls.ifm,
+    **{event: functools.partial(_beats, key) for key, event in BEATS.items()},
 }
 _TRANSACTIONS = (
     "it depends on the address boundaries that split bursts; a profile has the bursts without those"
@@ -142,19 +141,7 @@ class PmuKind:
     def value(self, event: int, counters: Counters) -> int:
         """How often `event` happened; 0 for events that are not modelled."""
         row = self.events.get(event)
-        if row is None or not row.modelled:
-            return 0
-        if event in _COUNTED:
-            return _COUNTED[event](counters)
-        if event in _MAC_BITS:
-            return counters.mac_cycles_by_bits.get(_MAC_BITS[event], 0)
-        return next(counters.beats.get(key, 0) for key, number in BEATS.items() if number == event)
-
-
-def _unit(name: str) -> str:
-    if "DATA_BEAT_RECEIVED" in name or "DATA_BEAT_WRITTEN" in name:
-        return "beats"
-    return "events" if "_TRANS_" in name or name.startswith("ECC") else "cycles"
+        return 0 if row is None or not row.modelled else _COUNTED[event](counters)
 
 
 def _events(table: str, beat_bytes: int) -> dict[int, Event]:
@@ -163,9 +150,12 @@ def _events(table: str, beat_bytes: int) -> dict[int, Event]:
         number, name = row.split()
         event = int(number)
         width = beat_bytes if event in BEATS.values() else 0
-        known = event in _COUNTED or event in _MAC_BITS or event in BEATS.values()
-        reason = "" if known else next(why for part, why in _UNKNOWN.items() if part in name)
-        found[event] = Event(event, name, _unit(name), known, width, reason)
+        modelled = event in _COUNTED
+        reason = "" if modelled else next(why for part, why in _UNKNOWN.items() if part in name)
+        unit = "events" if "_TRANS_" in name or name.startswith("ECC") else "cycles"
+        if "DATA_BEAT_RECEIVED" in name or "DATA_BEAT_WRITTEN" in name:
+            unit = "beats"
+        found[event] = Event(event, name, unit, modelled, width, reason)
     return found
 
 
@@ -227,7 +217,11 @@ class Pmu:
         elif name.startswith("PMEVCNTR"):
             self._values[int(name[-1])] = value
         elif name == "PMCR":
-            self._write_control(value)
+            self._control = value & (_ENABLE | _MASK_ENABLE)
+            if value & _EVENT_RESET:
+                self._values = [0] * self._kind.event_counters
+            if value & _CYCLE_RESET:
+                self._cycles = 0
         elif name == "PMCCNTR":
             self._cycles = self._cycles >> 32 << 32 | value
         elif name == "PMCCNTR_HI":
@@ -235,19 +229,9 @@ class Pmu:
         elif name in self._plain:
             self._plain[name] = value
         else:
-            self._write_bits(name, value)
-
-    def _write_control(self, value: int) -> None:
-        self._control = value & (_ENABLE | _MASK_ENABLE)
-        if value & _EVENT_RESET:
-            self._values = [0] * self._kind.event_counters
-        if value & _CYCLE_RESET:
-            self._cycles = 0
-
-    def _write_bits(self, name: str, bits: int) -> None:
-        attribute = {"PMCNTEN": "_enabled", "PMOVS": "_overflow", "PMINT": "_interrupt"}[name[:-3]]
-        old: int = getattr(self, attribute)
-        setattr(self, attribute, old | bits if name.endswith("SET") else old & ~bits)
+            attribute = {"PMCNTEN": "_enabled", "PMOVS": "_overflow", "PMINT": "_interrupt"}[name[:-3]]
+            old: int = getattr(self, attribute)
+            setattr(self, attribute, old | value if name.endswith("SET") else old & ~value)
 
     @property
     def irq(self) -> bool:

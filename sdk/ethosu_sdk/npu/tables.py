@@ -9,8 +9,7 @@ from dataclasses import dataclass
 
 from ethosu_sdk.base.targets import Generation
 
-# ---- npu.tables.command_table
-# Opcodes and fields of the command stream, as data.
+# Opcodes and fields of the command stream.
 #
 # One line per command: opcode, families (``u55`` stands for Ethos-U55 and Ethos-U65), name, and the fields with
 # their bits. A word's opcode is in bits 9:0; commands of one word carry a parameter in bits 31:16, those of two
@@ -175,8 +174,7 @@ TWO_WORDS = """
 """
 
 
-# ---- npu.tables.register_table
-# The NPU's memory-mapped registers, as data.
+# The NPU's memory-mapped registers.
 #
 # One line per register: byte offset, families (``u55`` stands for Ethos-U55 and Ethos-U65), name, access, and the
 # fields with their bits. ``NAME*COUNT+STEP`` is a row of registers NAME0, NAME1, … that lie STEP bytes apart. Bits
@@ -276,13 +274,6 @@ IDENTIFICATION = {
 }
 
 
-# ---- npu.tables.rows
-# Reading the tables of command_table.py and register_table.py: rows of text with bit fields.
-
-_FIELD = re.compile(r"(\w+)\[(\d+)(?::(\d+))?\]")
-_REPEATED = re.compile(r"(\w+)\*(\d+)\+(\d+)")
-
-
 @dataclass(frozen=True)
 class Field:
     """Bits `high`:`low` of a register, or of a command's words taken together."""
@@ -296,7 +287,7 @@ class Field:
         """The field's bits, in place."""
         return (1 << (self.high + 1)) - (1 << self.low)
 
-    def of(self, bits: int) -> int:
+    def value_in(self, bits: int) -> int:
         """The field's value in `bits`, unsigned."""
         return (bits & self.mask) >> self.low
 
@@ -363,7 +354,7 @@ def registers(generation: Generation) -> dict[int, Register]:
 
 
 def _expanded(offset: int, name: str) -> Iterator[tuple[int, str]]:
-    repeated = _REPEATED.fullmatch(name)
+    repeated = re.fullmatch(r"(\w+)\*(\d+)\+(\d+)", name)
     if repeated is None:
         yield offset, name
         return
@@ -381,7 +372,7 @@ def _rows(text: str, generation: Generation) -> Iterator[tuple[int, str, list[st
 
 
 def _field(text: str) -> Field:
-    match = _FIELD.fullmatch(text)
+    match = re.fullmatch(r"(\w+)\[(\d+)(?::(\d+))?\]", text)
     if match is None:
         raise ValueError(f"not a field: {text}")
     name, high, low = match.groups()

@@ -2,8 +2,7 @@
 
 A payload is a chain of blocks. Each block is a 32-byte header (16-byte name, u32 length, u8 external flag, 11
 reserved bytes) and its data, padded to 16 bytes; all numbers are little-endian (ExecuTorch 1.5.1,
-backends/arm). The data of an external block is a key of named data: the SHA-256 of what it stands for, in
-hexadecimal
+backends/arm). The data of an external block is a key of named data: the SHA-256 of what it stands for, in hexadecimal
 digits. The block `cmd_data` holds the driver actions of the `COP1` format: a fourcc, then tagged words
 of which one carries the expected CONFIG and ID registers and one the command stream (Vela 5.1.0).
 """
@@ -31,13 +30,11 @@ _BLOCK_ALIGNMENT = 16
 _KEY = re.compile(rb"[0-9a-f]{64}")
 _TENSOR_SLOT = struct.Struct("<9i")
 _SLOT_DIMENSIONS = 6
-_ELEMENT_SIZES = (1, 2, 4, 8)
 _MAX_TENSOR_BYTES = 1 << 32
 
 _FOURCC = b"COP1"
 _ACTION_CONFIG = 1
 _ACTION_COMMAND_STREAM = 2
-_ACTION_NOP = 5
 _HINT = "compile the model again: the file is damaged or was made by an unsupported version of ExecuTorch"
 
 
@@ -89,7 +86,6 @@ class VelaBlocks:
     config_word: int  # the CONFIG register of the NPU that the stream was compiled for
     arch_word: int  # its ID register
     command_stream: memoryview  # bytes of the stream itself: a multiple of four
-    command_stream_offset: int  # of the stream, in bytes from the start of `command_data`
 
 
 def parse(payload: bytes | bytearray | memoryview) -> VelaBlocks:
@@ -104,7 +100,7 @@ def parse(payload: bytes | bytearray | memoryview) -> VelaBlocks:
     if external is not None:
         raise _bad(f"block '{external}' is stored outside of the payload")
     data = {block.name: view[block.offset : block.offset + block.length] for block in blocks}
-    actions = driver_actions(data["cmd_data"])
+    config_word, arch_word, command_stream = driver_actions(data["cmd_data"])
     scratch = data["scratch_size"]
     if len(scratch) != 4:
         raise _bad(f"block 'scratch_size' has {len(scratch)} bytes, expected 4")
@@ -116,10 +112,9 @@ def parse(payload: bytes | bytearray | memoryview) -> VelaBlocks:
         scratch_bytes=scratch_bytes,
         inputs=_slots("inputs", data["inputs"], scratch_bytes),
         outputs=_slots("outputs", data["outputs"], scratch_bytes),
-        config_word=actions.config_word,
-        arch_word=actions.arch_word,
-        command_stream=actions.command_stream,
-        command_stream_offset=actions.offset,
+        config_word=config_word,
+        arch_word=arch_word,
+        command_stream=command_stream,
     )
 
 
@@ -183,7 +178,10 @@ def _block_at(view: memoryview, offset: int) -> Block:
     if len(view) - offset < _BLOCK_HEADER.size:
         raise _bad(f"ends inside a block header at byte {offset} of {len(view)}")
     raw_name, length, external, reserved = _BLOCK_HEADER.unpack_from(view, offset)
-    name = _block_name(raw_name, offset)
+    name_bytes, _, padding = raw_name.partition(b"\0")
+    name = name_bytes.decode("ascii", "replace")
+    if any(padding) or name not in (FIRST_BLOCK, *CONTENT_BLOCKS, LAST_BLOCK):
+        raise _bad(f"unknown block {name!r} at byte {offset}")
     start = offset + _BLOCK_HEADER.size
     if external > (name in EXTERNAL_BLOCKS) or any(reserved):
         raise _bad(f"block '{name}' uses flags of a newer format")
@@ -194,25 +192,8 @@ def _block_at(view: memoryview, offset: int) -> Block:
     return Block(name, start, length, external == 1)
 
 
-def _block_name(raw: bytes, offset: int) -> str:
-    name, _, padding = raw.partition(b"\0")
-    text = name.decode("ascii", "replace")
-    known = (FIRST_BLOCK, *CONTENT_BLOCKS, LAST_BLOCK)
-    if any(padding) or text not in known:
-        raise _bad(f"unknown block {text!r} at byte {offset}")
-    return text
-
-
-@dataclass(frozen=True)
-class _Actions:
-    config_word: int
-    arch_word: int
-    command_stream: memoryview
-    offset: int
-
-
-def driver_actions(data: memoryview) -> _Actions:
-    """The one configuration and the one command stream among the driver actions of `cmd_data`."""
+def driver_actions(data: memoryview) -> tuple[int, int, memoryview]:
+    """The words CONFIG and ID, and the command stream: the one of each among the driver actions of `cmd_data`."""
     if bytes(data[:4]) != _FOURCC:
         raise _bad(
             f"block 'cmd_data' starts with {bytes(data[:4])!r}, expected {_FOURCC!r}",
@@ -220,21 +201,24 @@ def driver_actions(data: memoryview) -> _Actions:
         )
     if len(data) % 4:
         raise _bad(f"block 'cmd_data' has {len(data)} bytes, not a multiple of 4")
-    config: tuple[int, int] | None = None
-    stream: tuple[int, int] | None = None
+    names = {_ACTION_CONFIG: "configuration action", _ACTION_COMMAND_STREAM: "command stream"}
+    found: dict[int, tuple[int, int]] = {}
     for action, offset, size in _walk_actions(data):
-        if action == _ACTION_CONFIG:
-            if config is not None:
-                raise _bad("block 'cmd_data' has two configuration actions")
-            config = struct.unpack_from("<II", data, offset)
-        elif action == _ACTION_COMMAND_STREAM:
-            if stream is not None:
-                raise _bad("block 'cmd_data' has two command streams")
-            stream = offset, size
-    if config is None or stream is None:
-        missing = "configuration action" if config is None else "command stream"
-        raise _bad(f"block 'cmd_data' has no {missing}")
-    return _Actions(config[0], config[1], _checked_stream(data, *stream), stream[0])
+        if action in found:
+            raise _bad(f"block 'cmd_data' has two {names[action]}s")
+        if action in names:
+            found[action] = offset, size
+    for action, name in names.items():
+        if action not in found:
+            raise _bad(f"block 'cmd_data' has no {name}")
+    config_word, arch_word = struct.unpack_from("<II", data, found[_ACTION_CONFIG][0])
+    offset, size = found[_ACTION_COMMAND_STREAM]
+    # The NPU fetches the stream with 16-byte alignment (QBASE); block data is 16-byte aligned in the payload.
+    if offset % _BLOCK_ALIGNMENT:
+        raise _bad(f"the command stream starts at byte {offset} of 'cmd_data', not a multiple of 16")
+    if size == 0:
+        raise _bad("the command stream is empty")
+    return config_word, arch_word, data[offset : offset + size]
 
 
 def _walk_actions(data: memoryview) -> Iterator[tuple[int, int, int]]:
@@ -247,7 +231,7 @@ def _walk_actions(data: memoryview) -> Iterator[tuple[int, int, int]]:
             size = 8
         elif action == _ACTION_COMMAND_STREAM:
             size = (reserved << 16 | parameter) * 4
-        elif action == _ACTION_NOP:
+        elif action == 5:  # no operation
             size = 0
         else:
             raise _bad(f"block 'cmd_data' has the unknown driver action {tag:#010x} at byte {offset}")
@@ -259,15 +243,6 @@ def _walk_actions(data: memoryview) -> Iterator[tuple[int, int, int]]:
             )
         yield action, offset, size
         offset += size
-
-
-def _checked_stream(data: memoryview, offset: int, size: int) -> memoryview:
-    # The NPU fetches the stream with 16-byte alignment (QBASE); block data is 16-byte aligned in the payload.
-    if offset % _BLOCK_ALIGNMENT:
-        raise _bad(f"the command stream starts at byte {offset} of 'cmd_data', not a multiple of 16")
-    if size == 0:
-        raise _bad("the command stream is empty")
-    return data[offset : offset + size]
 
 
 def _slots(name: str, data: memoryview, scratch_bytes: int) -> tuple[TensorSlot, ...]:
@@ -289,7 +264,7 @@ def _slot(where: str, fields: tuple[int, ...], scratch_bytes: int) -> TensorSlot
     slot = TensorSlot(shape, *fields[_SLOT_DIMENSIONS:])
     if min(shape) < 1:
         raise _bad(f"{where} has the shape {list(shape)}")
-    if slot.element_bytes not in _ELEMENT_SIZES:
+    if slot.element_bytes not in (1, 2, 4, 8):
         raise _bad(f"{where} has elements of {slot.element_bytes} bytes")
     if slot.nbytes > _MAX_TENSOR_BYTES:
         raise _bad(f"{where} with the shape {list(shape)} is larger than 4 GiB")

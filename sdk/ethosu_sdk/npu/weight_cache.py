@@ -19,11 +19,7 @@ from ethosu_sdk.npu.ops import ConvWeights
 from ethosu_sdk.npu.weight_order import OrderKey, arrange, order_key, share, stream_sizes
 from ethosu_sdk.npu.weight_stream import Coded, Decoded
 
-# ---- npu.weights.scales
-# Biases and scales of OFM channels: ten bytes per channel, in one stream or in one stream per core.
-
 SCALE_BYTES = 10
-_SHIFT_BITS = 6
 
 
 @dataclass(frozen=True)
@@ -62,7 +58,7 @@ def unpack_scales(data: Sequence[Bytes], form: ScaleFormat, depth: int) -> Scale
     return Scales(
         bias=np.where(bias >> (bias_bits - 1), bias - (1 << bias_bits), bias),
         scale=scale & ((1 << scale_bits) - 1),
-        shift=rows[:, bias_bytes + scale_bytes_] & ((1 << _SHIFT_BITS) - 1),
+        shift=rows[:, bias_bytes + scale_bytes_] & 0x3F,
     )
 
 
@@ -71,9 +67,6 @@ def _number(rows: Int64) -> Int64:
     places = 1 << 8 * np.arange(rows.shape[1], dtype=np.int64)
     return np.asarray(rows @ places)
 
-
-# ---- npu.weights.weight_cache
-# The weights of operations, decoded once and kept.
 
 Key = tuple[bytes, OrderKey]
 
@@ -198,7 +191,12 @@ def _decoded(
             parts[number][part] = _checked(result, one, part)
             missing[number] -= 1
             if not missing[number]:
-                yield one.key, _kernels(parts[number], one)
+                order = one.key[1]
+                weights = arrange(parts[number], order, one.offset)
+                yield (
+                    one.key,
+                    Kernels(weights, None if order.depthwise else ConvWeights.from_weights(weights)),
+                )
                 parts[number] = []
         except (WeightStreamError, WeightOrderError) as error:
             yield one.key, error
@@ -214,12 +212,6 @@ def _checked(result: Decoded, request: _Request, part: int) -> Weights:
     raise WeightOrderError(
         f"{where} needs {request.streams[part].size} weights, but its stream holds {result.count}"
     )
-
-
-def _kernels(parts: Sequence[Weights], request: _Request) -> Kernels:
-    _, order = request.key
-    weights = arrange(parts, order, request.offset)
-    return Kernels(weights, None if order.depthwise else ConvWeights.of(weights))
 
 
 def _bytes(stream: Stream, memory: Memory) -> bytes:

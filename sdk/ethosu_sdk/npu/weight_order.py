@@ -1,7 +1,14 @@
-"""How weight streams walk through the kernels, and decoded streams as the arrays that operators use."""
+"""How weight streams walk through the kernels, and decoded streams as the arrays that operators use.
+
+A stream is a nest of loops, outermost first: OFM blocks; IFM blocks; sub-kernels; IFM micro-blocks; OFM micro-blocks;
+kernel elements; groups of IFM channels; OFM channels; IFM channels. The order is that of the weight encoders of
+ethos-u-vela 5.1.0. Walks differ in the sizes of these loops and in their paths through a sub-kernel. A stream must
+decode to exactly as many weights as its order has, with zeros in all places that pad it.
+"""
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -10,19 +17,9 @@ import numpy as np
 
 from ethosu_sdk.base.targets import Generation
 from ethosu_sdk.npu import errors
-from ethosu_sdk.npu.config import NpuConfig, ceil_div, subkernel
+from ethosu_sdk.npu.config import NpuConfig, ceil_div, ifm_block_channels, subkernel
 from ethosu_sdk.npu.errors import WeightOrderError
 from ethosu_sdk.npu.operation import BlockOp, Kind, Places, Weights
-
-# ---- npu.weights.order
-# How a weight stream walks through the kernels; the walk of Ethos-U55 and Ethos-U65.
-#
-# A stream is a nest of loops, outermost first: OFM blocks; IFM blocks; sub-kernels; IFM micro-blocks; OFM
-# micro-blocks; kernel elements; groups of IFM channels; OFM channels; IFM channels. The order is that of the weight
-# encoders of ethos-u-vela 5.1.0. Walks differ in the sizes of these loops and in their paths through a sub-kernel.
-
-# The kernel is walked in parts of at most 8x8, dilation included.
-_IFM_MICRO_DEPTH = 8
 
 
 @dataclass(frozen=True)
@@ -51,21 +48,6 @@ class OrderKey:
     fast: bool = False
     sparse: bool = False
 
-    @property
-    def count(self) -> int:
-        """Weights of the operation, without what pads its streams."""
-        return self.depth * self.height * self.width * self.ifm_depth
-
-
-@dataclass(frozen=True)
-class Subkernel:
-    """A part of the kernel: where it starts, and its rows and columns."""
-
-    y: int
-    x: int
-    rows: int
-    columns: int
-
 
 @dataclass(frozen=True)
 class Walk:
@@ -91,23 +73,14 @@ class Walk:
         """Steps of a sub-kernel of so many elements, padding included."""
         return ceil_div(elements, self.batch) * (self.batch + self.gap)
 
-    def ofm_steps(self, depth: int) -> int:
-        """OFM micro-blocks of a block of `depth` channels."""
-        return ceil_div(depth, self.ofm_micro)
-
-    def ifm_steps(self, depth: int) -> int:
-        """IFM micro-blocks of a block of `depth` channels."""
-        return ceil_div(depth, self.ifm_micro)
-
 
 def walk_u55(key: OrderKey, core: int) -> Walk:
     """The walk of one core's stream on Ethos-U55 and Ethos-U65.
 
     Core c of n has every n-th OFM channel from c on and takes its share of each OFM block.
     """
-    narrow = key.part_kernel_first or key.ifm_bits == 16
-    block = 1 if key.depthwise else 16 if narrow else 32
-    group = 1 if key.depthwise else _IFM_MICRO_DEPTH
+    block = _ifm_block(key)
+    group = 1 if key.depthwise else 8
     part_kernel_batch = 2 if key.ifm_bits == 16 else 4
     return Walk(
         ofm_block=share(key.block_depth, core, key.cores),
@@ -124,49 +97,20 @@ def walk_u55(key: OrderKey, core: int) -> Walk:
     )
 
 
-def path_u55(part: Subkernel) -> Iterator[tuple[int, int]]:
-    """The rows and columns of a sub-kernel in the order of the stream: row by row."""
-    for row in range(part.rows):
-        for column in range(part.columns):
-            yield row, column
-
-
-def share(total: int, core: int, cores: int) -> int:
-    """How many of `total` channels core `core` has when the cores take turns."""
-    return (total + cores - 1 - core) // cores
-
-
-def subkernels(key: OrderKey, columns_first: bool) -> Iterator[Subkernel]:
-    """The parts of the kernel in the order of the stream."""
-    high, wide = subkernel(key.dilation_y), subkernel(key.dilation_x)
-    rows = [(start, min(high, key.height - start)) for start in range(0, key.height, high)]
-    columns = [(start, min(wide, key.width - start)) for start in range(0, key.width, wide)]
-    if columns_first:
-        yield from (Subkernel(y, x, high, wide) for x, wide in columns for y, high in rows)
-    else:
-        yield from (Subkernel(y, x, high, wide) for y, high in rows for x, wide in columns)
-
-
-# ---- npu.weights.order_u85
-# How a weight stream of Ethos-U85 walks through the kernels.
-
-LANE = 4  # OFM channels of a micro-block that one core takes before the next one does
-_PART_KERNEL_IFM_BLOCK = 16
-
-
 def walk_u85(key: OrderKey) -> Walk:
     """The walk of every core's stream, and of the one stream of the fast format."""
-    ifm_block = 1 if key.depthwise else _ifm_block(key)
+    ifm_block = _ifm_block(key)
     halved = key.part_kernel_first and key.ifm_bits == 16 and not key.sparse
+    part_kernel_batch = 10 if key.ifm_bits == 16 or key.sparse else 5
     return Walk(
         ofm_block=key.block_depth,
         ofm_micro=key.ofm_micro_depth,
-        lane=LANE,
+        lane=4,  # that one core takes before the next one does
         cores=key.cores,
         ifm_block=ifm_block,
         ifm_micro=8 if halved else ifm_block,
         ifm_group=1 if key.depthwise else 16 if key.sparse else 8,
-        batch=_batch(key),
+        batch=10 if key.depthwise else part_kernel_batch if key.part_kernel_first else 1,
         gap=_gap(key) if key.depthwise else 0,
         serpentine=True,
         interleaved=key.fast,
@@ -174,21 +118,21 @@ def walk_u85(key: OrderKey) -> Walk:
 
 
 def _ifm_block(key: OrderKey) -> int:
-    """Depth of the IFM blocks: no register holds it; ethos-u-vela 5.1.0 chooses it by these rules."""
-    if key.part_kernel_first:
-        return _PART_KERNEL_IFM_BLOCK
-    shallow = key.macs in (128, 256) and key.ofm_micro_depth == 16 and not key.sparse
-    if key.ifm_bits == 32 or shallow:
-        return 32
-    return 128 if key.sparse and key.ifm_bits == 8 else 64
-
-
-def _batch(key: OrderKey) -> int:
     if key.depthwise:
-        return 10
-    if key.part_kernel_first:
-        return 10 if key.ifm_bits == 16 or key.sparse else 5
-    return 1
+        return 1
+    return ifm_block_channels(
+        key.generation,
+        key.macs,
+        key.ofm_micro_depth,
+        key.ifm_bits,
+        part_kernel_first=key.part_kernel_first,
+        sparse=key.sparse,
+    )
+
+
+def share(total: int, core: int, cores: int) -> int:
+    """How many of `total` channels core `core` has when the cores take turns."""
+    return (total + cores - 1 - core) // cores
 
 
 def _gap(key: OrderKey) -> int:
@@ -198,21 +142,6 @@ def _gap(key: OrderKey) -> int:
     return 2 if key.macs <= 512 else 6
 
 
-def path_u85(part: Subkernel, stride_y: int, stride_x: int) -> Iterator[tuple[int, int]]:
-    """The rows and columns of a sub-kernel in the order of the stream.
-
-    Elements that one stride apart belong together, one phase after the other; rows of a phase are taken from left
-    to right and from right to left by turns. Depth-first streams walk as if the strides were 1.
-    """
-    for phase_y in range(stride_y):
-        for phase_x in range(stride_x):
-            columns = range(phase_x, part.columns, stride_x)
-            for index, row in enumerate(range(phase_y, part.rows, stride_y)):
-                for column in columns if index % 2 == 0 else reversed(columns):
-                    yield row, column
-
-
-# ---- npu.weights.fill
 # Copying a decoded weight stream to its kernels, a rectangular piece at a time.
 #
 # Where a stream's loops are regular, a piece of it is an array with one axis per loop: to arrange its weights is to
@@ -229,15 +158,6 @@ _WANTED = (
     *(_BATCH, _STEP),
     *(_IFM_BLOCK, _IFM_MICRO, _GROUP, _IFM),
 )
-
-
-@dataclass(frozen=True)
-class _Run:
-    """Equal IFM blocks that follow each other: first channel, how many blocks, channels of each."""
-
-    first: int
-    blocks: int
-    depth: int
 
 
 @dataclass(frozen=True)
@@ -274,7 +194,8 @@ class Filler:
         """Weights of an OFM block of `depth` channels and so many IFM channels, in all streams."""
         walk = self.walk
         steps = sum(walk.steps(places.size) for places in self.places)
-        return walk.ofm_steps(depth) * walk.ifm_steps(ifm_depth) * steps * walk.ofm_micro * walk.ifm_micro
+        steps *= ceil_div(depth, walk.ofm_micro) * ceil_div(ifm_depth, walk.ifm_micro)
+        return steps * walk.ofm_micro * walk.ifm_micro
 
     def _fill_blocks(self, data: Weights, targets: Weights, left: Sequence[int], backwards: bool) -> int:
         """From (streams, OFM blocks, weights of a block) to (OFM blocks, OFM, kernel, IFM).
@@ -284,18 +205,16 @@ class Filler:
         streams, blocks, _ = data.shape
         count = position = 0
         runs = list(_runs(targets.shape[3], self.walk.ifm_block))
-        for run in reversed(runs) if backwards else runs:
-            length = run.blocks * self._length(targets.shape[1], run.depth) // streams
-            part = data[..., position : position + length].reshape(streams, blocks, run.blocks, -1)
+        for first, ifm_blocks, depth in reversed(runs) if backwards else runs:
+            length = ifm_blocks * self._length(targets.shape[1], depth) // streams
+            part = data[..., position : position + length].reshape(streams, blocks, ifm_blocks, -1)
             position += length
-            channels = slice(run.first, run.first + run.blocks * run.depth)
-            count += self._fill_run(
-                part[:, :, ::-1] if backwards else part, targets[..., channels], run, left
-            )
+            target = targets[..., first : first + ifm_blocks * depth]
+            count += self._fill_run(part[:, :, ::-1] if backwards else part, target, depth, left)
         return count
 
-    def _fill_run(self, data: Weights, targets: Weights, run: _Run, left: Sequence[int]) -> int:
-        """From (streams, OFM blocks, IFM blocks, weights) to (OFM blocks, OFM, kernel, IFM)."""
+    def _fill_run(self, data: Weights, targets: Weights, ifm_depth: int, left: Sequence[int]) -> int:
+        """From (streams, OFM blocks, IFM blocks of `ifm_depth`, weights) to (OFM blocks, OFM, kernel, IFM)."""
         walk = self.walk
         depth = targets.shape[1]
         inner = (
@@ -309,14 +228,18 @@ class Filler:
         for places in self.places:
             errors.check()
             batches = ceil_div(places.size, walk.batch)
-            outer = (walk.ifm_steps(run.depth), walk.ofm_steps(depth), batches, walk.cores // len(data))
+            outer = (
+                ceil_div(ifm_depth, walk.ifm_micro),
+                ceil_div(depth, walk.ofm_micro),
+                batches,
+                walk.cores // len(data),
+            )
             length = math.prod(outer) * math.prod(inner)
             piece = data[..., position : position + length].reshape(*data.shape[:3], *outer, *inner)
             position += length
             elements = piece[..., : walk.batch, :, :, :, :].transpose(_WANTED)
-            flat = elements.reshape(
-                len(targets), -1, batches * walk.batch, run.blocks * outer[0] * walk.ifm_micro
-            )
+            ifm = data.shape[2] * outer[0] * walk.ifm_micro
+            flat = elements.reshape(len(targets), -1, batches * walk.batch, ifm)
             inside = flat[:, :, : places.size, : targets.shape[3]]
             targets[:, :, places] = inside[:, :depth]
             count += int(np.count_nonzero(inside[:, :depth]))
@@ -327,19 +250,13 @@ class Filler:
         return count
 
 
-def _runs(depth: int, block: int) -> Iterator[_Run]:
-    """The IFM blocks of `depth` channels: whole ones, then what is left."""
+def _runs(depth: int, block: int) -> Iterator[tuple[int, int, int]]:
+    """The IFM blocks of `depth` channels, whole ones and what is left: (first channel, blocks, channels of each)."""
     whole, rest = divmod(depth, block)
     if whole:
-        yield _Run(0, whole, block)
+        yield 0, whole, block
     if rest:
-        yield _Run(whole * block, 1, rest)
-
-
-# ---- npu.weights.arrangement
-# Weights: from decoded streams to arrays that the operators can use.
-#
-# A stream must decode to exactly as many weights as its order has, with zeros in all places that pad it.
+        yield whole * block, 1, rest
 
 
 def order_key(op: BlockOp, config: NpuConfig) -> OrderKey:
@@ -373,21 +290,12 @@ def order_key(op: BlockOp, config: NpuConfig) -> OrderKey:
     )
 
 
-@dataclass(frozen=True)
-class _Channels:
-    """The channels of one stream: OFM channels from `first` on, every `step`-th of them, `count` in all."""
-
-    first: int
-    step: int
-    count: int
-
-
-def _streams(key: OrderKey) -> tuple[tuple[Walk, _Channels], ...]:
-    """The walk of each group of streams that is arranged together, and its channels."""
+def _streams(key: OrderKey) -> tuple[tuple[Walk, slice, int], ...]:
+    """For each group of streams that is arranged together: its walk, its OFM channels, and how many they are."""
     if key.generation == "u85":
-        return ((walk_u85(key), _Channels(0, 1, key.depth)),)
+        return ((walk_u85(key), slice(None), key.depth),)
     return tuple(
-        (walk_u55(key, core), _Channels(core, key.cores, share(key.depth, core, key.cores)))
+        (walk_u55(key, core), slice(core, None, key.cores), share(key.depth, core, key.cores))
         for core in range(key.cores)
     )
 
@@ -399,15 +307,15 @@ def stream_sizes(key: OrderKey, offset: int) -> tuple[int, ...]:
     at byte `offset`, for an order that does not exist.
     """
     sizes = []
-    for walk, channels in _streams(key):
-        if walk.ofm_micro % (walk.lane * walk.cores) or not (walk.ofm_block or not channels.count):
+    for walk, _, count in _streams(key):
+        if walk.ofm_micro % (walk.lane * walk.cores) or (count and not walk.ofm_block):
             raise WeightOrderError(
                 f"the operation at byte {offset} divides OFM blocks of {key.block_depth} channels, in steps of "
                 f"{key.ofm_micro_depth}, between {key.cores} cores"
             )
         if walk.interleaved and key.depthwise:
             raise WeightOrderError(f"the operation at byte {offset} is depthwise and has fast weights")
-        size = _size(key, walk, channels.count)
+        size = _size(key, walk, count)
         sizes += [size] if walk.interleaved or key.generation == "u55" else [size // walk.cores] * walk.cores
     return tuple(sizes)
 
@@ -415,9 +323,9 @@ def stream_sizes(key: OrderKey, offset: int) -> tuple[int, ...]:
 def _size(key: OrderKey, walk: Walk, depth: int) -> int:
     """Weights in the streams of a walk, all cores that share its micro-blocks together."""
     whole, rest = divmod(depth, max(1, walk.ofm_block))
-    ofm_steps = whole * walk.ofm_steps(walk.ofm_block) + walk.ofm_steps(rest)
+    ofm_steps = whole * ceil_div(walk.ofm_block, walk.ofm_micro) + ceil_div(rest, walk.ofm_micro)
     # A whole IFM block is a whole number of micro-blocks.
-    ifm_steps = walk.ifm_steps(key.ifm_depth)
+    ifm_steps = ceil_div(key.ifm_depth, walk.ifm_micro)
     steps = 0
     for rows, times_y in _lengths(key.height, subkernel(key.dilation_y)):
         for columns, times_x in _lengths(key.width, subkernel(key.dilation_x)):
@@ -453,24 +361,38 @@ def arrange(streams: Sequence[Weights], key: OrderKey, offset: int) -> Weights:
     groups = [np.stack(used)] if key.generation == "u85" else [stream[np.newaxis] for stream in used]
     kernel = _kernel_places(key)
     placed = 0
-    for data, (walk, channels) in zip(groups, _streams(key), strict=True):
-        if channels.count:
-            placed += Filler(walk, kernel).fill(data, weights[channels.first :: channels.step])
+    for data, (walk, channels, count) in zip(groups, _streams(key), strict=True):
+        if count:
+            placed += Filler(walk, kernel).fill(data, weights[channels])
     if placed != sum(int(np.count_nonzero(stream)) for stream in used):
         raise WeightOrderError(f"the weights of the operation at byte {offset} are not in the expected order")
     return weights.reshape(key.depth, key.height, key.width, key.ifm_depth)
 
 
 def _kernel_places(key: OrderKey) -> tuple[Places, ...]:
-    """For each sub-kernel, the places of its elements in the kernel, row by row numbered."""
-    is_u85 = key.generation == "u85"
-    return tuple(
-        np.array(
-            [
-                (part.y + row) * key.width + part.x + column
-                for row, column in (path_u85(part, key.stride_y, key.stride_x) if is_u85 else path_u55(part))
-            ],
-            np.intp,
-        )
-        for part in subkernels(key, columns_first=is_u85)
-    )
+    """For each sub-kernel, in the order of the stream, its elements' places in the kernel, row by row numbered."""
+    high, wide = subkernel(key.dilation_y), subkernel(key.dilation_x)
+    corners = list(itertools.product(range(0, key.height, high), range(0, key.width, wide)))
+    if key.generation == "u85":  # columns first
+        corners.sort(key=lambda corner: corner[::-1])
+    found = []
+    for y, x in corners:
+        path = _path(key, min(high, key.height - y), min(wide, key.width - x))
+        found.append(np.array([(y + row) * key.width + x + column for row, column in path], np.intp))
+    return tuple(found)
+
+
+def _path(key: OrderKey, rows: int, columns: int) -> Iterator[tuple[int, int]]:
+    """The rows and columns of a sub-kernel in the order of the stream: on Ethos-U55 and Ethos-U65 row by row.
+
+    On Ethos-U85, elements that one stride apart belong together, one phase after the other; rows of a phase are taken
+    from left to right and from right to left by turns. Depth-first streams walk as if the strides were 1.
+    """
+    if key.generation == "u55":
+        yield from itertools.product(range(rows), range(columns))
+        return
+    for phase_y, phase_x in itertools.product(range(key.stride_y), range(key.stride_x)):
+        across = range(phase_x, columns, key.stride_x)
+        for index, row in enumerate(range(phase_y, rows, key.stride_y)):
+            for column in across if index % 2 == 0 else reversed(across):
+                yield row, column

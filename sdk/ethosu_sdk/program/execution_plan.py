@@ -9,9 +9,6 @@ from dataclasses import dataclass, field
 from ethosu_sdk.base.errors import InputError
 from ethosu_sdk.npu.vela_blocks import VelaBlocks
 
-# ---- pte.model
-# What a `.pte` holds, as plain values. Words are those of ExecuTorch's schema (schema/program.fbs).
-
 ETHOSU_BACKEND = "EthosUBackend"
 ENTRY = "forward"  # the method that ExecuTorch calls a model's
 
@@ -241,9 +238,6 @@ class ExecutionPlan:
                 calls[name] = calls.get(name, 0) + 1
         return calls
 
-
-# ---- pte.shared_state
-# Whether the methods of a program were planned over one memory for their state.
 
 # ExecuTorch 1.5.1 plans state that methods share into this buffer (exir/passes/memory_planning_pass.py,
 # run_multimethod), and all else into the one before.

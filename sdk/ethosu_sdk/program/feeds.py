@@ -1,4 +1,18 @@
-"""Feeds: which outputs of one step of a sequence become inputs of the next, and the inputs of each step."""
+"""Feeds: which outputs of one step of a sequence become inputs of the next, and the inputs of each step.
+
+====================================================  ==================================================
+a feed is written                                     the input's value in the next step
+====================================================  ==================================================
+``outputK:inputN``                                    the output's bytes
+``argmax(outputK):inputN``                            the index of the largest number in the last rows
+``sample(outputK, temperature=T, top_k=K, seed=N)…``  an index drawn by softmax(numbers / T)
+``step:inputN``                                       the value before, plus the number of its elements
+====================================================  ==================================================
+
+A row is what lies along the last axis. An input of n elements takes the indices of the last n rows, or with
+``argmax(outputK[R])`` of the rows from number R on. ``stop=A/B`` ends the sequence after a step that chose A or B.
+An output of whole numbers is drawn from with ``scale=S``, by which its numbers are multiplied first.
+"""
 
 from __future__ import annotations
 
@@ -14,30 +28,6 @@ import numpy.typing as npt
 from ethosu_sdk.base.errors import SimulationError, UsageError
 from ethosu_sdk.program import protocol
 from ethosu_sdk.program.protocol import FEED_MAX_ROWS
-
-# ---- feeds
-# Feeds: which outputs of one step of a sequence become inputs of the next.
-#
-# :mod:`syntax` reads them, :mod:`choosing` has the arithmetic of the forms that choose, with the same bits as the
-# firmware's, and :mod:`stepping` makes the inputs of each step.
-
-
-# ---- feeds.syntax
-# How a feed is written: ``output0:input1``, ``argmax(output0):input0``, ``step:input1``.
-#
-# ====================================================  ==================================================
-# form                                                  the input's value in the next step
-# ====================================================  ==================================================
-# ``outputK``                                           the output's bytes
-# ``argmax(outputK)``                                   the index of the largest number in the last rows
-# ``sample(outputK, temperature=T, top_k=K, seed=N)``   an index drawn by softmax(numbers / T)
-# ``step``                                              the value before, plus the number of its elements
-# ====================================================  ==================================================
-#
-# A row is what lies along the last axis. An input of n elements takes the indices of the last n rows, or with
-# ``argmax(outputK[R])`` of the rows from number R on. ``stop=A/B`` ends the sequence after a step that chose A or
-# B.
-# An output of whole numbers is drawn from with ``scale=S``, by which its numbers are multiplied first.
 
 COPY, ARGMAX, SAMPLE, STEP = "copy", "argmax", "sample", "step"
 LONGEST_TEMPERATURE = 1e6
@@ -77,29 +67,20 @@ class Feed:
         """Whether the value is the output as it is."""
         return self.form == COPY
 
-    @property
-    def is_choice(self) -> bool:
-        """Whether the value is an index that is chosen."""
-        return self.form in (ARGMAX, SAMPLE)
-
     def __str__(self) -> str:
-        """The feed as :func:`parse` reads it, with every setting that is not the default's."""
-        return f"{self._source()}:input{self.input}"
-
-    def _source(self) -> str:
+        """The feed as :func:`parse_feeds` reads it, with every setting that is not the default's."""
         if self.form == STEP:
-            return STEP
+            return f"{STEP}:input{self.input}"
         if self.form == COPY:
-            return f"output{self.output}"
-        place = f"output{self.output}" + ("" if self.row is None else f"[{self.row}]")
-        settings: dict[str, object] = {}
+            return f"output{self.output}:input{self.input}"
+        parts = [f"output{self.output}" + ("" if self.row is None else f"[{self.row}]")]
         if self.form == SAMPLE:
-            settings = {"temperature": f"{self.temperature!r}"}
-            settings |= {"top_k": self.top_k} if self.top_k else {}
-            settings |= {"seed": self.seed}
-            settings |= {} if self.scale is None else {"scale": f"{self.scale!r}"}
-        settings |= {"stop": "/".join(map(str, self.stops))} if self.stops else {}
-        return f"{self.form}({', '.join([place, *(f'{name}={value}' for name, value in settings.items())])})"
+            parts.append(f"temperature={self.temperature!r}")
+            parts += [f"top_k={self.top_k}"] if self.top_k else []
+            parts.append(f"seed={self.seed}")
+            parts += [] if self.scale is None else [f"scale={self.scale!r}"]
+        parts += [f"stop={'/'.join(map(str, self.stops))}"] if self.stops else []
+        return f"{self.form}({', '.join(parts)}):input{self.input}"
 
 
 def parse_feeds(texts: Sequence[str]) -> tuple[Feed, ...]:
@@ -188,11 +169,8 @@ _SETTINGS: Mapping[str, tuple[str, Callable[[str, str], Any]]] = {
 }
 
 
-# ---- feeds.choosing
-# Chooses an index by numbers: the largest, or one drawn by weights. The same bits on every machine.
-#
-# The firmware's half is firmware/app/choosing.cpp. Numbers are float32; weights are whole numbers, so that
-# neither an
+# Choosing an index by numbers: the largest, or one drawn by weights, with the same bits on every machine. The
+# firmware's half is firmware/app/choosing.cpp. Numbers are float32; weights are whole numbers, so that neither an
 # exponential function nor the order of a sum matters.
 
 Array = npt.NDArray[Any]
@@ -254,9 +232,6 @@ def random_bits(seed: int, draw: int) -> int:
     bits = ((bits ^ bits >> 27) * 0x94D049BB133111EB) & _MASK
     return bits ^ bits >> 31
 
-
-# ---- feeds.stepping
-# The inputs of each step of a sequence: given, held or fed.
 
 Described = tuple[str, tuple[int, ...]]  # dtype, shape
 _KEPT = ("uint8", "int8", "int16", "int32", "int64", "float32")  # that hold an index or the number of a step
@@ -403,7 +378,7 @@ def check_feed(feed: Feed, inputs: Sequence[Described], outputs: Sequence[Descri
             f"the input {_described_words((dtype, shape))}",
             "an output is fed as it is: type and shape must be the same",
         )
-    if feed.is_choice:
+    if feed.form in (ARGMAX, SAMPLE):
         _check_choice(feed, int(np.prod(shape, dtype=np.int64)), outputs[feed.output])
 
 

@@ -12,10 +12,13 @@ bytes of the buffer, which stops files that refer to the same table over and ove
 from __future__ import annotations
 
 import functools
+import os
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
+from ethosu_sdk.base import filesystem
 from ethosu_sdk.base.errors import InputError
 
 _HINT = "the file is damaged; compile the model again"
@@ -36,6 +39,7 @@ _SCALARS = {
     "uint64": "Q",
     "double": "d",
 }
+_MAX_FILE_BYTES = 1 << 30
 _MAX_BYTES = 1 << 31  # offsets have 32 bits, those to vtables a sign
 # Far more than any program has; they bound the memory that a hostile file can make the reader use.
 _MAX_TABLES = 1 << 20
@@ -93,6 +97,23 @@ def element_code(kind: str) -> str:
 @functools.lru_cache(maxsize=256)
 def _format(count: int, code: str) -> struct.Struct:
     return struct.Struct(f"<{count}{code}")
+
+
+def file_bytes(path: Path, suffix: str, identifier: bytes, hint: str) -> bytes:
+    """The content of the file at `path`. InputError, with `hint`, for a file of another kind or size."""
+    with filesystem.open_regular(path) as stream:
+        try:
+            size_bytes = os.fstat(stream.fileno()).st_size
+            if size_bytes > _MAX_FILE_BYTES:
+                raise InputError(f"{path} is too large for a {suffix} file ({size_bytes:,} bytes)", hint)
+            data = stream.read(size_bytes)  # for as many bytes Python takes memory at once
+        except OSError as error:
+            raise InputError(f"cannot read {path}: {error.strerror}", hint) from error
+    if data[4:8] != identifier:
+        from ethosu_sdk.base import file_kinds  # here, because reading a good file must stay quick
+
+        raise file_kinds.not_a(path, f"a {suffix} file", hint)
+    return data
 
 
 class FlatBuffer:
@@ -208,7 +229,7 @@ class Table:
         """Whether the field is present."""
         return self._offsets[self._fields[name].slot] != 0
 
-    def _scalar(self, name: str, code: str = "") -> int | float:
+    def _scalar(self, name: str) -> int | float:
         field = self._fields[name]
         offset = self._offsets[field.slot]
         if not offset:
@@ -216,7 +237,7 @@ class Table:
         position = self.position + offset
         if position % field.size:
             raise self.error(f"is not aligned at byte {position}", field=name)
-        value: int | float = _format(1, code or field.code).unpack_from(self._buffer.data, position)[0]
+        value: int | float = _format(1, field.code).unpack_from(self._buffer.data, position)[0]
         return value
 
     def integer(self, name: str) -> int:

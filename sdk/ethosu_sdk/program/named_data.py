@@ -1,31 +1,25 @@
-"""Named data: what a program refers to by a key, in its own segments or in data files (`.ptd`)."""
+"""Named data: what a program refers to by a key, in its own segments or in data files (`.ptd`).
+
+A data file is in ExecuTorch's FlatTensor format. It starts as every FlatBuffers file; a header (FH01) follows with
+the extents of the tables and of the segments behind them (ExecuTorch 1.5.1,
+extension/flat_tensor/serialize/flat_tensor_header.h).
+"""
 
 from __future__ import annotations
 
 import functools
 import hashlib
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TypeVar
 
-from ethosu_sdk.base import filesystem
 from ethosu_sdk.base.errors import InputError
 from ethosu_sdk.program import pte_schema
-from ethosu_sdk.program.flatbuffer import FlatBuffer, Table, make_schema
+from ethosu_sdk.program.flatbuffer import FlatBuffer, Table, file_bytes, make_schema
 from ethosu_sdk.program.pte_schema import SCALAR_TYPES
 
-# ---- pte.data_file
-# Data files (`.ptd`): tensors and other named data outside of the program, in ExecuTorch's FlatTensor format.
-#
-# The file starts as every FlatBuffers file; a header (FH01) follows with the extents of the tables and of the
-# segments
-# behind them (ExecuTorch 1.5.1, extension/flat_tensor/serialize/flat_tensor_header.h).
-
 SUFFIX = ".ptd"
-_MAX_FILE_BYTES = 1 << 30
 _SCHEMA = make_schema(pte_schema.DATA_TABLES, {}, {"ScalarType": pte_schema.ENUMS["ScalarType"]})
 _DTYPES = {row.number: row.dtype for row in SCALAR_TYPES}
 _HINT = "give the .ptd file that ExecuTorch 1.5 wrote with the program"
@@ -34,8 +28,10 @@ _MAX_SHOWN = 100  # characters of a key; those of blocks have 64
 _MAGIC = b"FH01"
 _MAGIC_OFFSET = 8
 _HEADER_BYTES = 40  # magic, u32 length, u64 start and size of the tables, u64 start and size of the segments
-
-_Segment = TypeVar("_Segment")
+_MAX_FOUND = 64
+_SEPARATORS = (".", "_", "-")
+_PLACEMENTS = "external_block_placements"  # a compile specification of Ethos-U delegates
+OTHER_EXPORT = "give the .ptd files that were written together with the program"
 
 
 @dataclass(frozen=True)
@@ -54,7 +50,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class Blob:
-    """Named data: its bytes, where they start in their file, and the layout of a tensor."""
+    """Bytes of a file, where they start in it, and the layout of a named tensor."""
 
     offset: int
     data: memoryview = field(repr=False)
@@ -82,18 +78,7 @@ class DataFile:
 
 def read_data_file(path: Path) -> DataFile:
     """Read and check the data file at `path`. Raises InputError that says what is wrong and where."""
-    with filesystem.open_regular(path) as stream:
-        try:
-            size_bytes = os.fstat(stream.fileno()).st_size
-            if size_bytes > _MAX_FILE_BYTES:
-                raise InputError(f"{path} is too large for a .ptd file ({size_bytes:,} bytes)", _HINT)
-            data = stream.read(size_bytes)
-        except OSError as error:
-            raise InputError(f"cannot read {path}: {error.strerror}", _HINT) from error
-    if data[4:8] != pte_schema.DATA_FILE_IDENTIFIER:
-        from ethosu_sdk.base import file_kinds  # here, because reading a good file must stay quick
-
-        raise file_kinds.not_a(path, "a .ptd file", _HINT)
+    data = file_bytes(path, SUFFIX, pte_schema.DATA_FILE_IDENTIFIER, _HINT)
     try:
         return replace(parse_data_file(data), path=path)
     except InputError as error:
@@ -112,18 +97,17 @@ def parse_data_file(data: bytes | bytearray | memoryview) -> DataFile:
         offset, size = table.integer("offset"), table.integer("size")
         if offset + size > segment_bytes:
             raise table.error(f"ends at byte {offset + size} of segments of {segment_bytes} bytes")
-        segments.append((segment_base + offset, size))
-    blobs: dict[str, Blob] = {}
-    for table, key, (start, size) in named_segments(root, segments):
-        blobs[key] = Blob(start, file[start : start + size], _tensor_layout(table))
+        start = segment_base + offset
+        segments.append(Blob(start, file[start : start + size]))
+    named = named_segments(root, segments)
+    blobs = {key: replace(segment, layout=_tensor_layout(table)) for table, key, segment in named}
     return DataFile(Path(), hashlib.sha256(file).hexdigest(), blobs, file)
 
 
-def named_segments(root: Table, segments: Sequence[_Segment]) -> Iterator[tuple[Table, str, _Segment]]:
+def named_segments(root: Table, segments: Sequence[Blob]) -> Iterator[tuple[Table, str, Blob]]:
     """The rows of `named_data` in a data file or a program, each with its key and the segment that it names.
 
-    Raises:
-        InputError: A key is empty or stands twice, or there is no such segment.
+    InputError when a key is empty or stands twice, or there is no such segment.
     """
     keys: set[str] = set()
     for table in root.tables("named_data"):
@@ -178,15 +162,6 @@ def _data_file_header(file: memoryview) -> tuple[int, int, int]:
             _CUT,
         )
     return end, base, segment_bytes
-
-
-# ---- pte.named_data
-# Named data: what a program refers to by a key, in its own segments or in data files (`.ptd`).
-
-_MAX_FOUND = 64
-_SEPARATORS = (".", "_", "-")
-_PLACEMENTS = "external_block_placements"  # a compile specification of Ethos-U delegates
-OTHER_EXPORT = "give the .ptd files that were written together with the program"
 
 
 def data_files_beside(path: Path) -> tuple[DataFile, ...]:

@@ -1,4 +1,9 @@
-"""Outputs of two executions compared: pass or fail within a tolerance, and figures over many samples."""
+"""Outputs of two executions compared: pass or fail within a tolerance, and figures over many samples.
+
+A pair has a reference r and a candidate c of the same shape. All sums run over every element of every sample, in
+float64; docs/guide/accuracy.md gives the formulas. A figure is a float: infinite where the formula says so, NaN where
+it says nothing, and :meth:`Comparison.reason` then tells why.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +15,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-# ---- evidence.verdict
-# Compares outputs with expected outputs: facts first, then pass or fail.
+Array = npt.NDArray[Any]
+
+HISTOGRAM_LSB = 16  # differences up to this many LSBs are counted each by itself
 
 
 @dataclass(frozen=True)
@@ -40,9 +46,7 @@ class Tolerance:
         return f"allowed: {' + '.join(filter(None, parts)) or 'no difference'}"
 
 
-def compare_outputs(
-    got: Sequence[npt.NDArray[Any]], want: Sequence[npt.NDArray[Any]], tolerance: Tolerance
-) -> list[Check]:
+def compare_outputs(got: Sequence[Array], want: Sequence[Array], tolerance: Tolerance) -> list[Check]:
     """One check per output, in order."""
     if len(got) != len(want):
         return [Check("expected outputs", False, f"{len(got)} outputs where {len(want)} are expected")]
@@ -52,7 +56,7 @@ def compare_outputs(
     ]
 
 
-def compare(name: str, got: npt.NDArray[Any], want: npt.NDArray[Any], tolerance: Tolerance) -> Check:
+def compare(name: str, got: Array, want: Array, tolerance: Tolerance) -> Check:
     """Whether `got` is `want` within `tolerance`; shape and dtype must always be the same."""
     if got.shape != want.shape or got.dtype != want.dtype:
         return Check(
@@ -78,25 +82,12 @@ def compare(name: str, got: npt.NDArray[Any], want: npt.NDArray[Any], tolerance:
     return Check(name, not bad.any(), f"{detail}; {tolerance}")
 
 
-def different_bits(got: npt.NDArray[Any], want: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+def different_bits(got: Array, want: Array) -> npt.NDArray[np.bool_]:
     """Where two arrays of one shape and type are not the same, bit for bit."""
     width = got.dtype.itemsize
     left = np.ascontiguousarray(got).reshape(-1).view(np.uint8).reshape(-1, width)
     right = np.ascontiguousarray(want).reshape(-1).view(np.uint8).reshape(-1, width)
     return np.asarray((left != right).any(axis=1).reshape(got.shape))
-
-
-# ---- evidence.accuracy
-# Figures for the difference between two executions of a model, over a stream of samples.
-#
-# A *pair* has a reference r and a candidate c of the same shape. All sums run over every element of every sample,
-# in
-# float64; docs/guide/accuracy.md gives the formulas. A figure is a float: infinite where the formula says so, NaN
-# where it says nothing, and :meth:`Comparison.reason` then tells why.
-
-Array = npt.NDArray[Any]
-
-HISTOGRAM_LSB = 16  # differences up to this many LSBs are counted each by itself
 
 
 class Comparison:

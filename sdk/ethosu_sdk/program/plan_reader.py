@@ -43,27 +43,22 @@ from ethosu_sdk.program.named_data import (
 )
 from ethosu_sdk.program.pte_schema import SCALAR_TYPES
 
-# ---- pte.storage
-# The data of a `.pte` outside of its tables: segments, constants, initial states and delegate payloads.
-
-_SEGMENT = 1  # DataLocation.SEGMENT
+_SEGMENT = pte_schema.ENUMS["DataLocation"]["SEGMENT"]
 _PAYLOAD_ALIGNMENT = 16  # the NPU reads command stream and weights in place
 _MAX_INLINED_BYTES = 1 << 30  # of all payloads with blocks from outside
-
-
-@dataclass(frozen=True)
-class Piece:
-    """Bytes of the file and where they start in it."""
-
-    offset: int
-    data: memoryview
+_MAX_DIMENSIONS = 16  # kTensorDimensionLimit of ExecuTorch's runtime
+MOST_BYTES = 1 << 32  # of a tensor, and of all planned memory: what a 32-bit processor addresses
+_EXTERNAL = pte_schema.ENUMS["TensorDataLocation"]["EXTERNAL"]
+_CPU = pte_schema.ENUMS["DeviceType"]["CPU"]
+_SCALAR_TYPES = {row.number: row for row in SCALAR_TYPES}
+_DYNAMISMS = {number: name for name, number in pte_schema.ENUMS["TensorShapeDynamism"].items()}
 
 
 @dataclass(frozen=True)
 class Subsegment:
     """A segment and the offsets of the buffers in it, by buffer index."""
 
-    segment: Piece
+    segment: Blob
     offsets: tuple[int, ...]
 
     def buffer(self, index: int, nbytes: int, alignment: int, tensor: Table) -> memoryview:
@@ -86,15 +81,15 @@ class Subsegment:
 class Storage:
     """Everything that plans refer to by index."""
 
-    segments: tuple[Piece, ...]
-    inline: tuple[Piece, ...]  # Program.backend_delegate_data
+    segments: tuple[Blob, ...]
+    inline: tuple[Blob, ...]  # Program.backend_delegate_data
     constants: Subsegment | None
     mutable: tuple[Subsegment, ...]
     named: NamedData
     decoded: dict[tuple[int, int], tuple[memoryview, VelaBlocks]] = field(default_factory=dict)
 
     def vela(
-        self, piece: Piece, delegate: Table, compile_specs: Mapping[str, bytes]
+        self, piece: Blob, delegate: Table, compile_specs: Mapping[str, bytes]
     ) -> tuple[memoryview, VelaBlocks]:
         """The Ethos-U payload in `piece`, which `delegate` refers to: with all of its blocks, and decoded."""
         key = piece.offset, len(piece.data)  # delegates may share a payload
@@ -127,29 +122,29 @@ class Storage:
             )
         return blob.data
 
-    def delegate_payload(self, reference: Table) -> Piece:
-        """What a BackendDelegateDataReference refers to."""
-        pieces = self.segments if reference.integer("location") == _SEGMENT else self.inline
-        index = reference.integer("index")
-        if index >= len(pieces):
-            raise reference.error(f"is {index}, there are {len(pieces)} payloads", field="index")
-        return pieces[index]
-
 
 def read_storage(
     root: Table, file: memoryview, header: Header, data_files: Sequence[DataFile], path: Path | None
 ) -> tuple[Storage, tuple[Segment, ...]]:
     """The storage of the program whose root table is `root`, and its segments; the rest as in `NamedData`."""
     segments = _segments(root, header, len(file))
-    pieces = tuple(Piece(row.offset, file[row.offset : row.offset + row.size]) for row in segments)
-    _check_no_constant_buffer(root)
+    pieces = tuple(Blob(row.offset, file[row.offset : row.offset + row.size]) for row in segments)
+    # Entry 0 stands for "no data" and may be there, empty.
+    buffers = root.tables("constant_buffer")
+    if len(buffers) > 1 or any(len(buffer.octets("storage")) for buffer in buffers):
+        raise root.error(
+            "holds constants within the program, a layout that ExecuTorch dropped in 2024",
+            "compile the model again with ExecuTorch 1.5",
+            field="constant_buffer",
+        )
     constants = root.table("constant_segment")
+    extents = [table.extent("data") for table in root.tables("backend_delegate_data")]
     storage = Storage(
         segments=pieces,
-        inline=tuple(_inline(table, file) for table in root.tables("backend_delegate_data")),
+        inline=tuple(Blob(start, file[start : start + size]) for start, size in extents),
         constants=None if constants is None else _subsegment(constants, pieces),
         mutable=tuple(_subsegment(table, pieces) for table in root.tables("mutable_data_segments")),
-        named=NamedData(_named_data(root, pieces), data_files, path),
+        named=NamedData({key: piece for _, key, piece in named_segments(root, pieces)}, data_files, path),
     )
     return storage, segments
 
@@ -176,49 +171,17 @@ def _file_segment(table: Table, header: Header, file_bytes: int) -> Segment:
     return Segment(header.segment_base + offset, size)
 
 
-def _inline(table: Table, file: memoryview) -> Piece:
-    start, size = table.extent("data")
-    return Piece(start, file[start : start + size])
-
-
-def _subsegment(table: Table, segments: tuple[Piece, ...]) -> Subsegment:
+def _subsegment(table: Table, segments: tuple[Blob, ...]) -> Subsegment:
     offsets = table.integers("offsets")
     index = table.integer("segment_index")
     if index < len(segments):
         return Subsegment(segments[index], offsets)
     if any(offsets):
         raise table.error(f"is {index}, there are {len(segments)} segments", field="segment_index")
-    return Subsegment(Piece(0, memoryview(b"")), offsets)
+    return Subsegment(Blob(0, memoryview(b"")), offsets)
 
 
-def _check_no_constant_buffer(root: Table) -> None:
-    # Entry 0 stands for "no data" and may be there, empty.
-    buffers = root.tables("constant_buffer")
-    if len(buffers) > 1 or any(len(buffer.octets("storage")) for buffer in buffers):
-        raise root.error(
-            "holds constants within the program, a layout that ExecuTorch dropped in 2024",
-            "compile the model again with ExecuTorch 1.5",
-            field="constant_buffer",
-        )
-
-
-def _named_data(root: Table, segments: tuple[Piece, ...]) -> Mapping[str, Blob]:
-    """Program.named_data: blobs by their names."""
-    return {key: Blob(piece.offset, piece.data) for _, key, piece in named_segments(root, segments)}
-
-
-# ---- pte.values
-# The values of an execution plan: tensors, scalars and lists, each checked against the memory it names.
-
-_MAX_DIMENSIONS = 16  # kTensorDimensionLimit of ExecuTorch's runtime
-MOST_BYTES = 1 << 32  # of a tensor, and of all planned memory: what a 32-bit processor addresses
-_EXTERNAL = pte_schema.ENUMS["TensorDataLocation"]["EXTERNAL"]
-_CPU = pte_schema.ENUMS["DeviceType"]["CPU"]
-_SCALAR_TYPES = {row.number: row for row in SCALAR_TYPES}
-_DYNAMISMS = {number: name for name, number in pte_schema.ENUMS["TensorShapeDynamism"].items()}
-
-
-def read_values(plan: Table, storage: Storage, buffer_sizes: Sequence[int]) -> tuple[Value, ...]:
+def _values(plan: Table, storage: Storage, buffer_sizes: Sequence[int]) -> tuple[Value, ...]:
     """All values of `plan`, whose planned buffers have the sizes `buffer_sizes`."""
     tables = [(row, row.union("val")) for row in plan.tables("values")]
     values = tuple(
@@ -231,28 +194,27 @@ def read_values(plan: Table, storage: Storage, buffer_sizes: Sequence[int]) -> t
 
 
 def _value(table: Table, storage: Storage, buffer_sizes: Sequence[int]) -> Value:
-    if table.kind == "Tensor":
+    kind = table.kind
+    if kind == "Tensor":
         return _tensor(table, storage, buffer_sizes)
-    if table.kind in _SCALARS:
-        return Scalar(table.kind, _SCALARS[table.kind](table))
-    return List(table.kind, _LISTS[table.kind](table))
+    if kind == "Null":
+        return Scalar(kind, None)
+    if kind in _SCALARS:
+        return Scalar(kind, _SCALARS[kind](table, f"{kind.lower()}_val"))
+    return List(kind, _LISTS.get(kind, Table.integers)(table, "items"))
 
 
-_SCALARS: dict[str, Callable[[Table], int | bool | float | str | None]] = {
-    "Null": lambda _table: None,
-    "Int": lambda table: table.integer("int_val"),
-    "Bool": lambda table: table.boolean("bool_val"),
-    "Double": lambda table: table.real("double_val"),
-    "String": lambda table: table.string("string_val"),
+_SCALARS: dict[str, Callable[[Table, str], int | bool | float | str]] = {
+    "Int": Table.integer,
+    "Bool": Table.boolean,
+    "Double": Table.real,
+    "String": Table.string,
 }
-_LISTS: dict[str, Callable[[Table], tuple[int, ...] | tuple[float, ...] | tuple[bool, ...]]] = {
-    "IntList": lambda table: table.integers("items"),
-    "DoubleList": lambda table: table.reals("items"),
-    "BoolList": lambda table: table.booleans("items"),
-    "TensorList": lambda table: table.integers("items"),
-    "OptionalTensorList": lambda table: table.integers("items"),
+# The others hold integers.
+_LISTS: dict[str, Callable[[Table, str], tuple[float, ...] | tuple[bool, ...]]] = {
+    "DoubleList": Table.reals,
+    "BoolList": Table.booleans,
 }
-
 # Kinds that the items of a list may refer to. An integer that is computed at run time may start as Null.
 _ITEM_KINDS = {
     "IntList": ("Int", "Null"),
@@ -277,13 +239,6 @@ def _check_items(row: Table, value: List, values: tuple[Value, ...]) -> None:
             )
 
 
-@dataclass(frozen=True)
-class _Extra:
-    mutable_index: int = 0
-    name: str = ""
-    external: bool = False
-
-
 def _tensor(table: Table, storage: Storage, buffer_sizes: Sequence[int]) -> Tensor:
     scalar_type = _SCALAR_TYPES[table.integer("scalar_type")]
     element_bytes = scalar_type.element_bytes
@@ -297,14 +252,18 @@ def _tensor(table: Table, storage: Storage, buffer_sizes: Sequence[int]) -> Tens
             f"puts the {scalar_type.dtype} tensor at byte {allocation.offset} of a buffer",
             field="allocation_info",
         )
-    extra = _extra(table)
+    mutable_index, name, is_external = _extra(table)
     index = table.integer("data_buffer_idx")
     data = None
-    if extra.external:
+    if is_external:
         layout = Layout(scalar_type.dtype, sizes, _dim_order(table, len(sizes)))
-        data = _named(table, storage, extra.name, layout, (nbytes, element_bytes))
+        data = _named(table, storage, name, layout, nbytes, element_bytes)
+    elif index and allocation is None:
+        if storage.constants is None:
+            raise table.error(f"is {index}, but the program has no constants", field="data_buffer_idx")
+        data = storage.constants.buffer(index, nbytes, element_bytes, table)
     elif index:
-        data = _data(table, storage, (index, nbytes, element_bytes), extra, allocation is not None)
+        data = _initial_state(table, storage, mutable_index, index, nbytes)
     return Tensor(
         dtype=scalar_type.dtype,
         element_bytes=element_bytes,
@@ -314,8 +273,8 @@ def _tensor(table: Table, storage: Storage, buffer_sizes: Sequence[int]) -> Tens
         data_buffer_idx=index,
         allocation=allocation,
         data=data,
-        name=extra.name,
-        external_name=extra.name if extra.external else "",
+        name=name,
+        external_name=name if is_external else "",
     )
 
 
@@ -362,27 +321,27 @@ def _allocation(table: Table, nbytes: int, buffer_sizes: Sequence[int]) -> Alloc
     return Allocation(memory_id, offset)
 
 
-def _extra(table: Table) -> _Extra:
+def _extra(table: Table) -> tuple[int, str, bool]:
+    """(number of the segment of initial states, name, whether the data is outside of the program)"""
     extra = table.table("extra_tensor_info")
     if extra is None:
-        return _Extra()
+        return 0, "", False
     if extra.integer("device_type") != _CPU:
         raise extra.error("places the tensor on another device than the CPU", field="device_type")
     name = extra.string("fully_qualified_name")
     external = extra.integer("location") == _EXTERNAL
     if external and not name:
         raise extra.error("says that the data is external, but gives it no name", field="location")
-    return _Extra(extra.integer("mutable_data_segments_idx"), name, external)
+    return extra.integer("mutable_data_segments_idx"), name, external
 
 
 def _named(
-    table: Table, storage: Storage, key: str, layout: Layout, room: tuple[int, int]
+    table: Table, storage: Storage, key: str, layout: Layout, nbytes: int, alignment: int
 ) -> memoryview | None:
-    """The data of the tensor in `table`, with `room` for (bytes, alignment); None when there is none under `key`."""
+    """The data of the tensor in `table`; None when there is none under `key`."""
     blob = storage.named.find(key)
     if blob is None:
         return None
-    nbytes, alignment = room
     if blob.layout is None and key in storage.named.own:  # a .pte names bytes alone
         is_same = len(blob.data) >= nbytes
     else:
@@ -399,38 +358,16 @@ def _named(
     return blob.data[:nbytes]
 
 
-def _data(
-    table: Table, storage: Storage, buffer: tuple[int, int, int], extra: _Extra, planned: bool
+def _initial_state(
+    table: Table, storage: Storage, mutable_index: int, buffer: int, nbytes: int
 ) -> memoryview:
-    """The constant, or with `planned` the initial state, in `buffer`: (index, bytes, element bytes)."""
-    index, nbytes, alignment = buffer
-    if not planned:
-        if storage.constants is None:
-            raise table.error(f"is {index}, but the program has no constants", field="data_buffer_idx")
-        return storage.constants.buffer(index, nbytes, alignment, table)
-    if extra.mutable_index >= len(storage.mutable):
+    if mutable_index >= len(storage.mutable):
         raise table.error(
-            f"is {extra.mutable_index}, there are {len(storage.mutable)} such segments",
+            f"is {mutable_index}, there are {len(storage.mutable)} such segments",
             field="extra_tensor_info.mutable_data_segments_idx",
         )
     # ExecuTorch packs initial states without gaps, and runtimes copy them: an int64 may follow a bool.
-    return storage.mutable[extra.mutable_index].buffer(index, nbytes, 1, table)
-
-
-# ---- pte.plans
-# Execution plans: values, operators, delegates and instructions, with every index checked.
-
-_CPU_DEVICE = pte_schema.ENUMS["DeviceType"]["CPU"]
-
-
-@dataclass(frozen=True)
-class _Counts:
-    """How many of everything an instruction may refer to there are."""
-
-    values: tuple[Value, ...]
-    operators: int
-    delegates: tuple[Delegate, ...]
-    instructions: int = 0
+    return storage.mutable[mutable_index].buffer(buffer, nbytes, 1, table)
 
 
 def read_plan(table: Table, storage: Storage) -> ExecutionPlan:
@@ -439,19 +376,18 @@ def read_plan(table: Table, storage: Storage) -> ExecutionPlan:
     if not name:
         raise table.error("is empty", field="name")
     buffer_sizes = _buffer_sizes(table)
-    values = read_values(table, storage, buffer_sizes)
+    values = _values(table, storage, buffer_sizes)
     operators = tuple(_operator(row) for row in table.tables("operators"))
     delegates = tuple(_delegate(row, storage) for row in table.tables("delegates"))
     chains = table.tables("chains")
     if not chains:
         raise table.error("is empty", field="chains")
-    counts = _Counts(values, len(operators), delegates)
     return ExecutionPlan(
         name=name,
         values=values,
         inputs=_value_indices(table, "inputs", values),
         outputs=_value_indices(table, "outputs", values),
-        chains=tuple(_chain(row, counts) for row in chains),
+        chains=tuple(_chain(row, values, operators, delegates) for row in chains),
         operators=operators,
         delegates=delegates,
         non_const_buffer_sizes=buffer_sizes,
@@ -470,7 +406,7 @@ def _buffer_sizes(table: Table) -> tuple[int, ...]:
     for row in table.tables("non_const_buffer_device"):
         if not 0 <= row.integer("buffer_idx") < len(sizes):
             raise row.error(f"is {row.integer('buffer_idx')}, there are {len(sizes)}", field="buffer_idx")
-        if row.integer("device_type") != _CPU_DEVICE:
+        if row.integer("device_type") != _CPU:
             raise row.error("plans memory on another device than the CPU", field="device_type")
     return sizes
 
@@ -499,7 +435,11 @@ def _delegate(table: Table, storage: Storage) -> Delegate:
     identifier, reference = table.string("id"), table.table("processed")
     if not identifier or reference is None:
         raise table.error("is missing", field="processed" if identifier else "id")
-    piece = storage.delegate_payload(reference)
+    pieces = storage.segments if reference.integer("location") == _SEGMENT else storage.inline
+    index = reference.integer("index")
+    if index >= len(pieces):
+        raise reference.error(f"is {index}, there are {len(pieces)} payloads", field="index")
+    piece = pieces[index]
     specs = _compile_specs(table)
     if identifier != ETHOSU_BACKEND:
         return Delegate(identifier, piece.offset, piece.data, specs, None)
@@ -517,40 +457,60 @@ def _compile_specs(table: Table) -> Mapping[str, bytes]:
     return specs
 
 
-def _chain(table: Table, counts: _Counts) -> Chain:
+def _chain(
+    table: Table, values: Sequence[Value], operators: Sequence[Operator], delegates: Sequence[Delegate]
+) -> Chain:
     rows = table.tables("instructions")
-    counts = _Counts(counts.values, counts.operators, counts.delegates, len(rows))
     return Chain(
-        inputs=_value_indices(table, "inputs", counts.values),
-        outputs=_value_indices(table, "outputs", counts.values),
-        instructions=tuple(_instruction(row, counts) for row in rows),
+        inputs=_value_indices(table, "inputs", values),
+        outputs=_value_indices(table, "outputs", values),
+        instructions=tuple(_instruction(row, len(rows), values, operators, delegates) for row in rows),
     )
 
 
-def _instruction(row: Table, counts: _Counts) -> Instruction:
+def _instruction(
+    row: Table,
+    instructions: int,
+    values: Sequence[Value],
+    operators: Sequence[Operator],
+    delegates: Sequence[Delegate],
+) -> Instruction:
+    """The instruction in `row`, one of so many `instructions` of its chain."""
     table = row.union("instr_args")
     if table is None:
         raise row.error("is missing", field="instr_args")
-    return _INSTRUCTIONS[table.kind](table, counts)
+
+    def index(field: str, count: int, what: str) -> int:
+        return _check_index(table, field, table.integer(field), count, what)
+
+    def value(field: str) -> int:
+        return index(field, len(values), "values")
+
+    if table.kind == "KernelCall":
+        operator = index("op_index", len(operators), "operators")
+        return KernelCall(operator, _value_indices(table, "args", values))
+    if table.kind == "DelegateCall":
+        number = index("delegate_index", len(delegates), "delegates")
+        call = DelegateCall(number, _value_indices(table, "args", values))
+        vela = delegates[number].vela
+        if vela is not None:
+            _check_arguments(table, call, vela, values)
+        return call
+    if table.kind == "MoveCall":
+        move = MoveCall(value("move_from"), value("move_to"))
+        source, target = values[move.move_from], values[move.move_to]
+        if isinstance(source, Tensor) and isinstance(target, Tensor) and _form(source) != _form(target):
+            raise table.error("takes the place of a tensor of another type or shape", field="move_from")
+        return move
+    if table.kind == "JumpFalseCall":
+        # One past the last instruction is the end of the chain.
+        destination = index("destination_instruction", instructions + 1, "instructions")
+        return JumpFalseCall(value("cond_value_index"), destination)
+    return FreeCall(value("value_index"))
 
 
-def _value_index(table: Table, field: str, counts: _Counts) -> int:
-    return _check_index(table, field, table.integer(field), len(counts.values), "values")
-
-
-def _kernel_call(table: Table, counts: _Counts) -> KernelCall:
-    index = _check_index(table, "op_index", table.integer("op_index"), counts.operators, "operators")
-    return KernelCall(index, _value_indices(table, "args", counts.values))
-
-
-def _delegate_call(table: Table, counts: _Counts) -> DelegateCall:
-    index = table.integer("delegate_index")
-    _check_index(table, "delegate_index", index, len(counts.delegates), "delegates")
-    call = DelegateCall(index, _value_indices(table, "args", counts.values))
-    vela = counts.delegates[index].vela
-    if vela is not None:
-        _check_arguments(table, call, vela, counts.values)
-    return call
+def _form(tensor: Tensor) -> tuple[str, tuple[int, ...], tuple[int, ...]]:
+    return tensor.dtype, tensor.sizes, tensor.dim_order
 
 
 def _check_arguments(table: Table, call: DelegateCall, vela: VelaBlocks, values: Sequence[Value]) -> None:
@@ -586,37 +546,3 @@ def _check_lost_outputs(table: Table, call: DelegateCall, vela: VelaBlocks, valu
             "unused input",
             "compile the model again with `ethosu-sdk compile`, which works around this fault",
         )
-
-
-def _move_call(table: Table, counts: _Counts) -> MoveCall:
-    call = MoveCall(_value_index(table, "move_from", counts), _value_index(table, "move_to", counts))
-    source, target = counts.values[call.move_from], counts.values[call.move_to]
-    both = isinstance(source, Tensor) and isinstance(target, Tensor)
-    if both and _type_of(source) != _type_of(target):
-        raise table.error("takes the place of a tensor of another type or shape", field="move_from")
-    return call
-
-
-def _type_of(value: Value) -> tuple[str, tuple[int, ...], tuple[int, ...]]:
-    assert isinstance(value, Tensor)
-    return value.dtype, value.sizes, value.dim_order
-
-
-def _jump(table: Table, counts: _Counts) -> JumpFalseCall:
-    destination = table.integer("destination_instruction")
-    # One past the last instruction is the end of the chain.
-    _check_index(table, "destination_instruction", destination, counts.instructions + 1, "instructions")
-    return JumpFalseCall(_value_index(table, "cond_value_index", counts), destination)
-
-
-def _free_call(table: Table, counts: _Counts) -> FreeCall:
-    return FreeCall(_value_index(table, "value_index", counts))
-
-
-_INSTRUCTIONS: dict[str, Callable[[Table, _Counts], Instruction]] = {
-    "KernelCall": _kernel_call,
-    "DelegateCall": _delegate_call,
-    "MoveCall": _move_call,
-    "JumpFalseCall": _jump,
-    "FreeCall": _free_call,
-}

@@ -8,19 +8,16 @@ Records. One line each, beside human log lines::
 hexadecimal digits) covers ``<sequence> <type> <payload>``. Sequence numbers start at 0 and have no gaps.
 
 Inferences are numbered from 0 through the whole run. The firmware runs every set of inputs `repeats` times before
-it takes the next one: inference n is repeat ``n % repeats`` of set ``n // repeats``. For every inference it
-reports
-the inputs, the counters and the CRC of each output. `data` records with the bytes of an output follow for the
-first
+it takes the next one: inference n is repeat ``n % repeats`` of set ``n // repeats``. For every inference it reports
+the inputs, the counters and the CRC of each output. `data` records with the bytes of an output follow for the first
 repeat of a set, and for a later repeat only if the CRC differs from that of the bytes sent last.
 
 The end record has a seal: ``SHA-256(nonce SHA-256(records))`` in hexadecimal digits. `records` is the text
 ``<sequence> <type> <payload>`` of every record before it, with a line feed behind each. The host makes up a new
 nonce for each run, so a log of another run, or one that somebody wrote or changed, does not have the right seal.
 
-Input image. Before the run, the host writes it to the firmware's symbol `input_image`. All words are little-
-endian
-uint32::
+Input image. Before the run, the host writes it to the firmware's symbol `input_image`. All words are
+little-endian uint32::
 
     0   magic "EUI1"      4   version          8   total bytes      12  crc32 of everything behind this word
     16  sets of inputs    20  inputs each      24  repeats          28  groups of PMU events
@@ -35,21 +32,18 @@ An input that is not a tensor has 0 bytes, and the program's own value is used. 
 set only, 8 sends the bytes of the state after the last set.
 
 Sequence block. If there is one, the sets are the steps of a sequence. The block is four words (number of feeds,
-number of state tensors, number of the first step, number of calls), then a row of 80 bytes for each feed, a row
-of
+number of state tensors, number of the first step, number of calls), then a row of 80 bytes for each feed, a row of
 16 bytes for each state tensor, and a row of 16 bytes for each call.
 
 - A call is (number of a loaded method, sets of inputs, 0, 0). Its sets follow those of the call before. The
-  firmware begins a call with a `call` record, and then reports in `choice` records what the call takes from the
-one
+  firmware begins a call with a `call` record, and then reports in `choice` records what the call takes from the one
   before. Without calls, all sets are for the first method. Methods may have different numbers of inputs: inputs
   that a method does not have are given with 0 bytes.
 - A feed computes the value of an input from the outputs of the step before. It writes the value to a place in the
   image, its room, to which the table of the later steps refers. FEED_*_AT are the words of its row. The step that
   chooses one of a feed's stops is the last step of its call.
 - A state tensor is (planned buffer, offset in the buffer, bytes, offset in the image of its initial value; 0
-there
-  means the program's). Its CRC is reported after every step.
+  there means the program's). Its CRC is reported after every step.
 
 Pieces are parts of the command streams of delegates (:mod:`ethosu_sdk.npu.stream.pieces`). Each is a triple
 (delegate, offset, bytes). If there are pieces, the last repeat of every set runs a delegate piece by piece, with
@@ -68,8 +62,7 @@ Marks (MARKS) are functions that do nothing. The firmware calls one where its ex
 another. The host finds them in the ELF, and a simulator that counts instructions then counts each part
 separately.
 
-The firmware's `app/protocol.hpp` is generated from this module: every constant that is a number or a text, in
-lower
+The firmware's `app/protocol.hpp` is generated from this module: every constant that is a number or a text, in lower
 case, and every type of record (:mod:`ethosu_sdk.firmware_build.generated_files`).
 """
 
@@ -281,14 +274,7 @@ RECORD_TYPES: dict[str, RecordType] = {
             bytes=int,
             crc32=str,
         ),
-        _record(
-            "data",
-            "a piece of an output, base64",
-            inference=int,
-            index=int,
-            offset=int,
-            base64=str,
-        ),
+        _record("data", "a piece of an output, base64", inference=int, index=int, offset=int, base64=str),
         _record(
             "choice",
             "the indices that a feed chose from an inference's outputs, for an input of the next",

@@ -1,108 +1,28 @@
-"""A whole `.pte` file: header, segments, plans, and the target that it was compiled for."""
+"""A whole `.pte` file: header, segments, plans, and the target that it was compiled for.
+
+Read without ExecuTorch: fast, and safe with files that are damaged.
+"""
 
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ethosu_sdk.base import filesystem
 from ethosu_sdk.base.errors import InputError, UsageError
 from ethosu_sdk.base.targets import Target, accelerator, parse_name, parse_target, suggestion
 from ethosu_sdk.npu.vela_blocks import VelaBlocks
 from ethosu_sdk.program import named_data, pte_schema
 from ethosu_sdk.program.execution_plan import ENTRY, Delegate, ExecutionPlan, Header, Segment, Tensor
-from ethosu_sdk.program.flatbuffer import FlatBuffer, Table, make_schema
+from ethosu_sdk.program.flatbuffer import FlatBuffer, file_bytes, make_schema
 from ethosu_sdk.program.named_data import DataFile
-from ethosu_sdk.program.plan_reader import Storage, read_plan, read_storage
+from ethosu_sdk.program.plan_reader import read_plan, read_storage
 
-# ---- pte.target
-# The target that a program was compiled for, read back from what ExecuTorch stores beside each delegate.
-#
-# ExecuTorch 1.5.1 stores Vela's command-line flags under the key ``compile_flags`` and the accelerator under
-# ``target``. The CONFIG word in the payload, which Vela derives from the accelerator, is the cross-check.
-
-_FLAGS_KEY = "compile_flags"
-_TARGET_KEY = "target"
 _VELA_INI = "Arm/vela.ini"  # any other configuration file is the user's, and its names are not in our tables
-_HINT = "compile the model again with `ethosu-sdk compile`"
-
-
-def read_target(delegates: Sequence[Delegate]) -> Target | None:
-    """The target of all Ethos-U `delegates`, None when there are none.
-
-    Raises InputError when the flags are missing, contradict the command stream or name what does not exist,
-    and when two delegates were compiled for different targets.
-    """
-    found: Target | None = None
-    for index, delegate in enumerate(delegates):
-        if delegate.vela is None:
-            continue
-        target = _delegate_target(delegate, delegate.vela, f"delegates[{index}]")
-        if found is not None and target != found:
-            raise InputError(
-                f"the program was compiled for two targets: {_target_words(found)}, and {_target_words(target)}",
-                _HINT,
-            )
-        found = target
-    return found
-
-
-def _target_words(target: Target) -> str:
-    return f"{target.name} with {target.system_config} and {target.memory_mode}"
-
-
-def _delegate_target(delegate: Delegate, vela: VelaBlocks, where: str) -> Target:
-    flags = _flags(delegate, where)
-    name = flags["accelerator-config"]
-    stored = _compile_spec(delegate, _TARGET_KEY, where) if _TARGET_KEY in delegate.compile_specs else name
-    compiled = accelerator(vela.config_word)
-    if stored != name or compiled != name:
-        raise InputError(
-            f"{where} contradicts itself: Vela was called for {name!r}, the stored target is {stored!r}, the "
-            f"command stream is for {compiled!r}",
-            _HINT,
-        )
-    try:
-        config = flags.get("config", _VELA_INI)
-        if config == _VELA_INI:
-            return parse_target(name, flags["system-config"], flags["memory-mode"])
-        family, macs = parse_name(name)
-        return Target(family.name, macs, flags["system-config"], flags["memory-mode"], config)
-    except UsageError as error:
-        raise InputError(f"{where}: {error.message}", error.hint) from error
-
-
-def _flags(delegate: Delegate, where: str) -> dict[str, str]:
-    """Vela's flags with a value. A later one overrides an earlier one, as in Vela itself."""
-    flags: dict[str, str] = {}
-    for word in _compile_spec(delegate, _FLAGS_KEY, where).split():
-        name, separator, value = word.partition("=")
-        if separator:
-            flags[name.removeprefix("--")] = value
-    for name in ("accelerator-config", "system-config", "memory-mode"):
-        if not flags.get(name):
-            raise InputError(f"{where} does not record Vela's --{name}", _HINT)
-    return flags
-
-
-def _compile_spec(delegate: Delegate, key: str, where: str) -> str:
-    try:
-        return delegate.compile_specs[key].decode("utf-8")
-    except KeyError:
-        raise InputError(f"{where} has no compile specification '{key}'", _HINT) from None
-    except UnicodeDecodeError as error:
-        raise InputError(f"{where}: the compile specification '{key}' is not text", _HINT) from error
-
-
-# ---- pte.program
-# A whole `.pte` file: header, segments, plans.
-
-METHOD_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")  # it is a part of file names and of C++ source
-_MAX_FILE_BYTES = 1 << 30
+_COMPILE_HINT = "compile the model again with `ethosu-sdk compile`"
+_METHOD_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")  # it is a part of file names and of C++ source
 SCHEMA = make_schema(pte_schema.TABLES, pte_schema.UNIONS, pte_schema.ENUMS)
 _NOT_A_PTE = "give a .pte file made by ExecuTorch 1.5; `ethosu-sdk compile` makes one"
 
@@ -147,7 +67,7 @@ class Pte:
         chosen = name if name is not None else self._default()
         for plan in self.plans:
             if plan.name == chosen:
-                if not METHOD_NAME.fullmatch(chosen):
+                if not _METHOD_NAME.fullmatch(chosen):
                     raise InputError(f"the method name {chosen!r} is not an identifier", _NOT_A_PTE)
                 return plan
         raise InputError(
@@ -179,9 +99,24 @@ class Pte:
     def target(self) -> Target | None:
         """The NPU and configuration that the program was compiled for; None when nothing is delegated to one.
 
-        Raises InputError when the file contradicts itself about that.
+        ExecuTorch 1.5.1 stores Vela's flags and the accelerator beside each delegate; the CONFIG word in the payload,
+        which Vela derives from the accelerator, is the cross-check. Raises InputError when they are missing,
+        contradict each other or name what does not exist, and when two delegates were compiled for different targets.
         """
-        return read_target(self.delegates)
+        found: Target | None = None
+        for index, delegate in enumerate(self.delegates):
+            if delegate.vela is None:
+                continue
+            target = _delegate_target(delegate, delegate.vela, f"delegates[{index}]")
+            if found is not None and target != found:
+                first, second = (
+                    f"{row.name} with {row.system_config} and {row.memory_mode}" for row in (found, target)
+                )
+                raise InputError(
+                    f"the program was compiled for two targets: {first}, and {second}", _COMPILE_HINT
+                )
+            found = target
+        return found
 
     def npu(self) -> str | None:
         """The NPU of that target, such as ``ethos-u55``; None when nothing is delegated to one."""
@@ -195,27 +130,12 @@ def read(path: Path, data_paths: Sequence[Path] = ()) -> Pte:
     Without any, those in its folder are used whose names begin with its own and that it needs. Raises InputError that
     says what is wrong and where.
     """
-    data = _file_bytes(path)
-    if data[4:8] != pte_schema.FILE_IDENTIFIER:
-        from ethosu_sdk.base import file_kinds  # here, because reading a good file must stay quick
-
-        raise file_kinds.not_a(path, "a .pte file", _NOT_A_PTE)
+    data = file_bytes(path, ".pte", pte_schema.FILE_IDENTIFIER, _NOT_A_PTE)
     files = [named_data.read_data_file(row) for row in dict.fromkeys(data_paths)]
     try:
         return parse(data, files, path)
     except InputError as error:
         raise InputError(f"{path}: {error.message}", error.hint) from error
-
-
-def _file_bytes(path: Path) -> bytes:
-    with filesystem.open_regular(path) as stream:
-        try:
-            size_bytes = os.fstat(stream.fileno()).st_size
-            if size_bytes > _MAX_FILE_BYTES:
-                raise InputError(f"{path} is too large for a .pte file ({size_bytes:,} bytes)", _NOT_A_PTE)
-            return stream.read(size_bytes)  # for as many bytes Python takes memory at once
-        except OSError as error:
-            raise InputError(f"cannot read {path}: {error.strerror}", _NOT_A_PTE) from error
 
 
 def parse(
@@ -231,7 +151,12 @@ def parse(
     if root.integer("version") != 0:
         raise root.error(f"is {root.integer('version')}, the SDK reads version 0", field="version")
     storage, segments = read_storage(root, file, header, data_files, path)
-    plans = _plans(root, storage)
+    plans = tuple(read_plan(table, storage) for table in root.tables("execution_plan"))
+    if not plans:
+        raise root.error("is empty", field="execution_plan")
+    names = [plan.name for plan in plans]
+    if len(set(names)) != len(names):
+        raise root.error(f"has two methods with the same name among {names}", field="execution_plan")
     return Pte(
         sha256=hashlib.sha256(file).hexdigest(),
         size=len(file),
@@ -243,16 +168,6 @@ def parse(
         data=file,
         data_files=storage.named.in_order(),
     )
-
-
-def _plans(root: Table, storage: Storage) -> tuple[ExecutionPlan, ...]:
-    plans = tuple(read_plan(table, storage) for table in root.tables("execution_plan"))
-    if not plans:
-        raise root.error("is empty", field="execution_plan")
-    names = [plan.name for plan in plans]
-    if len(set(names)) != len(names):
-        raise root.error(f"has two methods with the same name among {names}", field="execution_plan")
-    return plans
 
 
 def _header(file: memoryview) -> Header:
@@ -293,5 +208,44 @@ def _number(file: memoryview, offset: int, size: int) -> int:
     return int.from_bytes(file[offset : offset + size], "little")
 
 
-# ---- pte
-# Reading ExecuTorch programs (`.pte`) without ExecuTorch: fast, and safe with files that are damaged.
+def _delegate_target(delegate: Delegate, vela: VelaBlocks, where: str) -> Target:
+    flags = _flags(delegate, where)
+    name = flags["accelerator-config"]
+    stored = _compile_spec(delegate, "target", where) if "target" in delegate.compile_specs else name
+    compiled = accelerator(vela.config_word)
+    if stored != name or compiled != name:
+        raise InputError(
+            f"{where} contradicts itself: Vela was called for {name!r}, the stored target is {stored!r}, the "
+            f"command stream is for {compiled!r}",
+            _COMPILE_HINT,
+        )
+    try:
+        config = flags.get("config", _VELA_INI)
+        if config == _VELA_INI:
+            return parse_target(name, flags["system-config"], flags["memory-mode"])
+        family, macs = parse_name(name)
+        return Target(family.name, macs, flags["system-config"], flags["memory-mode"], config)
+    except UsageError as error:
+        raise InputError(f"{where}: {error.message}", error.hint) from error
+
+
+def _flags(delegate: Delegate, where: str) -> dict[str, str]:
+    """Vela's flags with a value. A later one overrides an earlier one, as in Vela itself."""
+    flags: dict[str, str] = {}
+    for word in _compile_spec(delegate, "compile_flags", where).split():
+        name, separator, value = word.partition("=")
+        if separator:
+            flags[name.removeprefix("--")] = value
+    for name in ("accelerator-config", "system-config", "memory-mode"):
+        if not flags.get(name):
+            raise InputError(f"{where} does not record Vela's --{name}", _COMPILE_HINT)
+    return flags
+
+
+def _compile_spec(delegate: Delegate, key: str, where: str) -> str:
+    try:
+        return delegate.compile_specs[key].decode("utf-8")
+    except KeyError:
+        raise InputError(f"{where} has no compile specification '{key}'", _COMPILE_HINT) from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"{where}: the compile specification '{key}' is not text", _COMPILE_HINT) from error

@@ -1,11 +1,15 @@
-"""The schemas of `.pte` and `.ptd` as data, the types of tensor elements, and both schemas as text for flatc."""
+"""The schemas of `.pte` and `.ptd` as data, the types of tensor elements, and both schemas as text for flatc.
+
+Tables, unions and enums are those of ExecuTorch 1.5.1 (program.fbs, flat_tensor.fbs, scalar_type.fbs). Types are
+spelled as in the schema language: ``[int]`` is a vector, a name is a table, union or enum. Fields stand in
+declaration order, which is the order of their vtable slots (a union takes two slots: its type and its value). Every
+default is zero. A test compares these tables with the schema files of the ExecuTorch package. The firmware's
+readers are generated from the text, so that programs can be built and run without that package.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-# ---- pte.scalar_types
-# Types of tensor elements: ExecuTorch's names and numbers, NumPy's names, sizes. A test compares them with both.
 
 
 @dataclass(frozen=True)
@@ -51,15 +55,6 @@ SCALAR_TYPES = (
 NUMPY_TYPES = tuple(row for row in SCALAR_TYPES if row.in_numpy)
 RECORD_TYPES = tuple(row for row in SCALAR_TYPES if row.in_records)
 
-
-# ---- pte.schema
-# The schemas of `.pte` and `.ptd` as data: tables, unions and enums of ExecuTorch 1.5.1 (program.fbs,
-# flat_tensor.fbs, scalar_type.fbs).
-#
-# Types are spelled as in the schema language: ``[int]`` is a vector, a name is a table, union or enum. Fields
-# stand in declaration order, which is the order of their vtable slots (a union takes two slots: its type and
-# its value). Every default is zero. A test compares these tables with the schema files of the ExecuTorch
-# package.
 
 FILE_IDENTIFIER = b"ET12"
 
@@ -188,49 +183,42 @@ DATA_TABLES: dict[str, dict[str, str]] = {
 }
 
 
-# ---- pte.fbs
-# The schemas of `.pte` and `.ptd` in FlatBuffers' schema language, for flatc: the tables of
-# :mod:`ethosu_sdk.program.pte_schema` as text.
-#
-# The firmware's readers are generated from it, so that programs can be built and run without ExecuTorch's package.
-
 FILE_NAME = "program.fbs"
 DATA_FILE_NAME = "flat_tensor.fbs"
-_ALIGNED = {
-    ("Buffer", "storage"),
-    ("BackendDelegateInlineData", "data"),
-}  # to 16 bytes where they are written
+# To 16 bytes where they are written.
+_ALIGNED = {("Buffer", "storage"), ("BackendDelegateInlineData", "data")}
 
 
 def program_fbs() -> str:
     """The schema's text; flatc makes of it what it makes of ExecuTorch's own."""
-    return "\n".join(
-        [
-            "namespace executorch_flatbuffer;",
-            f'file_identifier "{FILE_IDENTIFIER.decode()}";',
-            'file_extension "pte";',
-            *(_fbs_enum(name, members) for name, members in ENUMS.items()),
-            *(f"union {name} {{ {', '.join(members)} }}" for name, members in UNIONS.items()),
-            *(_fbs_table(name, fields) for name, fields in TABLES.items()),
-            f"root_type {ROOT_TABLE};",
-            "",
-        ]
-    )
+    unions = [f"union {name} {{ {', '.join(members)} }}" for name, members in UNIONS.items()]
+    enums = [_fbs_enum(name, members) for name, members in ENUMS.items()]
+    return _fbs("executorch_flatbuffer", FILE_IDENTIFIER, "pte", [*enums, *unions], TABLES, ROOT_TABLE)
 
 
 def data_file_fbs() -> str:
     """The text of the schema of data files."""
-    return "\n".join(
-        [
-            "namespace flat_tensor_flatbuffer;",
-            f'file_identifier "{DATA_FILE_IDENTIFIER.decode()}";',
-            'file_extension "ptd";',
-            _fbs_enum("ScalarType", ENUMS["ScalarType"]),
-            *(_fbs_table(name, fields) for name, fields in DATA_TABLES.items()),
-            f"root_type {DATA_ROOT_TABLE};",
-            "",
-        ]
-    )
+    enums = [_fbs_enum("ScalarType", ENUMS["ScalarType"])]
+    return _fbs("flat_tensor_flatbuffer", DATA_FILE_IDENTIFIER, "ptd", enums, DATA_TABLES, DATA_ROOT_TABLE)
+
+
+def _fbs(
+    namespace: str,
+    identifier: bytes,
+    extension: str,
+    types: list[str],
+    tables: dict[str, dict[str, str]],
+    root: str,
+) -> str:
+    rows = [
+        f"namespace {namespace};",
+        f'file_identifier "{identifier.decode()}";',
+        f'file_extension "{extension}";',
+        *types,
+        *(_fbs_table(name, fields) for name, fields in tables.items()),
+        f"root_type {root};",
+    ]
+    return "\n".join([*rows, ""])
 
 
 def _fbs_enum(name: str, members: dict[str, int]) -> str:

@@ -1,8 +1,7 @@
 """A program as a tree of plain values that can be changed, and a `.pte` made of such a tree.
 
-A table is a dictionary of the fields that it has, in the names of :mod:`ethosu_sdk.program.pte_schema`. A union
-is a pair of
-its member's name and table; a vector of numbers is a tuple, one of bytes is `bytes`, one of tables is a list.
+A table is a dictionary of the fields that it has, in the names of :mod:`ethosu_sdk.program.pte_schema`. A union is a
+pair of its member's name and table; a vector of numbers is a tuple, one of bytes is `bytes`, one of tables is a list.
 """
 
 from __future__ import annotations
@@ -31,7 +30,10 @@ def read_tree(program: Pte) -> Node:
 def write_tree(program: Pte, tree: Node) -> bytes:
     """A file with the program `tree`, and the segments of `program` as they are."""
     header = program.header
-    out = bytearray(program.data[: _header_end(program)])
+    head_end = _HEAD_BYTES
+    if header.extended:
+        head_end += struct.unpack_from("<I", program.data, _HEAD_BYTES + 4)[0]
+    out = bytearray(program.data[:head_end])
     root = _Writer(out).table(pte_schema.ROOT_TABLE, tree)
     struct.pack_into("<I", out, 0, root)
     if header.extended:
@@ -41,13 +43,6 @@ def write_tree(program: Pte, tree: Node) -> bytes:
         struct.pack_into("<Q", out, _SEGMENT_BASE, len(out))
         out.extend(program.data[header.segment_base :])
     return bytes(out)
-
-
-def _header_end(program: Pte) -> int:
-    if not program.header.extended:
-        return _HEAD_BYTES
-    length: int = struct.unpack_from("<I", program.data, _HEAD_BYTES + 4)[0]
-    return _HEAD_BYTES + length
 
 
 def _node(table: Table) -> Node:

@@ -45,15 +45,15 @@ def choose_memories(target: Target | None, priced: PricingSystem | None, choice:
     if target is None or plain is None:
         raise UsageError("--memory-timing needs a program that uses the NPU", "leave --memory-timing out")
     if choice == EXECUTORCH:
-        found = systems.of_executorch(target.system_config, target.memory_mode)
+        found = systems.executorch_adapters(target.system_config, target.memory_mode)
     elif choice.endswith(".toml"):
         _, tables = toml_source.read_toml(Path(choice), _KIND)
-        found = systems.from_tables(tables, choice)
+        found = systems.adapters_from_tables(tables, choice)
     else:
         names = (VELA_TIMING, EXECUTORCH)
         hint = suggestion(choice, names)
         raise UsageError(f"unknown memory timing '{choice}'", f"{hint}; or a FILE.toml" if hint else "")
-    return systems.behind(plain, found, target.npu)
+    return systems.behind_adapters(plain, found, target.npu)
 
 
 def memory_timing_part(system: SystemConfig | None, choice: str) -> Record:

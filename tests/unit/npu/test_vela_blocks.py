@@ -16,7 +16,6 @@ from tests.unit.npu.vela_payloads import ARCH, CONFIG, STREAM, Payload, actions,
 def test_decodes_every_part() -> None:
     vela = vela_blocks.parse(Payload().encode())
     assert bytes(vela.command_stream) == STREAM
-    assert vela.command_stream_offset == 32
     assert bytes(vela.command_data) == actions()
     assert bytes(vela.weights) == b"weights!!"
     assert vela.scratch_bytes == 1280

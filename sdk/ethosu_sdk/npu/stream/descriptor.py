@@ -16,11 +16,10 @@ from ethosu_sdk.npu.operation import (
     Kind,
     Mode,
     Operation,
-    Output,
     Padding,
     PoolMode,
     ResizeMode,
-    ScaleStreams,
+    Shape,
 )
 from ethosu_sdk.npu.stream import u55, u85
 from ethosu_sdk.npu.stream.registers import Command, Family, RegisterFile, Registers, feature_map, kernel_of
@@ -38,10 +37,6 @@ _MODES: dict[Kind, tuple[str, type[PoolMode] | type[ElementwiseMode] | type[Resi
     Kind.ELEMENTWISE: ("elementwise_mode", ElementwiseMode),
     Kind.RESIZE: ("resize_mode", ResizeMode),
 }
-
-
-# Pooling to which padding does not count as 0.
-_EXCLUDING = frozenset({PoolMode.MAX, PoolMode.MIN, PoolMode.AVERAGE, PoolMode.ARGMAX_X, PoolMode.ARGMAX_Y})
 
 
 def describe(register_file: RegisterFile, command: Command) -> Operation:
@@ -77,7 +72,17 @@ def _mode(command: Command, kind: Kind, family: Family) -> Mode | None:
 def _block_operation(registers: Registers, command: Command, kind: Kind) -> BlockOp:
     family = _FAMILIES[registers.config.generation]
     mode = _mode(command, kind, family)
-    ofm = feature_map(registers, "OFM", family.chain(registers, "OFM"))
+
+    def mapped(prefix: str) -> FeatureMap:
+        return feature_map(registers, prefix, family.chain(registers, prefix))
+
+    def shape(prefix: str) -> Shape:
+        height, width, depth = (
+            registers.size(f"{prefix}_{axis}_M1") for axis in ("HEIGHT", "WIDTH", "DEPTH")
+        )
+        return height, width, depth
+
+    ofm = mapped("OFM")
     output = family.output(registers, kind, mode, ofm.dtype)
     moves = (output.reverse is not None) + (output.transpose is not None) + (ofm.chain is not None)
     if moves > 1:
@@ -89,31 +94,23 @@ def _block_operation(registers: Registers, command: Command, kind: Kind) -> Bloc
         offset=registers.offset,
         kind=kind,
         mode=mode,
-        shape=(
-            registers.size("OFM_HEIGHT_M1"),
-            registers.size("OFM_WIDTH_M1"),
-            registers.size("OFM_DEPTH_M1"),
-        ),
-        ifm=feature_map(registers, "IFM", family.chain(registers, "IFM")),
+        shape=shape("OFM"),
+        ifm=mapped("IFM"),
         ifm_depth=registers.size("IFM_DEPTH_M1"),
         ofm=ofm,
         kernel=kernel,
         padding=_padding(registers, kernel, mode),
         upscale=registers.field("IFM_UPSCALE", "mode"),
         weights=family.weights(registers) if kind in (Kind.CONV, Kind.DEPTHWISE) else None,
-        scales=_scales(registers, family, output, accumulator.bits),
+        scales=family.scales(registers, accumulator.bits) if output.scaled and output.scale is None else None,
         output=output,
         operands=operands,
-        ifm2=_second(registers, family, kind, len(operands) > 1 or accumulator.from_ifm2),
+        ifm2=mapped("IFM2") if len(operands) > 1 or accumulator.from_ifm2 or kind is Kind.MATMUL else None,
         accumulates=accumulator.from_ifm2,
         divides=mode is PoolMode.AVERAGE and family.divides(registers),
-        resize=family.resize(registers) if kind is Kind.RESIZE else None,
-        block=(
-            registers.size("OFM_BLK_HEIGHT_M1"),
-            registers.size("OFM_BLK_WIDTH_M1"),
-            registers.size("OFM_BLK_DEPTH_M1"),
-        ),
-        micro_block=family.micro_block(registers, kind),
+        resize=u85.resize(registers) if kind is Kind.RESIZE else None,
+        block=shape("OFM_BLK"),
+        micro_block=family.micro_block(registers),
         accumulator_bits=accumulator.bits,
         blockdep=registers.field("BLOCKDEP", "blockdep"),
         continues=accumulator.continues,
@@ -122,24 +119,12 @@ def _block_operation(registers: Registers, command: Command, kind: Kind) -> Bloc
     )
 
 
-def _second(registers: Registers, family: Family, kind: Kind, used: bool) -> FeatureMap | None:
-    if not used and kind is not Kind.MATMUL:
-        return None
-    return feature_map(registers, "IFM2", family.chain(registers, "IFM2"))
-
-
-def _scales(
-    registers: Registers, family: Family, output: Output, accumulator_bits: int
-) -> ScaleStreams | None:
-    if not output.scaled or output.scale is not None:
-        return None
-    return ScaleStreams(family.scale_streams(registers), family.scale_format(accumulator_bits))
-
-
 def _padding(registers: Registers, kernel: Kernel, mode: Mode | None) -> Padding:
     sides = ("TOP", "LEFT", "BOTTOM", "RIGHT")
     top, left, bottom, right = (registers.field(f"IFM_PAD_{side}", "pad") for side in sides)
-    if mode in _EXCLUDING:
+    # Of other modes, padding counts as 0.
+    excluding = (PoolMode.MAX, PoolMode.MIN, PoolMode.AVERAGE, PoolMode.ARGMAX_X, PoolMode.ARGMAX_Y)
+    if mode in excluding:
         if kernel.dilation_y > 1 or kernel.dilation_x > 1:
             raise registers.unsupported("KERNEL_STRIDE", "dilated pooling")
         # A window of padding alone has no maximum and no average; TOSA 1.0 excludes it as well.
@@ -156,20 +141,18 @@ def _dma(registers: Registers) -> DmaOp:
     return op
 
 
-def _dma_region(registers: Registers, name: str) -> int | None:
-    """The region of a DMA's source or target; None for the NPU's own memory."""
-    if registers.field(f"{name}_REGION", "region_mode"):
-        return None
-    return registers.field(f"{name}_REGION", "region")
-
-
 def _transfer(registers: Registers) -> DmaOp:
     """One row from source to target: what both command sets have in the same registers."""
+
+    def region(name: str) -> int | None:
+        is_own_memory = registers.field(f"{name}_REGION", "region_mode")
+        return None if is_own_memory else registers.field(f"{name}_REGION", "region")
+
     return DmaOp(
         offset=registers.offset,
-        source_region=_dma_region(registers, "DMA0_SRC"),
+        source_region=region("DMA0_SRC"),
         source=registers.address("DMA0_SRC"),
-        target_region=_dma_region(registers, "DMA0_DST"),
+        target_region=region("DMA0_DST"),
         target=registers.address("DMA0_DST"),
         length=registers.address("DMA0_LEN"),
     )
@@ -216,10 +199,7 @@ def _dma_u85(registers: Registers) -> DmaOp:
 
     return replace(
         _transfer(registers),
-        counts=(
-            registers.field("DMA0_SIZE1", "size") if dimensions > 2 else 1,
-            rows,
-        ),
+        counts=(registers.field("DMA0_SIZE1", "size") if dimensions > 2 else 1, rows),
         source_strides=strides("SRC", gathers),
         target_strides=strides("DST", scatters),
         index=_index(registers, dimensions, scatters) if gathers or scatters else None,

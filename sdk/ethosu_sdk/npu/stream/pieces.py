@@ -1,11 +1,9 @@
 """A command stream cut between its operations, into pieces that run one after the other as jobs of their own.
 
-Each piece sets the registers as the operations before it left them. What hands over to the next operation
-inside of
+Each piece sets the registers as the operations before it left them. What hands over to the next operation inside of
 the NPU stays together: chaining buffers, accumulators, and a look-up table with its first user. A later user's
-piece
-loads the table again, since nothing says that the NPU's own memory outlives a job. Everything else is handed over
-through memory, and NPU_OP_STOP waits for it.
+piece loads the table again, since nothing says that the NPU's own memory outlives a job. Everything else is handed
+over through memory, and NPU_OP_STOP waits for it.
 """
 
 from __future__ import annotations
@@ -19,13 +17,11 @@ from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.errors import CommandError, UnsupportedCommand
 from ethosu_sdk.npu.operation import BlockOp, DmaOp, Operation
 from ethosu_sdk.npu.stream.descriptor import describe
-from ethosu_sdk.npu.stream.registers import RegisterFile, Values, commands
+from ethosu_sdk.npu.stream.registers import RegisterFile, commands
 from ethosu_sdk.npu.tables import CommandType, command_types
 
 _ACTS = ("OP_DMA_START", "OP_CONV", "OP_DEPTHWISE", "OP_POOL", "OP_ELEMENTWISE", "OP_RESIZE")
 _CONSTANTS = 0  # the region of weights and tables, which no operation writes
-_ENTRIES = 256  # of a table with an 8-bit index
-_INTERPOLATED_BYTES = 2048  # of one with a 16-bit index
 
 
 @dataclass(frozen=True)
@@ -59,7 +55,9 @@ def cut(stream: bytes, config: NpuConfig) -> tuple[Piece, ...]:
         return (Piece((), stream),)
     together = _together(steps)
     tables = list(_tables(steps))
-    wait = _wait_for_transfers(config)
+    # NPU_OP_DMA_WAIT until no transfer is at work.
+    wait_type = next(row for row in command_types(config.generation).values() if row.name == "OP_DMA_WAIT")
+    wait = _words(wait_type, wait_type.opcode)
     firsts = [index for index in range(len(steps)) if index - 1 not in together]
     pieces = []
     for first, behind in zip(firsts, [*firsts[1:], len(steps)], strict=True):
@@ -88,22 +86,13 @@ def _read(stream: bytes, config: NpuConfig) -> tuple[list[_Step], bytes]:
             registers.set(command)
         elif name in _ACTS:
             steps.append(_Step(describe(registers, command), settings, start, end))
-            start, settings = end, _settings(registers.values)
+            start = end
+            settings = b"".join(_words(setting.type, setting.bits) for _, setting in registers.values)
     raise CommandError("the stream has no NPU_OP_STOP and ends", len(stream))
-
-
-def _settings(values: Values) -> bytes:
-    return b"".join(_words(command.type, command.bits) for _, command in values)
 
 
 def _words(kind: CommandType, bits: int) -> bytes:
     return struct.pack("<I" if kind.words == 1 else "<Q", bits)
-
-
-def _wait_for_transfers(config: NpuConfig) -> bytes:
-    """NPU_OP_DMA_WAIT until none is at work."""
-    wait = next(row for row in command_types(config.generation).values() if row.name == "OP_DMA_WAIT")
-    return _words(wait, wait.opcode)
 
 
 def _together(steps: Sequence[_Step]) -> set[int]:
@@ -116,18 +105,14 @@ def _together(steps: Sequence[_Step]) -> set[int]:
             if op.target_region is None:
                 found |= _until_user(steps, index, op)
             continue
-        for chain in _chains_read(op):
-            found |= set(range(writers.get(chain, index), index))
+        for source in (op.ifm, op.ifm2, *(operand.feature_map for operand in op.operands)):
+            if source is not None and source.chain is not None:
+                found |= set(range(writers.get(source.chain, index), index))
         if op.ofm.chain is not None:
             writers[op.ofm.chain] = index
         if op.is_partial:
             found.add(index)
     return found - {len(steps) - 1}
-
-
-def _chains_read(op: BlockOp) -> Iterator[int]:
-    maps = (op.ifm, op.ifm2, *(operand.feature_map for operand in op.operands))
-    yield from (row.chain for row in maps if row is not None and row.chain is not None)
 
 
 def _until_user(steps: Sequence[_Step], loader: int, table: DmaOp) -> set[int]:
@@ -167,8 +152,7 @@ def _uses(op: BlockOp, table: DmaOp) -> bool:
     lut = op.output.lut
     if lut is None:
         return False
-    size = _ENTRIES * lut.result.itemsize if lut.index.itemsize == 1 else _INTERPOLATED_BYTES
-    return lut.address < table.target + _bytes(table) and table.target < lut.address + size
+    return lut.address < table.target + _bytes(table) and table.target < lut.end
 
 
 def _replaces(op: DmaOp, table: DmaOp) -> bool:

@@ -20,19 +20,13 @@ from ethosu_sdk.npu.operation import (
     Mode,
     Operand,
     Output,
-    ResizeAxis,
-    ScaleFormat,
+    ScaleStreams,
     Shape,
     Stream,
     WeightStreams,
 )
 from ethosu_sdk.npu.tables import CommandType, command_types
 
-# ---- npu.stream.decode
-# Command stream → frozen commands. Stateless; the opcodes are in command_table.py.
-
-_OPCODE_BITS = 0x3FF
-_TWO_WORDS = 1
 _MOST_BYTES = 1 << 24  # a hundred times what large models have
 
 
@@ -49,11 +43,11 @@ class Command:
 
     def field(self, name: str) -> int:
         """The value of one field, unsigned."""
-        return self.type.field_of[name].of(self.bits)
+        return self.type.field_of[name].value_in(self.bits)
 
     def describe(self) -> str:
         """One line of a disassembly."""
-        values = " ".join(f"{field.name}={field.of(self.bits):#x}" for field in self.type.fields)
+        values = " ".join(f"{field.name}={field.value_in(self.bits):#x}" for field in self.type.fields)
         return f"{self.offset:#06x}  NPU_{self.type.name:<24} {values}".rstrip()
 
 
@@ -72,8 +66,9 @@ def commands(stream: bytes | memoryview, generation: Generation, start: int = 0)
     while position < len(words):
         errors.check()
         word = words[position]
-        count = 2 if word >> 14 & 3 == _TWO_WORDS else 1
-        row = types.get((count, word & _OPCODE_BITS)) if word >> 14 & 3 <= _TWO_WORDS else None
+        form = word >> 14 & 3  # 0: one word, 1: two
+        count = 2 if form == 1 else 1
+        row = types.get((count, word & 0x3FF)) if form <= 1 else None
         if row is None:
             raise CommandError(f"unknown command {word:#010x}", 4 * position)
         if position + count > len(words):
@@ -83,10 +78,9 @@ def commands(stream: bytes | memoryview, generation: Generation, start: int = 0)
         position += count
 
 
-# ---- npu.stream.register_file
-# The command stream's registers: they keep their values from operation to operation.
-
 _ADDRESS_BITS = 40
+# (activation_type, activation_precision) → elements
+_DTYPES = {(0, 0): "<u1", (1, 0): "<i1", (0, 1): "<u2", (1, 1): "<i2", (1, 2): "<i4", (1, 3): "<i8"}
 _FEATURE_MAPS = ("IFM", "IFM2", "OFM")
 
 # Registers that Vela 5.1.0 leaves unset where they do not matter, and one that no result depends on; they read as 0.
@@ -186,7 +180,7 @@ class Registers:
     def size(self, register: str) -> int:
         """The value of a register that holds its size minus one (``…_M1``)."""
         command = self._get(register)
-        return 1 if command is None else command.type.fields[0].of(command.bits) + 1
+        return 1 if command is None else command.type.fields[0].value_in(command.bits) + 1
 
     def address(self, register: str) -> int:
         """A 40-bit address or stride, signed: reversed feature maps have negative strides."""
@@ -209,19 +203,6 @@ class Registers:
         return UnsupportedCommand(f"SET_{register}", self.offset, value, reason)
 
 
-# ---- npu.stream.family
-# What the register readings of the two command sets have in common: the parts of a descriptor.
-
-_DTYPES = {
-    (0, 0): "<u1",
-    (1, 0): "<i1",
-    (0, 1): "<u2",
-    (1, 1): "<i2",
-    (1, 2): "<i4",
-    (1, 3): "<i8",
-}
-
-
 @dataclass(frozen=True)
 class Accumulator:
     """Bits of the accumulators, what they start from (if not 0), whether their sums are written, and their first bank
@@ -239,55 +220,31 @@ class Family(Protocol):
 
     modes: dict[Kind, frozenset[Mode]]
 
-    def chain(self, registers: Registers, prefix: str) -> int | None:
-        """The number of the chaining buffer that holds a feature map."""
+    def chain(self, registers: Registers, prefix: str) -> int | None: ...
 
-    def output(self, registers: Registers, kind: Kind, mode: Mode | None, dtype: np.dtype[Any]) -> Output:
-        """The output stage of an operation whose OFM has elements of `dtype`."""
+    def output(self, registers: Registers, kind: Kind, mode: Mode | None, dtype: np.dtype[Any]) -> Output: ...
 
-    def operands(self, registers: Registers, mode: Mode) -> tuple[Operand, ...]:
-        """The operands of an elementwise operation, A first."""
+    def operands(self, registers: Registers, mode: Mode) -> tuple[Operand, ...]: ...
 
-    def weights(self, registers: Registers) -> WeightStreams:
-        """The weight streams of a convolution."""
+    def weights(self, registers: Registers) -> WeightStreams: ...
 
-    def scale_streams(self, registers: Registers) -> tuple[Stream, ...]:
-        """Where the scales and biases are."""
+    def scales(self, registers: Registers, accumulator_bits: int) -> ScaleStreams: ...
 
-    def scale_format(self, accumulator_bits: int) -> ScaleFormat:
-        """How the scales are stored."""
+    def accumulator(self, registers: Registers, kind: Kind) -> Accumulator: ...
 
-    def accumulator(self, registers: Registers, kind: Kind) -> Accumulator:
-        """How the accumulators are used."""
+    def micro_block(self, registers: Registers) -> Shape: ...
 
-    def micro_block(self, registers: Registers, kind: Kind) -> Shape:
-        """The OFM micro-block."""
-
-    def resize(self, registers: Registers) -> tuple[ResizeAxis, ResizeAxis] | None:
-        """The sampling of a RESIZE."""
-
-    def divides(self, registers: Registers) -> bool:
-        """Whether an AVERAGE divides by the number of elements that are not padding."""
-
-
-def dtype_of(registers: Registers, prefix: str) -> np.dtype[Any]:
-    """The element type of the feature map `prefix` (IFM, IFM2 or OFM)."""
-    register = f"{prefix}_PRECISION"
-    key = (
-        registers.field(register, "activation_type"),
-        registers.field(register, "activation_precision"),
-    )
-    if key not in _DTYPES:
-        raise registers.unsupported(register, "element type")
-    return np.dtype(_DTYPES[key])
+    def divides(self, registers: Registers) -> bool: ...
 
 
 def feature_map(registers: Registers, prefix: str, chain: int | None) -> FeatureMap:
-    """The feature map `prefix`, in memory or in the chaining buffer `chain`."""
-    dtype = dtype_of(registers, prefix)
-    bricks = registers.choose(
-        f"{prefix}_PRECISION", "activation_format", {0: False, 1: True}, "feature map format"
-    )
+    """The feature map `prefix` (IFM, IFM2 or OFM), in memory or in the chaining buffer `chain`."""
+    precision = f"{prefix}_PRECISION"
+    kind = registers.field(precision, "activation_type"), registers.field(precision, "activation_precision")
+    if kind not in _DTYPES:
+        raise registers.unsupported(precision, "element type")
+    dtype = np.dtype(_DTYPES[kind])
+    bricks = registers.choose(precision, "activation_format", {0: False, 1: True}, "feature map format")
     zero_point = registers.field(f"{prefix}_ZERO_POINT", "zero_point")
     base0, base1, base2, base3 = (registers.address(f"{prefix}_BASE{tile}") for tile in range(4))
     return FeatureMap(
@@ -333,16 +290,14 @@ def clip_limits(registers: Registers, dtype: np.dtype[Any]) -> tuple[int, int]:
     return (signed(low, 16), signed(high, 16)) if dtype.kind == "i" else (low, high)
 
 
-def stream_of(registers: Registers, prefix: str, region: str) -> Stream:
-    """The bytes that `prefix`_BASE and `prefix`_LENGTH name in a region."""
-    return Stream(
-        registers.field(f"{region}_REGION", "region"),
-        registers.address(f"{prefix}_BASE"),
-        registers.field(f"{prefix}_LENGTH", "length"),
-    )
-
-
 def streams_of(registers: Registers, prefixes: tuple[str, ...], region: str) -> tuple[Stream, ...]:
-    """The first stream and those of the others that are not empty."""
-    first, *others = (stream_of(registers, prefix, region) for prefix in prefixes)
+    """What `prefix`_BASE and `prefix`_LENGTH name in a region: the first and the others that are not empty."""
+    first, *others = (
+        Stream(
+            registers.field(f"{region}_REGION", "region"),
+            registers.address(f"{prefix}_BASE"),
+            registers.field(f"{prefix}_LENGTH", "length"),
+        )
+        for prefix in prefixes
+    )
     return (first, *(stream for stream in others if stream.length))

@@ -17,12 +17,11 @@ from ethosu_sdk.npu.operation import (
     Operand,
     Output,
     PoolMode,
-    ResizeAxis,
     Rounding,
     ScaleFormat,
+    ScaleStreams,
     Scaling,
     Shape,
-    Stream,
     WeightStreams,
 )
 from ethosu_sdk.npu.stream.registers import (
@@ -37,9 +36,7 @@ from ethosu_sdk.npu.stream.registers import (
 _ROUNDING = {0: Rounding.DOUBLE, 2: Rounding.NATURAL}
 _ACCUMULATOR_BITS = {0: 32, 1: 40}
 _LUT_FUNCTIONS = range(16, 24)
-_LUT_SLOT_BYTES = 256
 _LUT_INDICES = {1: None, 2: np.dtype("<i2"), 4: np.dtype("<i1")}  # OFM element size → index; None: as the OFM
-_SCALES_OPERANDS = (ElementwiseMode.ADD, ElementwiseMode.SUB)
 # When one operand of ADD or SUB has the wide scale, the hardware shifts the other left by this much, per element
 # size in bytes. It is in no register: ethos-u-vela 5.1.0 chooses its scales for it.
 _PARTNER_SHIFT = {1: 19, 2: 14}
@@ -81,8 +78,7 @@ def _lut(registers: Registers, dtype: np.dtype[Any]) -> Lut | None:
         return None
     if function not in _LUT_FUNCTIONS or dtype.itemsize not in _LUT_INDICES:
         raise registers.unsupported("ACTIVATION", "hardware tanh or sigmoid")
-    slot = function - _LUT_FUNCTIONS.start
-    address = registers.config.lut_address + slot * _LUT_SLOT_BYTES
+    address = registers.config.lut_address + 256 * (function - _LUT_FUNCTIONS.start)
     return Lut(address, _LUT_INDICES[dtype.itemsize] or dtype, dtype)
 
 
@@ -91,7 +87,11 @@ def operands(registers: Registers, mode: Mode) -> tuple[Operand, ...]:
     first = feature_map(registers, "IFM", None)
     if mode in UNARY:
         return (Operand(first),)
-    scale_a, scale_b = _scalings(registers, first.dtype) if mode in _SCALES_OPERANDS else (None, None)
+    scale_a, scale_b = (
+        _scalings(registers, first.dtype)
+        if mode in (ElementwiseMode.ADD, ElementwiseMode.SUB)
+        else (None, None)
+    )
     second = feature_map(registers, "IFM2", None)
 
     def bit(name: str) -> bool:
@@ -135,14 +135,10 @@ def weights(registers: Registers) -> WeightStreams:
     return WeightStreams(streams_of(registers, ("WEIGHT", "WEIGHT1")[: registers.config.cores], "WEIGHT"))
 
 
-def scale_streams(registers: Registers) -> tuple[Stream, ...]:
-    """One stream per core."""
-    return streams_of(registers, ("SCALE", "SCALE1")[: registers.config.cores], "SCALE")
-
-
-def scale_format(accumulator_bits: int) -> ScaleFormat:
-    """The same for all accumulators."""
-    return ScaleFormat.BIAS_40
+def scales(registers: Registers, accumulator_bits: int) -> ScaleStreams:
+    """One stream per core, of one format for all accumulators."""
+    streams = streams_of(registers, ("SCALE", "SCALE1")[: registers.config.cores], "SCALE")
+    return ScaleStreams(streams, ScaleFormat.BIAS_40)
 
 
 def accumulator(registers: Registers, kind: Kind) -> Accumulator:
@@ -154,14 +150,9 @@ def accumulator(registers: Registers, kind: Kind) -> Accumulator:
     return Accumulator(bits, bank=bank)
 
 
-def micro_block(registers: Registers, kind: Kind) -> Shape:
+def micro_block(registers: Registers) -> Shape:
     """Fixed by the configuration."""
     return registers.config.micro_block
-
-
-def resize(registers: Registers) -> tuple[ResizeAxis, ResizeAxis] | None:
-    """None: there is no RESIZE."""
-    return None
 
 
 def divides(registers: Registers) -> bool:

@@ -20,9 +20,9 @@ from ethosu_sdk.npu.operation import (
     ResizeMode,
     Rounding,
     ScaleFormat,
+    ScaleStreams,
     Scaling,
     Shape,
-    Stream,
     WeightStreams,
 )
 from ethosu_sdk.npu.stream.registers import (
@@ -44,7 +44,6 @@ _MICRO_BLOCKS = {0: (1, 1), 1: (1, 2), 2: (1, 4), 3: (2, 2), 4: (2, 4), 5: (4, 4
 _REVERSED = {0: None, 1: 0, 2: 1, 3: 2}  # axis of (height, width, depth)
 # The axes of the stored feature map, by number: HWC, WHC, HCW, WCH, CHW, CWH.
 _TRANSPOSED = {0: None, 1: (1, 0, 2), 2: (0, 2, 1), 3: (1, 2, 0), 6: (2, 0, 1), 7: (2, 1, 0)}
-_BROADCAST_SCALAR = 8
 # activation_function → types of a table's indices and results.
 _LUTS = {
     1: ("<u1", "<u1"),
@@ -54,11 +53,8 @@ _LUTS = {
     8: ("<i2", "<i2"),
     9: ("<i2", "<i4"),
 }
-_TABLE_ENTRIES = 256
 # RESIZE brings its sums to the output stage shifted by this much; OFM_SCALE makes up for it.
 _RESIZE_SHIFT = 16
-_LONGEST_SINGLE_SHIFT = 31
-_TAKES_OPERANDS_AS_THEY_ARE = frozenset({ElementwiseMode.MUL, ElementwiseMode.DIV})
 _WEIGHTS = ("WEIGHT", "WEIGHT1", "WEIGHT2", "WEIGHT3")
 
 modes: dict[Kind, frozenset[Mode]] = {
@@ -113,7 +109,7 @@ def output(registers: Registers, kind: Kind, mode: Mode | None, dtype: np.dtype[
 
 def _resize_scaling(registers: Registers, scaling: Scaling) -> Scaling:
     """The scaling with the accumulators' shift taken out of it: the same result in fewer bits."""
-    too_long = scaling.rounding is Rounding.DOUBLE and scaling.shift > _LONGEST_SINGLE_SHIFT
+    too_long = scaling.rounding is Rounding.DOUBLE and scaling.shift > 31  # rounded twice
     if scaling.shift < _RESIZE_SHIFT or too_long:
         raise registers.unsupported("OFM_SCALE", "scale of a RESIZE")
     return Scaling(scaling.scale, scaling.shift - _RESIZE_SHIFT, scaling.rounding)
@@ -127,10 +123,7 @@ def _lut(registers: Registers) -> Lut | None:
         np.dtype(name)
         for name in registers.choose("ACTIVATION", "activation_function", _LUTS, "hardware tanh or sigmoid")
     )
-    entries = _TABLE_ENTRIES if index.itemsize == 1 else 2 * _TABLE_ENTRIES
-    entry_bytes = result.itemsize if index.itemsize == 1 else 4
-    table = registers.field("ACTIVATION", "table")
-    return Lut(table * entries * entry_bytes, index, result)
+    return Lut(registers.field("ACTIVATION", "table") * Lut(0, index, result).end, index, result)
 
 
 def operands(registers: Registers, mode: Mode) -> tuple[Operand, ...]:
@@ -142,13 +135,11 @@ def operands(registers: Registers, mode: Mode) -> tuple[Operand, ...]:
 def _operand(registers: Registers, prefix: str, mode: Mode) -> Operand:
     values = feature_map(registers, prefix, chain(registers, prefix))
     repeated = registers.field(f"{prefix}_BROADCAST", "broadcast_mode")
-    is_scalar = (
-        repeated & _BROADCAST_SCALAR or registers.field(f"{prefix}_PRECISION", "activation_storage") == _NONE
-    )
+    is_scalar = repeated & 8 or registers.field(f"{prefix}_PRECISION", "activation_storage") == _NONE
     scaling: Scaling | None = _scaling(registers, f"{prefix}_SCALE", _IFM_ROUNDING)
     if scaling is not None and (scaling.scale, scaling.shift) == (1, 0):
         scaling = None
-    if scaling is not None and mode in _TAKES_OPERANDS_AS_THEY_ARE:
+    if scaling is not None and mode in (ElementwiseMode.MUL, ElementwiseMode.DIV):
         raise registers.unsupported(f"{prefix}_SCALE", "scale of an operand that has none")
     return Operand(
         values,
@@ -173,14 +164,10 @@ def weights(registers: Registers) -> WeightStreams:
     return WeightStreams(streams_of(registers, _WEIGHTS[:count], "WEIGHT"), fast, sparse)
 
 
-def scale_streams(registers: Registers) -> tuple[Stream, ...]:
-    """One stream for all cores."""
-    return streams_of(registers, ("SCALE",), "SCALE")
-
-
-def scale_format(accumulator_bits: int) -> ScaleFormat:
-    """Wider accumulators have a wider bias and a narrower scale."""
-    return ScaleFormat.BIAS_32 if accumulator_bits == _ACCUMULATOR_BITS[0] else ScaleFormat.BIAS_48
+def scales(registers: Registers, accumulator_bits: int) -> ScaleStreams:
+    """One stream for all cores. Wider accumulators have a wider bias and a narrower scale."""
+    form = ScaleFormat.BIAS_32 if accumulator_bits == _ACCUMULATOR_BITS[0] else ScaleFormat.BIAS_48
+    return ScaleStreams(streams_of(registers, ("SCALE",), "SCALE"), form)
 
 
 def accumulator(registers: Registers, kind: Kind) -> Accumulator:
@@ -196,13 +183,13 @@ def accumulator(registers: Registers, kind: Kind) -> Accumulator:
     return Accumulator(bits, start == "ifm2", start == "kept", is_partial)
 
 
-def micro_block(registers: Registers, kind: Kind) -> Shape:
+def micro_block(registers: Registers) -> Shape:
     """Height and width are chosen by the operation; what the MACs leave is the depth."""
     height, width = registers.choose("ACC_FORMAT", "microblock", _MICRO_BLOCKS, "micro-block")
     return height, width, max(1, registers.config.macs // 8 // (height * width))
 
 
-def resize(registers: Registers) -> tuple[ResizeAxis, ResizeAxis] | None:
+def resize(registers: Registers) -> tuple[ResizeAxis, ResizeAxis]:
     """The sampling along height and width."""
     return _resize_axis(registers, "Y"), _resize_axis(registers, "X")
 

@@ -1,38 +1,10 @@
 """Cycles and traffic of a command stream: a model of the NPU's pipeline, priced from descriptors alone.
 
-docs/reference/fidelity.md compares it with published runs, and says how far it can be believed. What computes
-outputs
+docs/reference/fidelity.md compares it with published runs, and says how far it can be believed. What computes outputs
 does not import it.
 """
 
 from ethosu_sdk.npu.timing.pipeline import Stalls
-from ethosu_sdk.npu.timing.price import (
-    Bound,
-    OperationProfile,
-    OperationTrace,
-    Priced,
-    StreamProfile,
-    band,
-    costs,
-    error,
-    price,
-    profile,
-    started,
-)
-from ethosu_sdk.npu.timing.traffic import Transfer
+from ethosu_sdk.npu.timing.price import Priced, band, costs, error, price, profile, started
 
-__all__ = [
-    "Bound",
-    "OperationProfile",
-    "OperationTrace",
-    "Priced",
-    "Stalls",
-    "StreamProfile",
-    "Transfer",
-    "band",
-    "costs",
-    "error",
-    "price",
-    "profile",
-    "started",
-]
+__all__ = ["Priced", "Stalls", "band", "costs", "error", "price", "profile", "started"]

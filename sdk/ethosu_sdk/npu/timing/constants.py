@@ -1,5 +1,6 @@
-"""Constants of the performance model, each with its source, and the throughput of every configuration as Vela
-states it.
+"""Constants of the performance model that neither registers nor vela.ini give, each with its source.
+
+What published runs give only together is in `fitted.py`. Nothing depends on a network, an operator's name or a run.
 """
 
 from __future__ import annotations
@@ -7,12 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ethosu_sdk.npu.operation import Shape
-
-# ---- npu.timing.constants
-# Constants of the performance model that neither registers nor vela.ini give, each with its source.
-#
-# What published runs give only together is in `fitted.py`. Nothing depends on a network, an operator's name or a
-# run.
 
 MAC_DEPTH = 8
 """IFM channels that a MAC step takes of each element of an OFM micro-block. Published: 3x3 convolutions without
@@ -65,10 +60,6 @@ COMMAND_TRIPS = 2
 """Read latencies until the first command of a stream is decoded; after that commands are fetched ahead."""
 
 
-# ---- npu.timing.fitting
-# What is fitted to published runs.
-
-
 @dataclass(frozen=True)
 class Fitted:
     """Constants of a generation that `scripts/fit-timing` fits to published runs, all of a generation together.
@@ -88,12 +79,8 @@ class Fitted:
     """What a read takes besides the memory's latency."""
 
 
-# ---- npu.timing.tables
-# Throughput of every Ethos-U configuration, as ethos-u-vela 5.1.0 states it in its performance estimate.
-#
-# Keys are (product, MACs per cycle). Cycles are per OFM element of all cores together.
-
-Configuration = tuple[str, int]
+# Throughput of every configuration, as ethos-u-vela 5.1.0 states it in its performance estimate. Keys are (product,
+# MACs per cycle). Cycles are per OFM element of all cores together.
 
 
 @dataclass(frozen=True)
@@ -112,7 +99,7 @@ class OutputU55:
     other: float
 
 
-OUTPUT_U55: dict[Configuration, OutputU55] = {
+OUTPUT_U55: dict[tuple[str, int], OutputU55] = {
     ("ethos-u55", 32): OutputU55(2.0, 3.0, 3.0, 3.0, 6.0, 1.0, 2.0),
     ("ethos-u55", 64): OutputU55(1.0, 1.5, 1.5, 1.5, 3.0, 0.5, 1.0),
     ("ethos-u55", 128): OutputU55(0.75, 1.25, 0.75, 0.75, 1.5, 0.25, 0.5),
@@ -152,8 +139,7 @@ DIVISION_CYCLES = 33.0  # of Ethos-U85's DIV, whatever the configuration
 
 # Ethos-U85 keeps the IFM in units (height, width, depth in 16 bytes). Which one depends on the OFM micro-block and on
 # the bytes of an IFM block's pixel: up to 16, up to 32, more.
-IfmUnits = tuple[Shape, Shape, Shape]
-IFM_UNITS: dict[Shape, IfmUnits] = {
+IFM_UNITS: dict[Shape, tuple[Shape, Shape, Shape]] = {
     (1, 2, 8): ((1, 2, 1), (1, 1, 2), (1, 1, 2)),
     (1, 1, 16): ((1, 2, 1), (1, 1, 2), (1, 1, 2)),
     (2, 2, 8): ((2, 2, 1), (1, 2, 2), (1, 1, 4)),
@@ -174,7 +160,6 @@ IFM_UNITS: dict[Shape, IfmUnits] = {
 class ReadBuffers:
     """Words of 16 bytes that a read channel of Ethos-U85 may have under way."""
 
-    copy: int
     ifm_stream: int
     weights: int
     fast_weights: int
@@ -183,9 +168,9 @@ class ReadBuffers:
 
 
 READ_BUFFERS: dict[int, ReadBuffers] = {
-    128: ReadBuffers(64, 64, 128, 128, 104, 16),
-    256: ReadBuffers(104, 104, 128, 128, 128, 16),
-    512: ReadBuffers(128, 128, 256, 256, 128, 16),
-    1024: ReadBuffers(256, 256, 416, 208, 256, 16),
-    2048: ReadBuffers(256, 256, 512, 256, 256, 16),
+    128: ReadBuffers(64, 128, 128, 104, 16),
+    256: ReadBuffers(104, 128, 128, 128, 16),
+    512: ReadBuffers(128, 256, 256, 128, 16),
+    1024: ReadBuffers(256, 416, 208, 256, 16),
+    2048: ReadBuffers(256, 512, 256, 256, 16),
 }

@@ -1,11 +1,16 @@
-"""The stages of one operation, the part of each that does not overlap with others, and what the MACs wait for."""
+"""The stages of one operation, the part of each that does not overlap with others, and what the MACs wait for.
+
+Blocks pass through fetching, MAC unit, output unit and writing, each of which works on another block: the slowest
+stage sets the pace. What the first block waits for before the MAC unit begins (`begin`) and what the last one needs
+behind it (`end`) comes on top.
+"""
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import Enum
 
 from ethosu_sdk.npu.config import NpuConfig, volume
 from ethosu_sdk.npu.operation import BlockOp, DmaOp, Kind
@@ -14,13 +19,7 @@ from ethosu_sdk.npu.timing.systems import Memory, SystemConfig
 from ethosu_sdk.npu.timing.traffic import Transfer, times_read
 from ethosu_sdk.npu.timing.units import Stream, bus_rate, read_rate, write_rate
 
-# ---- npu.timing.pipeline
-# The stages of one operation, and the part of each that does not overlap with others.
-#
-# Blocks pass through fetching, MAC unit, output unit and writing, each of which works on another block: the slowest
-# stage sets the pace. What the first block waits for before the MAC unit begins (`begin`) and what the last one
-# needs
-# behind it (`end`) comes on top.
+_WEIGHTS = (Stream.WEIGHTS, Stream.FAST_WEIGHTS)
 
 
 @dataclass(frozen=True)
@@ -98,7 +97,7 @@ def chained(
     moved: Sequence[Transfer],
     config: NpuConfig,
     system: SystemConfig,
-    followers: Sequence[BlockOp] = (),
+    followers: Sequence[BlockOp],
 ) -> Stages:
     """A block operation, with those that go on with its results through chaining buffers."""
     mac = sum(units.mac_cycles(part, config) for part in (op, *followers))
@@ -112,8 +111,11 @@ def chained(
     fit = fitted.FITTED[config.generation]
     body = max(mac, first * mac + (1.0 - last) * output) + fit.block_cycles * count
     refetch = _refetch(op, config, system)
+    latency, fetched = _fetched(moved, _WEIGHTS, count, config, system, fit.first_weights_bytes)
+    # Ethos-U85 starts an OFM block when all of its weights are decoded.
+    waits_for_whole_blocks = config.generation == "u85" and op.weights is not None and not op.weights.fast
     return Stages(
-        weights=int(_first_weights(op, moved, config, system)),
+        weights=int(latency + max(fetched, decoder / count)),
         begin=int(
             _first_ifm(op, moved, config, system)
             + fit.operation_cycles
@@ -121,11 +123,14 @@ def chained(
         ),
         body=int(body) + refetch,
         end=int(last * output + _last_write(last, moved, config, system)),
-        latency=_latency(moved, system),
-        last_mac=int(last * mac) if _waits_for_whole_blocks(op, config) else 0,
+        latency=max(
+            (system.memory(row.region).read_latency_cycles for row in moved if not row.stream.is_write),
+            default=0,
+        ),
+        last_mac=int(last * mac) if waits_for_whole_blocks else 0,
         first_mac=int(first * mac),
-        first_scales=int(_scales(moved, count, config, system)),
-        scales=int(_scales(moved, 1, config, system)),
+        first_scales=int(sum(_fetched(moved, [Stream.SCALES], count, config, system))),
+        scales=int(sum(_fetched(moved, [Stream.SCALES], 1, config, system))),
         serial=op.kind is Kind.DEPTHWISE,
         blocks=count,
         mac=mac,
@@ -156,14 +161,15 @@ def _slowest(moved: Sequence[Transfer], config: NpuConfig, system: SystemConfig)
     cycles: defaultdict[Stream, float] = defaultdict(float)
     for transfer in moved:
         if transfer.stream is not Stream.SCALES:
-            memory, size = system.memory(transfer.region), transfer.beats * config.beat_bytes
-            rate = (
-                write_rate(memory, transfer.run_bytes)
-                if transfer.stream.is_write
-                else read_rate(memory, transfer.stream, config, transfer.run_bytes)
-            )
-            cycles[transfer.stream] += size / rate
+            size = transfer.beats * config.beat_bytes
+            cycles[transfer.stream] += size / _rate(transfer, system.memory(transfer.region), config)
     return max(cycles, key=lambda stream: cycles[stream], default=None)
+
+
+def _rate(transfer: Transfer, memory: Memory, config: NpuConfig) -> float:
+    if transfer.stream.is_write:
+        return write_rate(memory, transfer.run_bytes)
+    return read_rate(memory, transfer.stream, config, transfer.run_bytes)
 
 
 def _needs(each: dict[Memory, float]) -> tuple[float, ...]:
@@ -172,12 +178,6 @@ def _needs(each: dict[Memory, float]) -> tuple[float, ...]:
     for memory, cycles in each.items():
         needs[memory.interface] += cycles
     return tuple(needs)
-
-
-def _latency(moved: Sequence[Transfer], system: SystemConfig) -> int:
-    return max(
-        (system.memory(row.region).read_latency_cycles for row in moved if not row.stream.is_write), default=0
-    )
 
 
 def busy(moved: Sequence[Transfer], config: NpuConfig, system: SystemConfig) -> dict[Memory, float]:
@@ -192,12 +192,10 @@ def busy(moved: Sequence[Transfer], config: NpuConfig, system: SystemConfig) -> 
         memory, stream = system.memory(transfer.region), transfer.stream
         size = transfer.beats * config.beat_bytes
         total[memory] += size / memory.bytes_per_cycle
-        if stream.is_write:
-            streams[memory, stream] += size / write_rate(memory, transfer.run_bytes)
-            continue
-        reads[memory] += size / bus_rate(memory, config)
+        if not stream.is_write:
+            reads[memory] += size / bus_rate(memory, config)
         if stream is not Stream.SCALES:
-            streams[memory, stream] += size / read_rate(memory, stream, config, transfer.run_bytes)
+            streams[memory, stream] += size / _rate(transfer, memory, config)
     slowest: defaultdict[Memory, float] = defaultdict(float)
     for (memory, _), cycles in streams.items():
         slowest[memory] = max(slowest[memory], cycles)
@@ -209,12 +207,8 @@ def _first_ifm(op: BlockOp, moved: Sequence[Transfer], config: NpuConfig, system
     down, across, deep = units.counts(op)
     parts = down * across * float(deep)
     if op.takes_all_channels:
-        parts = (
-            down
-            * across
-            * times_read(op, config)
-            * max(1.0, op.ifm_depth / units.ifm_block_depth(op, config))
-        )
+        blocks = max(1.0, op.ifm_depth / units.ifm_block_depth(op, config))
+        parts = down * across * times_read(op, config) * blocks
     cycles, latency = 0.0, 0
     for transfer in moved:
         if transfer.stream in (Stream.IFM, Stream.IFM_STREAM):
@@ -226,29 +220,23 @@ def _first_ifm(op: BlockOp, moved: Sequence[Transfer], config: NpuConfig, system
     return latency + cycles
 
 
-def _first_weights(op: BlockOp, moved: Sequence[Transfer], config: NpuConfig, system: SystemConfig) -> float:
-    """Cycles until as many weights are decoded as the MAC unit needs to begin."""
-    fit = fitted.FITTED[config.generation]
-    parts = volume(units.counts(op))
-    fetched, latency = 0.0, 0
+def _fetched(
+    moved: Sequence[Transfer],
+    streams: Sequence[Stream],
+    parts: int,
+    config: NpuConfig,
+    system: SystemConfig,
+    most_bytes: float = math.inf,
+) -> tuple[int, float]:
+    """(latency, cycles) of reading one of `parts` of `streams`, of each transfer at most so many bytes."""
+    cycles, latency = 0.0, 0
     for transfer in moved:
-        if transfer.stream in (Stream.WEIGHTS, Stream.FAST_WEIGHTS):
+        if transfer.stream in streams:
             memory = system.memory(transfer.region)
-            size = min(fit.first_weights_bytes, transfer.beats * config.beat_bytes / parts)
-            fetched += size / read_rate(memory, transfer.stream, config)
+            size = min(most_bytes, transfer.beats * config.beat_bytes / parts)
+            cycles += size / read_rate(memory, transfer.stream, config)
             latency = memory.read_latency_cycles
-    return latency + max(fetched, units.decoder_cycles(op, config) / parts)
-
-
-def _scales(moved: Sequence[Transfer], parts: int, config: NpuConfig, system: SystemConfig) -> float:
-    """Cycles until one of `parts` of the scales and biases is there."""
-    fetched, latency = 0.0, 0
-    for transfer in moved:
-        if transfer.stream is Stream.SCALES:
-            memory = system.memory(transfer.region)
-            fetched += transfer.beats * config.beat_bytes / parts / read_rate(memory, transfer.stream, config)
-            latency = memory.read_latency_cycles
-    return latency + fetched
+    return latency, cycles
 
 
 def _last_write(share: float, moved: Sequence[Transfer], config: NpuConfig, system: SystemConfig) -> float:
@@ -260,11 +248,6 @@ def _last_write(share: float, moved: Sequence[Transfer], config: NpuConfig, syst
     return 0.0
 
 
-def _waits_for_whole_blocks(op: BlockOp, config: NpuConfig) -> bool:
-    """Whether the MAC unit starts an OFM block when all of its weights are decoded."""
-    return config.generation == "u85" and op.weights is not None and not op.weights.fast
-
-
 def _shares(op: BlockOp) -> tuple[float, float]:
     """The first and the last OFM block's share of the OFM."""
     first = last = 1.0
@@ -272,18 +255,6 @@ def _shares(op: BlockOp) -> tuple[float, float]:
         first *= min(block, size) / size
         last *= (size % block or min(block, size)) / size
     return first, last
-
-
-# ---- npu.timing.stalls
-# What the MAC unit waits for: the hardware's stall events, as the stages of operations give them.
-
-
-class Cause(Enum):
-    """What is missing: weights, room for accumulators (the output unit is behind), or the IFM."""
-
-    WEIGHTS = "weights"
-    ACCUMULATORS = "accumulators"
-    IFM = "ifm"
 
 
 @dataclass(frozen=True)
@@ -295,55 +266,36 @@ class Stalls:
     ifm: int = 0
 
     def __add__(self, other: Stalls) -> Stalls:
-        return Stalls(
-            self.weights + other.weights,
-            self.accumulators + other.accumulators,
-            self.ifm + other.ifm,
-        )
+        accumulators = self.accumulators + other.accumulators
+        return Stalls(self.weights + other.weights, accumulators, self.ifm + other.ifm)
 
 
-@dataclass(frozen=True)
-class Span:
-    """When the MAC unit is `free` for an operation, its command is `issued`, its IFM `fetched`, and it has `ended`.
+def stalls(stages: Stages, mac_free: int, issued: int, fetched: int, ended: int) -> Stalls:
+    """The stalls of an operation; none where the MAC unit has no part in it.
 
-    An operation is fetched from `fetched` on, while the one before is still computed.
+    The MAC unit is free for it at `mac_free`, its command is read at `issued`, its IFM is fetched from `fetched` on,
+    while the operation before is still computed, and it ends at `ended`.
     """
-
-    free: int
-    issued: int
-    fetched: int
-    ended: int
-
-    @property
-    def begin(self) -> int:
-        """From when on the MAC unit has this operation to work on."""
-        return max(self.free, self.issued)
-
-
-def stalls(stages: Stages, span: Span) -> Stalls:
-    """The stalls of an operation; none where the MAC unit has no part in it."""
     if not stages.mac:
         return Stalls()
-    left = span.ended - stages.end - span.begin - stages.mac
-    found = {Cause.IFM: 0, Cause.WEIGHTS: 0, Cause.ACCUMULATORS: 0}
-    ifm = span.fetched + stages.begin
-    weights = ifm + stages.weights if stages.serial else span.issued + stages.weights
+    begin = max(mac_free, issued)
+    left = ended - stages.end - begin - stages.mac
+    ifm = fetched + stages.begin
+    weights = ifm + stages.weights if stages.serial else issued + stages.weights
+    # What no unit holds up waits for the slowest of decoder and memory's streams.
+    slowest = "accumulators" if stages.slowest is Stream.OFM else "ifm"
+    if stages.decoder > stages.transfer or stages.slowest in _WEIGHTS:
+        slowest = "weights"
     waits = (
-        (Cause.IFM, ifm - span.begin),
-        (Cause.WEIGHTS, weights - max(ifm, span.begin)),
-        (Cause.IFM, stages.refetch),
-        (Cause.ACCUMULATORS, stages.behind(span.issued, span.fetched)),
-        (_slowest_stream(stages), left),
+        ("ifm", ifm - begin),
+        ("weights", weights - max(ifm, begin)),
+        ("ifm", stages.refetch),
+        ("accumulators", stages.behind(issued, fetched)),
+        (slowest, left),
     )
+    found = {"weights": 0, "accumulators": 0, "ifm": 0}
     for cause, cycles in waits:
         part = max(0, min(cycles, left))
         found[cause] += part
         left -= part
-    return Stalls(found[Cause.WEIGHTS], found[Cause.ACCUMULATORS], found[Cause.IFM])
-
-
-def _slowest_stream(stages: Stages) -> Cause:
-    """What an operation waits for that no unit holds up: the slowest of decoder and memory's streams."""
-    if stages.decoder > stages.transfer or stages.slowest in (Stream.WEIGHTS, Stream.FAST_WEIGHTS):
-        return Cause.WEIGHTS
-    return Cause.ACCUMULATORS if stages.slowest is Stream.OFM else Cause.IFM
+    return Stalls(**found)

@@ -1,30 +1,31 @@
-"""The memories that an Ethos-U reaches: Vela's configuration files, and the timing adapters of Arm's boards and
-FVPs.
+"""The memories that an Ethos-U reaches: Vela's configuration files, and the timing adapters of Arm's boards and FVPs.
+
+A *system configuration* says what hangs on the two AXI ports and how fast it is, a *memory mode* which of the two
+holds the constants, the arena and the cache. Vela configuration files have them in sections ``System_Config.NAME``
+and ``Memory_Mode.NAME``, with what they inherit; the form is that of the vela.ini in ethos-u-vela 5.1.0, which has
+Arm's examples. Files may be anybody's: what is wrong with one is an InputError that names the file, the section and
+the key.
 """
 
 from __future__ import annotations
 
 import configparser
+import contextlib
 import functools
 import hashlib
 import importlib.metadata
 import importlib.resources
+import itertools
 import math
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ethosu_sdk.base.errors import InputError, UsageError
 from ethosu_sdk.base.targets import MemoryAreas, family, suggestion
 from ethosu_sdk.npu.timing import constants
-
-# ---- npu.timing.vela_ini
-# Vela configuration files: sections ``System_Config.NAME`` and ``Memory_Mode.NAME`` with what they inherit.
-#
-# The form is that of the vela.ini in ethos-u-vela 5.1.0. Files may be anybody's: what is wrong with one is an
-# InputError that names the file, the section and the key.
 
 SYSTEM, MODE = "System_Config", "Memory_Mode"
 LARGEST_BYTES = 1 << 20  # of a file
@@ -51,26 +52,20 @@ class Section:
     def number(self, key: str, least: float, largest: float) -> float:
         """The number of `key`."""
         value = self._value(key)
-        try:
-            found = float(value)
-        except ValueError:
-            found = math.nan
-        if not least <= found <= largest:  # a NaN is neither
-            raise self._wrong(key, value, f"a number from {least:g} to {largest:g}")
-        return found
+        with contextlib.suppress(ValueError):
+            if least <= (found := float(value)) <= largest:  # a NaN is not
+                return found
+        raise self._wrong(key, value, f"a number from {least:g} to {largest:g}")
 
     def whole(self, key: str, default: int, least: int, largest: int) -> int:
         """The whole number of `key`, `default` where it is not given."""
         if key.lower() not in self.values:
             return default
         value = self._value(key)
-        try:
-            found = int(value)
-        except ValueError:
-            found = least - 1
-        if not least <= found <= largest:
-            raise self._wrong(key, value, f"a whole number from {least} to {largest:,}")
-        return found
+        with contextlib.suppress(ValueError):
+            if least <= (found := int(value)) <= largest:
+                return found
+        raise self._wrong(key, value, f"a whole number from {least} to {largest:,}")
 
     def optional(self, key: str, largest: int) -> int | None:
         """The whole number of `key`; None where it is not given."""
@@ -158,7 +153,7 @@ def _check_inheritance(sections: dict[str, dict[str, str]], source: str) -> None
                 f"section {name} of {source} inherits from '{parent[:_LONGEST]}', which is itself or does not exist"
             )
     for name in sections:
-        if _is_longer(_line(name, sections), _MOST_LEVELS):
+        if next(itertools.islice(_line(name, sections), _MOST_LEVELS, None), None) is not None:
             raise InputError(
                 f"section {name} of {source} inherits in a circle, or through more than {_MOST_LEVELS} sections"
             )
@@ -172,23 +167,7 @@ def _line(name: str, sections: dict[str, dict[str, str]]) -> Iterator[str]:
         current = sections[current].get(_INHERIT)
 
 
-def _is_longer(rows: Iterable[str], most: int) -> bool:
-    return any(number >= most for number, _ in enumerate(rows))
-
-
-# ---- npu.timing.system_config
-# The memories that an Ethos-U reaches through its AXI ports, as a Vela configuration file describes them.
-#
-# A *system configuration* says what hangs on the two ports and how fast it is, a *memory mode* which of the two
-# holds
-# the constants, the arena and the cache. The vela.ini that comes with Vela has Arm's examples of systems; a
-# user's file
-# has the user's own.
-
 _PACKAGE = "ethos-u-vela"
-_INI = "config_files/Arm/vela.ini"  # inside that package's `ethosu`
-# What the regions of a command stream are for, as Vela 5.1.0 numbers them.
-_CONSTANTS_REGION, _CACHE_REGION = 0, 2
 _NAMES = ("Sram", "Dram", "OnChipFlash", "OffChipFlash")  # Vela's memories
 _AREAS = ("Axi0", "Axi1")
 # Bounds of what a file may say: far from any system, near enough for arithmetic.
@@ -246,9 +225,9 @@ class SystemConfig:
 
     def memory(self, region: int | None) -> Memory:
         """The memory of a command stream's region: 0 holds the constants, 2 the cache, any other is in the arena."""
-        if region == _CONSTANTS_REGION:
+        if region == 0:
             return self.constants
-        return self.cache if region == _CACHE_REGION else self.arena
+        return self.cache if region == 2 else self.arena
 
     @property
     def command_stream(self) -> Memory:
@@ -256,7 +235,7 @@ class SystemConfig:
         return self.constants
 
 
-def known(npu: str, system_config: str, memory_mode: str) -> SystemConfig | None:
+def known_system(npu: str, system_config: str, memory_mode: str) -> SystemConfig | None:
     """The memories of a target, or None when vela.ini does not name them: users have files of their own."""
     try:
         return memory_map(npu, system_config, memory_mode)
@@ -341,7 +320,7 @@ def _memory(system: Section, interface: int, beat_bytes: int) -> Memory:
 @functools.cache
 def _vela_ini() -> tuple[VelaIni, str]:
     """The file in Vela's package, and its digest."""
-    place = importlib.resources.files("ethosu") / _INI
+    place = importlib.resources.files("ethosu") / "config_files/Arm/vela.ini"
     try:
         content = place.read_bytes()
     except OSError as error:
@@ -349,12 +328,9 @@ def _vela_ini() -> tuple[VelaIni, str]:
     return parse(content.decode("utf-8"), place.name), hashlib.sha256(content).hexdigest()
 
 
-# ---- npu.timing.adapters
-# Timing adapters: Arm's boards and FVPs put one in front of each memory that the NPU reaches.
-#
-# An adapter delays every transaction by a latency, and lets through at most BWCAP beats in each pulse of PULSE_ON
-# open
-# and PULSE_OFF closed cycles. What it is set to, not vela.ini, is then the speed of the memory.
+# Timing adapters: Arm's boards and FVPs put one in front of each memory that the NPU reaches. An adapter delays every
+# transaction by a latency, and lets through at most BWCAP beats in each pulse of PULSE_ON open and PULSE_OFF closed
+# cycles. What it is set to, not vela.ini, is then the speed of the memory.
 
 _SIZED = re.compile(r"_\d+(KB|MB)$")
 _UNLIMITED = 1 << 16  # transactions, where the register holds 0
@@ -387,33 +363,30 @@ class TimingAdapter:
         passed = self.bwcap + constants.ADAPTER_EXCESS_BEATS if self.bwcap else math.inf
         return min(1.0, min(passed, self.pulse_on) / pulse)
 
-    def in_front_of(self, memory: Memory, npu: str) -> Memory:
-        """`memory` as an NPU such as ``ethos-u55`` sees it through the adapter."""
-        return replace(
-            memory,
-            bytes_per_cycle=family(npu).axi_beat_bytes * self.beats_per_cycle,
-            read_latency_cycles=self.read_latency,
-            write_latency_cycles=self.write_latency,
-            max_reads=self.max_reads or _UNLIMITED,
-            max_writes=self.max_writes or _UNLIMITED,
-        )
-
 
 Adapters = tuple[TimingAdapter, TimingAdapter]  # of AXI interface 0 and 1
 
 
-def behind(system: SystemConfig, adapters: Adapters, npu: str) -> SystemConfig:
-    """`system` with an adapter in front of each interface."""
+def behind_adapters(system: SystemConfig, adapters: Adapters, npu: str) -> SystemConfig:
+    """`system` as an NPU such as ``ethos-u55`` sees it through an adapter in front of each interface."""
 
     def seen(memory: Memory) -> Memory:
-        return adapters[memory.interface].in_front_of(memory, npu)
+        adapter = adapters[memory.interface]
+        return replace(
+            memory,
+            bytes_per_cycle=family(npu).axi_beat_bytes * adapter.beats_per_cycle,
+            read_latency_cycles=adapter.read_latency,
+            write_latency_cycles=adapter.write_latency,
+            max_reads=adapter.max_reads or _UNLIMITED,
+            max_writes=adapter.max_writes or _UNLIMITED,
+        )
 
     return replace(
         system, constants=seen(system.constants), arena=seen(system.arena), cache=seen(system.cache)
     )
 
 
-def of_executorch(system_config: str, memory_mode: str) -> Adapters:
+def executorch_adapters(system_config: str, memory_mode: str) -> Adapters:
     """What ExecuTorch's runner sets. UsageError for a configuration and mode that it does not know."""
     modes = _table().get(system_config, {})
     rows = modes.get(_SIZED.sub("", memory_mode))
@@ -433,7 +406,7 @@ def _table() -> dict[str, dict[str, list[list[int]]]]:
     return tomllib.loads(place.read_text(encoding="utf-8"))
 
 
-def from_tables(tables: Mapping[str, Any], name: str) -> Adapters:
+def adapters_from_tables(tables: Mapping[str, Any], name: str) -> Adapters:
     """The adapters in a user's file: tables ``axi0`` and ``axi1`` with a value for every register.
 
     InputError, with `name` of the file, for anything else.

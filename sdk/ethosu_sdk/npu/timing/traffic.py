@@ -1,5 +1,8 @@
-"""What an operation moves, as the hardware's counters see it: beats per region, direction and purpose, and AXI
-bursts.
+"""What an operation moves, as the hardware's counters see it: beats per region, direction and purpose; AXI bursts.
+
+It follows from the command stream's own blocks. An IFM is read with its halo, and again for every OFM block in depth
+unless the NPU can keep it. Weights and scales are read again for every block across the OFM, an OFM is written once,
+with the channels that fill its bricks.
 """
 
 from __future__ import annotations
@@ -15,15 +18,6 @@ from ethosu_sdk.npu.timing import units
 from ethosu_sdk.npu.timing.constants import DEPTHWISE_CHANNELS_U85, KEPT_IFM_BLOCKS_U55, KEPT_IFM_BLOCKS_U85
 from ethosu_sdk.npu.timing.systems import Memory
 from ethosu_sdk.npu.timing.units import Stream
-
-# ---- npu.timing.traffic
-# What an operation moves, as the hardware's counters see it: beats per region, direction and purpose.
-#
-# It follows from the command stream's own blocks. An IFM is read with its halo, and again for every OFM block in
-# depth
-# unless the NPU can keep it. Weights and scales are read again for every block across the OFM, an OFM is written
-# once,
-# with the channels that fill its bricks.
 
 
 @dataclass(frozen=True)
@@ -47,7 +41,7 @@ def transfers(op: Operation, config: NpuConfig) -> tuple[Transfer, ...]:
         found = [*_read(op, config), *_constants(op, config)]
         if op.ofm.chain is None and not op.is_partial:
             run = _run(op.ofm, min(op.block[1], op.shape[1]), op.shape[2], op.block[2])
-            found.append(Transfer(op.ofm.region, Stream.OFM, _ofm_beats(op, config), run))
+            found.append(Transfer(op.ofm.region, Stream.OFM, _beats(op.ofm, *op.stored_shape, config), run))
     return tuple(transfer for transfer in found if transfer.beats)
 
 
@@ -134,10 +128,6 @@ def _ifm_depth(op: BlockOp) -> int:
     return op.ifm_depth if op.takes_all_channels else op.shape[2]
 
 
-def _ofm_beats(op: BlockOp, config: NpuConfig) -> int:
-    return _beats(op.ofm, *op.stored_shape, config)
-
-
 def _beats(feature_map: FeatureMap, rows: int, columns: int, depth: int, config: NpuConfig) -> int:
     """Beats of so many rows, columns and channels: bricks are moved whole, rows without them to the byte."""
     stored = round_up(depth, BRICK) if feature_map.bricks else depth
@@ -145,31 +135,24 @@ def _beats(feature_map: FeatureMap, rows: int, columns: int, depth: int, config:
 
 
 def times_read(op: BlockOp, config: NpuConfig) -> float:
-    """How often an IFM is read, on average, for OFM blocks that differ in depth alone."""
-    if not op.takes_all_channels:
-        return 1.0
-    return 1.0 + (units.counts(op)[2] - 1) * refetched(op, config)
-
-
-def refetched(op: BlockOp, config: NpuConfig) -> float:
-    """The share of an IFM that is not kept from one OFM block to the next in depth.
+    """How often an IFM is read, on average, for OFM blocks that differ in depth alone.
 
     Ethos-U55 and Ethos-U65 have room for the block in use and the next: of more blocks, none is left when its turn
     comes again. Ethos-U85 keeps some of them. No IFM is kept where parts of the kernel take turns.
     """
-    if units.subkernels(op) > 1:
+    if not op.takes_all_channels:
         return 1.0
     parts = ceil_div(op.ifm_depth, units.ifm_block_depth(op, config))
-    if config.generation == "u55":
-        return float(parts > KEPT_IFM_BLOCKS_U55)
-    return max(0, parts - KEPT_IFM_BLOCKS_U85) / parts
+    if units.subkernels(op) > 1:
+        read_again = 1.0
+    elif config.generation == "u55":
+        read_again = float(parts > KEPT_IFM_BLOCKS_U55)
+    else:
+        read_again = max(0, parts - KEPT_IFM_BLOCKS_U85) / parts
+    return 1.0 + (units.counts(op)[2] - 1) * read_again
 
 
-# ---- npu.timing.bursts
-# The AXI bursts in which an operation's data are moved, by their length.
-
-
-def known(memory: Memory, config: NpuConfig) -> bool:
+def has_burst_length(memory: Memory, config: NpuConfig) -> bool:
     """Whether the system configuration says how long a burst is. Without that key, Vela takes a byte."""
     return memory.burst_bytes >= config.beat_bytes
 

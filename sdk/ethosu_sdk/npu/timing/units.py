@@ -1,44 +1,16 @@
-"""Cycles of the NPU's units and of its memory ports, each for itself, and the blocks in which an operation is
-carried out.
-"""
+"""Cycles of the NPU's units and of its memory ports, each for itself, and the blocks that an operation works in."""
 
 from __future__ import annotations
 
 import math
 from enum import Enum
 
-from ethosu_sdk.npu.config import (
-    NpuConfig,
-    ceil_div,
-    divided,
-    most_ifm_block_channels,
-    round_up,
-    subkernel,
-    volume,
-)
+from ethosu_sdk.npu.config import NpuConfig, ceil_div, most_ifm_block_channels, round_up, subkernel, volume
 from ethosu_sdk.npu.operation import BlockOp, ElementwiseMode, Kind, PoolMode, Shape
 from ethosu_sdk.npu.timing import constants, fitted
-from ethosu_sdk.npu.timing.constants import (
-    DECODER_BYTES_PER_CYCLE,
-    DECODER_WEIGHTS_PER_CYCLE,
-    DEPTH_FIRST,
-    DIVISION_CYCLES,
-    FAST_WEIGHTS_PER_CYCLE,
-    IFM_UNITS,
-    MAC_DEPTH,
-    OUTPUT_U55,
-    OUTPUT_U85,
-    PART_KERNEL_DEPTH_U85,
-    POOL_CYCLES,
-    READ_BUFFERS,
-    STEP_ELEMENTS_U55,
-)
 from ethosu_sdk.npu.timing.systems import Memory
 
-# ---- npu.timing.memories
-# How fast an operation's streams reach a memory.
-
-_BUFFER_BYTES = 16
+_MOST_EXTENTS = 4096  # along an axis that are worked out one by one: streams may be hostile
 
 
 class Stream(Enum):
@@ -75,10 +47,17 @@ def read_rate(memory: Memory, stream: Stream, config: NpuConfig, run_bytes: int 
         waited = float(memory.read_latency_cycles)
         return min(memory.bytes_per_cycle, _run_rate(memory, run_bytes, memory.max_reads, waited))
     waited = memory.read_latency_cycles + fitted.FITTED["u85"].read_pipeline_cycles
+    buffers = constants.READ_BUFFERS[config.macs]
+    own = {
+        Stream.IFM: buffers.ifm,
+        Stream.IFM_STREAM: buffers.ifm_stream,
+        Stream.FAST_WEIGHTS: buffers.fast_weights,
+        Stream.SCALES: buffers.scales,
+    }
     return min(
         bus_rate(memory, config),
         _run_rate(memory, run_bytes, memory.max_reads, waited),
-        constants.READ_EFFICIENCY * _words(stream, config) * _BUFFER_BYTES / waited,
+        constants.READ_EFFICIENCY * own.get(stream, buffers.weights) * 16 / waited,
     )
 
 
@@ -99,24 +78,6 @@ def _run_rate(memory: Memory, run_bytes: int, most: int, waited: float) -> float
     return under_way * run_bytes / waited
 
 
-def _words(stream: Stream, config: NpuConfig) -> int:
-    buffers = READ_BUFFERS[config.macs]
-    own = {
-        Stream.IFM: buffers.ifm,
-        Stream.IFM_STREAM: buffers.ifm_stream,
-        Stream.FAST_WEIGHTS: buffers.fast_weights,
-        Stream.SCALES: buffers.scales,
-    }
-    return own.get(stream, buffers.weights)
-
-
-# ---- npu.timing.blocks
-# The blocks in which an operation is carried out, as far as its cost depends on them.
-
-_UNIT_BYTES = 16  # of the depth of an IFM unit
-_MOST_EXTENTS = 4096  # along an axis that are worked out one by one: streams may be hostile
-
-
 def _micro_block(op: BlockOp) -> Shape:
     """One row of four instead of two rows of two, where the OFM has but one row of an even number of columns."""
     height, width, depth = op.micro_block
@@ -129,14 +90,15 @@ def _whole_units(op: BlockOp, depth: int) -> int:
     """`depth` filled up to the units in which Ethos-U85 keeps the IFM."""
     itemsize = op.ifm.dtype.itemsize
     # Nothing is known about micro-blocks that Vela never chooses.
-    units = IFM_UNITS.get(op.micro_block, ((*op.micro_block[:2], 1),) * 3)
+    units = constants.IFM_UNITS.get(op.micro_block, ((*op.micro_block[:2], 1),) * 3)
     unit = units[(depth * itemsize > 16) + (depth * itemsize > 32)]
-    return round_up(depth, unit[2] * _UNIT_BYTES // itemsize)
+    return round_up(depth, unit[2] * 16 // itemsize)
 
 
 def counts(op: BlockOp) -> Shape:
     """OFM blocks along each axis."""
-    return divided(op.shape, op.block)
+    (height, width, depth), block = op.shape, op.block
+    return ceil_div(height, block[0]), ceil_div(width, block[1]), ceil_div(depth, block[2])
 
 
 def micro_blocks(op: BlockOp, config: NpuConfig) -> int:
@@ -195,13 +157,8 @@ def subkernels(op: BlockOp) -> int:
     return ceil_div(kernel.height, high) * ceil_div(kernel.width, wide)
 
 
-# ---- npu.timing.units
-# Cycles of the NPU's units, each for itself: MAC unit, output unit, weight decoder.
-
-_TURNED = frozenset(
-    {(1, 0, 2), (1, 2, 0), (2, 1, 0)}
-)  # orders of the OFM's axes that put columns before rows
-_COLUMNS = 1  # the axis of `Output.reverse`
+# Orders of the OFM's axes that put columns before rows.
+_TURNED = frozenset({(1, 0, 2), (1, 2, 0), (2, 1, 0)})
 
 
 def macs(op: BlockOp) -> int:
@@ -220,10 +177,10 @@ def mac_cycles(op: BlockOp, config: NpuConfig) -> int:
     steps = _elements(op, config) * op.ifm.dtype.itemsize
     if op.takes_all_channels:
         by_parts = op.kind is Kind.CONV and op.kernel.part_kernel_first
-        least = DEPTH_FIRST
+        least = constants.DEPTH_FIRST
         if by_parts:
-            least = PART_KERNEL_DEPTH_U85 if config.generation == "u85" else MAC_DEPTH
-        steps *= round_up(op.ifm_depth, least) // MAC_DEPTH
+            least = constants.PART_KERNEL_DEPTH_U85 if config.generation == "u85" else constants.MAC_DEPTH
+        steps *= round_up(op.ifm_depth, least) // constants.MAC_DEPTH
     cores = 1 if config.generation == "u85" else config.cores
     cycles = ceil_div(micro_blocks(op, config) * steps, cores)
     return cycles // 2 if op.weights is not None and op.weights.sparse else cycles
@@ -235,10 +192,10 @@ def _elements(op: BlockOp, config: NpuConfig) -> int:
     if op.kind is Kind.RESIZE:
         return 1
     if op.kind is Kind.POOL and op.mode is not PoolMode.REDUCE_SUM:
-        return POOL_CYCLES * elements
+        return constants.POOL_CYCLES * elements
     walked_first = op.kind is Kind.DEPTHWISE or (op.kind is Kind.CONV and op.kernel.part_kernel_first)
     if walked_first and config.generation == "u55":
-        return round_up(elements, STEP_ELEMENTS_U55)
+        return round_up(elements, constants.STEP_ELEMENTS_U55)
     return elements
 
 
@@ -251,7 +208,7 @@ def output_cycles(op: BlockOp, config: NpuConfig) -> float:
 
 
 def _rate_u55(op: BlockOp, config: NpuConfig) -> float:
-    table = OUTPUT_U55[config.npu, config.macs]
+    table = constants.OUTPUT_U55[config.npu, config.macs]
     elementwise = op.kind is Kind.ELEMENTWISE
     if elementwise and op.ifm.dtype.itemsize == 4:
         return table.binary_32 if len(op.operands) > 1 else table.unary_32
@@ -266,14 +223,14 @@ def _rate_u55(op: BlockOp, config: NpuConfig) -> float:
 
 def _rate_u85(op: BlockOp, config: NpuConfig) -> float:
     """The result passes the output unit once: what takes longest of computing, looking up and turning it counts."""
-    table = OUTPUT_U85[config.macs]
+    table = constants.OUTPUT_U85[config.macs]
     output = op.output
-    turns = output.transpose in _TURNED or output.reverse == _COLUMNS
+    turns = output.transpose in _TURNED or output.reverse == 1  # columns
     has_pass = output.lut is not None or output.transpose is not None or output.reverse is not None
     passing = (table.turned if turns else table.table) if has_pass else 0.0
     itemsize = (op.ofm.dtype if output.lut is None else output.lut.index).itemsize
     if op.mode is ElementwiseMode.DIV:
-        cycles = DIVISION_CYCLES
+        cycles = constants.DIVISION_CYCLES
     elif (op.ofm.chain is not None or has_pass) and 4 in (itemsize, op.ifm.dtype.itemsize):
         cycles = table.chained_32
     elif itemsize == 8:
@@ -297,7 +254,7 @@ def decoder_cycles(op: BlockOp, config: NpuConfig) -> int:
         op.kernel.height * op.kernel.width * op.shape[2] * (op.ifm_depth if op.takes_all_channels else 1)
     )
     if op.weights.fast:
-        return down * across * (weights // FAST_WEIGHTS_PER_CYCLE // config.cores)
+        return down * across * (weights // constants.FAST_WEIGHTS_PER_CYCLE // config.cores)
     size = sum(stream.length for stream in op.weights.streams)
-    once = max(size / DECODER_BYTES_PER_CYCLE, weights / DECODER_WEIGHTS_PER_CYCLE)
+    once = max(size / constants.DECODER_BYTES_PER_CYCLE, weights / constants.DECODER_WEIGHTS_PER_CYCLE)
     return int(down * across * once / config.cores)

@@ -54,7 +54,7 @@ def open_npu_model(
     """The SDK's NPU model as a device that sees `memory`; its cycles are for `system`, by default the target's if
     vela.ini has that. Jobs of `streams` reach what these may."""
     if system is None and not target.vela_config:
-        system = systems.known(target.npu, target.system_config, target.memory_mode)
+        system = systems.known_system(target.npu, target.system_config, target.memory_mode)
     return Device(NpuConfig.for_target(target.npu, target.macs), memory, system, streams)
 
 

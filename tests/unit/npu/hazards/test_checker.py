@@ -6,7 +6,7 @@ from collections.abc import Iterable
 import pytest
 
 from ethosu_sdk.npu.config import NpuConfig
-from ethosu_sdk.npu.hazards import Conflict, Hazard, HazardKind, check, lost
+from ethosu_sdk.npu.hazards import Conflict, Hazard, HazardKind, check, table_hazards
 from tests.tables import each
 from tests.unit.npu.machine import U55_128, U65_256, U85_256
 from tests.unit.npu.streams import (
@@ -271,9 +271,9 @@ def test_accumulators_on_small_parts_must_leave_the_table_alone(
 
 def test_lost_tables_are_looked_for_on_small_parts_alone() -> None:
     without_waits = [copy(IN, MIDDLE), pool(MIDDLE, OUT), pool(OUT, IN, use())]
-    found = lost(b"".join(without_waits) + STOP, U55_64)
+    found = table_hazards(b"".join(without_waits) + STOP, U55_64)
     assert [hazard.kind for hazard in found] == [HazardKind.LUT_NOT_LOADED]
-    assert lost(b"".join(without_waits) + STOP, U55_128) == ()
+    assert table_hazards(b"".join(without_waits) + STOP, U55_128) == ()
 
 
 def test_sums_that_stay_in_the_accumulators_write_nothing() -> None:

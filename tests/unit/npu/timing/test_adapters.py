@@ -24,7 +24,9 @@ TABLE = "max_reads=1\nmax_writes=2\nread_latency=3\nwrite_latency=4\npulse_on=5\
 def test_executorch_sets_what_published_runs_state(
     npu: str, config: str, mode: str, first: tuple[float, int], second: tuple[float, int]
 ) -> None:
-    system = systems.behind(memory_map(npu, config, mode), systems.of_executorch(config, mode), npu)
+    system = systems.behind_adapters(
+        memory_map(npu, config, mode), systems.executorch_adapters(config, mode), npu
+    )
     memories = {row.interface: row for row in (system.constants, system.arena, system.cache)}
     for memory, (speed, latency) in zip((memories[0], memories[1]), (first, second), strict=True):
         assert memory.bytes_per_cycle == pytest.approx(speed, rel=5e-3)
@@ -33,8 +35,8 @@ def test_executorch_sets_what_published_runs_state(
 
 def test_settings_are_executorchs_or_a_files() -> None:
     with pytest.raises(UsageError, match="no timing adapter settings for Ethos_U65_Embedded"):
-        systems.of_executorch("Ethos_U65_Embedded", "Sram_Only")
-    found = systems.from_tables(tomllib.loads(f"[axi0]\n{TABLE}[axi1]\n{TABLE}"), "ta.toml")
+        systems.executorch_adapters("Ethos_U65_Embedded", "Sram_Only")
+    found = systems.adapters_from_tables(tomllib.loads(f"[axi0]\n{TABLE}[axi1]\n{TABLE}"), "ta.toml")
     assert found == (TimingAdapter(1, 2, 3, 4, 5, 6, 7),) * 2
 
 
@@ -54,7 +56,7 @@ def test_beats_that_pass(registers: tuple[int, ...], beats: float) -> None:
 
 def test_a_short_pulse_lets_more_pass_than_its_limit() -> None:
     """Published: Ethos-U55 reads 14,165 beats of RNNoise's weights in less than 105,087 cycles. Bursts: 16 beats."""
-    flash = systems.of_executorch("Ethos_U55_High_End_Embedded", "Shared_Sram")[1]
+    flash = systems.executorch_adapters("Ethos_U55_High_End_Embedded", "Shared_Sram")[1]
     assert 14165 / 105087 < flash.beats_per_cycle < (50 + 16) / 400
 
 
@@ -74,4 +76,4 @@ def test_a_short_pulse_lets_more_pass_than_its_limit() -> None:
 )
 def test_a_damaged_file_is_refused(text: str, words: str) -> None:
     with pytest.raises(InputError, match=words):
-        systems.from_tables(tomllib.loads(text), "ta.toml")
+        systems.adapters_from_tables(tomllib.loads(text), "ta.toml")

@@ -8,7 +8,7 @@ from ethosu_sdk.npu import timing
 from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.operation import BlockOp, Kind
 from ethosu_sdk.npu.timing.systems import Memory
-from ethosu_sdk.npu.timing.traffic import Transfer, bursts, known, transfers
+from ethosu_sdk.npu.timing.traffic import Transfer, bursts, has_burst_length, transfers
 from ethosu_sdk.npu.timing.units import Stream
 from tests.published_systems import system_of
 from tests.tables import each
@@ -76,8 +76,8 @@ def test_bursts_are_sixteen_words_and_not_shorter_than_a_beat() -> None:
     near = replace(DRAM, constants=replace(DRAM.constants, read_latency_cycles=0))
     assert timing.price([op], U85, near)[0].elapsed < row.elapsed - 4 * 250
     byte: Memory = replace(MEMORY, burst_bytes=1)
-    assert known(MEMORY, U85)
-    assert not known(byte, U85)
+    assert has_burst_length(MEMORY, U85)
+    assert not has_burst_length(byte, U85)
     eight = replace(MEMORY, burst_bytes=8)
-    assert known(eight, NpuConfig.for_target("ethos-u55", 128))
-    assert not known(eight, U85)
+    assert has_burst_length(eight, NpuConfig.for_target("ethos-u55", 128))
+    assert not has_burst_length(eight, U85)

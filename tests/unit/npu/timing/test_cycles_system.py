@@ -6,7 +6,7 @@ import pytest
 
 from ethosu_sdk.base.errors import UsageError
 from ethosu_sdk.base.targets import Family, families
-from ethosu_sdk.npu.timing.systems import Memory, default_for, known, memory_map
+from ethosu_sdk.npu.timing.systems import Memory, default_for, known_system, memory_map
 
 FLASH = Memory("OffChipFlash", 1, 1, 8 * 0.125, 64, 0, 128, 2, 1)
 DRAM = Memory("Dram", 1, 1, 16 * 0.234375, 500, 250, 128, 24, 12)
@@ -51,7 +51,7 @@ def test_unknown_names_are_refused(names: tuple[str, str, str], word: str) -> No
     with pytest.raises(UsageError) as caught:
         memory_map(*names)
     assert word in f"{caught.value.message} {caught.value.hint}"
-    assert known(*names) is None
+    assert known_system(*names) is None
 
 
 @pytest.mark.parametrize("family", families().values(), ids=lambda family: family.name)
@@ -60,6 +60,6 @@ def test_every_pairing_of_the_targets_exists(family: Family) -> None:
     assert (default.name, default.memory_mode) == (family.default_system_config, family.default_memory_mode)
     for name, modes in family.system_configs.items():
         for mode in modes:
-            system = known(family.name, name, mode)
+            system = known_system(family.name, name, mode)
             assert system is not None
             assert (system.cache.name, system.clock_hz > 0) == ("Sram", True)
