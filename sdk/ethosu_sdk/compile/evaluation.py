@@ -49,7 +49,7 @@ from ethosu_sdk.compile.thresholds import (
     threshold_checks,
 )
 from ethosu_sdk.program.output_comparison import HISTOGRAM_LSB, Check, Comparison, Top1, predictions
-from ethosu_sdk.records import common, kinds, provenance
+from ethosu_sdk.records import common, compile as record_parts, kinds, provenance
 from ethosu_sdk.records.common import Dtype
 from ethosu_sdk.records.compile import Accuracy, ExecutionName, LsbCount, LsbHistogram, Pair
 
