@@ -245,7 +245,7 @@ def profile(
         out,
         Reporter(quiet=True),
     )
-    return Profile(record=done.record)
+    return Profile(record=done.content.to_json())
 
 
 def compare(*runs: str | Path, options: CompareOptions | None = None) -> Comparison:

@@ -312,8 +312,9 @@ def _is_whole(folder: Path) -> bool:
 def _made(folder: Path, vela_config: Path | None) -> MadeProfile:
     try:
         prefill = _steps_of_prompt(folder)
-        record = profile_command.profile_of_run(folder, vela_config, prefill=prefill, timeout_s=_TIMEOUT_S)
-        return MadeProfile(kinds.PROFILE.convert(record))
+        return MadeProfile(
+            profile_command.profile_of_run(folder, vela_config, prefill=prefill, timeout_s=_TIMEOUT_S)
+        )
     except SdkError as error:
         if vela_config is not None:
             raise
