@@ -46,217 +46,24 @@ from ethosu_sdk.run.input_values import load_samples
 from ethosu_sdk.simulate import host_runtime
 from ethosu_sdk.simulate.host_runtime import NpuModel
 
-# ---- steps.debug.debug_tables
-# What `ethosu-sdk debug` shows on a terminal, made from its record alone.
+Array = NDArray[Any]
+
+_CSV_NAME = "debug.csv"
+_NO_MODEL = (
+    "a .pte holds no model in PyTorch to compare with: `ethosu-sdk debug` takes the model itself too, such as "
+    "FILE.py:NAME or zoo:NAME"
+)
 
 _MOST_ROWS = 100  # of a program with more layers, the worst are shown
 _EQUAL = "equal"
 _NAMES = {TO_QUANTISED: "the quantised model", TO_FLOAT: "the float model"}
 # Columns of the layers that a narrow terminal has no room for, the first one first.
 _GIVE_WAY = ("shape", "type", "at limits", "used", "weights", "clipping", "rounding", "steps", "quantised dB")
-
-
-def debug_tables(record: Debug, folder: Path, rows: int | None) -> list[RenderableType]:
-    """Layers, findings and files. `rows` limits the layers to those with the least SQNR."""
-    shown = _chosen(record.layers, rows or _MOST_ROWS)
-    return [_layers_table(shown, len(record.layers)), "", _findings(record, folder)]
-
-
-def _chosen(layers: Sequence[Layer], most: int) -> list[Layer]:
-    """The layers with the least SQNR, the worst first; all of them in their own order where there are no more than
-    `most`."""
-    if len(layers) <= most:
-        return list(layers)
-    return sorted(layers, key=lambda row: min(_figures(row), default=float("inf")))[:most]
-
-
-def _figures(row: Layer) -> Iterator[float]:
-    for distance in (row.quantised, row.float):
-        if distance is not None and distance.sqnr_db is not None:
-            yield distance.sqnr_db
-
-
-def _layers_table(rows: Sequence[Layer], count: int) -> Table:
-    title = counted(count, "layer") if len(rows) == count else f"the worst {len(rows)} of {count} layers"
-    table = Ranked(title=title, title_justify="left", box=None, pad_edge=False, drop=_GIVE_WAY)
-    table.add_column("#", justify="right")
-    for name in ("operator", "where", "shape", "type"):
-        table.add_column(name)
-    for name in ("used", "at limits", "quantised dB", "steps", "float dB", "rounding", "clipping", "weights"):
-        table.add_column(name, justify="right")
-    for row in rows:
-        table.add_row(*(escape(cell) for cell in layer_cells(row)))
-    return table
-
-
-def layer_cells(row: Layer) -> Iterator[str]:
-    """A row of the table of layers."""
-    yield str(row.index)
-    yield row.tosa.operator if row.tosa is not None else " ".join(row.operations.names)
-    sources = (row.source,) if row.writers is None else (part.source for part in row.writers)
-    places = map(common.source_name, sources)
-    yield ", ".join(dict.fromkeys(place for place in places if place)) or row.tensor
-    yield "x".join(map(str, row.shape))
-    yield row.dtype
-    known = row.range
-    yield f"{known.used_share:.0%}" if known else ""
-    yield f"{known.low_share + known.high_share:.1%}" if known else ""
-    near = row.quantised
-    yield _ratio(near)
-    yield f"{near.largest_error_steps:.0f}" if near and near.largest_error_steps is not None else ""
-    yield _ratio(row.float)
-    own = row.own or Own()
-    for value in (own.rounding_db, own.clipping_db, row.weights.sqnr_db if row.weights else None):
-        yield f"{value:.1f}" if value is not None else ""
-
-
-def _ratio(distance: Distance | None) -> str:
-    if distance is None:
-        return ""
-    if distance.sqnr_db is not None:
-        return f"{distance.sqnr_db:.1f}"
-    return _EQUAL if distance.differing == 0 else "?"
-
-
-def _findings(record: Debug, folder: Path) -> Table:
-    table = Table(box=None, show_header=False, pad_edge=False)
-    for name, text in (*finding_rows(record), ("files", str(folder))):
-        table.add_row(name, escape(text))
-    return table
-
-
-def finding_rows(record: Debug) -> Iterator[tuple[str, str]]:
-    """Name and text of each finding."""
-    layers, counts = record.layers, record.counts
-    yield (
-        "compared",
-        f"{counts.quantised} of {counted(counts.layers, 'layer')} with {_NAMES[TO_QUANTISED]}, {counts.float} with "
-        f"{_NAMES[TO_FLOAT]}",
-    )
-    for row in record.comparisons:
-        yield f"against {_NAMES[row.against]}", _break(record, row)
-        if row.largest_drop is not None:
-            yield "", f"largest drop in {_described(layers, row.largest_drop)}"
-    for advice in record.advice:
-        yield f"{advice.remedy} for", _advice(layers[advice.layer], advice)
-    if any(row.against == TO_FLOAT for row in record.comparisons) or record.change is not None:
-        yield "change", _change(record)
-    if record.dump is not None:
-        yield "dump", f"{record.dump.file}, {counted(record.dump.arrays, 'array')}"
-    for missing in record.unavailable:
-        yield "unknown", f"{missing.path}: {missing.reason}"
-
-
-def _break(record: Debug, row: Comparison) -> str:
-    """Where a comparison breaks first."""
-    limit = f"{record.thresholds.break_db:g} dB"
-    if row.first_break is not None:
-        others = (
-            f"; also in {_numbers([step.layer for step in row.further_breaks])}" if row.further_breaks else ""
-        )
-        return f"first breaks in {_described(record.layers, row.first_break)}{others}"
-    ratios = (layer.quantised if row.against == TO_QUANTISED else layer.float for layer in record.layers)
-    below = sum(
-        ratio is not None
-        and ratio.sqnr_db is not None
-        and round(ratio.sqnr_db, 1) < record.thresholds.break_db
-        for ratio in ratios
-    )
-    if below:
-        return f"no layer breaks: {counted(below, 'layer')} below {limit} by rounding"
-    return f"no layer falls below {limit}"
-
-
-def _described(layers: Sequence[Layer], step: Step) -> str:
-    before = f"{_EQUAL} → " if step.inputs_equal else ""
-    if step.input_db is not None:
-        before = f"{step.input_db:.1f} dB → "
-    after = f"{step.output_db:.1f} dB" if step.output_db is not None else "no signal left"
-    others = f", or in {_numbers(step.perhaps)} before it, not comparable" if step.perhaps else ""
-    text = f"{_named(layers[step.layer])}: {before}{after}{others}"
-    moved = step.misplaced
-    if moved is None:
-        return text
-    where = f"{moved.operator} {moved.tensor}" if moved.layer is None else _named(layers[moved.layer])
-    return f"{where}, which brings values to other places than the model; seen in {text}"
-
-
-def _named(layer: Layer) -> str:
-    operator = layer.tosa.operator if layer.tosa is not None else ""
-    place = common.source_place(layer.source)
-    where = f", {place}" if place else ""
-    return f"layer {layer.index}, {operator} {layer.tensor}{where}"
-
-
-def _numbers(layers: Sequence[int]) -> str:
-    text = ", ".join(map(str, layers))
-    return f"layer {text}" if len(layers) == 1 else f"layers {text}"
-
-
 _LOSSES = {
     BITS: "rounding to its steps",
     CALIBRATION: "clipping to its range",
     WEIGHTS: "rounding of its weights",
 }
-
-
-def _advice(layer: Layer, row: Advice) -> str:
-    where = row.module or row.node or ""
-    cause = f"; {_cause(layer)}" if row.remedy == BITS and layer.shared is not None else ""
-    return f"layer {row.layer}, {where}: {_LOSSES[row.remedy]} alone leaves {row.sqnr_db:.1f} dB{cause}"
-
-
-def _cause(layer: Layer) -> str:
-    """Why a layer has steps that are too large for its values."""
-    shared = layer.shared
-    assert shared is not None
-    used = f"range {layer.range.used_share:.0%} used: " if layer.range is not None else ""
-    return f"{used}shares its scale with {shared.module or shared.node} through {shared.through}"
-
-
-def _change(record: Debug) -> str:
-    """The operator to change first, and how."""
-    change = record.change
-    if change is None:
-        limit = record.thresholds.advice_db
-        ratios = (row.float.sqnr_db for row in record.layers if row.float is not None)
-        if all(ratio is None or round(ratio, 1) >= limit for ratio in ratios):
-            return f"nothing: no layer falls below {limit:g} dB against the float model"
-        return "no single layer: the outputs lose little, or by many small losses; --quantize int16 gives all 16 bits"
-    layer = record.layers[change.layer]
-    name = _named(layer)
-    if change.remedy == FAULT:
-        return f"{name}: the NPU does not compute what the quantised model does; bits and samples do not help"
-    if change.remedy == CALIBRATION:
-        return (
-            f"{name}: its values leave the calibrated range; give samples that have them: --calibration F.npz"
-        )
-    if change.remedy == WEIGHTS:
-        return f"{name}: its weights lose too much in eight bits; train with quantisation, or split off its outliers"
-    cause = f" ({_cause(layer)})" if layer.shared is not None else ""
-    return f"{name}{cause}: give it 16 bits: {_sixteen_bits(change.module)}"
-
-
-def _sixteen_bits(module: str | None) -> str:
-    """How to give a module 16 bits: in the model file, or for all of the model."""
-    if not module:
-        return "--quantize int16, which gives them to all"
-    return (
-        f"def quantizer(q): q.set_module_name({module!r}, get_symmetric_a16w8_quantization_config()) in the model "
-        "file, with the import from executorch.backends.arm.quantizer"
-    )
-
-
-# ---- steps.debug.debug_command
-# `ethosu-sdk debug`: run on the host simulator and record every tensor that the NPU writes.
-
-Array = NDArray[Any]
-
-CSV_NAME = "debug.csv"
-_NO_MODEL = (
-    "a .pte holds no model in PyTorch to compare with: `ethosu-sdk debug` takes the model itself too, such as "
-    "FILE.py:NAME or zoo:NAME"
-)
 
 
 def debug(
@@ -276,7 +83,7 @@ def debug(
         path = result_files.require_pte(Path(model))
         program = pte.read(path)
         folder = result_files.folder_for_pte(path, program.target(), out_dir)
-        return _finish(_Subject(path, folder, None), options, reporter)
+        return _finish(path, folder, None, options, reporter)
     target = compile_command.target_of(compile_options)
     spec = parse_model_spec(model)
     check_model_file(spec, trust=compile_options.trust)  # before a folder is made for it
@@ -287,16 +94,7 @@ def debug(
         compile_options = replace(compile_options, layers=request, check=False)
         path = compile_command.compile_model(model, compile_options, out_dir, reporter.for_step())
         reference = Reference(LayerFacts.read(request.folder), request.folder)
-        return _finish(_Subject(path, folder, reference), options, reporter)
-
-
-@dataclass(frozen=True)
-class _Subject:
-    """The program at `path`, the folder for the results, and the model in PyTorch, if there is one."""
-
-    path: Path
-    folder: Path
-    reference: Reference | None
+        return _finish(path, folder, reference, options, reporter)
 
 
 @dataclass
@@ -312,32 +110,35 @@ class _Observer:
             self.recorders.setdefault(call.index, Recorder()).take(written)
 
 
-def _finish(subject: _Subject, options: DebugOptions, reporter: Reporter) -> Record:
+def _finish(
+    path: Path, folder: Path, reference: Reference | None, options: DebugOptions, reporter: Reporter
+) -> Record:
+    """Debug the program at `path` beside the model in PyTorch, if there is one, and write the results to `folder`."""
     start = time.monotonic()
-    program = pte.read(subject.path)
-    notes = read_notes(subject.path)
-    inputs, source = _inputs(subject, program, options, reporter)
+    program = pte.read(path)
+    notes = read_notes(path)
+    inputs, source = _inputs(path, reference, program, options, reporter)
     with reporter.stage("building the host runner (the first time only)"):
         runner = host_runtime.build_runner(cache.directory_or_own(host_runtime.CACHE_PART))
-    with filesystem.locked_folder(subject.folder):
+    with filesystem.locked_folder(folder):
         with reporter.stage("running the program and recording every tensor"):
-            observer = _run(subject.path, program, runner, inputs, options.timeout_s)
+            observer = _run(path, program, runner, inputs, options.timeout_s)
         with reporter.stage("comparing"):
-            layers = _layers(observer, notes, subject.reference, options)
+            layers = _layers(observer, notes, reference, options)
     if options.dump is not None:
         with bundle.listed(options.dump, "debug --dump"):
             npz.write_npz(
                 options.dump, {row.dump_name: row.values for row in layers if row.values is not None}
             )
     facts = DebugFacts(
-        path=subject.path,
+        path=path,
         program=program,
         inputs=source,
         notes=notes,
         layers=layers,
-        missing=_missing(subject.reference),
-        ties_up=subject.reference is not None and subject.reference.facts.ties_up,
-        outputs=_outputs(subject.reference),
+        missing={QUANTISED: _NO_MODEL, FLOAT: _NO_MODEL} if reference is None else reference.facts.missing,
+        ties_up=reference is not None and reference.facts.ties_up,
+        outputs=() if reference is None else [row for row in reference.facts.outputs if row is not None],
         options=options,
         runner=runner,
         left_out=sum(len(row.left_out) for row in observer.recorders.values()),
@@ -347,29 +148,29 @@ def _finish(subject: _Subject, options: DebugOptions, reporter: Reporter) -> Rec
     record = content.to_json()
     validation.check_record(record, "the debug record")
     table = result_files.csv_table(debug_record.CSV_COLUMNS, map(debug_record.csv_row, content.layers))
-    with filesystem.locked_folder(subject.folder), bundle.writing_folder(subject.folder, "debug") as add:
-        filesystem.write_bytes(subject.folder / CSV_NAME, table.encode())
-        json_text.write_json(subject.folder / kinds.DEBUG.file, record)
-        add(CSV_NAME, kinds.DEBUG.file)
+    with filesystem.locked_folder(folder), bundle.writing_folder(folder, "debug") as add:
+        filesystem.write_bytes(folder / _CSV_NAME, table.encode())
+        json_text.write_json(folder / kinds.DEBUG.file, record)
+        add(_CSV_NAME, kinds.DEBUG.file)
     if not layers:
         reporter.warn(
-            escape(f"{subject.path.name} has no delegate that ran on the NPU: there are no layers to compare")
+            escape(f"{path.name} has no delegate that ran on the NPU: there are no layers to compare")
         )
-    reporter.show(*debug_tables(content, subject.folder, options.rows))
+    reporter.show(*debug_tables(content, folder, options.rows))
     reporter.emit(record)
     return record
 
 
 def _inputs(
-    subject: _Subject, program: pte.Pte, options: DebugOptions, reporter: Reporter
+    path: Path, reference: Reference | None, program: pte.Pte, options: DebugOptions, reporter: Reporter
 ) -> tuple[list[Array], str]:
     """The arrays of one inference, and where they come from."""
-    if subject.reference is not None:
-        folder, found = subject.reference.folder, list[Array]()
+    if reference is not None:
+        folder, found = reference.folder, list[Array]()
         while (file := folder / f"input{len(found)}.npy").is_file():
             found.append(np.load(file))
         return found, "the model's example inputs" if options.inputs is None else options.inputs.name
-    samples = load_samples(options.inputs, subject.path, program.plan())
+    samples = load_samples(options.inputs, path, program.plan())
     if samples.count != 1:
         raise InputError(
             f"debug takes the inputs of one inference, not {samples.count} ({samples.source})",
@@ -462,12 +263,174 @@ def _given(call: host_runtime.DelegateCall, notes: DelegateNotes) -> dict[str, A
     }
 
 
-def _outputs(reference: Reference | None) -> set[int]:
-    """The values of the model that the program gives, by their places."""
-    return set() if reference is None else {row for row in reference.facts.outputs if row is not None}
+def debug_tables(record: Debug, folder: Path, rows: int | None) -> list[RenderableType]:
+    """Layers, findings and files. `rows` limits the layers to those with the least SQNR."""
+    shown, most = record.layers, rows or _MOST_ROWS
+    if len(shown) > most:
+        shown = tuple(sorted(shown, key=_least_sqnr)[:most])
+    findings = Table(box=None, show_header=False, pad_edge=False)
+    for name, text in (*finding_rows(record), ("files", str(folder))):
+        findings.add_row(name, escape(text))
+    return [_layers_table(shown, len(record.layers)), "", findings]
 
 
-def _missing(reference: Reference | None) -> dict[str, str]:
-    if reference is None:
-        return {QUANTISED: _NO_MODEL, FLOAT: _NO_MODEL}
-    return reference.facts.missing
+def _least_sqnr(row: Layer) -> float:
+    ratios = (distance.sqnr_db for distance in (row.quantised, row.float) if distance is not None)
+    return min((ratio for ratio in ratios if ratio is not None), default=float("inf"))
+
+
+def _layers_table(rows: Sequence[Layer], count: int) -> Table:
+    title = counted(count, "layer") if len(rows) == count else f"the worst {len(rows)} of {count} layers"
+    table = Ranked(title=title, title_justify="left", box=None, pad_edge=False, drop=_GIVE_WAY)
+    table.add_column("#", justify="right")
+    for name in ("operator", "where", "shape", "type"):
+        table.add_column(name)
+    for name in ("used", "at limits", "quantised dB", "steps", "float dB", "rounding", "clipping", "weights"):
+        table.add_column(name, justify="right")
+    for row in rows:
+        table.add_row(*(escape(cell) for cell in layer_cells(row)))
+    return table
+
+
+def layer_cells(row: Layer) -> Iterator[str]:
+    """A row of the table of layers."""
+    yield str(row.index)
+    yield row.tosa.operator if row.tosa is not None else " ".join(row.operations.names)
+    sources = (row.source,) if row.writers is None else (part.source for part in row.writers)
+    places = map(common.source_name, sources)
+    yield ", ".join(dict.fromkeys(place for place in places if place)) or row.tensor
+    yield "x".join(map(str, row.shape))
+    yield row.dtype
+    known = row.range
+    yield f"{known.used_share:.0%}" if known else ""
+    yield f"{known.low_share + known.high_share:.1%}" if known else ""
+    near = row.quantised
+    yield _ratio(near)
+    yield f"{near.largest_error_steps:.0f}" if near and near.largest_error_steps is not None else ""
+    yield _ratio(row.float)
+    own = row.own or Own()
+    for value in (own.rounding_db, own.clipping_db, row.weights.sqnr_db if row.weights else None):
+        yield f"{value:.1f}" if value is not None else ""
+
+
+def _ratio(distance: Distance | None) -> str:
+    if distance is None:
+        return ""
+    if distance.sqnr_db is not None:
+        return f"{distance.sqnr_db:.1f}"
+    return _EQUAL if distance.differing == 0 else "?"
+
+
+def finding_rows(record: Debug) -> Iterator[tuple[str, str]]:
+    """Name and text of each finding."""
+    layers, counts = record.layers, record.counts
+    yield (
+        "compared",
+        f"{counts.quantised} of {counted(counts.layers, 'layer')} with {_NAMES[TO_QUANTISED]}, {counts.float} with "
+        f"{_NAMES[TO_FLOAT]}",
+    )
+    for row in record.comparisons:
+        yield f"against {_NAMES[row.against]}", _break(record, row)
+        if row.largest_drop is not None:
+            yield "", f"largest drop in {_described(layers, row.largest_drop)}"
+    for advice in record.advice:
+        yield f"{advice.remedy} for", _advice(layers[advice.layer], advice)
+    if any(row.against == TO_FLOAT for row in record.comparisons) or record.change is not None:
+        yield "change", _change(record)
+    if record.dump is not None:
+        yield "dump", f"{record.dump.file}, {counted(record.dump.arrays, 'array')}"
+    for missing in record.unavailable:
+        yield "unknown", f"{missing.path}: {missing.reason}"
+
+
+def _break(record: Debug, row: Comparison) -> str:
+    """Where a comparison breaks first."""
+    limit = f"{record.thresholds.break_db:g} dB"
+    if row.first_break is not None:
+        others = (
+            f"; also in {_numbers([step.layer for step in row.further_breaks])}" if row.further_breaks else ""
+        )
+        return f"first breaks in {_described(record.layers, row.first_break)}{others}"
+    ratios = (layer.quantised if row.against == TO_QUANTISED else layer.float for layer in record.layers)
+    below = sum(
+        ratio is not None
+        and ratio.sqnr_db is not None
+        and round(ratio.sqnr_db, 1) < record.thresholds.break_db
+        for ratio in ratios
+    )
+    if below:
+        return f"no layer breaks: {counted(below, 'layer')} below {limit} by rounding"
+    return f"no layer falls below {limit}"
+
+
+def _described(layers: Sequence[Layer], step: Step) -> str:
+    before = f"{_EQUAL} → " if step.inputs_equal else ""
+    if step.input_db is not None:
+        before = f"{step.input_db:.1f} dB → "
+    after = f"{step.output_db:.1f} dB" if step.output_db is not None else "no signal left"
+    others = f", or in {_numbers(step.perhaps)} before it, not comparable" if step.perhaps else ""
+    text = f"{_named(layers[step.layer])}: {before}{after}{others}"
+    moved = step.misplaced
+    if moved is None:
+        return text
+    where = f"{moved.operator} {moved.tensor}" if moved.layer is None else _named(layers[moved.layer])
+    return f"{where}, which brings values to other places than the model; seen in {text}"
+
+
+def _named(layer: Layer) -> str:
+    operator = layer.tosa.operator if layer.tosa is not None else ""
+    place = common.source_place(layer.source)
+    where = f", {place}" if place else ""
+    return f"layer {layer.index}, {operator} {layer.tensor}{where}"
+
+
+def _numbers(layers: Sequence[int]) -> str:
+    text = ", ".join(map(str, layers))
+    return f"layer {text}" if len(layers) == 1 else f"layers {text}"
+
+
+def _advice(layer: Layer, row: Advice) -> str:
+    where = row.module or row.node or ""
+    cause = f"; {_cause(layer)}" if row.remedy == BITS and layer.shared is not None else ""
+    return f"layer {row.layer}, {where}: {_LOSSES[row.remedy]} alone leaves {row.sqnr_db:.1f} dB{cause}"
+
+
+def _cause(layer: Layer) -> str:
+    """Why a layer has steps that are too large for its values."""
+    shared = layer.shared
+    assert shared is not None
+    used = f"range {layer.range.used_share:.0%} used: " if layer.range is not None else ""
+    return f"{used}shares its scale with {shared.module or shared.node} through {shared.through}"
+
+
+def _change(record: Debug) -> str:
+    """The operator to change first, and how."""
+    change = record.change
+    if change is None:
+        limit = record.thresholds.advice_db
+        ratios = (row.float.sqnr_db for row in record.layers if row.float is not None)
+        if all(ratio is None or round(ratio, 1) >= limit for ratio in ratios):
+            return f"nothing: no layer falls below {limit:g} dB against the float model"
+        return "no single layer: the outputs lose little, or by many small losses; --quantize int16 gives all 16 bits"
+    layer = record.layers[change.layer]
+    name = _named(layer)
+    if change.remedy == FAULT:
+        return f"{name}: the NPU does not compute what the quantised model does; bits and samples do not help"
+    if change.remedy == CALIBRATION:
+        return (
+            f"{name}: its values leave the calibrated range; give samples that have them: --calibration F.npz"
+        )
+    if change.remedy == WEIGHTS:
+        return f"{name}: its weights lose too much in eight bits; train with quantisation, or split off its outliers"
+    cause = f" ({_cause(layer)})" if layer.shared is not None else ""
+    return f"{name}{cause}: give it 16 bits: {_sixteen_bits(change.module)}"
+
+
+def _sixteen_bits(module: str | None) -> str:
+    """How to give a module 16 bits: in the model file, or for all of the model."""
+    if not module:
+        return "--quantize int16, which gives them to all"
+    return (
+        f"def quantizer(q): q.set_module_name({module!r}, get_symmetric_a16w8_quantization_config()) in the model "
+        "file, with the import from executorch.backends.arm.quantizer"
+    )

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from ethosu_sdk.analysis.debug_layers import DebuggedLayer, DelegateNotes
-from ethosu_sdk.analysis.layer_pairing import Distance
 from ethosu_sdk.records.debug import Against, Remedy
 
 TO_QUANTISED: Literal["quantised"] = "quantised"
@@ -17,13 +16,12 @@ BITS: Literal["16 bits"] = "16 bits"
 CALIBRATION: Literal["calibration"] = "calibration"
 WEIGHTS: Literal["weights"] = "weights"
 FAULT: Literal["fault"] = "fault"
-MOST_ADVICE = 10  # of a remedy
+_MOST_ADVICE = 10  # of a remedy
 _REFUTED = (
     "not comparable: all that is computed from it equals the model, so that its counterpart is another value"
 )
 
 _Key = tuple[int, str]  # a delegate and a tensor
-_Graph = Mapping[_Key, Sequence[_Key]]
 
 
 @dataclass(frozen=True)
@@ -70,27 +68,23 @@ def compared_steps(
 ) -> list[Step]:
     """The compared layers in the order of execution, each with what it starts from."""
     known = {row.key: row for row in layers}
-    compared = {key: row for key, row in known.items() if _usable(_distance(row, against))}
+    every = {key: row.quantised if against == TO_QUANTISED else row.float_ for key, row in known.items()}
+    distances = {key: row for key, row in every.items() if row is not None and not math.isnan(row.sqnr_db)}
     graph = _inputs(notes)
     found = []
-    for key, layer in compared.items():
-        distance = _distance(layer, against)
-        assert distance is not None
-        sources, between = _nearest(key, graph, compared)
-        ratios = [row for source in sources if (row := _distance(compared[source], against)) is not None]
+    for key, distance in distances.items():
+        layer = known[key]
+        sources, between = _nearest(key, graph, distances)
+        ratios = [distances[row] for row in sources]
         perhaps = sorted((known[row] for row in between if row in known), key=lambda row: row.index)
-        misplaced = _misplaced(layer, known, notes)
-        step = Step(
-            layer,
-            distance.shown_db,
-            min((row.shown_db for row in ratios), default=None),
-            tuple(perhaps),
-            misplaced,
-        )
         found.append(
-            replace(
-                step,
-                sources=tuple(compared[row] for row in sources),
+            Step(
+                layer,
+                output_db=distance.shown_db,
+                input_db=min((row.shown_db for row in ratios), default=None),
+                perhaps=tuple(perhaps),
+                misplaced=_misplaced(layer, known, notes),
+                sources=tuple(known[row] for row in sources),
                 reliable_db=min((min(row.sqnr_db, row.even_db) for row in ratios), default=None),
             )
         )
@@ -107,14 +101,6 @@ def _misplaced(
     return Misplaced(name, moves.operator(name), known.get((layer.delegate, name)))
 
 
-def _distance(layer: DebuggedLayer, against: Against) -> Distance | None:
-    return layer.quantised if against == TO_QUANTISED else layer.float_
-
-
-def _usable(distance: Distance | None) -> bool:
-    return distance is not None and not math.isnan(distance.sqnr_db)
-
-
 def _inputs(notes: Mapping[int, DelegateNotes]) -> dict[_Key, list[_Key]]:
     """The tensors that each tensor is computed from."""
     return {
@@ -124,16 +110,9 @@ def _inputs(notes: Mapping[int, DelegateNotes]) -> dict[_Key, list[_Key]]:
     }
 
 
-def _turned(graph: _Graph) -> dict[_Key, list[_Key]]:
-    """The tensors that are computed from each tensor."""
-    found: dict[_Key, list[_Key]] = {}
-    for name, rows in graph.items():
-        for row in rows:
-            found.setdefault(row, []).append(name)
-    return found
-
-
-def _nearest(start: _Key, graph: _Graph, wanted: Iterable[_Key]) -> tuple[list[_Key], list[_Key]]:
+def _nearest(
+    start: _Key, graph: Mapping[_Key, Sequence[_Key]], wanted: Iterable[_Key]
+) -> tuple[list[_Key], list[_Key]]:
     """The nearest tensors of `wanted` along the `graph`, and those on the way to them or beside."""
     wanted = set(wanted)
     pending, seen, found = list(graph.get(start, ())), {start}, list[_Key]()
@@ -155,7 +134,10 @@ def without_refuted(
     layers: Sequence[DebuggedLayer], notes: Mapping[int, DelegateNotes], threshold_db: float
 ) -> list[DebuggedLayer]:
     """`layers`, without comparison where one is far from the quantised model and nothing computed from it is off."""
-    users = _turned(_inputs(notes))
+    users: dict[_Key, list[_Key]] = {}  # the tensors that are computed from each tensor
+    for name, rows in _inputs(notes).items():
+        for row in rows:
+            users.setdefault(row, []).append(name)
     kept = {row.key: row for row in layers if row.quantised is not None}
     for key, layer in reversed(list(kept.items())):
         assert layer.quantised is not None
@@ -164,26 +146,23 @@ def without_refuted(
         later, _ = _nearest(key, users, kept)
         if later and not any(kept[row].is_off for row in later):
             del kept[key]
-    return [row if row.quantised is None or row.key in kept else row.not_compared(_REFUTED) for row in layers]
+    return [
+        layer if layer.quantised is None or layer.key in kept else layer.not_compared(_REFUTED)
+        for layer in layers
+    ]
 
 
 def first_break(found: Sequence[Step], threshold_db: float, against: Against) -> Step | None:
-    """The first layer whose SQNR is below the threshold although those of its inputs are not."""
-    return next(_breaks(found, threshold_db, against), None)
+    """The first of :func:`breaks`."""
+    return next(breaks(found, threshold_db, against), None)
 
 
-def _breaks(found: Sequence[Step], threshold_db: float, against: Against) -> Iterator[Step]:
+def breaks(found: Sequence[Step], threshold_db: float, against: Against) -> Iterator[Step]:
+    """The layers whose SQNR is below the threshold although those of their inputs are not."""
     for row in found:
         inputs_hold = row.input_db is None or row.input_db >= threshold_db
         if row.output_db < threshold_db and inputs_hold and row.counts(against):
             yield row
-
-
-def further_breaks(
-    found: Sequence[Step], first: Step | None, threshold_db: float, against: Against
-) -> list[Step]:
-    """The other layers whose SQNR is below the threshold although those of its inputs are not."""
-    return [row for row in _breaks(found, threshold_db, against) if row is not first]
 
 
 def largest_drop(found: Sequence[Step], against: Against) -> Step | None:
@@ -219,7 +198,7 @@ def layer_advice(layers: Sequence[DebuggedLayer], limit_db: float) -> list[Advic
             left = _losses(row).get(remedy, math.inf)
             if left < limit_db and row.value is not None:
                 ranked.setdefault(row.value.node, Advice(row, remedy, left))
-        found += sorted(ranked.values(), key=lambda row: (row.sqnr_db, row.layer.index))[:MOST_ADVICE]
+        found += sorted(ranked.values(), key=lambda row: (row.sqnr_db, row.layer.index))[:_MOST_ADVICE]
     return found
 
 

@@ -30,17 +30,25 @@ from ethosu_sdk.records.bundle import compilation_of
 from ethosu_sdk.records.compile import Delegate, Operation
 from ethosu_sdk.records.debug import Range
 
-# ---- steps.debug.notes
-# What `compile` left beside a program of each delegate: its TOSA graph and Vela's debug database.
+Array = NDArray[Any]
 
-_MOST_BYTES = 1 << 30
+MOST_BYTES = 1 << 30  # of all that is kept of a run, and of a file
 _CONSTANTS = ("CONST", "CONST_SHAPE")
 _MAKE = "compile the model again: ethosu-sdk compile writes these files"
+_ELSEWHERE = "an operation wrote outside of the place that Vela's debug database gives for it"
+_OTHER_LAYOUT = "an operation wrote it in another layout than Vela's debug database states"
+_PARTLY = "operations that the debug database does not name wrote {share:.1%} of it, or nobody"
+_MOST_LETTERS = 120  # of a name in a dump: a file's names are others'
+_VELAS_OWN = "a tensor of Vela's own: the TOSA graph has none of this name"
+_NO_NOTES = "nothing is known of the operation beside its command stream"
+_WIDE = "{dtype} values are inner ones: the model quantises none of them"
 
 
 @dataclass(frozen=True)
 class DelegateNotes:
-    """`record` is the delegate's entry in the compile record, `written` what Vela's operations write. `shapes` are
+    """What `compile` left of a delegate: its TOSA graph and Vela's debug database.
+
+    `record` is the delegate's entry in the compile record, `written` what Vela's operations write. `shapes` are
     those of the TOSA graph's tensors by name, `inputs` the tensors that each is computed from, constants left out;
     `given` and `results` are the graph's inputs and outputs, and `moves` its operators that only move values."""
 
@@ -51,10 +59,6 @@ class DelegateNotes:
     given: tuple[str, ...]
     results: tuple[str, ...]
     moves: TosaMoves
-
-    def origins(self, offsets: Sequence[int]) -> list[Operation]:
-        """The entries of what Vela scheduled as the NPU operations at `offsets`, in its order."""
-        return [row for row in self.record.operations if set(row.offsets) & set(offsets)]
 
 
 def read_notes(path: Path) -> dict[int, DelegateNotes]:
@@ -95,25 +99,10 @@ def _delegate_notes(folder: Path, row: Delegate) -> DelegateNotes:
 def _content(path: Path) -> bytes:
     if not path.is_file():
         raise InputError(f"there is no file {path}, which the compile record names", _MAKE)
-    content = filesystem.file_content(path, _MOST_BYTES)
-    if len(content) > _MOST_BYTES:
-        raise InputError(f"{path} has more than {_MOST_BYTES:,} bytes", _MAKE)
+    content = filesystem.file_content(path, MOST_BYTES)
+    if len(content) > MOST_BYTES:
+        raise InputError(f"{path} has more than {MOST_BYTES:,} bytes", _MAKE)
     return content
-
-
-# ---- steps.debug.gathering
-# Assemble the tensors from the parts that NPU operations write.
-#
-# An operation writes a stripe of rows or of channels, a part of a concatenation, or one of the many steps of a
-# transpose; a tensor of a cascade lies in a buffer that holds some rows at a time. Vela's debug database tells each
-# tensor's place and layout. So every element that is written goes to its place in an image of the whole tensor.
-
-Array = NDArray[Any]
-
-MOST_BYTES = 1 << 30  # of all that is kept of a run
-_ELSEWHERE = "an operation wrote outside of the place that Vela's debug database gives for it"
-_OTHER_LAYOUT = "an operation wrote it in another layout than Vela's debug database states"
-_PARTLY = "operations that the debug database does not name wrote {share:.1%} of it, or nobody"
 
 
 @dataclass
@@ -152,6 +141,10 @@ class Gathered:
 
 def gather_tensors(recorded: Sequence[Written], known: Sequence[WrittenTensor]) -> list[Gathered]:
     """The tensors of a run in the order in which they were begun; of a loop, as they were left.
+
+    An operation writes a stripe of rows or of channels, a part of a concatenation, or one of the many steps of a
+    transpose; a tensor of a cascade lies in a buffer that holds some rows at a time. Vela's debug database tells each
+    tensor's place and layout. So every element that is written goes to its place in an image of the whole tensor.
 
     An operation that the debug database does not name belongs to the next one that it names, as Vela does it: to its
     tensor, or to its `inner` steps, which lie elsewhere. What belongs to nothing is an entry of its own, with an
@@ -296,15 +289,6 @@ class _Image:
         return np.ascontiguousarray(bricks.reshape(self._rows, w, self._depth)[..., :c]).reshape(n, h, w, c)
 
 
-# ---- steps.debug.layers
-# The layers of a run: tensors that NPU operations wrote, joined with the TOSA graph and PyTorch's values.
-
-_MOST_LETTERS = 120  # of a name in a dump: a file's names are others'
-_VELAS_OWN = "a tensor of Vela's own: the TOSA graph has none of this name"
-_NO_NOTES = "nothing is known of the operation beside its command stream"
-_WIDE = "{dtype} values are inner ones: the model quantises none of them"
-
-
 @dataclass(frozen=True)
 class DebuggedLayer:
     """A tensor that the NPU wrote. `name` is the TOSA tensor's, or Vela's, or that of the NPU operation.
@@ -399,7 +383,10 @@ def _layer(
     base = DebuggedLayer(index, delegate, name, gathered, values, known)
     if notes is None:
         return replace(base, reason=_NO_NOTES)
-    base = replace(base, writers=tuple(notes.origins(gathered.offsets)))
+    offsets = set(gathered.offsets)
+    base = replace(
+        base, writers=tuple(row for row in notes.record.operations if offsets.intersection(row.offsets))
+    )
     if shape is None:
         return replace(base, reason=_VELAS_OWN)
     if values is None:

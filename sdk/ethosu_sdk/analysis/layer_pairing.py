@@ -1,4 +1,9 @@
-"""Which values of the model a tensor of a delegate holds, and how far it is from what PyTorch computes."""
+"""Which values of the model a tensor of a delegate holds, and how far it is from what PyTorch computes.
+
+A tensor that is computed has the value that is quantised at its node of the model. For one that operators only moved,
+the TOSA graph tells where each element comes from, so that the model's values of its sources are moved in the same
+way. Everything else is a guess, which holds only if the values are alike: otherwise the tensor is not comparable.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +23,14 @@ from ethosu_sdk.compile.graphs.tosa_graph import CONSTANT_PLACE, TosaMoves
 from ethosu_sdk.program.output_comparison import Comparison
 from ethosu_sdk.records.debug import Range
 
-# ---- steps.debug.figures
-# The figures of a layer: its range, and how far it is from what PyTorch computes. Arrays in, numbers out.
-
 Array = NDArray[Any]
+Axes = tuple[int, ...]
 
+MOST_STEPS = 1.5  # a whole step, and what float64 arithmetic does to it: PyTorch rounds ties in another way
+_ALIKE_DB = 20.0  # least SQNR of values that are taken for the same
 _MOST_AXES = 5  # beyond them, orders of axes are too many to try
+_OTHER_SIZE = "the model's value there has another type or number of elements"
+_UNSURE = "not comparable: which of the model's values it holds, or in which order, is not known for sure"
 
 
 def value_range(values: Array) -> Range:
@@ -33,8 +40,8 @@ def value_range(values: Array) -> Range:
     return Range(
         least=least,
         largest=largest,
-        low_share=_share(values == limits.min),
-        high_share=_share(values == limits.max),
+        low_share=np.count_nonzero(values == limits.min) / values.size,
+        high_share=np.count_nonzero(values == limits.max) / values.size,
         used_share=(largest - least + 1) / (int(limits.max) - int(limits.min) + 1),
         distinct=_distinct(values),
     )
@@ -45,10 +52,6 @@ def _distinct(values: Array) -> int:
         return int(np.unique(values).size)
     unsigned = np.ascontiguousarray(values).view(f"u{values.dtype.itemsize}").ravel()
     return int(np.count_nonzero(np.bincount(unsigned)))
-
-
-def _share(found: Array) -> float:
-    return float(np.count_nonzero(found)) / found.size
 
 
 @dataclass(frozen=True)
@@ -150,23 +153,6 @@ def is_form_kept(shape: Sequence[int], wanted: Sequence[int]) -> bool:
     leading ones are joined and the last one stays."""
     sizes, others = ([size for size in row if size != 1] for row in (shape, wanted))
     return sorted(sizes) == sorted(others) or (sizes[-1:] == others[-1:] and prod(sizes) == prod(others))
-
-
-# ---- steps.debug.pairing
-# Which values of the model a tensor of a delegate holds.
-#
-# A tensor that is computed has the value that is quantised at its node of the model. For one that operators only
-# moved,
-# the TOSA graph tells where each element comes from, so that the model's values of its sources are moved in the
-# same
-# way. Everything else is a guess, which holds only if the values are alike: otherwise the tensor is not comparable.
-
-Axes = tuple[int, ...]
-
-MOST_STEPS = 1.5  # a whole step, and what float64 arithmetic does to it: PyTorch rounds ties in another way
-_ALIKE_DB = 20.0  # least SQNR of values that are taken for the same
-_OTHER_SIZE = "the model's value there has another type or number of elements"
-_UNSURE = "not comparable: which of the model's values it holds, or in which order, is not known for sure"
 
 
 @dataclass(frozen=True)

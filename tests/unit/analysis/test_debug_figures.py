@@ -340,9 +340,8 @@ def test_stacked_inputs_are_named(given: str | None, tmp_path: Path) -> None:
     name = given or "add.io.npz"
     npz.write_npz(tmp_path / name, arrays)
     options = DebugOptions(inputs=None if given is None else tmp_path / given)
-    subject = debug_command._Subject(path, tmp_path, None)
     with pytest.raises(InputError) as caught:
-        debug_command._inputs(subject, program, options, Reporter(quiet=True))
+        debug_command._inputs(path, None, program, options, Reporter(quiet=True))
     assert "the inputs of one inference, not 2" in caught.value.message
     assert name in caught.value.message
     assert "None" not in caught.value.message
