@@ -6,9 +6,6 @@ from pathlib import Path
 from ethosu_sdk.compile.program_options import INPUTS, Option, option
 from ethosu_sdk.run.options import TIMEOUT
 
-# ---- steps.profile.options
-# The options of `profile` alone. The module is imported for every `--help`: it must stay light.
-
 
 @dataclass(frozen=True, kw_only=True)
 class ProfileOptions:
@@ -47,10 +44,6 @@ class ProfileOptions:
         ),
     )
     cpu_cycles: bool = option(True, Option("Do not model the CPU's cycles.", name="--no-cpu-cycles"))
-
-
-# ---- steps.debug.options
-# The options of `debug`. The module is imported for every `--help`: it must stay light.
 
 
 @dataclass(frozen=True, kw_only=True)

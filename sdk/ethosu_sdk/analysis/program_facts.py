@@ -34,154 +34,103 @@ from ethosu_sdk.records.sequences import Generate
 from ethosu_sdk.run.options import HOST
 from ethosu_sdk.simulate.board_choice import choose_board
 
-# ---- steps.run_facts.lifetimes
-# Place and lifetime of data in a delegate's memory, read from its command stream.
-#
-# Bytes that an operation writes live in the region from then on, until the last operation that reads them. The
-# stream
-# names no tensors; that writes belong to one is not in it. Who reads what another wrote is the flow of data.
-
-_BEFORE = -1  # the "operation" that brings a delegate's inputs
 _TIMEOUT_S = 60.0
+_BEFORE = -1  # the "operation" that brings a delegate's inputs
 _MOST_READS = 200_000  # of one operation what another wrote: more make no graph that anybody reads
-
-
-@dataclass
-class _Tenant:
-    """A lifetime that has not ended yet."""
-
-    region: int
-    runs: Runs
-    first: int
-    last: int
-    offset: int | None
-    role: str = ""
-
-    def ended(self) -> Lifetime:
-        return Lifetime(
-            self.region, self.runs.base, self.runs.end, self.first, self.last, self.offset, self.role
-        )
-
-
-@dataclass(frozen=True)
-class Delegates:
-    """The lifetimes in the delegate with the largest arena, or why they are not known; the flow of each delegate of
-    which it is known, by number."""
-
-    lifetimes: Lifetimes | None
-    reason: str = ""
-    flows: Mapping[int, Flow] = field(default_factory=dict)
-
-
-def lifetimes_of(program: pte.Pte) -> Delegates:
-    """What the command streams of the delegates of `program` say."""
-    delegates = program.plan().delegates
-    known = {index: row.vela for index, row in enumerate(delegates) if row.vela is not None}
-    if not known:
-        return Delegates(None, "the program has no delegate of an Ethos-U")
-    largest, vela = max(known.items(), key=lambda row: row[1].scratch_bytes)
-    found: dict[int, _Read | None] = {}
-    try:
-        with errors.until(time.monotonic() + _TIMEOUT_S):
-            for index in sorted(known, key=lambda index: index != largest):
-                found[index] = _read_stream(known[index])
-    except SdkError as error:
-        if largest not in found:
-            return Delegates(None, error.message)
-    flows = {index: row.flow for index, row in found.items() if row is not None and row.flow is not None}
-    first = found[largest]
-    if first is None:
-        return Delegates(None, "which operations run depends on data", flows)
-    rows, count = first.rows, first.operations
-    return Delegates(Lifetimes(largest, len(delegates), vela.scratch_bytes, rows, count), "", flows)
-
-
-@dataclass(frozen=True)
-class _Read:
-    rows: Sequence[Lifetime]
-    operations: int
-    flow: Flow | None  # of streams that read too often it is not known
-
-
-def _read_stream(vela: VelaBlocks) -> _Read | None:
-    """What an Ethos-U's delegate does; None for a stream whose order of operations depends on data. SdkError when it
-    cannot be read."""
-    config = NpuConfig.from_word(vela.config_word)
-    segment = described(bytes(vela.command_stream), config)
-    if segment.branch is not None:
-        return None
-    count = len(segment.operations)
-    inputs = [
-        _Tenant(slot.region, Runs(slot.offset, (), slot.nbytes), _BEFORE, _BEFORE, None, "input")
-        for slot in vela.inputs
-    ]
-    live, gone = list(inputs), list[_Tenant]()
-    reads: list[tuple[_Tenant, int]] = []
-    for number, op in enumerate(segment.operations):
-        errors.check()
-        touched = accesses(op, config)
-        if len(reads) < _MOST_READS:
-            reads += ((tenant, number) for row in touched if not row.writes for tenant in _met(live, row))
-        live = _step(live, gone, number, op, touched)
-    outputs = []
-    for slot in vela.outputs:
-        kept = Access(slot.region, False, Runs(slot.offset, (), slot.nbytes))
-        writers = _met(live, kept)
-        outputs.append(tuple(sorted(tenant.first for tenant in writers if tenant.first != _BEFORE)))
-        for tenant in writers:
-            tenant.last, tenant.role = count - 1, tenant.role or "output"
-    ended = [tenant.ended() for tenant in (*gone, *live)]
-    return _Read(ended, count, _flow(inputs, reads, outputs) if len(reads) < _MOST_READS else None)
-
-
-def _flow(
-    inputs: Sequence[_Tenant], reads: Sequence[tuple[_Tenant, int]], outputs: Sequence[Sequence[int]]
-) -> Flow:
-    edges = {(tenant.first, reader) for tenant, reader in reads if tenant.first != _BEFORE}
-    slots = {id(tenant): number for number, tenant in enumerate(inputs)}
-    readers: list[set[int]] = [set() for _ in inputs]
-    for tenant, reader in reads:
-        if id(tenant) in slots:
-            readers[slots[id(tenant)]].add(reader)
-    return Flow(tuple(sorted(edges)), tuple(tuple(sorted(row)) for row in readers), tuple(outputs))
-
-
-def _step(
-    live: list[_Tenant], gone: list[_Tenant], number: int, op: Operation, touched: Sequence[Access]
-) -> list[_Tenant]:
-    """The tenants after operation `number`; what it overwrites goes to `gone`."""
-    for access in touched:
-        if not access.writes:
-            for tenant in _met(live, access):
-                tenant.last = number
-    for access in touched:
-        if access.writes and access.region is not None:
-            over = {id(tenant) for tenant in _met(live, access)}
-            gone += [tenant for tenant in live if id(tenant) in over]
-            live = [tenant for tenant in live if id(tenant) not in over]
-            live.append(_Tenant(access.region, access.runs, number, number, op.offset))
-    return live
-
-
-def _met(live: Iterable[_Tenant], access: Access) -> list[_Tenant]:
-    return [
-        tenant
-        for tenant in live
-        if tenant.region == access.region
-        and tenant.runs.base < access.runs.end
-        and access.runs.base < tenant.runs.end
-        and overlap(tenant.runs, access.runs) is not None
-    ]
-
-
-# ---- steps.run_facts.programs
-# What a program's command streams cost in other memory modes, and what its NPU computes at once.
-
 _FIXED_STEP = ("ethos-u55", "ethos-u65")  # Ethos-U85 chooses its step for each operation
+_SIMULATOR = "qemu"  # on whose board a program has to fit
+
+
+def facts_of_run(folder: Path, vela_config: Path | None = None) -> RunFacts:
+    """All facts of the run in `folder`, priced with the file `vela_config` if there is one; only the known ones
+    if it is unfinished or damaged.
+
+    Whoever reads its records refuses a folder that holds no run.
+    """
+    if not (folder / kinds.RUN.file).is_file():
+        return RunFacts()
+    made = missing_profiles([folder], vela_config).get(folder)
+    try:
+        run = read_record(folder / kinds.RUN.file)
+        path = folder / Path(run.model.file).name if isinstance(run, Run) else folder
+        if not isinstance(run, Run) or not path.is_file() or filesystem.sha256_file(path) != run.model.sha256:
+            return RunFacts(made)
+        program = result_files.program_of_run(path, run.provenance.inputs)
+        # The host simulator does without a board.
+        is_on_host = run.simulator.name == HOST
+        no_room = (
+            lacking_room(program, pricing_system.pricing_of_program(path, program, vela_config))
+            if is_on_host
+            else ""
+        )
+        found = lifetimes_of(program)
+    except SdkError as error:
+        return RunFacts(made, program_reason=error.message, lifetimes_reason=error.message)
+    facts, why = None, made.reason if made is not None else ""
+    try:
+        profile = (
+            kinds.PROFILE.convert(read_raw_record(folder / kinds.PROFILE.file))
+            if made is None
+            else made.record
+        )
+        facts = None if profile is None else facts_of_program(program, profile, vela_config)
+    except SdkError as error:
+        why = error.message
+    return RunFacts(made, facts, why, found.lifetimes, found.reason, found.flows, no_room)
+
+
+def missing_profiles(folders: Iterable[Path], vela_config: Path | None = None) -> dict[Path, MadeProfile]:
+    """The profiles of those of `folders` that hold a run and no profile of it; of every run, priced with the file
+    `vela_config`, if there is one. Nothing is written. SdkError when that file cannot be used."""
+    return {
+        folder: _made(folder, vela_config)
+        for folder in folders
+        if (vela_config is not None and (folder / kinds.RUN.file).is_file()) or not _is_whole(folder)
+    }
+
+
+def _is_whole(folder: Path) -> bool:
+    """Whether no profile has to be made: there is one, or no run. Whoever reads the records refuses damaged ones."""
+    run, profile = folder / kinds.RUN.file, folder / kinds.PROFILE.file
+    if not run.is_file():
+        return True
+    if not profile.is_file():
+        return False
+    try:
+        found, ran = read_record(profile), read_record(run)
+    except SdkError:
+        return True
+    if not isinstance(found, Profile) or not isinstance(ran, Run):
+        return False
+    return found.model.sha256 == ran.model.sha256 and is_of_run(found, run)
+
+
+def _made(folder: Path, vela_config: Path | None) -> MadeProfile:
+    try:
+        prefill = _steps_of_prompt(folder)
+        return MadeProfile(
+            profile_command.profile_of_run(folder, vela_config, prefill=prefill, timeout_s=_TIMEOUT_S)
+        )
+    except SdkError as error:
+        if vela_config is not None:
+            raise
+        return MadeProfile(None, error.message)
+
+
+def _steps_of_prompt(folder: Path) -> int | None:
+    """How many steps of the run took the prompt of `generate`; None where it did not make the run, or there are no
+    others."""
+    path = folder / kinds.GENERATE.file
+    if not path.is_file():
+        return None
+    found, run = read_record(path), read_record(folder / kinds.RUN.file)
+    if not isinstance(found, Generate) or not isinstance(run, Run) or not generated_in(found, run):
+        return None
+    return len(found.prompt) if len(found.prompt) < found.steps else None
 
 
 def read_program_facts(path: Path, profile: Profile, vela_config: Path | None = None) -> ProgramFacts:
-    """The facts of the program at `path`; see :func:`of`."""
+    """The facts of the program at `path`; see :func:`facts_of_program`."""
     return facts_of_program(pte.read(path), profile, vela_config)
 
 
@@ -260,12 +209,6 @@ def sram_bytes(program: pte.Pte, system: SystemConfig) -> int:
     return used + (program.size if system.constants.interface == 0 else 0)
 
 
-# ---- steps.run_facts.room
-# Whether the firmware of a program has room on the board of its NPU.
-
-_SIMULATOR = "qemu"  # on whose board a program has to fit
-
-
 def lacking_room(program: pte.Pte, own: pricing_system.PricingSystem | None) -> str:
     """Which memory is too small, with the arithmetic; empty where all are large enough. `own` is the system that the
     program was compiled for."""
@@ -279,107 +222,131 @@ def lacking_room(program: pte.Pte, own: pricing_system.PricingSystem | None) -> 
     return ""
 
 
-# ---- steps.run_facts.profiles
-# Profiles of runs in whose folders none lies.
+@dataclass
+class _Tenant:
+    """A lifetime that has not ended yet."""
+
+    region: int
+    runs: Runs
+    first: int
+    last: int
+    offset: int | None
+    role: str = ""
 
 
-def missing_profiles(folders: Iterable[Path], vela_config: Path | None = None) -> dict[Path, MadeProfile]:
-    """The profiles of those of `folders` that hold a run and no profile of it; of every run, priced with the file
-    `vela_config`, if there is one. Nothing is written. SdkError when that file cannot be used."""
-    return {
-        folder: _made(folder, vela_config)
-        for folder in folders
-        if (vela_config is not None and (folder / kinds.RUN.file).is_file()) or not _is_whole(folder)
-    }
+@dataclass(frozen=True)
+class Delegates:
+    """The lifetimes in the delegate with the largest arena, or why they are not known; the flow of each delegate of
+    which it is known, by number."""
+
+    lifetimes: Lifetimes | None
+    reason: str = ""
+    flows: Mapping[int, Flow] = field(default_factory=dict)
 
 
-def _is_whole(folder: Path) -> bool:
-    """Whether no profile has to be made: there is one, or no run. Whoever reads the records refuses damaged ones."""
-    run, profile = folder / kinds.RUN.file, folder / kinds.PROFILE.file
-    if not run.is_file():
-        return True
-    if not profile.is_file():
-        return False
-    try:
-        found, ran = read_record(profile), read_record(run)
-    except SdkError:
-        return True
-    if not isinstance(found, Profile) or not isinstance(ran, Run):
-        return False
-    return found.model.sha256 == ran.model.sha256 and is_of_run(found, run)
+def lifetimes_of(program: pte.Pte) -> Delegates:
+    """What the command streams of the delegates of `program` say.
 
-
-def _made(folder: Path, vela_config: Path | None) -> MadeProfile:
-    try:
-        prefill = _steps_of_prompt(folder)
-        return MadeProfile(
-            profile_command.profile_of_run(folder, vela_config, prefill=prefill, timeout_s=_TIMEOUT_S)
-        )
-    except SdkError as error:
-        if vela_config is not None:
-            raise
-        return MadeProfile(None, error.message)
-
-
-def _steps_of_prompt(folder: Path) -> int | None:
-    """How many steps of the run took the prompt of `generate`; None where it did not make the run, or there are no
-    others."""
-    path = folder / kinds.GENERATE.file
-    if not path.is_file():
-        return None
-    found, run = read_record(path), read_record(folder / kinds.RUN.file)
-    if not isinstance(found, Generate) or not isinstance(run, Run) or not generated_in(found, run):
-        return None
-    return len(found.prompt) if len(found.prompt) < found.steps else None
-
-
-# ---- steps.run_facts.gathering
-# All facts of a run's folder; only the known ones if it is unfinished or damaged.
-
-
-def facts_of_run(folder: Path, vela_config: Path | None = None) -> RunFacts:
-    """The facts of the run in `folder`, priced with the file `vela_config` if there is one.
-
-    Whoever reads its records refuses a folder that holds no run.
+    Bytes that an operation writes live in the region from then on, until the last operation that reads them. The
+    stream names no tensors; that writes belong to one is not in it. Who reads what another wrote is the flow of data.
     """
-    if not (folder / kinds.RUN.file).is_file():
-        return RunFacts()
-    made = missing_profiles([folder], vela_config).get(folder)
+    delegates = program.plan().delegates
+    known = {index: row.vela for index, row in enumerate(delegates) if row.vela is not None}
+    if not known:
+        return Delegates(None, "the program has no delegate of an Ethos-U")
+    largest, vela = max(known.items(), key=lambda row: row[1].scratch_bytes)
+    found: dict[int, _Read | None] = {}
     try:
-        run = read_record(folder / kinds.RUN.file)
-        program = _program(folder, run) if isinstance(run, Run) else None
-        if not isinstance(run, Run) or program is None:
-            return RunFacts(made)
-        no_room = _no_room(folder, run, program, vela_config)
-        found = lifetimes_of(program)
+        with errors.until(time.monotonic() + _TIMEOUT_S):
+            for index in sorted(known, key=lambda index: index != largest):
+                found[index] = _read_stream(known[index])
     except SdkError as error:
-        return RunFacts(made, program_reason=error.message, lifetimes_reason=error.message)
-    facts, why = None, made.reason if made is not None else ""
-    try:
-        profile = (
-            kinds.PROFILE.convert(read_raw_record(folder / kinds.PROFILE.file))
-            if made is None
-            else made.record
-        )
-        facts = None if profile is None else facts_of_program(program, profile, vela_config)
-    except SdkError as error:
-        why = error.message
-    return RunFacts(made, facts, why, found.lifetimes, found.reason, found.flows, no_room)
+        if largest not in found:
+            return Delegates(None, error.message)
+    flows = {index: row.flow for index, row in found.items() if row is not None and row.flow is not None}
+    first = found[largest]
+    if first is None:
+        return Delegates(None, "which operations run depends on data", flows)
+    rows, count = first.rows, first.operations
+    return Delegates(Lifetimes(largest, len(delegates), vela.scratch_bytes, rows, count), "", flows)
 
 
-def _program(folder: Path, run: Run) -> pte.Pte | None:
-    """The program of the run; None where it is not in the folder."""
-    path = folder / Path(run.model.file).name
-    if not path.is_file() or filesystem.sha256_file(path) != run.model.sha256:
+@dataclass(frozen=True)
+class _Read:
+    rows: Sequence[Lifetime]
+    operations: int
+    flow: Flow | None  # of streams that read too often it is not known
+
+
+def _read_stream(vela: VelaBlocks) -> _Read | None:
+    """What an Ethos-U's delegate does; None for a stream whose order of operations depends on data. SdkError when it
+    cannot be read."""
+    config = NpuConfig.from_word(vela.config_word)
+    segment = described(bytes(vela.command_stream), config)
+    if segment.branch is not None:
         return None
-    return result_files.program_of_run(path, run.provenance.inputs)
+    count = len(segment.operations)
+    inputs = [
+        _Tenant(slot.region, Runs(slot.offset, (), slot.nbytes), _BEFORE, _BEFORE, None, "input")
+        for slot in vela.inputs
+    ]
+    live, gone = list(inputs), list[_Tenant]()
+    reads: list[tuple[_Tenant, int]] = []
+    for number, op in enumerate(segment.operations):
+        errors.check()
+        touched = accesses(op, config)
+        if len(reads) < _MOST_READS:
+            reads += ((tenant, number) for row in touched if not row.writes for tenant in _met(live, row))
+        live = _step(live, gone, number, op, touched)
+    outputs = []
+    for slot in vela.outputs:
+        kept = Access(slot.region, False, Runs(slot.offset, (), slot.nbytes))
+        writers = _met(live, kept)
+        outputs.append(tuple(sorted(tenant.first for tenant in writers if tenant.first != _BEFORE)))
+        for tenant in writers:
+            tenant.last, tenant.role = count - 1, tenant.role or "output"
+    ended = [
+        Lifetime(row.region, row.runs.base, row.runs.end, row.first, row.last, row.offset, row.role)
+        for row in (*gone, *live)
+    ]
+    return _Read(ended, count, _flow(inputs, reads, outputs) if len(reads) < _MOST_READS else None)
 
 
-def _no_room(folder: Path, run: Run, program: pte.Pte, vela_config: Path | None) -> str:
-    """Which memory is too small of the board that a run on the host simulator did without."""
-    if run.simulator.name != HOST:
-        return ""
+def _flow(
+    inputs: Sequence[_Tenant], reads: Sequence[tuple[_Tenant, int]], outputs: Sequence[Sequence[int]]
+) -> Flow:
+    edges = {(tenant.first, reader) for tenant, reader in reads if tenant.first != _BEFORE}
+    slots = {id(tenant): number for number, tenant in enumerate(inputs)}
+    readers: list[set[int]] = [set() for _ in inputs]
+    for tenant, reader in reads:
+        if id(tenant) in slots:
+            readers[slots[id(tenant)]].add(reader)
+    return Flow(tuple(sorted(edges)), tuple(tuple(sorted(row)) for row in readers), tuple(outputs))
 
-    return lacking_room(
-        program, pricing_system.pricing_of_program(folder / Path(run.model.file).name, program, vela_config)
-    )
+
+def _step(
+    live: list[_Tenant], gone: list[_Tenant], number: int, op: Operation, touched: Sequence[Access]
+) -> list[_Tenant]:
+    """The tenants after operation `number`; what it overwrites goes to `gone`."""
+    for access in touched:
+        if not access.writes:
+            for tenant in _met(live, access):
+                tenant.last = number
+    for access in touched:
+        if access.writes and access.region is not None:
+            over = {id(tenant) for tenant in _met(live, access)}
+            gone += [tenant for tenant in live if id(tenant) in over]
+            live = [tenant for tenant in live if id(tenant) not in over]
+            live.append(_Tenant(access.region, access.runs, number, number, op.offset))
+    return live
+
+
+def _met(live: Iterable[_Tenant], access: Access) -> list[_Tenant]:
+    return [
+        tenant
+        for tenant in live
+        if tenant.region == access.region
+        and tenant.runs.base < access.runs.end
+        and access.runs.base < tenant.runs.end
+        and overlap(tenant.runs, access.runs) is not None
+    ]

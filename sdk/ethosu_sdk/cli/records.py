@@ -121,9 +121,7 @@ def advise_command(
     inputs = advise_command.AdviceInputs(done.folder, done.run_folder, done.pte, done.content, facts)
     tries = None
     if try_:
-        from ethosu_sdk.analysis import change_trials as trial_subject
-
-        about = trial_subject.subject_of(done, subject, compile_options, run_options)
+        about = change_trials.subject_of(done, subject, compile_options, run_options)
         tries = change_trials.tried_changes(
             about, advise_command.wanted_candidates(inputs, wanted), done.folder, reporter
         )
