@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ethosu_sdk.analysis.debug_layers import DebuggedLayer, DelegateNotes
-from ethosu_sdk.records.debug import Against, Remedy
+from ethosu_sdk.records.debug import Advice, Against, Change, Misplaced, Remedy
 
 TO_QUANTISED: Literal["quantised"] = "quantised"
 TO_FLOAT: Literal["float"] = "float"
@@ -22,16 +22,6 @@ _REFUTED = (
 )
 
 _Key = tuple[int, str]  # a delegate and a tensor
-
-
-@dataclass(frozen=True)
-class Misplaced:
-    """A tensor whose values were moved by an operator to other places than in the model, and its layer, if it is
-    seen."""
-
-    tensor: str
-    operator: str
-    layer: DebuggedLayer | None
 
 
 @dataclass(frozen=True)
@@ -98,7 +88,8 @@ def _misplaced(
         return None
     moves = notes[layer.delegate].moves
     name = moves.turned(layer.misplaced)
-    return Misplaced(name, moves.operator(name), known.get((layer.delegate, name)))
+    seen = known.get((layer.delegate, name))
+    return Misplaced(tensor=name, operator=moves.operator(name), layer=None if seen is None else seen.index)
 
 
 def _inputs(notes: Mapping[int, DelegateNotes]) -> dict[_Key, list[_Key]]:
@@ -173,18 +164,10 @@ def largest_drop(found: Sequence[Step], against: Against) -> Step | None:
     return worst if worst is not None and worst.drop_db > 0 else None
 
 
-@dataclass(frozen=True)
-class Advice:
-    """A layer whose quantisation loses much by itself, what helps, and the SQNR that the loss leaves."""
-
-    layer: DebuggedLayer
-    remedy: Remedy
-    sqnr_db: float
-
-
 def layer_advice(layers: Sequence[DebuggedLayer], limit_db: float) -> list[Advice]:
-    """For each remedy the layers whose own loss leaves less than `limit_db`, the worst first: 16 bits where it is
-    rounding to the steps of an int8 tensor, other calibration samples where it is clipping to the tensor's range.
+    """For each remedy the layers whose quantisation by itself leaves less than `limit_db`, the worst first: 16 bits
+    where it is rounding to the steps of an int8 tensor, other calibration samples where it is clipping to the
+    tensor's range.
 
     What is ranked is a tensor's own loss: the float model's values, rounded or clipped as the tensor would, and
     nothing that comes from layers before; likewise the loss of its operator's weights. Tensors that hold the same
@@ -197,8 +180,11 @@ def layer_advice(layers: Sequence[DebuggedLayer], limit_db: float) -> list[Advic
         for row in layers:
             left = _losses(row).get(remedy, math.inf)
             if left < limit_db and row.value is not None:
-                ranked.setdefault(row.value.node, Advice(row, remedy, left))
-        found += sorted(ranked.values(), key=lambda row: (row.sqnr_db, row.layer.index))[:_MOST_ADVICE]
+                advice = Advice(
+                    remedy=remedy, layer=row.index, node=row.value.node, module=row.module, sqnr_db=left
+                )
+                ranked.setdefault(row.value.node, advice)
+        found += sorted(ranked.values(), key=lambda row: (row.sqnr_db, row.layer))[:_MOST_ADVICE]
     return found
 
 
@@ -214,15 +200,6 @@ def _losses(row: DebuggedLayer) -> dict[Remedy, float]:
     return found
 
 
-@dataclass(frozen=True)
-class Change:
-    """The layer to change first, how, and the SQNR in dB that its own loss leaves."""
-
-    layer: DebuggedLayer
-    remedy: Literal[Remedy, "fault"]
-    sqnr_db: float | None = None
-
-
 def first_change(
     fault: Step | None, found: Sequence[Step], outputs: Collection[int], limit_db: float
 ) -> Change | None:
@@ -234,7 +211,7 @@ def first_change(
     that gives none of its layers, the worst layer counts. `found` are the steps beside the float model.
     """
     if fault is not None:
-        return Change(fault.layer, FAULT)
+        return Change(remedy=FAULT, layer=fault.layer.index, module=fault.layer.module)
     given = [row for row in found if row.layer.pair is not None and row.layer.pair.value in outputs]
     worst = min(given or found, key=lambda row: row.output_db, default=None)
     if worst is None or worst.output_db >= limit_db:
@@ -248,7 +225,7 @@ def first_change(
     if not losses:
         return None
     left, _, remedy, layer = min(losses, key=lambda row: row[:2])
-    return Change(layer, remedy, left)
+    return Change(remedy=remedy, layer=layer.index, module=layer.module, sqnr_db=left)
 
 
 def _ancestors(step: Step, found: Sequence[Step]) -> list[DebuggedLayer]:

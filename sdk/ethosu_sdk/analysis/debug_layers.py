@@ -18,6 +18,7 @@ from ethosu_sdk.analysis.layer_pairing import MOST_STEPS, Distance, Own, Pair, P
 from ethosu_sdk.base import filesystem
 from ethosu_sdk.base.errors import BuildError, InputError
 from ethosu_sdk.compile import vela_database
+from ethosu_sdk.compile.check_record import source_line
 from ethosu_sdk.compile.compile_facts import LayerFacts, LayerValue, WeightLoss
 from ethosu_sdk.compile.graphs import tosa_graph
 from ethosu_sdk.compile.graphs.tosa_graph import TosaMoves
@@ -27,6 +28,7 @@ from ethosu_sdk.npu.memory import Written
 from ethosu_sdk.npu.operation import FeatureMap
 from ethosu_sdk.records import result_files
 from ethosu_sdk.records.bundle import compilation_of
+from ethosu_sdk.records.common import SourceLine
 from ethosu_sdk.records.compile import Delegate, Operation
 from ethosu_sdk.records.debug import Range
 
@@ -320,6 +322,19 @@ class DebuggedLayer:
     def origin(self) -> Operation | None:
         """The entry of the last writer."""
         return self.writers[-1] if self.writers else None
+
+    @property
+    def source(self) -> SourceLine | None:
+        """The line of the operation that wrote the layer, or that of the model's value."""
+        if self.origin is not None and self.origin.source is not None:
+            return self.origin.source
+        line = None if self.value is None else self.value.source
+        return None if line is None else source_line(line)
+
+    @property
+    def module(self) -> str | None:
+        """The name of the module that the operator of the layer's value is in."""
+        return None if self.source is None else self.source.module or None
 
     @property
     def is_off(self) -> bool:

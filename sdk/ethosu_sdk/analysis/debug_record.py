@@ -10,16 +10,15 @@ from pathlib import Path
 from msgspec import convert
 
 from ethosu_sdk.analysis import debug_findings
-from ethosu_sdk.analysis.debug_findings import TO_FLOAT, TO_QUANTISED, Advice, Step
+from ethosu_sdk.analysis.debug_findings import TO_FLOAT, TO_QUANTISED, Step
 from ethosu_sdk.analysis.debug_layers import DebuggedLayer, DelegateNotes
 from ethosu_sdk.analysis.layer_pairing import Distance
 from ethosu_sdk.analysis.options import DebugOptions
 from ethosu_sdk.base import filesystem, tools
-from ethosu_sdk.compile.check_record import source_line
 from ethosu_sdk.program import pte
 from ethosu_sdk.program.execution_plan import ENTRY
 from ethosu_sdk.records import debug, provenance, result_files
-from ethosu_sdk.records.common import Model, Part, SourceLine, Unavailable
+from ethosu_sdk.records.common import Model, Part, Unavailable
 from ethosu_sdk.records.debug import Layer
 
 _PACKAGE = "executorch"
@@ -75,6 +74,9 @@ def make_debug_record(facts: DebugFacts) -> debug.Debug:
     every: tuple[debug.Against, ...] = (TO_QUANTISED, TO_FLOAT)
     steps = {row: debug_findings.compared_steps(layers, facts.notes, row) for row in every}
     comparisons = [row for row in every if row not in facts.missing]
+    fault = None
+    if TO_QUANTISED in comparisons:
+        fault = debug_findings.first_break(steps[TO_QUANTISED], options.threshold_db, TO_QUANTISED)
     return debug.Debug(
         status="done",
         **provenance.origin(inputs, [provenance.tool_entry(_PACKAGE, version)]),
@@ -86,8 +88,8 @@ def make_debug_record(facts: DebugFacts) -> debug.Debug:
         layers=tuple(_layer(row) for row in layers),
         counts=_counts(facts),
         comparisons=tuple(_comparison(facts, steps[row], row) for row in comparisons),
-        advice=tuple(_advice(row) for row in debug_findings.layer_advice(layers, options.advice_db)),
-        change=_change(facts, steps),
+        advice=tuple(debug_findings.layer_advice(layers, options.advice_db)),
+        change=debug_findings.first_change(fault, steps[TO_FLOAT], facts.outputs, options.advice_db),
         dump=None if options.dump is None else _dump(options.dump, layers),
         unavailable=tuple(_unavailable(facts)),
         wall_time_s=round(facts.wall_time_s, 3),
@@ -128,7 +130,7 @@ def _layer(row: DebuggedLayer) -> debug.Layer:
         ),
         vela=None if origin is None else origin.vela,
         tosa=None if origin is None else origin.tosa,
-        source=_source(row),
+        source=row.source,
         writers=tuple(
             debug.Writer(vela=entry.vela, tosa=entry.tosa, source=entry.source) for entry in row.writers
         )
@@ -164,14 +166,6 @@ def _shared(row: DebuggedLayer) -> debug.SharedScale | None:
         return None
     module = None if wider.source is None else wider.source.module
     return debug.SharedScale(node=wider.node, module=module or None, through=row.value.shared.through)
-
-
-def _source(row: DebuggedLayer) -> SourceLine | None:
-    """The line of the operation that wrote the layer, or that of the model's value."""
-    if row.origin is not None and row.origin.source is not None:
-        return row.origin.source
-    line = None if row.value is None else row.value.source
-    return None if line is None else source_line(line)
 
 
 def _pytorch(row: DebuggedLayer) -> debug.Pytorch | None:
@@ -220,7 +214,6 @@ def _comparison(facts: DebugFacts, found: Sequence[Step], against: debug.Against
 
 
 def _step(row: Step) -> debug.Step:
-    moved = row.misplaced
     return debug.Step(
         layer=row.layer.index,
         tensor=row.layer.name,
@@ -230,43 +223,7 @@ def _step(row: Step) -> debug.Step:
         output_db=_finite(row.output_db),
         drop_db=None if row.input_db is None else _finite(round(row.drop_db, 1)),
         perhaps=tuple(layer.index for layer in row.perhaps) or None,
-        misplaced=None
-        if moved is None
-        else debug.Misplaced(
-            tensor=moved.tensor,
-            operator=moved.operator,
-            layer=None if moved.layer is None else moved.layer.index,
-        ),
-    )
-
-
-def _change(facts: DebugFacts, steps: Mapping[debug.Against, Sequence[Step]]) -> debug.Change | None:
-    fault = None
-    if TO_QUANTISED not in facts.missing:
-        threshold_db = facts.options.threshold_db
-        fault = debug_findings.first_break(steps[TO_QUANTISED], threshold_db, TO_QUANTISED)
-    row = debug_findings.first_change(fault, steps[TO_FLOAT], facts.outputs, facts.options.advice_db)
-    if row is None:
-        return None
-    return debug.Change(
-        remedy=row.remedy, layer=row.layer.index, module=_module(row.layer), sqnr_db=row.sqnr_db
-    )
-
-
-def _module(layer: DebuggedLayer) -> str | None:
-    """The name of the module that the operator of a layer's value is in."""
-    source = _source(layer)
-    return None if source is None else source.module or None
-
-
-def _advice(row: Advice) -> debug.Advice:
-    layer = row.layer
-    return debug.Advice(
-        remedy=row.remedy,
-        layer=layer.index,
-        node=None if layer.value is None else layer.value.node,
-        module=_module(layer),
-        sqnr_db=row.sqnr_db,
+        misplaced=row.misplaced,
     )
 
 
