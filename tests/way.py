@@ -1,5 +1,6 @@
 """The way of one run, module by module, as docs/internals/architecture.md lists it."""
 
+import itertools
 import re
 from dataclasses import dataclass
 
@@ -44,9 +45,11 @@ def differences(way: Way, entered: list[str]) -> list[str]:
         if name not in {*way.listed, *way.others} and name.partition(".")[0] not in HELPERS
     ]
     known = [name for name in way.listed if name in entered]
-    ordered = sorted(known, key=entered.index)
-    if known != ordered:
-        found.append(f"the run enters them in this order: {', '.join(ordered)}")
+    found += [
+        f"the run enters {after} before {before}"
+        for before, after in itertools.pairwise(known)
+        if entered.index(after) < entered.index(before)
+    ]
     if len(way.listed) > MOST:
         found.append(f"the way has {len(way.listed)} modules, more than {MOST}")
     return found

@@ -76,24 +76,20 @@ def verify(
     checks = [_check("model", record.model.sha256, filesystem.sha256_file(pte_path))]
     causes = []
     if not _differing(checks):
-        program = pte.read(pte_path, data)
-        result_files.check_program_data(program, record.provenance.inputs)
+        program = result_files.program_of_run(pte_path, record.provenance.inputs, data)
         ran = " and running it" if isinstance(record, Run) else ""
         with reporter.stage(f"rebuilding it from scratch{ran}"):
-            if isinstance(record, Run):
-                rebuilt = _rerun(record, pte_path, program, inputs, vela_config)
-            else:
-                rebuilt = _rebuild(record, pte_path, program, vela_config)
+            rebuilt = (
+                _rerun(record, pte_path, program, inputs, vela_config)
+                if isinstance(record, Run)
+                else _rebuild(record, pte_path, program, vela_config)
+            )
         checks += [*_digests(record, rebuilt), *_figures(record, rebuilt)]
         causes = list(_causes(record, rebuilt, checks))
     else:
         causes = ["the model is not the one that the record is about: nothing was built"]
-    about = {
-        "file": path.name,
-        "schema": (kinds.RUN if isinstance(record, Run) else kinds.BUILD).schema,
-        "sha256": filesystem.sha256_file(path),
-        **reading.mark(path),
-    }
+    sha256 = filesystem.sha256_file(path)
+    about = {"file": path.name, "schema": kinds.schema(record), "sha256": sha256, **reading.mark(path)}
     result = Verification(
         status="fail" if _differing(checks) else "pass",
         created=provenance.timestamp(),
@@ -106,9 +102,7 @@ def verify(
     )
     content = result.to_json()
     validation.check_record(content, "the result of verify")
-    reporter.show(verify_table(result), *(f"why: {escape(cause)}" for cause in causes))
-    if result.status == "pass":
-        reporter.show(f"{escape(path.name)}: {_found_again(result)}")
+    _show(result, reporter)
     reporter.emit(content)
     if result.status != "pass":
         names = [row.name for row in _differing(checks)]
@@ -217,6 +211,12 @@ def _causes(record: Run | Build, rebuilt: Rebuilt, checks: Sequence[Check]) -> I
         yield "sources, settings and tools are the same: the build is not reproducible, or the record is wrong"
     elif isinstance(record, Build):
         yield "the firmware's sources, its settings or the tools are not those of the record (build_key)"
+
+
+def _show(result: Verification, reporter: Reporter) -> None:
+    reporter.show(verify_table(result), *(f"why: {escape(cause)}" for cause in result.causes))
+    if result.status == "pass":
+        reporter.show(f"{escape(result.record.file)}: {_found_again(result)}")
 
 
 def verify_table(result: Verification) -> Table:
