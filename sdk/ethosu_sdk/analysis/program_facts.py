@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ethosu_sdk.analysis import profile_command, profile_rows
-from ethosu_sdk.base import boards, filesystem
+from ethosu_sdk.base import filesystem
 from ethosu_sdk.base.boards import board_named
 from ethosu_sdk.base.errors import SdkError
 from ethosu_sdk.base.targets import Target
@@ -56,24 +56,20 @@ def facts_of_run(folder: Path, vela_config: Path | None = None) -> RunFacts:
         if not isinstance(run, Run) or not path.is_file() or filesystem.sha256_file(path) != run.model.sha256:
             return RunFacts(made)
         program = result_files.program_of_run(path, run.provenance.inputs)
-        # The host simulator does without a board.
-        is_on_host = run.simulator.name == HOST
-        no_room = (
-            lacking_room(program, pricing_system.pricing_of_program(path, program, vela_config))
-            if is_on_host
-            else ""
-        )
+        no_room = ""
+        if run.simulator.name == HOST:  # which does without a board
+            own = pricing_system.pricing_of_program(path, program, vela_config)
+            no_room = lacking_room(program, own)
         found = lifetimes_of(program)
     except SdkError as error:
         return RunFacts(made, program_reason=error.message, lifetimes_reason=error.message)
     facts, why = None, made.reason if made is not None else ""
     try:
-        profile = (
-            kinds.PROFILE.convert(read_raw_record(folder / kinds.PROFILE.file))
-            if made is None
-            else made.record
-        )
-        facts = None if profile is None else facts_of_program(program, profile, vela_config)
+        if made is None:
+            made_before = kinds.PROFILE.convert(read_raw_record(folder / kinds.PROFILE.file))
+            facts = facts_of_program(program, made_before, vela_config)
+        elif made.record is not None:
+            facts = facts_of_program(program, made.record, vela_config)
     except SdkError as error:
         why = error.message
     return RunFacts(made, facts, why, found.lifetimes, found.reason, found.flows, no_room)
@@ -129,11 +125,6 @@ def _steps_of_prompt(folder: Path) -> int | None:
     return len(found.prompt) if len(found.prompt) < found.steps else None
 
 
-def read_program_facts(path: Path, profile: Profile, vela_config: Path | None = None) -> ProgramFacts:
-    """The facts of the program at `path`; see :func:`facts_of_program`."""
-    return facts_of_program(pte.read(path), profile, vela_config)
-
-
 def facts_of_program(program: pte.Pte, profile: Profile, vela_config: Path | None = None) -> ProgramFacts:
     """The facts of `program`, of which `profile` says how often each delegate is called and what was priced.
 
@@ -178,27 +169,21 @@ def _modes(
     The command streams are priced as they are with the memories of the other mode: Vela would schedule anew.
     """
     calls = {row.index: row.calls for row in profile.delegates}
-    modes = {row.name: row for row in _priced(program, target, found, calls)}
+    sram = board_named(target.family.board).fast.size_bytes
+    modes = {}
+    for system in found:
+        cycles = 0
+        for index, delegate in enumerate(program.plan().delegates):
+            row = profile_rows.read_delegate(index, delegate, system)
+            if row is None or row.stream is None:
+                break
+            cycles += calls.get(index, 0) * row.stream.cycles
+        else:
+            used = sram_bytes(program, system)
+            modes[system.memory_mode] = Mode(system.memory_mode, cycles, used, used <= sram)
     if target.memory_mode not in modes:
         return {}, f"the memories of {target.system_config} with {target.memory_mode} are not known here"
     return modes, ""
-
-
-def _priced(
-    program: pte.Pte, target: Target, found: Sequence[SystemConfig], calls: Mapping[int, int]
-) -> Iterator[Mode]:
-    plan = program.plan()
-    for system in found:
-        cycles = 0
-        for index, delegate in enumerate(plan.delegates):
-            read_delegate = profile_rows.read_delegate(index, delegate, system)
-            if read_delegate is None or read_delegate.stream is None:
-                break
-            cycles += calls.get(index, 0) * read_delegate.stream.cycles
-        else:
-            used = sram_bytes(program, system)
-            size = board_named(target.family.board).fast.size_bytes
-            yield Mode(system.memory_mode, cycles, used, used <= size)
 
 
 def sram_bytes(program: pte.Pte, system: SystemConfig) -> int:
@@ -214,7 +199,7 @@ def lacking_room(program: pte.Pte, own: pricing_system.PricingSystem | None) -> 
     program was compiled for."""
     areas = None if own is None else own.areas
     needs = requirements(program.size, [program.plan()], program.target(), None, areas)
-    board = boards.board_named(choose_board(program.npu(), None, _SIMULATOR).board)
+    board = board_named(choose_board(program.npu(), None, _SIMULATOR).board)
     try:
         memory_fit.fitting_layout(needs, board, 1, (), allow_spill=False)
     except MemoryFitError as error:

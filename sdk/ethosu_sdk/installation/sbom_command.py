@@ -71,15 +71,6 @@ class PythonDistribution:
 
 
 @dataclass(frozen=True)
-class OwnProgram:
-    """A program that was built from a source package of Debian's and files of the SDK's."""
-
-    name: str
-    version: str
-    sha256: str
-
-
-@dataclass(frozen=True)
 class DebianPackage:
     """One Debian package. `licences` are those its copyright file names, when that can be read by a machine."""
 
@@ -93,7 +84,7 @@ class DebianPackage:
 
 def sbom(path: Path | None, reporter: Reporter) -> None:
     """Write the bill of materials to `path`, or to stdout. Raises UsageError for a bad SOURCE_DATE_EPOCH."""
-    document = make_sbom(_python_distributions(), _debian_packages(), _timestamp(), own=_own_programs())
+    document = make_sbom(_python_distributions(), _debian_packages(), _timestamp(), _own_qemu())
     if path is None:
         sys.stdout.write(json_text.dumps(document))
         return
@@ -107,14 +98,15 @@ def make_sbom(
     python: Sequence[PythonDistribution],
     debian: Sequence[DebianPackage],
     timestamp: str | None = None,
-    own: Sequence[OwnProgram] = (),
+    own: Sequence[Record] = (),
 ) -> Record:
-    """The document. The same packages give the same bytes; a `timestamp` is in it only when one is given."""
+    """The document. The same packages give the same bytes; a `timestamp` is in it only when one is given. `own` are
+    the components of what the SDK built itself."""
     others = [row for row in python if row.name != _SDK]
     components = [
         *map(_python_component, others),
         *map(_debian_component, debian),
-        *map(_own_component, own),
+        *own,
     ]
     content = {
         "bomFormat": "CycloneDX",
@@ -217,22 +209,27 @@ def _debian_component(row: DebianPackage) -> Record:
     return component | licences | {"properties": properties}
 
 
-def _own_ref(row: OwnProgram) -> str:
-    return f"pkg:generic/{quote(row.name)}@{quote(row.version)}"
+def _own_qemu() -> list[Record]:
+    """The component of the SDK's own build of QEMU, where there is one that it would start here.
 
-
-def _own_component(row: OwnProgram) -> Record:
-    """QEMU as a whole is under version 2 alone, though the files that the SDK adds are under later ones, too."""
-    return {
-        "type": "application",
-        "bom-ref": _own_ref(row),
-        "name": row.name,
-        "version": row.version,
-        "description": "QEMU of Debian with the SDK's machine files, built by scripts/build-qemu",
-        "purl": _own_ref(row),
-        "hashes": [{"alg": "SHA-256", "content": row.sha256}],
-        "licenses": [{"license": {"id": "GPL-2.0-only"}}],
-    }
+    QEMU as a whole is under version 2 alone, though the files that the SDK adds are under later ones, too.
+    """
+    found = tools.probe(_OWN_QEMU)
+    if found.status != "found" or found.path is None:
+        return []
+    ref = f"pkg:generic/{quote(_OWN_QEMU)}@{quote(found.version)}"
+    return [
+        {
+            "type": "application",
+            "bom-ref": ref,
+            "name": _OWN_QEMU,
+            "version": found.version,
+            "description": "QEMU of Debian with the SDK's machine files, built by scripts/build-qemu",
+            "purl": ref,
+            "hashes": [{"alg": "SHA-256", "content": filesystem.sha256_file(found.path)}],
+            "licenses": [{"license": {"id": "GPL-2.0-only"}}],
+        }
+    ]
 
 
 def _licences(names: Sequence[str], why: str) -> Record:
@@ -245,13 +242,13 @@ def _licences(names: Sequence[str], why: str) -> Record:
 
 
 def _dependencies(
-    python: Sequence[PythonDistribution], debian: Sequence[DebianPackage], own: Sequence[OwnProgram]
+    python: Sequence[PythonDistribution], debian: Sequence[DebianPackage], own: Sequence[Record]
 ) -> list[Record]:
     """Python's graph among what is installed; optional requirements count when they are there.
 
     Of the Debian packages, of which no file says what the SDK takes, the SDK is said to depend on each.
     """
-    others = {*map(_debian_ref, debian), *map(_own_ref, own)}
+    others = {*map(_debian_ref, debian), *(str(row["bom-ref"]) for row in own)}
     refs = {row.name: _python_ref(row.name, row.version) for row in python} | {
         _SDK: _python_ref(_SDK, __version__)
     }
@@ -331,11 +328,3 @@ def _debian_licences(path: Path) -> tuple[str, ...]:
     if not _DEP5_FORMAT.match(text):
         return ()
     return tuple(sorted({" ".join(name.split()) for name in _DEP5_LICENCE.findall(text)}))
-
-
-def _own_programs() -> list[OwnProgram]:
-    """Programs of the SDK's own build that it would start here: its QEMU, where there is one."""
-    found = tools.probe(_OWN_QEMU)
-    if found.status != "found" or found.path is None:
-        return []
-    return [OwnProgram(_OWN_QEMU, found.version, filesystem.sha256_file(found.path))]
