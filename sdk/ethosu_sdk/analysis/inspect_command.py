@@ -269,7 +269,8 @@ def _values(plan: ExecutionPlan) -> Iterator[Value]:
     roles |= dict.fromkeys(plan.inputs, "input")
     for index, value in enumerate(plan.values):
         if isinstance(value, execution_plan.Tensor):
-            yield _tensor(index, value, roles.get(index) or _inner_role(value))
+            inner: Role = "intermediate" if value.data is None else "state"
+            yield _tensor(index, value, roles.get(index, "constant" if value.is_constant else inner))
         elif isinstance(value, List):
             items = tuple(_number(item) for item in value.items)
             yield Value(index=index, kind=convert(value.kind, ValueKind), items=items)
@@ -300,12 +301,6 @@ def _tensor(index: int, tensor: execution_plan.Tensor, role: Role) -> Value:
         external_name=tensor.external_name or None,
         role=role,
     )
-
-
-def _inner_role(tensor: execution_plan.Tensor) -> Role:
-    if tensor.is_constant:
-        return "constant"
-    return "state" if tensor.data is not None else "intermediate"
 
 
 def npu_share(method: Method) -> tuple[int, int]:

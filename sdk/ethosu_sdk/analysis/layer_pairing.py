@@ -215,8 +215,7 @@ class Pairing:
 
     def of_values(self, names: Iterable[str], values: Collection[int]) -> list[str]:
         """Those tensors of these `names` that hold one of these `values`."""
-        origins = ((name, self._origins.get(name)) for name in names)
-        return [name for name, row in origins if row is not None and set(row.values).intersection(values)]
+        return [name for name in names if self._values(name).intersection(values)]
 
     def unusual_before(self, names: Iterable[str], inputs: Mapping[str, Sequence[str]]) -> list[str]:
         """The tensors whose values have their axes in an unusual order, neither that of the model nor with channels
@@ -283,14 +282,14 @@ class Pairing:
             if found is not None and not is_own and current in self._moves:
                 if not _holds_one_of(operands, found):
                     return current
-            elif is_own or not self._has_another(current, pair.value):
+            elif is_own or current in self._moves or not self._values(current) - {pair.value}:
                 pending += inputs.get(current, ())
         return ""
 
-    def _has_another(self, name: str, value: int) -> bool:
-        """Whether a tensor that is computed has a value of the model, and not this one."""
+    def _values(self, name: str) -> set[int]:
+        """The values of the model that the tensor `name` may hold."""
         origin = self._origins.get(name)
-        return origin is not None and name not in self._moves and bool(set(origin.values) - {value})
+        return set() if origin is None else set(origin.values)
 
     def _choices(self, name: str, values: Array) -> Iterator[Pair]:
         """The pairs that may be, the likelier one first."""

@@ -9,12 +9,7 @@ from ethosu_sdk.run.options import TIMEOUT
 
 @dataclass(frozen=True, kw_only=True)
 class ProfileOptions:
-    """The NPU's clock (None: that of the system configuration), and how many rows the terminal shows at most.
-
-    With `split`, every NPU operation is run as a job of its own too, and its counters are read. With `cpu_cycles` the
-    CPU's cycles are modelled where the simulator and LLVM can. `prefill` is the number of steps of a sequence's first
-    phase.
-    """
+    """The options of `profile` alone. `cpu_cycles` are modelled where the simulator and LLVM can."""
 
     clock_mhz: float | None = option(
         None,

@@ -144,7 +144,13 @@ def profiled_operations(
     job of several operations stands at the first of them, and of several calls the first one counts.
     """
     known = {} if compiled is None else {row.index: row for row in compiled.delegates}
-    jobs = {(row.instruction, row.offsets[0]): row for row in pieces if row.call == 0 and row.offsets}
+    jobs = {
+        (row.instruction, row.offsets[0]): profile.Job(
+            operations=len(row.offsets), cycles=row.cycles, counters=row.counters
+        )
+        for row in pieces
+        if row.call == 0 and row.offsets
+    }
     rows: list[Operation] = []
     for call in calls:
         if isinstance(call.instruction, KernelCall):
@@ -153,14 +159,9 @@ def profiled_operations(
             operations = () if found.stream is None else found.stream.operations
             origins = _origins([row.operation.offset for row in operations], known.get(found.index))
             for operation, origin in zip(operations, origins, strict=True):
-                row = _npu_operation(len(rows), call, found, operation, origin)
-                piece = jobs.get((call.index, operation.operation.offset))
-                rows.append(row if piece is None else replace(row, job=_job(piece)))
+                job = jobs.get((call.index, operation.operation.offset))
+                rows.append(_npu_operation(len(rows), call, found, operation, origin, job))
     return tuple(rows)
-
-
-def _job(piece: Piece) -> profile.Job:
-    return profile.Job(operations=len(piece.offsets), cycles=piece.cycles, counters=piece.counters)
 
 
 def _kernel(
@@ -233,7 +234,12 @@ def _origins(offsets: Sequence[int], known: compiling.Delegate | None) -> Iterat
 
 
 def _npu_operation(
-    index: int, call: Call, found: DelegateProfile, row: OperationProfile, origin: _Origin | None
+    index: int,
+    call: Call,
+    found: DelegateProfile,
+    row: OperationProfile,
+    origin: _Origin | None,
+    job: profile.Job | None,
 ) -> Operation:
     op, price, entry = row.operation, row.price, None if origin is None else origin.entry
     estimated = None if origin is None else origin.estimate("cycles")
@@ -274,6 +280,7 @@ def _npu_operation(
         traffic=_traffic(row, found),
         # Alive in the arena meanwhile, as Vela states it for all of its NPU operations.
         scratch_bytes=None if origin is None else origin.estimate("staging"),
+        job=job,
     )
 
 

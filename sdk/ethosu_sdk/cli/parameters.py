@@ -78,18 +78,20 @@ def _filled(parameter: inspect.Parameter) -> _Filled:
     if isinstance(kind, type) and is_dataclass(kind):
         rows = offer.rows(kind)
         parameters = {field: _parameter_of_row(row) for field, row in rows.items()}
-        return _Filled(name, lambda values: _options(kind, rows, values), parameters, offer.before)
+        return _Filled(
+            name,
+            lambda values: kind(
+                **{field: _value(row, values[_parameter_name(row)]) for field, row in rows.items()}
+            ),
+            parameters,
+            offer.before,
+        )
     row = next((note for note in notes if isinstance(note, Option)), None)
     if row is not None:
         name_on_line = "" if parameter.kind is not parameter.KEYWORD_ONLY else row.name or f"--{name}"
         notes = [_information(row, name_on_line, parameter.default)]
     plain = parameter.replace(kind=parameter.KEYWORD_ONLY, annotation=Annotated[(kind, *notes)])
     return _Filled(name, lambda values: values[name], {name: plain}, offer.before)
-
-
-def _options(kind: Any, rows: Mapping[str, Field[Any]], values: Mapping[str, Any]) -> Any:
-    """The dataclass `kind` with the `values` of the command line."""
-    return kind(**{name: _value(row, values[_parameter_name(row)]) for name, row in rows.items()})
 
 
 def _value(row: Field[Any], value: Any) -> Any:

@@ -64,11 +64,11 @@ def options(path: Path, prefix: Path | None, **changes: object) -> InstallOption
 
 _COMMAND = """
 import sys
-from ethosu_sdk import interrupts
+from ethosu_sdk.base import interrupts
 interrupts.end_at_once()
-from ethosu_sdk import toolchain_lock
-row = toolchain_lock.FvpArchive(**{row!r})
-toolchain_lock.fvp_archives = lambda: (row,)
+from ethosu_sdk.base import resources
+row = resources.FvpArchive(**{row!r})
+resources.fvp_archives = lambda: (row,)
 sys.argv[1:] = ["fvp", "install", row.name, "--accept-eula", *sys.argv[1:]]
 from ethosu_sdk.__main__ import main
 main()

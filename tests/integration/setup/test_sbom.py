@@ -172,7 +172,7 @@ def test_licence_texts_are_collected(tmp_path: Path) -> None:
         ),
         (
             "profile-digits_cnn",
-            "| CONV2D | 3 | ethosu\\_sdk/aot/zoo/digits.py:55 in \\_network | 4x4x32 | 73,728 | 3,190 | 1,572 | "
+            "| CONV2D | 3 | ethosu\\_sdk/compile/zoo/digits.py:55 in \\_network | 4x4x32 | 73,728 | 3,190 | 1,572 | "
             "18% | 5,728 | 512 | Dram |",
         ),
         ("error", "| exit code |"),
