@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -211,28 +210,16 @@ def _layers(
             continue
         origins = reference.facts.tensors.get(call.payload_sha256, {})
         pairing = Pairing(reference, origins, known.moves, _given(call, known), options.threshold_db)
-        layers_of = partial(layers_of_delegate, index, len(found), gathered, known, pairing)
-        found += _paired(layers_of, known, pairing, wrong)
+        layers = layers_of_delegate(index, len(found), gathered, known, pairing)
+        outputs = pairing.of_values(known.results, wrong)
+        if outputs:  # which are wrong themselves; in which order they should be is known
+            pairing.hold([*outputs, *pairing.unusual_before(outputs, known.inputs)])
+            layers = layers_of_delegate(index, len(found), gathered, known, pairing)
+        found += [
+            replace(row, misplaced=pairing.misplaced(row.name, known.inputs)) if row.is_off else row
+            for row in layers
+        ]
     return debug_findings.without_refuted(found, notes, options.threshold_db)
-
-
-def _paired(
-    layers_of: Callable[[], list[DebuggedLayer]],
-    notes: DelegateNotes,
-    pairing: Pairing,
-    wrong: Collection[int],
-) -> list[DebuggedLayer]:
-    """A delegate's layers. Its outputs that hold one of the `wrong` values which the program gives are wrong
-    themselves, and in which order they should be is known."""
-    layers = layers_of()
-    outputs = pairing.of_values(notes.results, wrong)
-    if outputs:
-        pairing.hold([*outputs, *pairing.unusual_before(outputs, notes.inputs)])
-        layers = layers_of()
-    return [
-        replace(row, misplaced=pairing.misplaced(row.name, notes.inputs)) if row.is_off else row
-        for row in layers
-    ]
 
 
 def _wrong_values(outputs: Sequence[Array], reference: Reference) -> list[int]:
