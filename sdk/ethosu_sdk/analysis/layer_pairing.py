@@ -33,128 +33,6 @@ _OTHER_SIZE = "the model's value there has another type or number of elements"
 _UNSURE = "not comparable: which of the model's values it holds, or in which order, is not known for sure"
 
 
-def value_range(values: Array) -> Range:
-    """The range of a tensor of whole numbers as stored."""
-    limits = np.iinfo(values.dtype)
-    least, largest = int(values.min()), int(values.max())
-    return Range(
-        least=least,
-        largest=largest,
-        low_share=np.count_nonzero(values == limits.min) / values.size,
-        high_share=np.count_nonzero(values == limits.max) / values.size,
-        used_share=(largest - least + 1) / (int(limits.max) - int(limits.min) + 1),
-        distinct=_distinct(values),
-    )
-
-
-def _distinct(values: Array) -> int:
-    if values.dtype.itemsize > 2:
-        return int(np.unique(values).size)
-    unsigned = np.ascontiguousarray(values).view(f"u{values.dtype.itemsize}").ravel()
-    return int(np.count_nonzero(np.bincount(unsigned)))
-
-
-@dataclass(frozen=True)
-class Distance:
-    """How far a tensor is from a reference. `sqnr_db` is infinite for equal ones, and NaN where it says nothing.
-
-    `even_db` is that of a reference whose rounding errors are evenly spread over a step: more cannot be relied on.
-    """
-
-    elements: int
-    differing: int
-    sqnr_db: float
-    cosine: float
-    largest_error: float
-    mean_error: float
-    even_db: float = math.inf
-
-    @property
-    def shown_db(self) -> float:
-        """The SQNR as it is shown, which is what is judged: a person reads the same."""
-        return round(self.sqnr_db, 1)
-
-
-def distance_from(values: Array, reference: Array, step: float) -> Distance:
-    """Of `values` from `reference`, both in real units."""
-    compared = Comparison(step)
-    compared.add(0, reference, values)
-    error = values.astype(np.float64) - reference.astype(np.float64)
-    power = float(np.mean(np.square(reference, dtype=np.float64)))
-    return Distance(
-        elements=compared.elements,
-        differing=compared.elements - compared.equal,
-        sqnr_db=compared.sqnr_db,
-        cosine=compared.cosine,
-        largest_error=compared.max_abs_error,
-        mean_error=float(np.mean(error)),
-        even_db=10 * math.log10(power / (step * step / 12)) if power and step else math.inf,
-    )
-
-
-@dataclass(frozen=True)
-class Own:
-    """What one tensor's quantisation costs by itself: the SQNR in dB when the float model's values are rounded to its
-    steps, and when they are clipped to its range. Infinite where that costs nothing."""
-
-    rounding_db: float
-    clipping_db: float
-
-
-def own_quantisation_loss(values: Array, scale: float, zero_point: int, dtype: str) -> Own | None:
-    """Of the float model's `values`; None when they are zero everywhere or not finite."""
-    exact = values.astype(np.float64)
-    power = float(np.mean(np.square(exact)))
-    if not power or not math.isfinite(power):
-        return None
-    limits = np.iinfo(dtype)
-    steps = exact / scale + zero_point
-    inside = np.clip(steps, limits.min, limits.max)
-    noises = (
-        np.mean(np.square((np.rint(inside) - inside) * scale)),
-        np.mean(np.square((steps - inside) * scale)),
-    )
-    return Own(*(10 * math.log10(power / noise) if noise else math.inf for noise in map(float, noises)))
-
-
-def real_values(stored: Array, scale: float, zero_point: int) -> Array:
-    """Stored values in real units."""
-    result: Array = (stored.astype(np.float64) - zero_point) * scale
-    return result
-
-
-def arrangements(shape: Sequence[int], wanted: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """Orders of the axes of `shape` that give it `wanted`, axes of one element left out of account; the order as it
-    is first, then with channels last. Where none does and the number of elements is the same, these two."""
-    if prod(shape) != prod(wanted):
-        return
-    rank = len(shape)
-    plain = tuple(range(rank))
-    last = (*plain[:1], *plain[2:], 1) if rank >= 3 else plain
-    squeezed = [size for size in wanted if size != 1]
-    orders = itertools.permutations(plain) if rank <= _MOST_AXES else iter((plain, last))
-    fitting = [order for order in orders if [shape[axis] for axis in order if shape[axis] != 1] == squeezed]
-    unique: dict[tuple[int, ...], tuple[int, ...]] = {}
-    for order in sorted(fitting, key=lambda row: (row != plain, row != last, row)):
-        unique.setdefault(tuple(axis for axis in order if shape[axis] != 1), order)
-    yield from unique.values() if unique else dict.fromkeys((plain, last))
-
-
-def is_usual(order: Sequence[int], shape: Sequence[int]) -> bool:
-    """Whether an order of the axes of `shape` is that as it is, or that with channels last."""
-    plain = tuple(range(len(shape)))
-    orders = (order, plain, (*plain[:1], *plain[2:], *plain[1:2]))
-    ours, *usual = ([axis for axis in row if shape[axis] != 1] for row in orders)
-    return ours in usual
-
-
-def is_form_kept(shape: Sequence[int], wanted: Sequence[int]) -> bool:
-    """Whether one of :func:`arrangements` is sure to be the tensor's: its axes are those of `shape` in some order, or
-    leading ones are joined and the last one stays."""
-    sizes, others = ([size for size in row if size != 1] for row in (shape, wanted))
-    return sorted(sizes) == sorted(others) or (sizes[-1:] == others[-1:] and prod(sizes) == prod(others))
-
-
 @dataclass(frozen=True)
 class Reference:
     """What the compiler process left of the model in PyTorch."""
@@ -415,3 +293,125 @@ def _apart(values: Array, stored: Array) -> float:
         return math.inf
     difference = values.ravel().astype(np.float32) - stored.ravel().astype(np.float32)
     return float(difference @ difference)
+
+
+def arrangements(shape: Sequence[int], wanted: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """Orders of the axes of `shape` that give it `wanted`, axes of one element left out of account; the order as it
+    is first, then with channels last. Where none does and the number of elements is the same, these two."""
+    if prod(shape) != prod(wanted):
+        return
+    rank = len(shape)
+    plain = tuple(range(rank))
+    last = (*plain[:1], *plain[2:], 1) if rank >= 3 else plain
+    squeezed = [size for size in wanted if size != 1]
+    orders = itertools.permutations(plain) if rank <= _MOST_AXES else iter((plain, last))
+    fitting = [order for order in orders if [shape[axis] for axis in order if shape[axis] != 1] == squeezed]
+    unique: dict[tuple[int, ...], tuple[int, ...]] = {}
+    for order in sorted(fitting, key=lambda row: (row != plain, row != last, row)):
+        unique.setdefault(tuple(axis for axis in order if shape[axis] != 1), order)
+    yield from unique.values() if unique else dict.fromkeys((plain, last))
+
+
+def is_usual(order: Sequence[int], shape: Sequence[int]) -> bool:
+    """Whether an order of the axes of `shape` is that as it is, or that with channels last."""
+    plain = tuple(range(len(shape)))
+    orders = (order, plain, (*plain[:1], *plain[2:], *plain[1:2]))
+    ours, *usual = ([axis for axis in row if shape[axis] != 1] for row in orders)
+    return ours in usual
+
+
+def is_form_kept(shape: Sequence[int], wanted: Sequence[int]) -> bool:
+    """Whether one of :func:`arrangements` is sure to be the tensor's: its axes are those of `shape` in some order, or
+    leading ones are joined and the last one stays."""
+    sizes, others = ([size for size in row if size != 1] for row in (shape, wanted))
+    return sorted(sizes) == sorted(others) or (sizes[-1:] == others[-1:] and prod(sizes) == prod(others))
+
+
+def value_range(values: Array) -> Range:
+    """The range of a tensor of whole numbers as stored."""
+    limits = np.iinfo(values.dtype)
+    least, largest = int(values.min()), int(values.max())
+    return Range(
+        least=least,
+        largest=largest,
+        low_share=np.count_nonzero(values == limits.min) / values.size,
+        high_share=np.count_nonzero(values == limits.max) / values.size,
+        used_share=(largest - least + 1) / (int(limits.max) - int(limits.min) + 1),
+        distinct=_distinct(values),
+    )
+
+
+def _distinct(values: Array) -> int:
+    if values.dtype.itemsize > 2:
+        return int(np.unique(values).size)
+    unsigned = np.ascontiguousarray(values).view(f"u{values.dtype.itemsize}").ravel()
+    return int(np.count_nonzero(np.bincount(unsigned)))
+
+
+@dataclass(frozen=True)
+class Distance:
+    """How far a tensor is from a reference. `sqnr_db` is infinite for equal ones, and NaN where it says nothing.
+
+    `even_db` is that of a reference whose rounding errors are evenly spread over a step: more cannot be relied on.
+    """
+
+    elements: int
+    differing: int
+    sqnr_db: float
+    cosine: float
+    largest_error: float
+    mean_error: float
+    even_db: float = math.inf
+
+    @property
+    def shown_db(self) -> float:
+        """The SQNR as it is shown, which is what is judged: a person reads the same."""
+        return round(self.sqnr_db, 1)
+
+
+def distance_from(values: Array, reference: Array, step: float) -> Distance:
+    """Of `values` from `reference`, both in real units."""
+    compared = Comparison(step)
+    compared.add(0, reference, values)
+    error = values.astype(np.float64) - reference.astype(np.float64)
+    power = float(np.mean(np.square(reference, dtype=np.float64)))
+    return Distance(
+        elements=compared.elements,
+        differing=compared.elements - compared.equal,
+        sqnr_db=compared.sqnr_db,
+        cosine=compared.cosine,
+        largest_error=compared.max_abs_error,
+        mean_error=float(np.mean(error)),
+        even_db=10 * math.log10(power / (step * step / 12)) if power and step else math.inf,
+    )
+
+
+@dataclass(frozen=True)
+class Own:
+    """What one tensor's quantisation costs by itself: the SQNR in dB when the float model's values are rounded to its
+    steps, and when they are clipped to its range. Infinite where that costs nothing."""
+
+    rounding_db: float
+    clipping_db: float
+
+
+def own_quantisation_loss(values: Array, scale: float, zero_point: int, dtype: str) -> Own | None:
+    """Of the float model's `values`; None when they are zero everywhere or not finite."""
+    exact = values.astype(np.float64)
+    power = float(np.mean(np.square(exact)))
+    if not power or not math.isfinite(power):
+        return None
+    limits = np.iinfo(dtype)
+    steps = exact / scale + zero_point
+    inside = np.clip(steps, limits.min, limits.max)
+    noises = (
+        np.mean(np.square((np.rint(inside) - inside) * scale)),
+        np.mean(np.square((steps - inside) * scale)),
+    )
+    return Own(*(10 * math.log10(power / noise) if noise else math.inf for noise in map(float, noises)))
+
+
+def real_values(stored: Array, scale: float, zero_point: int) -> Array:
+    """Stored values in real units."""
+    result: Array = (stored.astype(np.float64) - zero_point) * scale
+    return result
