@@ -245,7 +245,7 @@ def profile(
         out,
         Reporter(quiet=True),
     )
-    return Profile(record=done.record)
+    return Profile(record=done.content.to_json())
 
 
 def compare(*runs: str | Path, options: CompareOptions | None = None) -> Comparison:
@@ -288,4 +288,4 @@ def inspect(
     Raises InputError for a damaged file.
     """
     options = inspect_command.InspectOptions(commands=commands, hazards=hazards, data=tuple(data))
-    return Inspection(record=inspect_command.make_inspect_record(Path(pte), options))
+    return Inspection(record=inspect_command.inspect_file(Path(pte), options).to_json())

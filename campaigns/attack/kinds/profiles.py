@@ -96,7 +96,7 @@ def _probe(context: Context, choice: random.Random) -> Probe:
 
     def call(folder: Path) -> None:
         record = profile_command.profile_of_run(_lay(folder, files), timeout_s=_PROBE_S)
-        problems = validation.record_problems(record)
+        problems = validation.record_problems(record.to_json())
         assert not problems, problems
 
     return Probe("profile of a run", files, call)

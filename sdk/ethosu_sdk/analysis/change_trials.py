@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -29,27 +30,297 @@ from ethosu_sdk.program.output_comparison import Comparison
 from ethosu_sdk.records import result_files, trials
 from ethosu_sdk.records.bundle import read_record
 from ethosu_sdk.records.compile import Compilation
-from ethosu_sdk.records.profile import Profile, cycles
+from ethosu_sdk.records.profile import cycles
 from ethosu_sdk.records.time_line import headline
 from ethosu_sdk.records.trials import Candidate, Distance, Measured, Outcome, Tries
 from ethosu_sdk.run import run_command
 from ethosu_sdk.run.options import HOST, RunOptions
 
-# ---- steps.trials.measuring
-# The figures of a program that was profiled, and the distance of its outputs.
-
 Array = npt.NDArray[Any]
 _CONVERSIONS = ("::quantize_per_tensor.out", "::dequantize_per_tensor.out")
 _ROUNDING = 2.0**-20
+_MOST_TOGETHER = 4  # changes that are combined
+_GIVE_THE_MODEL = "give the model itself: `ethosu-sdk advise MODEL --try`"
 
 
-def measured_program(path: Path, profile: Profile) -> Measured:
-    """The figures of the program at `path`, of which `profile` is."""
-    program = pte.read(path)
+def profiled_program(
+    given: str,
+    compile_options: CompileOptions,
+    run_options: RunOptions,
+    out_dir: Path | None,
+    reporter: Reporter,
+    *,
+    too_large: bool,
+) -> Profiled:
+    """The profile of `given`, as `profile` takes it. With `too_large`, a program that does not fit its board runs on
+    the host simulator, which has no board."""
+    try:
+        return profile_command.profile(
+            given, compile_options, run_options, ProfileOptions(), out_dir, reporter
+        )
+    except SdkError as error:
+        if not too_large or not any(isinstance(row, MemoryFitError) for row in (error, error.__cause__)):
+            raise
+        reporter.warn(f"{escape(error.message)}; it runs on the host simulator instead")
+    run_options = replace(run_options, simulator=HOST, board=None)
+    return profile_command.profile(given, compile_options, run_options, ProfileOptions(), out_dir, reporter)
+
+
+@dataclass(frozen=True)
+class TrialSubject:
+    """A program that was profiled, and the model's `source` with the options that it was compiled with. A trial runs
+    as `run_options` say."""
+
+    done: Profiled
+    source: str
+    options: CompileOptions
+    run_options: RunOptions
+
+
+def subject_of(
+    done: Profiled, given: str, compile_options: CompileOptions, run_options: RunOptions
+) -> TrialSubject:
+    """The subject behind what `profile` has done for the argument `given` of the command line.
+
+    InputError when the record of `compile` is missing, or the model or a file of its options is not there as it was.
+    """
+    record = _compilation(done)
+    source = record.source if Path(given).is_dir() or given.endswith(".pte") else given
+    _check_source(source, record)
+    target = record.target
+    options = replace(
+        compile_options,
+        target=record.target_name,
+        system_config=None if target is None else target.system_config,
+        memory_mode=None if target is None else target.memory_mode,
+        system=compile_options.system or _board_profile(record),
+        quantize=None if record.prequantized else record.options.quantize,
+        quantize_per=record.options.quantize_per or CompileOptions.quantize_per,
+        io=record.options.io,
+        delegate=record.options.delegate,
+        vela_flags=record.options.vela_flags,
+        fallback=record.options.fallback,
+        calibration=tuple(_files(record, "calibration")),
+        inputs=next(iter(_files(record, "example inputs")), None),
+        vela_config=compile_options.vela_config or next(iter(_files(record, "vela configuration")), None),
+    )
+    return TrialSubject(done, source, options, replace(run_options, simulator=done.content.simulator.name))
+
+
+def _compilation(done: Profiled) -> Compilation:
+    path = result_files.compile_record_path(done.pte)
+    record = read_record(path) if path.is_file() else None
+    if not isinstance(record, Compilation) or record.model.sha256 != filesystem.sha256_file(done.pte):
+        raise InputError(
+            f"there is no record of `compile` beside {done.pte}, so it cannot be compiled again",
+            _GIVE_THE_MODEL,
+        )
+    return record
+
+
+def _check_source(source: str, record: Compilation) -> None:
+    """InputError unless the model's file is there and is the one that was compiled."""
+    spec = parse_model_spec(source)
+    if spec.path is None:
+        return
+    known = [row.sha256 for row in record.provenance.inputs if row.role == "model source"]
+    if known and filesystem.sha256_file(spec.path) not in known:
+        raise InputError(f"{spec.path} is not the file any more that was compiled", _GIVE_THE_MODEL)
+
+
+def _files(record: Compilation, role: str) -> list[Path]:
+    """The files of `role`, from the working folder: the record has only their names. InputError without one."""
+    found = []
+    for row in record.provenance.inputs:
+        if row.role == role:
+            path = Path(row.file)
+            if not path.is_file() or filesystem.sha256_file(path) != row.sha256:
+                raise InputError(
+                    f"{row.file} ({role}) is not in this folder as it was when the program was compiled",
+                    "run the command in the folder of that file",
+                )
+            found.append(path)
+    return found
+
+
+def _board_profile(record: Compilation) -> str | None:
+    """The board profile by name; None where there is none, or it is a file of the user's own."""
+    if record.board_profile is None:
+        return None
+    own = _files(record, result_files.BOARD_PROFILE)
+    return str(own[0]) if own else record.board_profile.name
+
+
+def tried_changes(
+    subject: TrialSubject, candidates: Sequence[Candidate], folder: Path, reporter: Reporter
+) -> Tries:
+    """What comes of `candidates`, one after the other, and of the best ones together. They are made in a temporary
+    folder below `folder`. After a Ctrl-C, it is what was done until then."""
+    with (
+        filesystem.temporary_directory(".try-", folder) as work,
+        warm_compiler(work / "compiler.log") as compiler,
+    ):
+        trying = _Trying(subject, reporter, compiler)
+        try:
+            trying.prepare(work)
+            trying.singly(candidates, work)
+            trying.together(work)
+        except KeyboardInterrupt:
+            trying.is_stopped = True
+    done = {row.candidate.name for row in trying.outcomes}
+    return trying.result(tuple(row.name for row in candidates if row.name not in done))
+
+
+@dataclass
+class _Trying:
+    """The state of the work: outcomes so far. `own` are the outputs of the program as it is, `exact` those of the
+    model in floating point, `inputs` the example inputs that all of them are for."""
+
+    subject: TrialSubject
+    reporter: Reporter
+    compiler: child_process.Compiler
+    outcomes: list[Outcome] = field(default_factory=list)
+    own: Sequence[Array] = ()
+    exact: Sequence[Array] = ()
+    inputs: Sequence[Array] = ()
+    is_stopped: bool = False
+
+    def prepare(self, work: Path) -> None:
+        """Read what trials are compared with; the model in floating point is exported for that."""
+        done = self.subject.done
+        self.own = _outputs(done)
+        self.inputs = _examples(done.pte, "input")
+        options = replace(
+            self.subject.options,
+            quantize="none",
+            io="float",
+            delegate=False,
+            calibration=(),
+            vela_flags=(),
+            check=False,
+        )
+        try:
+            with self.reporter.stage("computing the outputs of the model in floating point"):
+                path = self._compiled(options, work / "float")
+        except SdkError:
+            return
+        same = _are_example_inputs(done.pte, self.inputs, _examples(path, "input"))
+        self.exact = _examples(path, "output") if same else ()
+
+    def singly(self, candidates: Sequence[Candidate], work: Path) -> None:
+        """Try each by itself."""
+        for number, candidate in enumerate(candidates, start=1):
+            self._try(candidate, f"trying {number} of {len(candidates)}", work / f"{number}")
+
+    def together(self, work: Path) -> None:
+        """The best change with the next best that still helps, and so on."""
+        before = self.before
+        rows = trials.combinable(before, self.exact_distance, self.outcomes)
+        if not rows:
+            return
+        best, *others = rows
+        for number, other in enumerate(others):
+            if len(best.candidate.parts) >= _MOST_TOGETHER or not best.candidate.fits_with(other.candidate):
+                continue
+            both = best.candidate.with_(other.candidate)
+            outcome = self._try(both, "trying together", work / f"together-{number}")
+            if trials.trial_state(before, self.exact_distance, outcome) != "better":
+                continue
+            if trials.is_better(before, best, outcome):
+                best = outcome
+            else:
+                self.outcomes.remove(outcome)  # the other change adds nothing
+
+    @cached_property
+    def before(self) -> Measured:
+        """The figures of the program as it is."""
+        return _measured(self.subject.done)
+
+    @property
+    def exact_distance(self) -> Distance | None:
+        """The distance of the program as it is from floating point."""
+        return distance_of_outputs(self.exact, self.own) if self.exact else None
+
+    def result(self, left: tuple[str, ...]) -> Tries:
+        """What was found."""
+        return Tries(
+            before=self.before,
+            exact=self.exact_distance,
+            simulator=self.subject.done.content.simulator.name,
+            outcomes=tuple(self.outcomes),
+            left=left,
+            is_stopped=self.is_stopped,
+        )
+
+    def _try(self, candidate: Candidate, what: str, work: Path) -> Outcome:
+        with self.reporter.stage(f"{what}: {escape(candidate.change)}"):
+            try:
+                outcome = self._outcome(candidate, work)
+            except SdkError as error:
+                hint = f" ({error.hint})" if error.hint else ""
+                outcome = Outcome(candidate, reason=f"{error.message}{hint}")
+            self.outcomes.append(outcome)  # before it is told, since a Ctrl-C may come then
+        return outcome
+
+    def _outcome(self, candidate: Candidate, work: Path) -> Outcome:
+        subject = self.subject
+        options = replace(subject.options, lines=candidate.lines, **candidate.options)
+        path = self._compiled(options, work)
+        done = profile_command.profile(
+            str(path),
+            CompileOptions(system=subject.options.system, vela_config=subject.options.vela_config),
+            subject.run_options,
+            ProfileOptions(),
+            work,
+            _Silent(),
+        )
+        if options.io == subject.options.io == "float":
+            inputs = distance_of_outputs(_examples(path, "input"), self.inputs)
+            if inputs.equal < inputs.elements:
+                why = "the model's example inputs differ each time its file is executed"
+                return Outcome(candidate, _measured(done), why_no_distance=why)
+        found = _outputs(done)
+        return Outcome(
+            candidate,
+            _measured(done),
+            changed=distance_of_outputs(self.own, found),
+            exact=distance_of_outputs(self.exact, found) if self.exact else None,
+        )
+
+    def _compiled(self, options: CompileOptions, folder: Path) -> Path:
+        return compile_command.compile_model(
+            self.subject.source, options, folder, _Silent(), compiler=self.compiler
+        )
+
+
+class _Silent(Reporter):
+    """Says nothing: what a trial would warn of is in its outcome, or was said of the program itself."""
+
+    def __init__(self) -> None:
+        super().__init__(quiet=True)
+
+    def for_step(self) -> Reporter:
+        return self
+
+    def warn(self, text: str) -> None:
+        pass
+
+
+def _examples(path: Path, prefix: str) -> list[Array]:
+    """The example inputs or outputs that `compile` left beside the program at `path`."""
+    return _numbered(npz.read_npz(result_files.example_io_path(path)), prefix)
+
+
+def _numbered(arrays: Mapping[str, Array], prefix: str) -> list[Array]:
+    return [arrays[f"{prefix}{index}"] for index in range(sum(name.startswith(prefix) for name in arrays))]
+
+
+def _measured(done: Profiled) -> Measured:
+    """The figures of a program that was profiled."""
+    program, profile = pte.read(done.pte), done.content
     time = headline(profile)
     cpu = profile.totals.cpu.cycles
-    own = pricing_system.pricing_of_program(path, program)
-    sram = 0 if own is None else program_facts.sram_bytes(program, own.system)
+    own = pricing_system.pricing_of_program(done.pte, program)
     is_in_sram = own is not None and own.system.constants.interface == 0
     calls: Counter[str] = Counter()
     for row in profile.operations:
@@ -59,22 +330,18 @@ def measured_program(path: Path, profile: Profile) -> Measured:
         npu_cycles=cycles(profile.totals.npu.cycles, "modelled"),
         cpu_cycles=None if cpu is None else int(cpu.value),
         time_ms=None if time is None else time.total.duration_s * 1e3,
-        sram_bytes=sram,
+        sram_bytes=0 if own is None else program_facts.sram_bytes(program, own.system),
         flash_bytes=0 if is_in_sram else program.size,
         fits=not program_facts.lacking_room(program, own),
         cpu_calls=dict(calls),
     )
 
 
-def program_outputs(path: Path, file: Path) -> list[Array]:
-    """The outputs in the `.npz` `file` of the program at `path`; quantised ones in the values that they stand for."""
-    arrays = npz.read_npz(file)
-    program = pte.read(path)
-    return [_real(program, index, arrays[f"output{index}"]) for index in range(_count(arrays))]
-
-
-def _count(arrays: Mapping[str, Array]) -> int:
-    return sum(name.startswith("output") for name in arrays)
+def _outputs(done: Profiled) -> list[Array]:
+    """The outputs of a program that was profiled; quantised ones in the values that they stand for."""
+    arrays = npz.read_npz(done.run_folder / run_command.OUTPUTS_NAME)
+    program = pte.read(done.pte)
+    return [_real(program, index, array) for index, array in enumerate(_numbered(arrays, "output"))]
 
 
 def _real(program: pte.Pte, index: int, array: Array) -> Array:
@@ -91,7 +358,7 @@ def _quantisation(program: pte.Pte, name: str) -> tuple[float | None, float | No
     return _constant(program, f"{name}_scale"), _constant(program, f"{name}_zp")
 
 
-def are_example_inputs(path: Path, stored: Sequence[Array], given: Sequence[Array]) -> bool:
+def _are_example_inputs(path: Path, stored: Sequence[Array], given: Sequence[Array]) -> bool:
     """Whether `stored`, the example inputs of the program at `path`, are those `given` in floating point; quantised
     ones to within a step, since a tie may be rounded either way."""
     if [row.shape for row in stored] != [row.shape for row in given]:
@@ -129,24 +396,17 @@ def distance_of_outputs(reference: Sequence[Array], candidate: Sequence[Array]) 
     Nothing is equal, and the SQNR is -inf, where shapes differ."""
     if [row.shape for row in reference] != [row.shape for row in candidate]:
         return Distance(elements=sum(row.size for row in reference), equal=0, sqnr_db=-math.inf)
-    found = []
+    elements, equal, least_db = 0, 0, math.inf
     for one, other in zip(reference, candidate, strict=True):
         row = Comparison()
         row.add(0, one, other)
-        found.append(row)
-    ratios = [row.sqnr_db for row in found if not np.isnan(row.sqnr_db)]
-    if any(_loses_values(one, other) for one, other in zip(reference, candidate, strict=True)):
-        ratios = [-math.inf]
-    return Distance(
-        elements=sum(row.elements for row in found),
-        equal=sum(_equal(one, other) for one, other in zip(reference, candidate, strict=True)),
-        sqnr_db=min(ratios, default=float("inf")),
-    )
-
-
-def _loses_values(reference: Array, candidate: Array) -> bool:
-    """Whether an element is not finite that is finite in the reference."""
-    return bool((np.isfinite(reference) & ~np.isfinite(candidate)).any())
+        elements += row.elements
+        equal += _equal(one, other)
+        if (np.isfinite(one) & ~np.isfinite(other)).any():
+            least_db = -math.inf
+        elif not math.isnan(row.sqnr_db):
+            least_db = min(least_db, row.sqnr_db)
+    return Distance(elements, equal, least_db)
 
 
 def _equal(one: Array, other: Array) -> int:
@@ -159,311 +419,3 @@ def _equal(one: Array, other: Array) -> int:
         close = np.abs(one - other) <= _ROUNDING * largest
     same = (one == other) | (np.isnan(one) & np.isnan(other))
     return int(np.count_nonzero(np.where(is_finite, close, same)))
-
-
-# ---- steps.trials.subject
-# What is tried on: a program that was profiled, and how its model is compiled again.
-
-_GIVE_THE_MODEL = "give the model itself: `ethosu-sdk advise MODEL --try`"
-_MODEL_SOURCE = "model source"
-
-
-@dataclass(frozen=True)
-class TrialSubject:
-    """The profile of a program, the folder of its run, the program, and the model's `source` with the options that it
-    was compiled with. A trial runs as `run_options` say."""
-
-    profile: Profile
-    run_folder: Path
-    pte: Path
-    source: str
-    options: CompileOptions
-    run_options: RunOptions
-
-
-def subject_of(
-    done: Profiled, given: str, compile_options: CompileOptions, run_options: RunOptions
-) -> TrialSubject:
-    """The subject behind what `profile` has done for the argument `given` of the command line.
-
-    InputError when the record of `compile` is missing, or the model or a file of its options is not there as it was.
-    """
-    record = _compilation(done)
-    source = record.source if Path(given).is_dir() or given.endswith(".pte") else given
-    _check_source(source, record)
-    target = record.target
-    options = replace(
-        compile_options,
-        target=record.target_name,
-        system_config=None if target is None else target.system_config,
-        memory_mode=None if target is None else target.memory_mode,
-        system=compile_options.system or _board_profile(record),
-        quantize=None if record.prequantized else record.options.quantize,
-        quantize_per=record.options.quantize_per or CompileOptions.quantize_per,
-        io=record.options.io,
-        delegate=record.options.delegate,
-        vela_flags=record.options.vela_flags,
-        fallback=record.options.fallback,
-        calibration=tuple(_files(record, "calibration")),
-        inputs=next(iter(_files(record, "example inputs")), None),
-        vela_config=compile_options.vela_config or next(iter(_files(record, "vela configuration")), None),
-    )
-    profile = done.content
-    return TrialSubject(
-        profile,
-        done.run_folder,
-        done.pte,
-        source,
-        options,
-        replace(run_options, simulator=profile.simulator.name),
-    )
-
-
-def _compilation(done: Profiled) -> Compilation:
-    path = result_files.compile_record_path(done.pte)
-    record = read_record(path) if path.is_file() else None
-    if not isinstance(record, Compilation) or record.model.sha256 != filesystem.sha256_file(done.pte):
-        raise InputError(
-            f"there is no record of `compile` beside {done.pte}, so it cannot be compiled again",
-            _GIVE_THE_MODEL,
-        )
-    return record
-
-
-def _check_source(source: str, record: Compilation) -> None:
-    """InputError unless the model's file is there and is the one that was compiled."""
-    spec = parse_model_spec(source)
-    if spec.path is None:
-        return
-    known = [row.sha256 for row in record.provenance.inputs if row.role == _MODEL_SOURCE]
-    if known and filesystem.sha256_file(spec.path) not in known:
-        raise InputError(f"{spec.path} is not the file any more that was compiled", _GIVE_THE_MODEL)
-
-
-def _files(record: Compilation, role: str) -> list[Path]:
-    """The files of `role`, from the working folder: the record has only their names. InputError without one."""
-    found = []
-    for row in record.provenance.inputs:
-        if row.role == role:
-            path = Path(row.file)
-            if not path.is_file() or filesystem.sha256_file(path) != row.sha256:
-                raise InputError(
-                    f"{row.file} ({role}) is not in this folder as it was when the program was compiled",
-                    "run the command in the folder of that file",
-                )
-            found.append(path)
-    return found
-
-
-def _board_profile(record: Compilation) -> str | None:
-    """The board profile by name; None where there is none, or it is a file of the user's own."""
-    if record.board_profile is None:
-        return None
-    own = _files(record, result_files.BOARD_PROFILE)
-    return str(own[0]) if own else record.board_profile.name
-
-
-# ---- steps.trials.trying
-# Compiles, runs and profiles a program once for each change, then for the best ones together.
-
-MOST_TOGETHER = 4  # changes that are combined
-_PREFIX = ".try-"
-
-
-def is_too_large(error: SdkError) -> bool:
-    """Whether `error` says that a program does not fit the memory of its board."""
-    return isinstance(error, MemoryFitError) or isinstance(error.__cause__, MemoryFitError)
-
-
-def profiled_program(
-    given: str,
-    compile_options: CompileOptions,
-    run_options: RunOptions,
-    out_dir: Path | None,
-    reporter: Reporter,
-    *,
-    too_large: bool,
-) -> Profiled:
-    """The profile of `given`, as `profile` takes it. With `too_large`, a program that does not fit its board runs on
-    the host simulator, which has no board."""
-    try:
-        return profile_command.profile(
-            given, compile_options, run_options, ProfileOptions(), out_dir, reporter
-        )
-    except SdkError as error:
-        if not too_large or not is_too_large(error):
-            raise
-        reporter.warn(f"{escape(error.message)}; it runs on the host simulator instead")
-    run_options = replace(run_options, simulator=HOST, board=None)
-    return profile_command.profile(given, compile_options, run_options, ProfileOptions(), out_dir, reporter)
-
-
-def tried_changes(
-    subject: TrialSubject, candidates: Sequence[Candidate], folder: Path, reporter: Reporter
-) -> Tries:
-    """What comes of `candidates`, one after the other, and of the best ones together. They are made in a temporary
-    folder below `folder`. After a Ctrl-C, it is what was done until then."""
-    with (
-        filesystem.temporary_directory(_PREFIX, folder) as work,
-        warm_compiler(work / "compiler.log") as compiler,
-    ):
-        trying = _Trying(subject, reporter, compiler)
-        try:
-            trying.prepare(work)
-            trying.singly(candidates, work)
-            trying.together(work)
-        except KeyboardInterrupt:
-            trying.is_stopped = True
-    done = {row.candidate.name for row in trying.outcomes}
-    return trying.result(tuple(row.name for row in candidates if row.name not in done))
-
-
-@dataclass
-class _Trying:
-    """The state of the work: outcomes so far. `own` are the outputs of the program as it is, `exact` those of the
-    model in floating point, `inputs` the example inputs that all of them are for."""
-
-    subject: TrialSubject
-    reporter: Reporter
-    compiler: child_process.Compiler
-    outcomes: list[Outcome] = field(default_factory=list)
-    own: Sequence[Array] = ()
-    exact: Sequence[Array] = ()
-    inputs: Sequence[Array] = ()
-    is_stopped: bool = False
-
-    def prepare(self, work: Path) -> None:
-        """Read what trials are compared with; the model in floating point is exported for that."""
-        subject = self.subject
-        self.own = program_outputs(subject.pte, subject.run_folder / run_command.OUTPUTS_NAME)
-        self.inputs = _inputs(subject.pte)
-        options = replace(
-            subject.options,
-            quantize="none",
-            io="float",
-            delegate=False,
-            calibration=(),
-            vela_flags=(),
-            check=False,
-        )
-        try:
-            with self.reporter.stage("computing the outputs of the model in floating point"):
-                path = self._compiled(options, work / "float")
-        except SdkError:
-            return
-        same = are_example_inputs(subject.pte, self.inputs, _inputs(path))
-        self.exact = _example_outputs(path) if same else ()
-
-    def singly(self, candidates: Sequence[Candidate], work: Path) -> None:
-        """Try each by itself."""
-        for number, candidate in enumerate(candidates, start=1):
-            self._try(candidate, f"trying {number} of {len(candidates)}", work / f"{number}")
-
-    def together(self, work: Path) -> None:
-        """The best change with the next best that still helps, and so on."""
-        before = measured_program(self.subject.pte, self.subject.profile)
-        rows = trials.combinable(before, self.exact_distance, self.outcomes)
-        if not rows:
-            return
-        best, *others = rows
-        for number, other in enumerate(others):
-            if len(best.candidate.parts) >= MOST_TOGETHER or not best.candidate.fits_with(other.candidate):
-                continue
-            both = best.candidate.with_(other.candidate)
-            outcome = self._try(both, "trying together", work / f"together-{number}")
-            if trials.trial_state(before, self.exact_distance, outcome) != "better":
-                continue
-            if trials.is_better(before, best, outcome):
-                best = outcome
-            else:
-                self.outcomes.remove(outcome)  # the other change adds nothing
-
-    @property
-    def exact_distance(self) -> Distance | None:
-        """The distance of the program as it is from floating point."""
-        return distance_of_outputs(self.exact, self.own) if self.exact else None
-
-    def result(self, left: tuple[str, ...]) -> Tries:
-        """What was found."""
-        subject = self.subject
-        return Tries(
-            before=measured_program(subject.pte, subject.profile),
-            exact=self.exact_distance,
-            simulator=subject.profile.simulator.name,
-            outcomes=tuple(self.outcomes),
-            left=left,
-            is_stopped=self.is_stopped,
-        )
-
-    def _try(self, candidate: Candidate, what: str, work: Path) -> Outcome:
-        with self.reporter.stage(f"{what}: {escape(candidate.change)}"):
-            try:
-                outcome = self._outcome(candidate, work)
-            except SdkError as error:
-                hint = f" ({error.hint})" if error.hint else ""
-                outcome = Outcome(candidate, reason=f"{error.message}{hint}")
-            self.outcomes.append(outcome)  # before it is told, since a Ctrl-C may come then
-        return outcome
-
-    def _outcome(self, candidate: Candidate, work: Path) -> Outcome:
-        subject = self.subject
-        options = replace(subject.options, lines=candidate.lines, **candidate.options)
-        path = self._compiled(options, work)
-        done = profile_command.profile(
-            str(path),
-            CompileOptions(system=subject.options.system, vela_config=subject.options.vela_config),
-            subject.run_options,
-            ProfileOptions(),
-            work,
-            _Silent(),
-        )
-        found = program_outputs(path, done.run_folder / run_command.OUTPUTS_NAME)
-        changed = distance_of_outputs(self.own, found)
-        is_comparable = (
-            options.io != "float" or subject.options.io != "float" or _same(_inputs(path), self.inputs)
-        )
-        exact = distance_of_outputs(self.exact, found) if self.exact and is_comparable else None
-        return Outcome(
-            candidate,
-            measured_program(path, done.content),
-            changed if is_comparable else None,
-            exact,
-            "" if is_comparable else "the model's example inputs differ each time its file is executed",
-        )
-
-    def _compiled(self, options: CompileOptions, folder: Path) -> Path:
-        return compile_command.compile_model(
-            self.subject.source, options, folder, _Silent(), compiler=self.compiler
-        )
-
-
-class _Silent(Reporter):
-    """Says nothing: what a trial would warn of is in its outcome, or was said of the program itself."""
-
-    def __init__(self) -> None:
-        super().__init__(quiet=True)
-
-    def for_step(self) -> Reporter:
-        return self
-
-    def warn(self, text: str) -> None:
-        pass
-
-
-def _inputs(path: Path) -> list[Array]:
-    return _arrays(path, "input")
-
-
-def _example_outputs(path: Path) -> list[Array]:
-    return _arrays(path, "output")
-
-
-def _arrays(path: Path, prefix: str) -> list[Array]:
-    """The arrays of the example inputs or outputs that `compile` left beside the program at `path`."""
-    arrays = npz.read_npz(result_files.example_io_path(path))
-    return [arrays[f"{prefix}{index}"] for index in range(sum(name.startswith(prefix) for name in arrays))]
-
-
-def _same(one: Sequence[Array], other: Sequence[Array]) -> bool:
-    found = distance_of_outputs(one, other)
-    return found.equal == found.elements

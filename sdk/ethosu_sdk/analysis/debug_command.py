@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -46,34 +45,225 @@ from ethosu_sdk.run.input_values import load_samples
 from ethosu_sdk.simulate import host_runtime
 from ethosu_sdk.simulate.host_runtime import NpuModel
 
-# ---- steps.debug.debug_tables
-# What `ethosu-sdk debug` shows on a terminal, made from its record alone.
+Array = NDArray[Any]
+
+_CSV_NAME = "debug.csv"
+_NO_MODEL = (
+    "a .pte holds no model in PyTorch to compare with: `ethosu-sdk debug` takes the model itself too, such as "
+    "FILE.py:NAME or zoo:NAME"
+)
 
 _MOST_ROWS = 100  # of a program with more layers, the worst are shown
 _EQUAL = "equal"
 _NAMES = {TO_QUANTISED: "the quantised model", TO_FLOAT: "the float model"}
 # Columns of the layers that a narrow terminal has no room for, the first one first.
 _GIVE_WAY = ("shape", "type", "at limits", "used", "weights", "clipping", "rounding", "steps", "quantised dB")
+_LOSSES = {
+    BITS: "rounding to its steps",
+    CALIBRATION: "clipping to its range",
+    WEIGHTS: "rounding of its weights",
+}
+
+
+def debug(
+    model: str,
+    compile_options: CompileOptions,
+    options: DebugOptions,
+    out_dir: Path | None,
+    reporter: Reporter,
+) -> Record:
+    """Compare the layers in the delegates of `model`, a program or a model; the record that was written.
+
+    Raises InputError for files that do not fit, SimulationError when the program does not run.
+    """
+    if options.inputs is not None and not options.inputs.is_file():
+        raise InputError(f"there is no file {options.inputs}")
+    if model.endswith(".pte"):
+        path = result_files.require_pte(Path(model))
+        program = pte.read(path)
+        folder = result_files.folder_for_pte(path, program.target(), out_dir)
+        return _finish(path, folder, None, options, reporter)
+    target = compile_command.target_of(compile_options)
+    spec = parse_model_spec(model)
+    check_model_file(spec, trust=compile_options.trust)  # before a folder is made for it
+    folder = result_files.folder_for_model(spec.name, target, out_dir)
+    # Not in the system's temporary folder, which may be in memory: the values of all layers can be large.
+    with filesystem.temporary_directory(".debug-", folder) as spool:
+        request = LayerRequest(spool.resolve(), None if options.inputs is None else options.inputs.resolve())
+        compile_options = replace(compile_options, layers=request, check=False)
+        path = compile_command.compile_model(model, compile_options, out_dir, reporter.for_step())
+        reference = Reference(LayerFacts.read(request.folder), request.folder)
+        return _finish(path, folder, reference, options, reporter)
+
+
+@dataclass
+class _Observer:
+    """What the first call of each delegate writes, and the program's outputs."""
+
+    calls: dict[int, host_runtime.DelegateCall] = field(default_factory=dict)
+    recorders: dict[int, Recorder] = field(default_factory=dict)
+    outputs: Sequence[Array] = ()
+
+    def __call__(self, call: host_runtime.DelegateCall, written: Written) -> None:
+        if self.calls.setdefault(call.index, call) is call:
+            self.recorders.setdefault(call.index, Recorder()).take(written)
+
+
+def _finish(
+    path: Path, folder: Path, reference: Reference | None, options: DebugOptions, reporter: Reporter
+) -> Record:
+    """Debug the program at `path` beside the model in PyTorch, if there is one, and write the results to `folder`."""
+    start = time.monotonic()
+    program = pte.read(path)
+    notes = read_notes(path)
+    inputs, source = _inputs(path, reference, program, options, reporter)
+    with reporter.stage("building the host runner (the first time only)"):
+        runner = host_runtime.build_runner(cache.directory_or_own(host_runtime.CACHE_PART))
+    with filesystem.locked_folder(folder):
+        with reporter.stage("running the program and recording every tensor"):
+            observer = _run(path, program, runner, inputs, options.timeout_s)
+        with reporter.stage("comparing"):
+            layers = _layers(observer, notes, reference, options)
+    if options.dump is not None:
+        with bundle.listed(options.dump, "debug --dump"):
+            npz.write_npz(
+                options.dump, {row.dump_name: row.values for row in layers if row.values is not None}
+            )
+    facts = DebugFacts(
+        path=path,
+        program=program,
+        inputs=source,
+        notes=notes,
+        layers=layers,
+        missing={QUANTISED: _NO_MODEL, FLOAT: _NO_MODEL} if reference is None else reference.facts.missing,
+        ties_up=reference is not None and reference.facts.ties_up,
+        outputs=() if reference is None else [row for row in reference.facts.outputs if row is not None],
+        options=options,
+        runner=runner,
+        left_out=sum(len(row.left_out) for row in observer.recorders.values()),
+        wall_time_s=time.monotonic() - start,
+    )
+    content = make_debug_record(facts)
+    record = content.to_json()
+    validation.check_record(record, "the debug record")
+    table = result_files.csv_table(debug_record.CSV_COLUMNS, map(debug_record.csv_row, content.layers))
+    with filesystem.locked_folder(folder), bundle.writing_folder(folder, "debug") as add:
+        filesystem.write_bytes(folder / _CSV_NAME, table.encode())
+        json_text.write_json(folder / kinds.DEBUG.file, record)
+        add(_CSV_NAME, kinds.DEBUG.file)
+    if not layers:
+        reporter.warn(
+            escape(f"{path.name} has no delegate that ran on the NPU: there are no layers to compare")
+        )
+    reporter.show(*debug_tables(content, folder, options.rows))
+    reporter.emit(record)
+    return record
+
+
+def _inputs(
+    path: Path, reference: Reference | None, program: pte.Pte, options: DebugOptions, reporter: Reporter
+) -> tuple[list[Array], str]:
+    """The arrays of one inference, and where they come from."""
+    if reference is not None:
+        folder, found = reference.folder, list[Array]()
+        while (file := folder / f"input{len(found)}.npy").is_file():
+            found.append(np.load(file))
+        return found, "the model's example inputs" if options.inputs is None else options.inputs.name
+    samples = load_samples(options.inputs, path, program.plan())
+    if samples.count != 1:
+        raise InputError(
+            f"debug takes the inputs of one inference, not {samples.count} ({samples.source})",
+            "give input0 … of a single inference with --inputs",
+        )
+    if samples.source.startswith("random"):
+        reporter.warn(f"no inputs were given: using {escape(samples.source)}")
+    return list(samples.inferences[0]), samples.source
+
+
+def _run(path: Path, program: pte.Pte, runner: Path, inputs: Sequence[Array], timeout_s: float) -> _Observer:
+    observer = _Observer()
+    with (
+        errors.until(time.monotonic() + timeout_s),
+        host_runtime.open_pte(
+            runner,
+            path,
+            NpuModel(observer=observer),
+            timeout_s=timeout_s,
+            data=[row.path for row in program.data_files],
+        ) as runtime,
+    ):
+        observer.outputs = runtime.run(inputs)
+    return observer
+
+
+def _layers(
+    observer: _Observer, notes: dict[int, DelegateNotes], reference: Reference | None, options: DebugOptions
+) -> list[DebuggedLayer]:
+    """All layers, delegate by delegate in the order of their first call."""
+    found: list[DebuggedLayer] = []
+    wrong = () if reference is None else _wrong_values(observer.outputs, reference)
+    for index, call in observer.calls.items():
+        known = notes.get(index)
+        gathered = gather_tensors(observer.recorders[index].written, () if known is None else known.written)
+        if reference is None or known is None:
+            found += layers_of_delegate(index, len(found), gathered, known, None)
+            continue
+        origins = reference.facts.tensors.get(call.payload_sha256, {})
+        pairing = Pairing(reference, origins, known.moves, _given(call, known), options.threshold_db)
+        layers = layers_of_delegate(index, len(found), gathered, known, pairing)
+        outputs = pairing.of_values(known.results, wrong)
+        if outputs:  # which are wrong themselves; in which order they should be is known
+            pairing.hold([*outputs, *pairing.unusual_before(outputs, known.inputs)])
+            layers = layers_of_delegate(index, len(found), gathered, known, pairing)
+        found += [
+            replace(row, misplaced=pairing.misplaced(row.name, known.inputs)) if row.is_off else row
+            for row in layers
+        ]
+    return debug_findings.without_refuted(found, notes, options.threshold_db)
+
+
+def _wrong_values(outputs: Sequence[Array], reference: Reference) -> list[int]:
+    """The values of the model that the program gives as outputs, by their places, and that are others there."""
+    wrong = []
+    for place, ours in zip(reference.facts.outputs, outputs, strict=False):
+        if place is None:
+            continue
+        value, theirs = reference.facts.values[place], reference.load("quantised", place)
+        if ours.shape != theirs.shape:
+            continue
+        stored = ours.dtype == theirs.dtype and ours.dtype.kind != "f"
+        step = 1.0 if stored or not value.scale else value.scale
+        if ours.dtype != theirs.dtype:
+            theirs = layer_pairing.real_values(theirs, value.scale, value.zero_point)
+        if (
+            not np.abs(ours.astype(np.float64) - theirs).max(initial=0.0) < MOST_STEPS * step
+        ):  # or not a number
+            wrong.append(place)
+    return wrong
+
+
+def _given(call: host_runtime.DelegateCall, notes: DelegateNotes) -> dict[str, Array]:
+    """A delegate's inputs by the names of their tensors, in the form that the TOSA graph gives them."""
+    rows = zip(notes.given, call.inputs, strict=False)
+    return {
+        name: row.reshape(notes.shapes[name]) for name, row in rows if row.size == prod(notes.shapes[name])
+    }
 
 
 def debug_tables(record: Debug, folder: Path, rows: int | None) -> list[RenderableType]:
     """Layers, findings and files. `rows` limits the layers to those with the least SQNR."""
-    shown = _chosen(record.layers, rows or _MOST_ROWS)
-    return [_layers_table(shown, len(record.layers)), "", _findings(record, folder)]
+    shown, most = record.layers, rows or _MOST_ROWS
+    if len(shown) > most:
+        shown = tuple(sorted(shown, key=_least_sqnr)[:most])
+    findings = Table(box=None, show_header=False, pad_edge=False)
+    for name, text in (*finding_rows(record), ("files", str(folder))):
+        findings.add_row(name, escape(text))
+    return [_layers_table(shown, len(record.layers)), "", findings]
 
 
-def _chosen(layers: Sequence[Layer], most: int) -> list[Layer]:
-    """The layers with the least SQNR, the worst first; all of them in their own order where there are no more than
-    `most`."""
-    if len(layers) <= most:
-        return list(layers)
-    return sorted(layers, key=lambda row: min(_figures(row), default=float("inf")))[:most]
-
-
-def _figures(row: Layer) -> Iterator[float]:
-    for distance in (row.quantised, row.float):
-        if distance is not None and distance.sqnr_db is not None:
-            yield distance.sqnr_db
+def _least_sqnr(row: Layer) -> float:
+    ratios = (distance.sqnr_db for distance in (row.quantised, row.float) if distance is not None)
+    return min((ratio for ratio in ratios if ratio is not None), default=float("inf"))
 
 
 def _layers_table(rows: Sequence[Layer], count: int) -> Table:
@@ -116,13 +306,6 @@ def _ratio(distance: Distance | None) -> str:
     if distance.sqnr_db is not None:
         return f"{distance.sqnr_db:.1f}"
     return _EQUAL if distance.differing == 0 else "?"
-
-
-def _findings(record: Debug, folder: Path) -> Table:
-    table = Table(box=None, show_header=False, pad_edge=False)
-    for name, text in (*finding_rows(record), ("files", str(folder))):
-        table.add_row(name, escape(text))
-    return table
 
 
 def finding_rows(record: Debug) -> Iterator[tuple[str, str]]:
@@ -193,13 +376,6 @@ def _numbers(layers: Sequence[int]) -> str:
     return f"layer {text}" if len(layers) == 1 else f"layers {text}"
 
 
-_LOSSES = {
-    BITS: "rounding to its steps",
-    CALIBRATION: "clipping to its range",
-    WEIGHTS: "rounding of its weights",
-}
-
-
 def _advice(layer: Layer, row: Advice) -> str:
     where = row.module or row.node or ""
     cause = f"; {_cause(layer)}" if row.remedy == BITS and layer.shared is not None else ""
@@ -245,229 +421,3 @@ def _sixteen_bits(module: str | None) -> str:
         f"def quantizer(q): q.set_module_name({module!r}, get_symmetric_a16w8_quantization_config()) in the model "
         "file, with the import from executorch.backends.arm.quantizer"
     )
-
-
-# ---- steps.debug.debug_command
-# `ethosu-sdk debug`: run on the host simulator and record every tensor that the NPU writes.
-
-Array = NDArray[Any]
-
-CSV_NAME = "debug.csv"
-_NO_MODEL = (
-    "a .pte holds no model in PyTorch to compare with: `ethosu-sdk debug` takes the model itself too, such as "
-    "FILE.py:NAME or zoo:NAME"
-)
-
-
-def debug(
-    model: str,
-    compile_options: CompileOptions,
-    options: DebugOptions,
-    out_dir: Path | None,
-    reporter: Reporter,
-) -> Record:
-    """Compare the layers in the delegates of `model`, a program or a model; the record that was written.
-
-    Raises InputError for files that do not fit, SimulationError when the program does not run.
-    """
-    if options.inputs is not None and not options.inputs.is_file():
-        raise InputError(f"there is no file {options.inputs}")
-    if model.endswith(".pte"):
-        path = result_files.require_pte(Path(model))
-        program = pte.read(path)
-        folder = result_files.folder_for_pte(path, program.target(), out_dir)
-        return _finish(_Subject(path, folder, None), options, reporter)
-    target = compile_command.target_of(compile_options)
-    spec = parse_model_spec(model)
-    check_model_file(spec, trust=compile_options.trust)  # before a folder is made for it
-    folder = result_files.folder_for_model(spec.name, target, out_dir)
-    # Not in the system's temporary folder, which may be in memory: the values of all layers can be large.
-    with filesystem.temporary_directory(".debug-", folder) as spool:
-        request = LayerRequest(spool.resolve(), None if options.inputs is None else options.inputs.resolve())
-        compile_options = replace(compile_options, layers=request, check=False)
-        path = compile_command.compile_model(model, compile_options, out_dir, reporter.for_step())
-        reference = Reference(LayerFacts.read(request.folder), request.folder)
-        return _finish(_Subject(path, folder, reference), options, reporter)
-
-
-@dataclass(frozen=True)
-class _Subject:
-    """The program at `path`, the folder for the results, and the model in PyTorch, if there is one."""
-
-    path: Path
-    folder: Path
-    reference: Reference | None
-
-
-@dataclass
-class _Observer:
-    """What the first call of each delegate writes, and the program's outputs."""
-
-    calls: dict[int, host_runtime.DelegateCall] = field(default_factory=dict)
-    recorders: dict[int, Recorder] = field(default_factory=dict)
-    outputs: Sequence[Array] = ()
-
-    def __call__(self, call: host_runtime.DelegateCall, written: Written) -> None:
-        if self.calls.setdefault(call.index, call) is call:
-            self.recorders.setdefault(call.index, Recorder()).take(written)
-
-
-def _finish(subject: _Subject, options: DebugOptions, reporter: Reporter) -> Record:
-    start = time.monotonic()
-    program = pte.read(subject.path)
-    notes = read_notes(subject.path)
-    inputs, source = _inputs(subject, program, options, reporter)
-    with reporter.stage("building the host runner (the first time only)"):
-        runner = host_runtime.build_runner(cache.directory_or_own(host_runtime.CACHE_PART))
-    with filesystem.locked_folder(subject.folder):
-        with reporter.stage("running the program and recording every tensor"):
-            observer = _run(subject.path, program, runner, inputs, options.timeout_s)
-        with reporter.stage("comparing"):
-            layers = _layers(observer, notes, subject.reference, options)
-    if options.dump is not None:
-        with bundle.listed(options.dump, "debug --dump"):
-            npz.write_npz(
-                options.dump, {row.dump_name: row.values for row in layers if row.values is not None}
-            )
-    facts = DebugFacts(
-        path=subject.path,
-        program=program,
-        inputs=source,
-        notes=notes,
-        layers=layers,
-        missing=_missing(subject.reference),
-        ties_up=subject.reference is not None and subject.reference.facts.ties_up,
-        outputs=_outputs(subject.reference),
-        options=options,
-        runner=runner,
-        left_out=sum(len(row.left_out) for row in observer.recorders.values()),
-        wall_time_s=time.monotonic() - start,
-    )
-    content = make_debug_record(facts)
-    record = content.to_json()
-    validation.check_record(record, "the debug record")
-    table = result_files.csv_table(debug_record.CSV_COLUMNS, map(debug_record.csv_row, content.layers))
-    with filesystem.locked_folder(subject.folder), bundle.writing_folder(subject.folder, "debug") as add:
-        filesystem.write_bytes(subject.folder / CSV_NAME, table.encode())
-        json_text.write_json(subject.folder / kinds.DEBUG.file, record)
-        add(CSV_NAME, kinds.DEBUG.file)
-    if not layers:
-        reporter.warn(
-            escape(f"{subject.path.name} has no delegate that ran on the NPU: there are no layers to compare")
-        )
-    reporter.show(*debug_tables(content, subject.folder, options.rows))
-    reporter.emit(record)
-    return record
-
-
-def _inputs(
-    subject: _Subject, program: pte.Pte, options: DebugOptions, reporter: Reporter
-) -> tuple[list[Array], str]:
-    """The arrays of one inference, and where they come from."""
-    if subject.reference is not None:
-        folder, found = subject.reference.folder, list[Array]()
-        while (file := folder / f"input{len(found)}.npy").is_file():
-            found.append(np.load(file))
-        return found, "the model's example inputs" if options.inputs is None else options.inputs.name
-    samples = load_samples(options.inputs, subject.path, program.plan())
-    if samples.count != 1:
-        raise InputError(
-            f"debug takes the inputs of one inference, not {samples.count} ({samples.source})",
-            "give input0 … of a single inference with --inputs",
-        )
-    if samples.source.startswith("random"):
-        reporter.warn(f"no inputs were given: using {escape(samples.source)}")
-    return list(samples.inferences[0]), samples.source
-
-
-def _run(path: Path, program: pte.Pte, runner: Path, inputs: Sequence[Array], timeout_s: float) -> _Observer:
-    observer = _Observer()
-    with (
-        errors.until(time.monotonic() + timeout_s),
-        host_runtime.open_pte(
-            runner,
-            path,
-            NpuModel(observer=observer),
-            timeout_s=timeout_s,
-            data=[row.path for row in program.data_files],
-        ) as runtime,
-    ):
-        observer.outputs = runtime.run(inputs)
-    return observer
-
-
-def _layers(
-    observer: _Observer, notes: dict[int, DelegateNotes], reference: Reference | None, options: DebugOptions
-) -> list[DebuggedLayer]:
-    """All layers, delegate by delegate in the order of their first call."""
-    found: list[DebuggedLayer] = []
-    wrong = () if reference is None else _wrong_values(observer.outputs, reference)
-    for index, call in observer.calls.items():
-        known = notes.get(index)
-        gathered = gather_tensors(observer.recorders[index].written, () if known is None else known.written)
-        if reference is None or known is None:
-            found += layers_of_delegate(index, len(found), gathered, known, None)
-            continue
-        origins = reference.facts.tensors.get(call.payload_sha256, {})
-        pairing = Pairing(reference, origins, known.moves, _given(call, known), options.threshold_db)
-        layers_of = partial(layers_of_delegate, index, len(found), gathered, known, pairing)
-        found += _paired(layers_of, known, pairing, wrong)
-    return debug_findings.without_refuted(found, notes, options.threshold_db)
-
-
-def _paired(
-    layers_of: Callable[[], list[DebuggedLayer]],
-    notes: DelegateNotes,
-    pairing: Pairing,
-    wrong: Collection[int],
-) -> list[DebuggedLayer]:
-    """A delegate's layers. Its outputs that hold one of the `wrong` values which the program gives are wrong
-    themselves, and in which order they should be is known."""
-    layers = layers_of()
-    outputs = pairing.of_values(notes.results, wrong)
-    if outputs:
-        pairing.hold([*outputs, *pairing.unusual_before(outputs, notes.inputs)])
-        layers = layers_of()
-    return [
-        replace(row, misplaced=pairing.misplaced(row.name, notes.inputs)) if row.is_off else row
-        for row in layers
-    ]
-
-
-def _wrong_values(outputs: Sequence[Array], reference: Reference) -> list[int]:
-    """The values of the model that the program gives as outputs, by their places, and that are others there."""
-    wrong = []
-    for place, ours in zip(reference.facts.outputs, outputs, strict=False):
-        if place is None:
-            continue
-        value, theirs = reference.facts.values[place], reference.load("quantised", place)
-        if ours.shape != theirs.shape:
-            continue
-        stored = ours.dtype == theirs.dtype and ours.dtype.kind != "f"
-        step = 1.0 if stored or not value.scale else value.scale
-        if ours.dtype != theirs.dtype:
-            theirs = layer_pairing.real_values(theirs, value.scale, value.zero_point)
-        if (
-            not np.abs(ours.astype(np.float64) - theirs).max(initial=0.0) < MOST_STEPS * step
-        ):  # or not a number
-            wrong.append(place)
-    return wrong
-
-
-def _given(call: host_runtime.DelegateCall, notes: DelegateNotes) -> dict[str, Array]:
-    """A delegate's inputs by the names of their tensors, in the form that the TOSA graph gives them."""
-    rows = zip(notes.given, call.inputs, strict=False)
-    return {
-        name: row.reshape(notes.shapes[name]) for name, row in rows if row.size == prod(notes.shapes[name])
-    }
-
-
-def _outputs(reference: Reference | None) -> set[int]:
-    """The values of the model that the program gives, by their places."""
-    return set() if reference is None else {row for row in reference.facts.outputs if row is not None}
-
-
-def _missing(reference: Reference | None) -> dict[str, str]:
-    if reference is None:
-        return {QUANTISED: _NO_MODEL, FLOAT: _NO_MODEL}
-    return reference.facts.missing

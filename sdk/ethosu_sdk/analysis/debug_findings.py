@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from ethosu_sdk.analysis.debug_layers import DebuggedLayer, DelegateNotes
-from ethosu_sdk.analysis.layer_pairing import Distance
-from ethosu_sdk.records.debug import Against, Remedy
+from ethosu_sdk.records.debug import Advice, Against, Change, Misplaced, Remedy
 
 TO_QUANTISED: Literal["quantised"] = "quantised"
 TO_FLOAT: Literal["float"] = "float"
@@ -17,23 +16,12 @@ BITS: Literal["16 bits"] = "16 bits"
 CALIBRATION: Literal["calibration"] = "calibration"
 WEIGHTS: Literal["weights"] = "weights"
 FAULT: Literal["fault"] = "fault"
-MOST_ADVICE = 10  # of a remedy
+_MOST_ADVICE = 10  # of a remedy
 _REFUTED = (
     "not comparable: all that is computed from it equals the model, so that its counterpart is another value"
 )
 
 _Key = tuple[int, str]  # a delegate and a tensor
-_Graph = Mapping[_Key, Sequence[_Key]]
-
-
-@dataclass(frozen=True)
-class Misplaced:
-    """A tensor whose values were moved by an operator to other places than in the model, and its layer, if it is
-    seen."""
-
-    tensor: str
-    operator: str
-    layer: DebuggedLayer | None
 
 
 @dataclass(frozen=True)
@@ -70,27 +58,23 @@ def compared_steps(
 ) -> list[Step]:
     """The compared layers in the order of execution, each with what it starts from."""
     known = {row.key: row for row in layers}
-    compared = {key: row for key, row in known.items() if _usable(_distance(row, against))}
+    every = {key: row.quantised if against == TO_QUANTISED else row.float_ for key, row in known.items()}
+    distances = {key: row for key, row in every.items() if row is not None and not math.isnan(row.sqnr_db)}
     graph = _inputs(notes)
     found = []
-    for key, layer in compared.items():
-        distance = _distance(layer, against)
-        assert distance is not None
-        sources, between = _nearest(key, graph, compared)
-        ratios = [row for source in sources if (row := _distance(compared[source], against)) is not None]
+    for key, distance in distances.items():
+        layer = known[key]
+        sources, between = _nearest(key, graph, distances)
+        ratios = [distances[row] for row in sources]
         perhaps = sorted((known[row] for row in between if row in known), key=lambda row: row.index)
-        misplaced = _misplaced(layer, known, notes)
-        step = Step(
-            layer,
-            distance.shown_db,
-            min((row.shown_db for row in ratios), default=None),
-            tuple(perhaps),
-            misplaced,
-        )
         found.append(
-            replace(
-                step,
-                sources=tuple(compared[row] for row in sources),
+            Step(
+                layer,
+                output_db=distance.shown_db,
+                input_db=min((row.shown_db for row in ratios), default=None),
+                perhaps=tuple(perhaps),
+                misplaced=_misplaced(layer, known, notes),
+                sources=tuple(known[row] for row in sources),
                 reliable_db=min((min(row.sqnr_db, row.even_db) for row in ratios), default=None),
             )
         )
@@ -104,15 +88,8 @@ def _misplaced(
         return None
     moves = notes[layer.delegate].moves
     name = moves.turned(layer.misplaced)
-    return Misplaced(name, moves.operator(name), known.get((layer.delegate, name)))
-
-
-def _distance(layer: DebuggedLayer, against: Against) -> Distance | None:
-    return layer.quantised if against == TO_QUANTISED else layer.float_
-
-
-def _usable(distance: Distance | None) -> bool:
-    return distance is not None and not math.isnan(distance.sqnr_db)
+    seen = known.get((layer.delegate, name))
+    return Misplaced(tensor=name, operator=moves.operator(name), layer=None if seen is None else seen.index)
 
 
 def _inputs(notes: Mapping[int, DelegateNotes]) -> dict[_Key, list[_Key]]:
@@ -124,16 +101,9 @@ def _inputs(notes: Mapping[int, DelegateNotes]) -> dict[_Key, list[_Key]]:
     }
 
 
-def _turned(graph: _Graph) -> dict[_Key, list[_Key]]:
-    """The tensors that are computed from each tensor."""
-    found: dict[_Key, list[_Key]] = {}
-    for name, rows in graph.items():
-        for row in rows:
-            found.setdefault(row, []).append(name)
-    return found
-
-
-def _nearest(start: _Key, graph: _Graph, wanted: Iterable[_Key]) -> tuple[list[_Key], list[_Key]]:
+def _nearest(
+    start: _Key, graph: Mapping[_Key, Sequence[_Key]], wanted: Iterable[_Key]
+) -> tuple[list[_Key], list[_Key]]:
     """The nearest tensors of `wanted` along the `graph`, and those on the way to them or beside."""
     wanted = set(wanted)
     pending, seen, found = list(graph.get(start, ())), {start}, list[_Key]()
@@ -155,7 +125,10 @@ def without_refuted(
     layers: Sequence[DebuggedLayer], notes: Mapping[int, DelegateNotes], threshold_db: float
 ) -> list[DebuggedLayer]:
     """`layers`, without comparison where one is far from the quantised model and nothing computed from it is off."""
-    users = _turned(_inputs(notes))
+    users: dict[_Key, list[_Key]] = {}  # the tensors that are computed from each tensor
+    for name, rows in _inputs(notes).items():
+        for row in rows:
+            users.setdefault(row, []).append(name)
     kept = {row.key: row for row in layers if row.quantised is not None}
     for key, layer in reversed(list(kept.items())):
         assert layer.quantised is not None
@@ -164,26 +137,23 @@ def without_refuted(
         later, _ = _nearest(key, users, kept)
         if later and not any(kept[row].is_off for row in later):
             del kept[key]
-    return [row if row.quantised is None or row.key in kept else row.not_compared(_REFUTED) for row in layers]
+    return [
+        layer if layer.quantised is None or layer.key in kept else layer.not_compared(_REFUTED)
+        for layer in layers
+    ]
 
 
 def first_break(found: Sequence[Step], threshold_db: float, against: Against) -> Step | None:
-    """The first layer whose SQNR is below the threshold although those of its inputs are not."""
-    return next(_breaks(found, threshold_db, against), None)
+    """The first of :func:`breaks`."""
+    return next(breaks(found, threshold_db, against), None)
 
 
-def _breaks(found: Sequence[Step], threshold_db: float, against: Against) -> Iterator[Step]:
+def breaks(found: Sequence[Step], threshold_db: float, against: Against) -> Iterator[Step]:
+    """The layers whose SQNR is below the threshold although those of their inputs are not."""
     for row in found:
         inputs_hold = row.input_db is None or row.input_db >= threshold_db
         if row.output_db < threshold_db and inputs_hold and row.counts(against):
             yield row
-
-
-def further_breaks(
-    found: Sequence[Step], first: Step | None, threshold_db: float, against: Against
-) -> list[Step]:
-    """The other layers whose SQNR is below the threshold although those of its inputs are not."""
-    return [row for row in _breaks(found, threshold_db, against) if row is not first]
 
 
 def largest_drop(found: Sequence[Step], against: Against) -> Step | None:
@@ -194,18 +164,10 @@ def largest_drop(found: Sequence[Step], against: Against) -> Step | None:
     return worst if worst is not None and worst.drop_db > 0 else None
 
 
-@dataclass(frozen=True)
-class Advice:
-    """A layer whose quantisation loses much by itself, what helps, and the SQNR that the loss leaves."""
-
-    layer: DebuggedLayer
-    remedy: Remedy
-    sqnr_db: float
-
-
 def layer_advice(layers: Sequence[DebuggedLayer], limit_db: float) -> list[Advice]:
-    """For each remedy the layers whose own loss leaves less than `limit_db`, the worst first: 16 bits where it is
-    rounding to the steps of an int8 tensor, other calibration samples where it is clipping to the tensor's range.
+    """For each remedy the layers whose quantisation by itself leaves less than `limit_db`, the worst first: 16 bits
+    where it is rounding to the steps of an int8 tensor, other calibration samples where it is clipping to the
+    tensor's range.
 
     What is ranked is a tensor's own loss: the float model's values, rounded or clipped as the tensor would, and
     nothing that comes from layers before; likewise the loss of its operator's weights. Tensors that hold the same
@@ -218,8 +180,11 @@ def layer_advice(layers: Sequence[DebuggedLayer], limit_db: float) -> list[Advic
         for row in layers:
             left = _losses(row).get(remedy, math.inf)
             if left < limit_db and row.value is not None:
-                ranked.setdefault(row.value.node, Advice(row, remedy, left))
-        found += sorted(ranked.values(), key=lambda row: (row.sqnr_db, row.layer.index))[:MOST_ADVICE]
+                advice = Advice(
+                    remedy=remedy, layer=row.index, node=row.value.node, module=row.module, sqnr_db=left
+                )
+                ranked.setdefault(row.value.node, advice)
+        found += sorted(ranked.values(), key=lambda row: (row.sqnr_db, row.layer))[:_MOST_ADVICE]
     return found
 
 
@@ -235,15 +200,6 @@ def _losses(row: DebuggedLayer) -> dict[Remedy, float]:
     return found
 
 
-@dataclass(frozen=True)
-class Change:
-    """The layer to change first, how, and the SQNR in dB that its own loss leaves."""
-
-    layer: DebuggedLayer
-    remedy: Literal[Remedy, "fault"]
-    sqnr_db: float | None = None
-
-
 def first_change(
     fault: Step | None, found: Sequence[Step], outputs: Collection[int], limit_db: float
 ) -> Change | None:
@@ -255,7 +211,7 @@ def first_change(
     that gives none of its layers, the worst layer counts. `found` are the steps beside the float model.
     """
     if fault is not None:
-        return Change(fault.layer, FAULT)
+        return Change(remedy=FAULT, layer=fault.layer.index, module=fault.layer.module)
     given = [row for row in found if row.layer.pair is not None and row.layer.pair.value in outputs]
     worst = min(given or found, key=lambda row: row.output_db, default=None)
     if worst is None or worst.output_db >= limit_db:
@@ -269,7 +225,7 @@ def first_change(
     if not losses:
         return None
     left, _, remedy, layer = min(losses, key=lambda row: row[:2])
-    return Change(layer, remedy, left)
+    return Change(remedy=remedy, layer=layer.index, module=layer.module, sqnr_db=left)
 
 
 def _ancestors(step: Step, found: Sequence[Step]) -> list[DebuggedLayer]:

@@ -18,6 +18,7 @@ from ethosu_sdk.analysis.layer_pairing import MOST_STEPS, Distance, Own, Pair, P
 from ethosu_sdk.base import filesystem
 from ethosu_sdk.base.errors import BuildError, InputError
 from ethosu_sdk.compile import vela_database
+from ethosu_sdk.compile.check_record import source_line
 from ethosu_sdk.compile.compile_facts import LayerFacts, LayerValue, WeightLoss
 from ethosu_sdk.compile.graphs import tosa_graph
 from ethosu_sdk.compile.graphs.tosa_graph import TosaMoves
@@ -27,20 +28,29 @@ from ethosu_sdk.npu.memory import Written
 from ethosu_sdk.npu.operation import FeatureMap
 from ethosu_sdk.records import result_files
 from ethosu_sdk.records.bundle import compilation_of
+from ethosu_sdk.records.common import SourceLine
 from ethosu_sdk.records.compile import Delegate, Operation
 from ethosu_sdk.records.debug import Range
 
-# ---- steps.debug.notes
-# What `compile` left beside a program of each delegate: its TOSA graph and Vela's debug database.
+Array = NDArray[Any]
 
-_MOST_BYTES = 1 << 30
+MOST_BYTES = 1 << 30  # of all that is kept of a run, and of a file
 _CONSTANTS = ("CONST", "CONST_SHAPE")
 _MAKE = "compile the model again: ethosu-sdk compile writes these files"
+_ELSEWHERE = "an operation wrote outside of the place that Vela's debug database gives for it"
+_OTHER_LAYOUT = "an operation wrote it in another layout than Vela's debug database states"
+_PARTLY = "operations that the debug database does not name wrote {share:.1%} of it, or nobody"
+_MOST_LETTERS = 120  # of a name in a dump: a file's names are others'
+_VELAS_OWN = "a tensor of Vela's own: the TOSA graph has none of this name"
+_NO_NOTES = "nothing is known of the operation beside its command stream"
+_WIDE = "{dtype} values are inner ones: the model quantises none of them"
 
 
 @dataclass(frozen=True)
 class DelegateNotes:
-    """`record` is the delegate's entry in the compile record, `written` what Vela's operations write. `shapes` are
+    """What `compile` left of a delegate: its TOSA graph and Vela's debug database.
+
+    `record` is the delegate's entry in the compile record, `written` what Vela's operations write. `shapes` are
     those of the TOSA graph's tensors by name, `inputs` the tensors that each is computed from, constants left out;
     `given` and `results` are the graph's inputs and outputs, and `moves` its operators that only move values."""
 
@@ -51,10 +61,6 @@ class DelegateNotes:
     given: tuple[str, ...]
     results: tuple[str, ...]
     moves: TosaMoves
-
-    def origins(self, offsets: Sequence[int]) -> list[Operation]:
-        """The entries of what Vela scheduled as the NPU operations at `offsets`, in its order."""
-        return [row for row in self.record.operations if set(row.offsets) & set(offsets)]
 
 
 def read_notes(path: Path) -> dict[int, DelegateNotes]:
@@ -95,25 +101,10 @@ def _delegate_notes(folder: Path, row: Delegate) -> DelegateNotes:
 def _content(path: Path) -> bytes:
     if not path.is_file():
         raise InputError(f"there is no file {path}, which the compile record names", _MAKE)
-    content = filesystem.file_content(path, _MOST_BYTES)
-    if len(content) > _MOST_BYTES:
-        raise InputError(f"{path} has more than {_MOST_BYTES:,} bytes", _MAKE)
+    content = filesystem.file_content(path, MOST_BYTES)
+    if len(content) > MOST_BYTES:
+        raise InputError(f"{path} has more than {MOST_BYTES:,} bytes", _MAKE)
     return content
-
-
-# ---- steps.debug.gathering
-# Assemble the tensors from the parts that NPU operations write.
-#
-# An operation writes a stripe of rows or of channels, a part of a concatenation, or one of the many steps of a
-# transpose; a tensor of a cascade lies in a buffer that holds some rows at a time. Vela's debug database tells each
-# tensor's place and layout. So every element that is written goes to its place in an image of the whole tensor.
-
-Array = NDArray[Any]
-
-MOST_BYTES = 1 << 30  # of all that is kept of a run
-_ELSEWHERE = "an operation wrote outside of the place that Vela's debug database gives for it"
-_OTHER_LAYOUT = "an operation wrote it in another layout than Vela's debug database states"
-_PARTLY = "operations that the debug database does not name wrote {share:.1%} of it, or nobody"
 
 
 @dataclass
@@ -152,6 +143,10 @@ class Gathered:
 
 def gather_tensors(recorded: Sequence[Written], known: Sequence[WrittenTensor]) -> list[Gathered]:
     """The tensors of a run in the order in which they were begun; of a loop, as they were left.
+
+    An operation writes a stripe of rows or of channels, a part of a concatenation, or one of the many steps of a
+    transpose; a tensor of a cascade lies in a buffer that holds some rows at a time. Vela's debug database tells each
+    tensor's place and layout. So every element that is written goes to its place in an image of the whole tensor.
 
     An operation that the debug database does not name belongs to the next one that it names, as Vela does it: to its
     tensor, or to its `inner` steps, which lie elsewhere. What belongs to nothing is an entry of its own, with an
@@ -296,15 +291,6 @@ class _Image:
         return np.ascontiguousarray(bricks.reshape(self._rows, w, self._depth)[..., :c]).reshape(n, h, w, c)
 
 
-# ---- steps.debug.layers
-# The layers of a run: tensors that NPU operations wrote, joined with the TOSA graph and PyTorch's values.
-
-_MOST_LETTERS = 120  # of a name in a dump: a file's names are others'
-_VELAS_OWN = "a tensor of Vela's own: the TOSA graph has none of this name"
-_NO_NOTES = "nothing is known of the operation beside its command stream"
-_WIDE = "{dtype} values are inner ones: the model quantises none of them"
-
-
 @dataclass(frozen=True)
 class DebuggedLayer:
     """A tensor that the NPU wrote. `name` is the TOSA tensor's, or Vela's, or that of the NPU operation.
@@ -336,6 +322,19 @@ class DebuggedLayer:
     def origin(self) -> Operation | None:
         """The entry of the last writer."""
         return self.writers[-1] if self.writers else None
+
+    @property
+    def source(self) -> SourceLine | None:
+        """The line of the operation that wrote the layer, or that of the model's value."""
+        if self.origin is not None and self.origin.source is not None:
+            return self.origin.source
+        line = None if self.value is None else self.value.source
+        return None if line is None else source_line(line)
+
+    @property
+    def module(self) -> str | None:
+        """The name of the module that the operator of the layer's value is in."""
+        return None if self.source is None else self.source.module or None
 
     @property
     def is_off(self) -> bool:
@@ -399,7 +398,10 @@ def _layer(
     base = DebuggedLayer(index, delegate, name, gathered, values, known)
     if notes is None:
         return replace(base, reason=_NO_NOTES)
-    base = replace(base, writers=tuple(notes.origins(gathered.offsets)))
+    offsets = set(gathered.offsets)
+    base = replace(
+        base, writers=tuple(row for row in notes.record.operations if offsets.intersection(row.offsets))
+    )
     if shape is None:
         return replace(base, reason=_VELAS_OWN)
     if values is None:

@@ -10,21 +10,19 @@ from pathlib import Path
 from msgspec import convert
 
 from ethosu_sdk.analysis import debug_findings
-from ethosu_sdk.analysis.debug_findings import TO_FLOAT, TO_QUANTISED, Advice, Misplaced, Step
+from ethosu_sdk.analysis.debug_findings import TO_FLOAT, TO_QUANTISED, Step
 from ethosu_sdk.analysis.debug_layers import DebuggedLayer, DelegateNotes
 from ethosu_sdk.analysis.layer_pairing import Distance
 from ethosu_sdk.analysis.options import DebugOptions
 from ethosu_sdk.base import filesystem, tools
-from ethosu_sdk.compile.check_record import source_line
 from ethosu_sdk.program import pte
 from ethosu_sdk.program.execution_plan import ENTRY
 from ethosu_sdk.records import debug, provenance, result_files
-from ethosu_sdk.records.common import Model, Part, SourceLine, Unavailable
-from ethosu_sdk.records.compile import Operation
+from ethosu_sdk.records.common import Model, Part, Unavailable
 from ethosu_sdk.records.debug import Layer
 
-# ---- steps.debug.csv_rows
-# debug.csv: a row for each layer, one figure in each column.
+_PACKAGE = "executorch"
+_FIDELITY = "functional: ExecuTorch's own runtime on this machine, NPU arithmetic is exact"
 
 _PLAIN = ("index", "name", "delegate", "tensor", "dtype", "zero_point", "reason")
 _RANGE = ("least", "largest", "low_share", "high_share", "used_share", "distinct")
@@ -40,39 +38,6 @@ CSV_COLUMNS = (
     *("rounding_db", "clipping_db", "weights_db", "shares_scale_with"),
     *(f"{against}_{name}" for against in (TO_QUANTISED, TO_FLOAT) for name in _DISTANCE),
 )
-
-
-def csv_row(entry: Layer) -> dict[str, object]:
-    """A layer of the record by COLUMNS; what it does not have is empty."""
-    found = _members(entry, _PLAIN) | _members(entry.range, _RANGE)
-    found |= _members(entry.own, ("rounding_db", "clipping_db"))
-    for against, distance in ((TO_QUANTISED, entry.quantised), (TO_FLOAT, entry.float)):
-        found |= {f"{against}_{name}": value for name, value in _members(distance, _DISTANCE).items()}
-    known = entry.quantisation
-    return found | {
-        "operations": " ".join(entry.operations.names),
-        "vela_operator": entry.vela.operator if entry.vela is not None else None,
-        "tosa_operator": entry.tosa.operator if entry.tosa is not None else None,
-        "node": entry.pytorch.node if entry.pytorch is not None else None,
-        **_members(entry.source, ("module", "file", "line")),
-        "shape": "x".join(map(str, entry.shape)),
-        "scale": known.scale if known is not None else None,
-        "weights_db": entry.weights.sqnr_db if entry.weights is not None else None,
-        "shares_scale_with": entry.shared.module or entry.shared.node if entry.shared is not None else None,
-        "quantised_zero_point": known.zero_point if known is not None else None,
-    }
-
-
-def _members(part: Part | None, names: Sequence[str]) -> dict[str, object]:
-    """The members `names` of `part`, None where there is none."""
-    return {name: getattr(part, name, None) for name in names}
-
-
-# ---- steps.debug.debug_record
-# debug.json: ``debug/1``, from the layers of a run.
-
-_PACKAGE = "executorch"
-_FIDELITY = "functional: ExecuTorch's own runtime on this machine, NPU arithmetic is exact"
 
 
 @dataclass(frozen=True)
@@ -106,7 +71,12 @@ def make_debug_record(facts: DebugFacts) -> debug.Debug:
     inputs += [provenance.file_entry("compile", compile_record)] if facts.notes else []
     inputs += [provenance.file_entry("inputs", options.inputs)] if options.inputs is not None else []
     inputs.append(provenance.file_entry("host-runner", facts.runner))
-    comparisons: tuple[debug.Against, ...] = (TO_QUANTISED, TO_FLOAT)
+    every: tuple[debug.Against, ...] = (TO_QUANTISED, TO_FLOAT)
+    steps = {row: debug_findings.compared_steps(layers, facts.notes, row) for row in every}
+    comparisons = [row for row in every if row not in facts.missing]
+    fault = None
+    if TO_QUANTISED in comparisons:
+        fault = debug_findings.first_break(steps[TO_QUANTISED], options.threshold_db, TO_QUANTISED)
     return debug.Debug(
         status="done",
         **provenance.origin(inputs, [provenance.tool_entry(_PACKAGE, version)]),
@@ -117,11 +87,9 @@ def make_debug_record(facts: DebugFacts) -> debug.Debug:
         thresholds=debug.Thresholds(break_db=options.threshold_db, advice_db=options.advice_db),
         layers=tuple(_layer(row) for row in layers),
         counts=_counts(facts),
-        comparisons=tuple(
-            _comparison(facts, against) for against in comparisons if against not in facts.missing
-        ),
-        advice=tuple(_advice(row) for row in debug_findings.layer_advice(layers, options.advice_db)),
-        change=_change(facts),
+        comparisons=tuple(_comparison(facts, steps[row], row) for row in comparisons),
+        advice=tuple(debug_findings.layer_advice(layers, options.advice_db)),
+        change=debug_findings.first_change(fault, steps[TO_FLOAT], facts.outputs, options.advice_db),
         dump=None if options.dump is None else _dump(options.dump, layers),
         unavailable=tuple(_unavailable(facts)),
         wall_time_s=round(facts.wall_time_s, 3),
@@ -133,17 +101,18 @@ def _counts(facts: DebugFacts) -> debug.Counts:
     layers = facts.layers
     return debug.Counts(
         layers=len(layers),
-        of_the_graph=sum(_is_of_the_graph(row, facts) for row in layers),
+        of_the_graph=sum(
+            row.origin is not None
+            and row.origin.tosa is not None
+            and row.delegate in facts.notes
+            and row.name in facts.notes[row.delegate].shapes
+            for row in layers
+        ),
         gathered=sum(row.values is not None for row in layers),
         quantised=sum(row.quantised is not None for row in layers),
         float=sum(row.float_ is not None for row in layers),
         left_out_operations=facts.left_out,
     )
-
-
-def _is_of_the_graph(layer: DebuggedLayer, facts: DebugFacts) -> bool:
-    origin, notes = layer.origin, facts.notes.get(layer.delegate)
-    return origin is not None and origin.tosa is not None and notes is not None and layer.name in notes.shapes
 
 
 def _layer(row: DebuggedLayer) -> debug.Layer:
@@ -161,8 +130,12 @@ def _layer(row: DebuggedLayer) -> debug.Layer:
         ),
         vela=None if origin is None else origin.vela,
         tosa=None if origin is None else origin.tosa,
-        source=_source(row),
-        writers=tuple(map(_writer, row.writers)) if len(row.writers) > 1 else None,
+        source=row.source,
+        writers=tuple(
+            debug.Writer(vela=entry.vela, tosa=entry.tosa, source=entry.source) for entry in row.writers
+        )
+        if len(row.writers) > 1
+        else None,
         shape=tuple(first.shape if row.values is None else row.values.shape),
         dtype=convert(first.dtype.name, debug.StoredDtype),
         zero_point=first.zero_point,
@@ -193,18 +166,6 @@ def _shared(row: DebuggedLayer) -> debug.SharedScale | None:
         return None
     module = None if wider.source is None else wider.source.module
     return debug.SharedScale(node=wider.node, module=module or None, through=row.value.shared.through)
-
-
-def _source(row: DebuggedLayer) -> SourceLine | None:
-    """The line of the operation that wrote the layer, or that of the model's value."""
-    if row.origin is not None and row.origin.source is not None:
-        return row.origin.source
-    line = None if row.value is None else row.value.source
-    return None if line is None else source_line(line)
-
-
-def _writer(entry: Operation) -> debug.Writer:
-    return debug.Writer(vela=entry.vela, tosa=entry.tosa, source=entry.source)
 
 
 def _pytorch(row: DebuggedLayer) -> debug.Pytorch | None:
@@ -238,25 +199,21 @@ def _distance(found: Distance | None, row: DebuggedLayer) -> debug.Distance | No
     )
 
 
-def _comparison(facts: DebugFacts, against: debug.Against) -> debug.Comparison:
-    found = debug_findings.compared_steps(facts.layers, facts.notes, against)
-    threshold_db = facts.options.threshold_db
-    first = debug_findings.first_break(found, threshold_db, against)
-    further = debug_findings.further_breaks(found, first, threshold_db, against)
+def _comparison(facts: DebugFacts, found: Sequence[Step], against: debug.Against) -> debug.Comparison:
+    breaks = [_step(row) for row in debug_findings.breaks(found, facts.options.threshold_db, against)]
+    drop = debug_findings.largest_drop(found, against)
     rounding: debug.Rounding = "npu" if facts.ties_up else "pytorch"
     return debug.Comparison(
         against=against,
         rounding=rounding if against == TO_QUANTISED else None,
         layers=len(found),
-        first_break=_step(first),
-        further_breaks=tuple(row for step in further if (row := _step(step))) or None,
-        largest_drop=_step(debug_findings.largest_drop(found, against)),
+        first_break=breaks[0] if breaks else None,
+        further_breaks=tuple(breaks[1:]) or None,
+        largest_drop=None if drop is None else _step(drop),
     )
 
 
-def _step(row: Step | None) -> debug.Step | None:
-    if row is None:
-        return None
+def _step(row: Step) -> debug.Step:
     return debug.Step(
         layer=row.layer.index,
         tensor=row.layer.name,
@@ -266,44 +223,7 @@ def _step(row: Step | None) -> debug.Step | None:
         output_db=_finite(row.output_db),
         drop_db=None if row.input_db is None else _finite(round(row.drop_db, 1)),
         perhaps=tuple(layer.index for layer in row.perhaps) or None,
-        misplaced=None if row.misplaced is None else _misplaced(row.misplaced),
-    )
-
-
-def _change(facts: DebugFacts) -> debug.Change | None:
-    threshold_db = facts.options.threshold_db
-    fault = None
-    if TO_QUANTISED not in facts.missing:
-        found = debug_findings.compared_steps(facts.layers, facts.notes, TO_QUANTISED)
-        fault = debug_findings.first_break(found, threshold_db, TO_QUANTISED)
-    found = debug_findings.compared_steps(facts.layers, facts.notes, TO_FLOAT)
-    row = debug_findings.first_change(fault, found, facts.outputs, facts.options.advice_db)
-    if row is None:
-        return None
-    return debug.Change(
-        remedy=row.remedy, layer=row.layer.index, module=_module(row.layer), sqnr_db=row.sqnr_db
-    )
-
-
-def _module(layer: DebuggedLayer) -> str | None:
-    """The name of the module that the operator of a layer's value is in."""
-    source = _source(layer)
-    return None if source is None else source.module or None
-
-
-def _misplaced(row: Misplaced) -> debug.Misplaced:
-    layer = None if row.layer is None else row.layer.index
-    return debug.Misplaced(tensor=row.tensor, operator=row.operator, layer=layer)
-
-
-def _advice(row: Advice) -> debug.Advice:
-    layer = row.layer
-    return debug.Advice(
-        remedy=row.remedy,
-        layer=layer.index,
-        node=None if layer.value is None else layer.value.node,
-        module=_module(layer),
-        sqnr_db=row.sqnr_db,
+        misplaced=row.misplaced,
     )
 
 
@@ -328,3 +248,29 @@ def _unavailable(facts: DebugFacts) -> Iterator[Unavailable]:
             reason=f"there is no {name} of this program beside it: each NPU operation is an entry of its own, "
             "parts of a tensor are not put together",
         )
+
+
+def csv_row(entry: Layer) -> dict[str, object]:
+    """A layer of the record by :data:`CSV_COLUMNS`; what it does not have is empty."""
+    found = _members(entry, _PLAIN) | _members(entry.range, _RANGE)
+    found |= _members(entry.own, ("rounding_db", "clipping_db"))
+    for against, distance in ((TO_QUANTISED, entry.quantised), (TO_FLOAT, entry.float)):
+        found |= {f"{against}_{name}": value for name, value in _members(distance, _DISTANCE).items()}
+    known = entry.quantisation
+    return found | {
+        "operations": " ".join(entry.operations.names),
+        "vela_operator": entry.vela.operator if entry.vela is not None else None,
+        "tosa_operator": entry.tosa.operator if entry.tosa is not None else None,
+        "node": entry.pytorch.node if entry.pytorch is not None else None,
+        **_members(entry.source, ("module", "file", "line")),
+        "shape": "x".join(map(str, entry.shape)),
+        "scale": known.scale if known is not None else None,
+        "weights_db": entry.weights.sqnr_db if entry.weights is not None else None,
+        "shares_scale_with": entry.shared.module or entry.shared.node if entry.shared is not None else None,
+        "quantised_zero_point": known.zero_point if known is not None else None,
+    }
+
+
+def _members(part: Part | None, names: Sequence[str]) -> dict[str, object]:
+    """The members `names` of `part`, None where there is none."""
+    return {name: getattr(part, name, None) for name in names}

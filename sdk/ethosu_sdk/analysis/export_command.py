@@ -1,4 +1,8 @@
-"""`ethosu-sdk export`: the kernels and pool sizes of a program, as settings for other builds."""
+"""`ethosu-sdk export`: the kernels and pool sizes of a program, as settings for other builds.
+
+What is a bound alone stands in the files as a comment, and defines nothing; but for ExecuTorch's temporary memory, of
+which no program says more than the scratch that it needs at least.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 from rich.table import Table
 
@@ -24,228 +27,28 @@ from ethosu_sdk.records.bundle import ReadPolicy, read_record
 from ethosu_sdk.records.common import Model
 from ethosu_sdk.records.run import Run
 
-# ---- steps.export.libraries
-# The libraries of ExecuTorch's own build that have the kernels of a program.
-#
-# Targets and options as in ExecuTorch's CMake files: backends/cortex_m, kernels/quantized, kernels/portable,
-# examples/arm/executor_runner and zephyr.
-
-
-@dataclass(frozen=True)
-class _Family:
-    """The operators of `namespaces`: the library `registers` makes them known to the runtime, `kernels` computes them
-    with what is in `needs`; ExecuTorch builds them if `option` is on."""
-
-    namespaces: tuple[str, ...]
-    registers: str
-    kernels: str
-    needs: tuple[str, ...]
-    option: str | None
-
-
-_FAMILIES = (
-    _Family(
-        ("cortex_m",), "cortex_m_ops_lib", "cortex_m_kernels", ("cmsis-nn",), "EXECUTORCH_BUILD_CORTEX_M"
-    ),
-    _Family(
+# ExecuTorch's targets and options, as in its CMake files: backends/cortex_m, kernels/quantized, kernels/portable,
+# examples/arm/executor_runner and zephyr. Namespaces of operators → the library that makes them known to the
+# runtime, what computes them, and the option without which ExecuTorch does not build these.
+_LIBRARIES: tuple[tuple[tuple[str, ...], str, tuple[str, ...], str | None], ...] = (
+    (("cortex_m",), "cortex_m_ops_lib", ("cortex_m_kernels", "cmsis-nn"), "EXECUTORCH_BUILD_CORTEX_M"),
+    (
         ("quantized_decomposed",),
         "quantized_ops_lib",
-        "quantized_kernels",
-        (),
+        ("quantized_kernels",),
         "EXECUTORCH_BUILD_KERNELS_QUANTIZED",
     ),
-    _Family(("aten", "dim_order_ops"), "portable_ops_lib", "portable_kernels", (), None),
+    (("aten", "dim_order_ops"), "portable_ops_lib", ("portable_kernels",), None),
 )
-
-
-def libraries_of(kernels: Sequence[str]) -> Iterator[Library]:
-    """The libraries that have `kernels`, each with those that it has. Operators of other namespaces are in none."""
-    for family in _FAMILIES:
-        own = tuple(name for name in kernels if name.partition("::")[0] in family.namespaces)
-        if own:
-            yield Library(
-                name=family.registers,
-                links=(family.kernels, *family.needs),
-                option=family.option,
-                kernels=own,
-            )
-
-
-def library_comments(rows: Sequence[Library], kernels: Sequence[str]) -> Iterator[str]:
-    """A line of a comment for each library, and one for operators that no library of ExecuTorch has."""
-    for row in rows:
-        yield f"# {row.name}, with {', '.join(row.links)}: {', '.join(row.kernels)}"
-    known = {name for row in rows for name in row.kernels}
-    others = [name for name in kernels if name not in known]
-    if others:
-        yield f"# in no library of ExecuTorch, so register them yourself: {', '.join(others)}"
-
-
-# ---- steps.export.sizes
-# How large the pools of other builds must be for a program, and how well that is known.
-
-EXACT: Final = "exact"
-LEAST: Final = "least"
-MOST: Final = "most"
-MEASURED: Final = "measured"
-SCRATCH: Final = "scratch"
-FAST_SCRATCH: Final = "fast_scratch"
-PLANNED: Final = "planned"
-METHOD: Final = "method_pool"
-ET_TEMP: Final = "executorch_temp"
-ET_METHOD: Final = "executorch_method"
-
-
-def pool_sizes(program: pte.Pte, method: str, run: Run | None) -> dict[str, Size]:
-    """The sizes of `program` by their names, with what `run` measured. InputError when it is no Ethos-U's program."""
-    return {row.name: row for row in (*_by_program(program, method), *_measured(run))}
-
-
-def _by_program(program: pte.Pte, method: str) -> Iterator[Size]:
-    plan = program.plan(method)
-    needs = requirements(program.size, [plan], program.target(), None)
-    scratch, planned = needs.scratch_bytes, _planned(needs.planned_bytes)
-    yield _size(
-        SCRATCH, scratch, EXACT, "the largest delegate's, of all its inputs, outputs and feature maps"
-    )
-    fast = program_checks.fast_scratch_bytes([plan])
-    if fast is not None:
-        yield _size(
-            FAST_SCRATCH, fast, EXACT, "what the command streams write to region 2; no runtime can check it"
-        )
-    yield _size(PLANNED, planned, EXACT, "ExecuTorch's planned buffers, each begun at a multiple of 16 bytes")
-    yield _size(METHOD, needs.method_pool_bytes, MOST, "of the SDK's firmware, beside the planned buffers")
-    yield _size(ET_TEMP, scratch, LEAST, "the scratch; kernels on the CPU may take temporary memory too")
-    detail = "the planned buffers; ExecuTorch's own structures and the inputs come on top"
-    yield _size(ET_METHOD, planned, LEAST, detail)
-
-
-def _size(name: SizeName, size_bytes: int, known: Known, detail: str) -> Size:
-    return Size(name=name, bytes=size_bytes, known=known, detail=detail)
-
-
-def _planned(sizes: Sequence[int]) -> int:
-    """Where the last of buffers of `sizes` ends, of which each begins at a multiple of 16."""
-    return sum(map(memory_fit.aligned, sizes[:-1])) + sum(sizes[-1:])
-
-
-def _measured(run: Run | None) -> Iterator[Size]:
-    if run is None:
-        return
-    used = {row.name: row.used_bytes for row in run.memory.pools}
-    names: dict[str, SizeName] = {"method_pool": METHOD}
-    detail = "used in a run of the SDK's firmware"
-    if run.runtime.name == "executorch":
-        names = {"method_pool": ET_METHOD, "temp_pool": ET_TEMP}
-        detail = f"used in a run by {run.runtime.version}; another build of ExecuTorch may take more"
-    for pool, name in names.items():
-        if pool in used:
-            yield _size(name, used[pool], MEASURED, detail)
-
-
-# ---- steps.export.texts
-# The files of `export`: text from facts. What is a bound alone stands in them as a comment, and defines nothing;
-# but
-# for ExecuTorch's temporary memory, of which no program says more than the scratch that it needs at least.
-
-
-@dataclass(frozen=True)
-class ExportFacts:
-    """What the files say of a program."""
-
-    model: str
-    sha256: str
-    target: Target | None
-    kernels: Sequence[str]
-    libraries: Sequence[Library]
-    sizes: Mapping[str, Size]
-
-
-def _header(facts: ExportFacts) -> Iterator[str]:
-    yield f"# {plain_text.line(facts.model)}, SHA-256 {facts.sha256}; by ethosu-sdk {__version__}"
-
-
-def _defines(facts: ExportFacts, name: str) -> tuple[str, bool]:
-    """What is known of the size `name`, on one line, and whether that is a size to define."""
-    size = facts.sizes[name]
-    # The detail quotes the run's record: a line end in it would end the comment.
-    comment = plain_text.line(f"{size.known}: {size.detail}")
-    return comment, size.known != LEAST or (name == ET_TEMP and size.bytes > 0)
-
-
-def _pools(facts: ExportFacts, names: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
-    """Definition, value (empty where none is known) and comment of each pool by its name in `names`."""
-    for size, definition in names.items():
-        if size not in facts.sizes or (size == FAST_SCRATCH and facts.sizes[size].bytes == 0):
-            continue
-        comment, known = _defines(facts, size)
-        value = str(facts.sizes[size].bytes)
-        yield definition, value if known else "", comment if known else f"at {comment}: {value} bytes"
-
-
-def cmake_text(facts: ExportFacts) -> str:
-    """Definitions for ExecuTorch's arm_executor_runner, to be read by ``cmake -C``."""
-    lines = [*_header(facts), "# cmake -C THIS_FILE -DET_PTE_FILE_PATH=MODEL.pte …", ""]
-    if facts.target is not None:
-        lines += [
-            _cache("ETHOSU_TARGET_NPU_CONFIG", facts.target.name),
-            _cache("SYSTEM_CONFIG", facts.target.system_config),
-            _cache("MEMORY_MODE", facts.target.memory_mode),
-        ]
-    lines += library_comments(facts.libraries, facts.kernels)
-    lines += [_cache(row.option, "ON") for row in facts.libraries if row.option is not None]
-    if facts.kernels:
-        lines.append(_cache("EXECUTORCH_SELECT_OPS_LIST", ",".join(facts.kernels)))
-    names = {
-        ET_METHOD: "ET_ARM_BAREMETAL_METHOD_ALLOCATOR_POOL_SIZE",
-        ET_TEMP: "ET_ARM_BAREMETAL_SCRATCH_TEMP_ALLOCATOR_POOL_SIZE",
-        FAST_SCRATCH: "ET_ARM_BAREMETAL_FAST_SCRATCH_TEMP_ALLOCATOR_POOL_SIZE",
-    }
-    for definition, value, comment in _pools(facts, names):
-        lines += [f"# {comment}", _cache(definition, value) if value else f"# set({definition} … )"]
-    return "\n".join([*lines, ""])
-
-
-def _cache(name: str, value: str) -> str:
-    return f'set({name} "{value}" CACHE STRING "")'
-
-
-def kconfig_text(facts: ExportFacts) -> str:
-    """A fragment for Zephyr's configuration, with the symbols of ExecuTorch's module."""
-    lines = [*_header(facts), "CONFIG_EXECUTORCH=y"]
-    if facts.target is not None:
-        npu = facts.target.name.removeprefix("ethos-").replace("-", "_").upper()
-        lines += ["CONFIG_ETHOS_U=y", f"CONFIG_ETHOS_{npu}=y"]
-    lines += library_comments(facts.libraries, facts.kernels)
-    names = {
-        ET_METHOD: "CONFIG_EXECUTORCH_METHOD_ALLOCATOR_POOL_SIZE",
-        ET_TEMP: "CONFIG_EXECUTORCH_TEMP_ALLOCATOR_POOL_SIZE",
-    }
-    for definition, value, comment in _pools(facts, names):
-        lines += [f"# {comment}", f"{definition}={value}" if value else f"# {definition}=…"]
-    return "\n".join([*lines, ""])
-
-
-def clayer_text(facts: ExportFacts) -> str:
-    """A layer of CMSIS-Toolbox with the definitions that ExecuTorch's runner is compiled with."""
-    names = {
-        ET_METHOD: "ET_ARM_BAREMETAL_METHOD_ALLOCATOR_POOL_SIZE",
-        ET_TEMP: "ET_ARM_BAREMETAL_SCRATCH_TEMP_ALLOCATOR_POOL_SIZE",
-        FAST_SCRATCH: "ET_ARM_BAREMETAL_FAST_SCRATCH_TEMP_ALLOCATOR_POOL_SIZE",
-    }
-    lines = [*_header(facts), "layer:", "  description: pool sizes of ExecuTorch for one program"]
-    rows = list(_pools(facts, names))
-    if any(value for _, value, _ in rows):
-        lines.append("  define:")
-    for definition, value, comment in rows:
-        lines += [f"    # {comment}", f"    - {definition}: {value}" if value else f"    # - {definition}: …"]
-    lines.append("# kernels to select: " + (", ".join(facts.kernels) or "none"))
-    lines += library_comments(facts.libraries, facts.kernels)
-    return "\n".join([*lines, ""])
-
-
-# ---- steps.export.export_command
-# `ethosu-sdk export`: read the program, know its sizes, write them for other builds.
+_RUNNER_POOLS: Mapping[SizeName, str] = {  # of ExecuTorch's arm_executor_runner
+    "executorch_method": "ET_ARM_BAREMETAL_METHOD_ALLOCATOR_POOL_SIZE",
+    "executorch_temp": "ET_ARM_BAREMETAL_SCRATCH_TEMP_ALLOCATOR_POOL_SIZE",
+    "fast_scratch": "ET_ARM_BAREMETAL_FAST_SCRATCH_TEMP_ALLOCATOR_POOL_SIZE",
+}
+_ZEPHYR_POOLS: Mapping[SizeName, str] = {
+    "executorch_method": "CONFIG_EXECUTORCH_METHOD_ALLOCATOR_POOL_SIZE",
+    "executorch_temp": "CONFIG_EXECUTORCH_TEMP_ALLOCATOR_POOL_SIZE",
+}
 
 # They become text of CMake, Kconfig and YAML: nothing else may come through.
 _OPERATOR = re.compile(r"[A-Za-z0-9_]+::[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)?")
@@ -278,14 +81,10 @@ def export(
     content = record.to_json()
     validation.check_record(content, "the export's record")
     with filesystem.locked_folder(folder), bundle.writing_folder(folder, "export") as add:
-        files = record.files
-        for name, text in (
-            (files.cmake, cmake_text),
-            (files.kconfig, kconfig_text),
-            (files.clayer, clayer_text),
-        ):
-            filesystem.write_bytes(folder / name, text(facts).encode())
-        name = kinds.EXPORT.name(path.stem)
+        files, name = record.files, kinds.EXPORT.name(path.stem)
+        filesystem.write_bytes(folder / files.cmake, cmake_text(facts).encode())
+        filesystem.write_bytes(folder / files.kconfig, kconfig_text(facts).encode())
+        filesystem.write_bytes(folder / files.clayer, clayer_text(facts).encode())
         json_text.write_json(folder / name, content)
         add(files.cmake, files.kconfig, files.clayer, name)
     _show(facts, folder, reporter)
@@ -364,3 +163,155 @@ def _show(facts: ExportFacts, folder: Path, reporter: Reporter) -> None:
         f"libraries of ExecuTorch: {escape(linked or 'none')}",
         f"files: {escape(str(folder))}",
     )
+
+
+def libraries_of(kernels: Sequence[str]) -> Iterator[Library]:
+    """The libraries that have `kernels`, each with those that it has. Operators of other namespaces are in none."""
+    for namespaces, name, links, option in _LIBRARIES:
+        own = tuple(kernel for kernel in kernels if kernel.partition("::")[0] in namespaces)
+        if own:
+            yield Library(name=name, links=links, option=option, kernels=own)
+
+
+def pool_sizes(program: pte.Pte, method: str, run: Run | None) -> dict[SizeName, Size]:
+    """The sizes of `program` by their names, with what `run` measured. InputError when it is no Ethos-U's program."""
+    return {row.name: row for row in (*_by_program(program, method), *_measured(run))}
+
+
+def _by_program(program: pte.Pte, method: str) -> Iterator[Size]:
+    plan = program.plan(method)
+    needs = requirements(program.size, [plan], program.target(), None)
+    scratch, buffers = needs.scratch_bytes, needs.planned_bytes
+    planned = sum(map(memory_fit.aligned, buffers[:-1])) + sum(buffers[-1:])
+    rows: tuple[tuple[SizeName, int | None, Known, str], ...] = (
+        ("scratch", scratch, "exact", "the largest delegate's, of all its inputs, outputs and feature maps"),
+        (
+            "fast_scratch",
+            program_checks.fast_scratch_bytes([plan]),
+            "exact",
+            "what the command streams write to region 2; no runtime can check it",
+        ),
+        ("planned", planned, "exact", "ExecuTorch's planned buffers, each begun at a multiple of 16 bytes"),
+        (
+            "method_pool",
+            needs.method_pool_bytes,
+            "most",
+            "of the SDK's firmware, beside the planned buffers",
+        ),
+        (
+            "executorch_temp",
+            scratch,
+            "least",
+            "the scratch; kernels on the CPU may take temporary memory too",
+        ),
+        (
+            "executorch_method",
+            planned,
+            "least",
+            "the planned buffers; ExecuTorch's own structures and the inputs come on top",
+        ),
+    )
+    for name, size, known, detail in rows:
+        if size is not None:
+            yield Size(name=name, bytes=size, known=known, detail=detail)
+
+
+def _measured(run: Run | None) -> Iterator[Size]:
+    if run is None:
+        return
+    used = {row.name: row.used_bytes for row in run.memory.pools}
+    names: dict[str, SizeName] = {"method_pool": "method_pool"}
+    detail = "used in a run of the SDK's firmware"
+    if run.runtime.name == "executorch":
+        names = {"method_pool": "executorch_method", "temp_pool": "executorch_temp"}
+        detail = f"used in a run by {run.runtime.version}; another build of ExecuTorch may take more"
+    for pool, name in names.items():
+        if pool in used:
+            yield Size(name=name, bytes=used[pool], known="measured", detail=detail)
+
+
+@dataclass(frozen=True)
+class ExportFacts:
+    """What the files say of a program."""
+
+    model: str
+    sha256: str
+    target: Target | None
+    kernels: Sequence[str]
+    libraries: Sequence[Library]
+    sizes: Mapping[SizeName, Size]
+
+
+def cmake_text(facts: ExportFacts) -> str:
+    """Definitions for ExecuTorch's arm_executor_runner, to be read by ``cmake -C``."""
+    lines = [_header(facts), "# cmake -C THIS_FILE -DET_PTE_FILE_PATH=MODEL.pte …", ""]
+    if facts.target is not None:
+        lines += [
+            _cache("ETHOSU_TARGET_NPU_CONFIG", facts.target.name),
+            _cache("SYSTEM_CONFIG", facts.target.system_config),
+            _cache("MEMORY_MODE", facts.target.memory_mode),
+        ]
+    lines += _library_comments(facts)
+    lines += [_cache(row.option, "ON") for row in facts.libraries if row.option is not None]
+    if facts.kernels:
+        lines.append(_cache("EXECUTORCH_SELECT_OPS_LIST", ",".join(facts.kernels)))
+    for definition, value, comment in _pools(facts, _RUNNER_POOLS):
+        lines += [f"# {comment}", _cache(definition, value) if value else f"# set({definition} … )"]
+    return "\n".join([*lines, ""])
+
+
+def _cache(name: str, value: str) -> str:
+    return f'set({name} "{value}" CACHE STRING "")'
+
+
+def kconfig_text(facts: ExportFacts) -> str:
+    """A fragment for Zephyr's configuration, with the symbols of ExecuTorch's module."""
+    lines = [_header(facts), "CONFIG_EXECUTORCH=y"]
+    if facts.target is not None:
+        npu = facts.target.name.removeprefix("ethos-").replace("-", "_").upper()
+        lines += ["CONFIG_ETHOS_U=y", f"CONFIG_ETHOS_{npu}=y"]
+    lines += _library_comments(facts)
+    for definition, value, comment in _pools(facts, _ZEPHYR_POOLS):
+        lines += [f"# {comment}", f"{definition}={value}" if value else f"# {definition}=…"]
+    return "\n".join([*lines, ""])
+
+
+def clayer_text(facts: ExportFacts) -> str:
+    """A layer of CMSIS-Toolbox with the definitions that ExecuTorch's runner is compiled with."""
+    lines = [_header(facts), "layer:", "  description: pool sizes of ExecuTorch for one program"]
+    rows = list(_pools(facts, _RUNNER_POOLS))
+    if any(value for _, value, _ in rows):
+        lines.append("  define:")
+    for definition, value, comment in rows:
+        lines += [f"    # {comment}", f"    - {definition}: {value}" if value else f"    # - {definition}: …"]
+    lines.append("# kernels to select: " + (", ".join(facts.kernels) or "none"))
+    lines += _library_comments(facts)
+    return "\n".join([*lines, ""])
+
+
+def _header(facts: ExportFacts) -> str:
+    return f"# {plain_text.line(facts.model)}, SHA-256 {facts.sha256}; by ethosu-sdk {__version__}"
+
+
+def _library_comments(facts: ExportFacts) -> Iterator[str]:
+    """A line of a comment for each library, and one for operators that no library of ExecuTorch has."""
+    for row in facts.libraries:
+        yield f"# {row.name}, with {', '.join(row.links)}: {', '.join(row.kernels)}"
+    known = {name for row in facts.libraries for name in row.kernels}
+    others = [name for name in facts.kernels if name not in known]
+    if others:
+        yield f"# in no library of ExecuTorch, so register them yourself: {', '.join(others)}"
+
+
+def _pools(facts: ExportFacts, names: Mapping[SizeName, str]) -> Iterator[tuple[str, str, str]]:
+    """Definition, value (empty where none is known) and comment of each pool by its name in `names`."""
+    for name, definition in names.items():
+        size = facts.sizes.get(name)
+        if size is None or (name == "fast_scratch" and size.bytes == 0):
+            continue
+        # The detail quotes the run's record: a line end in it would end the comment.
+        comment = plain_text.line(f"{size.known}: {size.detail}")
+        if size.known != "least" or (name == "executorch_temp" and size.bytes > 0):
+            yield definition, str(size.bytes), comment
+        else:
+            yield definition, "", f"at {comment}: {size.bytes} bytes"

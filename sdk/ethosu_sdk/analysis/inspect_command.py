@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING, Literal
 from msgspec import convert
 
 from ethosu_sdk.base import json_text, targets
-from ethosu_sdk.base.json_text import Record
 from ethosu_sdk.base.plain_text import counted
 from ethosu_sdk.base.terminal import escape, show_parts
 from ethosu_sdk.firmware_build import program_checks
 from ethosu_sdk.npu.vela_blocks import TensorSlot, VelaBlocks
 from ethosu_sdk.program import execution_plan, named_data, pte
 from ethosu_sdk.program.execution_plan import ExecutionPlan, List
-from ethosu_sdk.records import kinds, provenance, result_files, validation
+from ethosu_sdk.records import provenance, result_files, validation
 from ethosu_sdk.records.common import Unavailable
 from ethosu_sdk.records.inspection import (
     Block,
@@ -51,11 +50,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-
-# ---- steps.inspect.description
-# The record of what a `.pte` holds: the part of `ethosu-sdk inspect` that says nothing about layout.
-
-NOTHING_DELEGATED = "the program delegates nothing to an Ethos-U"
+_NUMERIC_COLUMNS = ("#", "bytes", "calls", "offset", "value")
+_MOST_LIST_ITEMS = 8
 
 
 @dataclass(frozen=True)
@@ -71,6 +67,25 @@ class InspectOptions:
 
 
 NOTHING_MORE = InspectOptions()
+
+
+def inspect(path: Path, *, as_json: bool, options: InspectOptions, console: Console) -> None:
+    """Show the program at `path`, with the parts of its NPU command streams that `options` ask for.
+
+    With `as_json`, stdout gets the record and `console` nothing. Raises InputError for a damaged file.
+    """
+    record = inspect_file(path, options)
+    if as_json:
+        sys.stdout.write(json_text.dumps(record.to_json()))
+    else:
+        _show(record, console)
+
+
+def inspect_file(path: Path, options: InspectOptions = NOTHING_MORE) -> Inspection:
+    """The record of the program at `path`, with what else `options` ask of it. InputError if damaged."""
+    record = describe(path, pte.read(path, options.data), options)
+    validation.check_record(record.to_json(), "the inspection")
+    return record
 
 
 def describe(path: Path, program: pte.Pte, options: InspectOptions = NOTHING_MORE) -> Inspection:
@@ -96,7 +111,9 @@ def describe(path: Path, program: pte.Pte, options: InspectOptions = NOTHING_MOR
         segments=tuple(FileSegment(offset=row.offset, size=row.size) for row in program.segments),
         named_data=tuple(NamedData(key=key, bytes=len(data)) for key, data in program.named_data.items()),
         data_files=tuple(map(_data_file, program.data_files)) or None,
-        unavailable=() if target is not None else (Unavailable(path="/target", reason=NOTHING_DELEGATED),),
+        unavailable=()
+        if target is not None
+        else (Unavailable(path="/target", reason="the program delegates nothing to an Ethos-U"),),
     )
 
 
@@ -123,6 +140,11 @@ def described_methods(program: pte.Pte, options: InspectOptions = NOTHING_MORE) 
 
 
 def _method(plan: ExecutionPlan, options: InspectOptions) -> Method:
+    constants = {  # which several values may share
+        value.data_buffer_idx: value.nbytes
+        for value in plan.values
+        if isinstance(value, execution_plan.Tensor) and value.is_constant and not value.external_name
+    }
     return Method(
         name=plan.name,
         inputs=tuple(plan.inputs),
@@ -137,7 +159,7 @@ def _method(plan: ExecutionPlan, options: InspectOptions) -> Method:
             for index, row in enumerate(chain.instructions)
         ),
         memory_plan=tuple(_memory_plan(plan)),
-        constant_bytes=_constant_bytes(plan),
+        constant_bytes=sum(constants.values()),
         values=tuple(_values(plan)),
     )
 
@@ -240,16 +262,6 @@ def _memory_plan(plan: ExecutionPlan) -> Iterator[MemoryPlan]:
             yield MemoryPlan(memory_id=memory_id, bytes=size, tensors=tensors[memory_id])
 
 
-def _constant_bytes(plan: ExecutionPlan) -> int:
-    """Bytes of the constants that the method refers to, each counted once."""
-    constants = {
-        value.data_buffer_idx: value.nbytes
-        for value in plan.values
-        if isinstance(value, execution_plan.Tensor) and value.is_constant and not value.external_name
-    }
-    return sum(constants.values())
-
-
 def _values(plan: ExecutionPlan) -> Iterator[Value]:
     # A value that is both is an input that the method hands back.
     roles: dict[int, Role] = {}
@@ -257,7 +269,8 @@ def _values(plan: ExecutionPlan) -> Iterator[Value]:
     roles |= dict.fromkeys(plan.inputs, "input")
     for index, value in enumerate(plan.values):
         if isinstance(value, execution_plan.Tensor):
-            yield _tensor(index, value, roles.get(index) or _inner_role(value))
+            inner: Role = "intermediate" if value.data is None else "state"
+            yield _tensor(index, value, roles.get(index, "constant" if value.is_constant else inner))
         elif isinstance(value, List):
             items = tuple(_number(item) for item in value.items)
             yield Value(index=index, kind=convert(value.kind, ValueKind), items=items)
@@ -290,42 +303,10 @@ def _tensor(index: int, tensor: execution_plan.Tensor, role: Role) -> Value:
     )
 
 
-def _inner_role(tensor: execution_plan.Tensor) -> Role:
-    if tensor.is_constant:
-        return "constant"
-    return "state" if tensor.data is not None else "intermediate"
-
-
 def npu_share(method: Method) -> tuple[int, int]:
     """(calls that run on the NPU, all operator and delegate calls) of a method."""
     calls = [row for row in method.instructions if row.kind in ("KernelCall", "DelegateCall")]
     return sum(row.runs_on == "NPU" for row in calls), len(calls)
-
-
-# ---- steps.inspect.inspect_command
-# `ethosu-sdk inspect`: what a `.pte` holds, for people or as JSON.
-
-_NUMERIC_COLUMNS = ("#", "bytes", "calls", "offset", "value")
-_MOST_LIST_ITEMS = 8
-
-
-def inspect(path: Path, *, as_json: bool, options: InspectOptions, console: Console) -> None:
-    """Show the program at `path`, with the parts of its NPU command streams that `options` ask for.
-
-    With `as_json`, stdout gets the record and `console` nothing. Raises InputError for a damaged file.
-    """
-    record = make_inspect_record(path, options)
-    if as_json:
-        sys.stdout.write(json_text.dumps(record))
-    else:
-        _show(kinds.INSPECT.convert(record), console)
-
-
-def make_inspect_record(path: Path, options: InspectOptions = NOTHING_MORE) -> Record:
-    """The record of the program at `path`, with what else `options` ask of it. InputError if damaged."""
-    record = describe(path, pte.read(path, options.data), options).to_json()
-    validation.check_record(record, "the inspection")
-    return record
 
 
 def _show(record: Inspection, console: Console) -> None:
@@ -340,40 +321,34 @@ def _show(record: Inspection, console: Console) -> None:
         console.print(
             f"\n[bold]method {escape(method.name)}[/bold]: {on_npu} of {counted(calls, 'call')} on the NPU"
         )
-        _print_tables(_method_tables(method), console)
+        for table in _method_tables(method):
+            _print_table(table, console)
         for delegate in method.delegates:
-            _print_commands(delegate, console)
-            _print_hazards(delegate, console)
-    _print_tables([constants], console)
+            if delegate.vela is not None:
+                _print_stream(delegate.index, delegate.vela, console)
+    _print_table(constants, console)
 
 
-def _print_commands(delegate: Delegate, console: Console) -> None:
-    """The disassembly: one line for each command, operations stand out."""
-    commands = (delegate.vela.commands if delegate.vela is not None else None) or ()
-    if commands:
-        console.print(
-            f"[dim]command stream of delegate {delegate.index}, {counted(len(commands), 'command')}[/dim]"
-        )
-    for row in commands:
+def _print_table(table: Table, console: Console) -> None:
+    if table.row_count:
+        show_parts(console, table)
+
+
+def _print_stream(delegate: int, vela: Vela, console: Console) -> None:
+    """The disassembly, one line for each command, in which operations stand out; the hazards."""
+    if vela.commands:
+        count = counted(len(vela.commands), "command")
+        console.print(f"[dim]command stream of delegate {delegate}, {count}[/dim]")
+    for row in vela.commands or ():
         fields = " ".join(f"{name}={value:#x}" for name, value in row.fields.items())
         line = f"{row.offset:#06x}  {row.name:<28} {fields}".rstrip()
         style = "bold" if row.name.startswith("NPU_OP_") else None
         console.print(line, style=style, markup=False, soft_wrap=True)
-
-
-def _print_hazards(delegate: Delegate, console: Console) -> None:
-    hazards = delegate.vela.hazards if delegate.vela is not None else None
-    if hazards is not None:
-        count = len(hazards) or "none: its waits and BLOCKDEP suffice"
-        console.print(f"[dim]hazards of delegate {delegate.index}: {count}[/dim]")
-    for sentence in hazards or ():
+    if vela.hazards is not None:
+        found = len(vela.hazards) or "none: its waits and BLOCKDEP suffice"
+        console.print(f"[dim]hazards of delegate {delegate}: {found}[/dim]")
+    for sentence in vela.hazards or ():
         console.print(sentence, markup=False, soft_wrap=True)
-
-
-def _print_tables(tables: Sequence[Table], console: Console) -> None:
-    for table in tables:
-        if table.row_count:
-            show_parts(console, table)
 
 
 def _table(title: str, *columns: str) -> Table:
@@ -393,11 +368,9 @@ def _summary(record: Inspection) -> Table:
     file = record.file
     table.add_row("file", f"{escape(file.name)}, {file.bytes:,} bytes")
     table.add_row("sha256", file.sha256)
-    target = record.target
-    if target is None:
-        table.add_row("target", record.unavailable[0].reason)
-    else:
-        table.add_row("target", escape(target.words))
+    table.add_row(
+        "target", record.unavailable[0].reason if record.target is None else escape(record.target.words)
+    )
     for segment in record.segments:
         if segment.size:
             table.add_row("segment", f"{segment.size:,} bytes at {segment.offset:,}")

@@ -1,4 +1,9 @@
-"""Which values of the model a tensor of a delegate holds, and how far it is from what PyTorch computes."""
+"""Which values of the model a tensor of a delegate holds, and how far it is from what PyTorch computes.
+
+A tensor that is computed has the value that is quantised at its node of the model. For one that operators only moved,
+the TOSA graph tells where each element comes from, so that the model's values of its sources are moved in the same
+way. Everything else is a guess, which holds only if the values are alike: otherwise the tensor is not comparable.
+"""
 
 from __future__ import annotations
 
@@ -18,153 +23,12 @@ from ethosu_sdk.compile.graphs.tosa_graph import CONSTANT_PLACE, TosaMoves
 from ethosu_sdk.program.output_comparison import Comparison
 from ethosu_sdk.records.debug import Range
 
-# ---- steps.debug.figures
-# The figures of a layer: its range, and how far it is from what PyTorch computes. Arrays in, numbers out.
-
 Array = NDArray[Any]
-
-_MOST_AXES = 5  # beyond them, orders of axes are too many to try
-
-
-def value_range(values: Array) -> Range:
-    """The range of a tensor of whole numbers as stored."""
-    limits = np.iinfo(values.dtype)
-    least, largest = int(values.min()), int(values.max())
-    return Range(
-        least=least,
-        largest=largest,
-        low_share=_share(values == limits.min),
-        high_share=_share(values == limits.max),
-        used_share=(largest - least + 1) / (int(limits.max) - int(limits.min) + 1),
-        distinct=_distinct(values),
-    )
-
-
-def _distinct(values: Array) -> int:
-    if values.dtype.itemsize > 2:
-        return int(np.unique(values).size)
-    unsigned = np.ascontiguousarray(values).view(f"u{values.dtype.itemsize}").ravel()
-    return int(np.count_nonzero(np.bincount(unsigned)))
-
-
-def _share(found: Array) -> float:
-    return float(np.count_nonzero(found)) / found.size
-
-
-@dataclass(frozen=True)
-class Distance:
-    """How far a tensor is from a reference. `sqnr_db` is infinite for equal ones, and NaN where it says nothing.
-
-    `even_db` is that of a reference whose rounding errors are evenly spread over a step: more cannot be relied on.
-    """
-
-    elements: int
-    differing: int
-    sqnr_db: float
-    cosine: float
-    largest_error: float
-    mean_error: float
-    even_db: float = math.inf
-
-    @property
-    def shown_db(self) -> float:
-        """The SQNR as it is shown, which is what is judged: a person reads the same."""
-        return round(self.sqnr_db, 1)
-
-
-def distance_from(values: Array, reference: Array, step: float) -> Distance:
-    """Of `values` from `reference`, both in real units."""
-    compared = Comparison(step)
-    compared.add(0, reference, values)
-    error = values.astype(np.float64) - reference.astype(np.float64)
-    power = float(np.mean(np.square(reference, dtype=np.float64)))
-    return Distance(
-        elements=compared.elements,
-        differing=compared.elements - compared.equal,
-        sqnr_db=compared.sqnr_db,
-        cosine=compared.cosine,
-        largest_error=compared.max_abs_error,
-        mean_error=float(np.mean(error)),
-        even_db=10 * math.log10(power / (step * step / 12)) if power and step else math.inf,
-    )
-
-
-@dataclass(frozen=True)
-class Own:
-    """What one tensor's quantisation costs by itself: the SQNR in dB when the float model's values are rounded to its
-    steps, and when they are clipped to its range. Infinite where that costs nothing."""
-
-    rounding_db: float
-    clipping_db: float
-
-
-def own_quantisation_loss(values: Array, scale: float, zero_point: int, dtype: str) -> Own | None:
-    """Of the float model's `values`; None when they are zero everywhere or not finite."""
-    exact = values.astype(np.float64)
-    power = float(np.mean(np.square(exact)))
-    if not power or not math.isfinite(power):
-        return None
-    limits = np.iinfo(dtype)
-    steps = exact / scale + zero_point
-    inside = np.clip(steps, limits.min, limits.max)
-    noises = (
-        np.mean(np.square((np.rint(inside) - inside) * scale)),
-        np.mean(np.square((steps - inside) * scale)),
-    )
-    return Own(*(10 * math.log10(power / noise) if noise else math.inf for noise in map(float, noises)))
-
-
-def real_values(stored: Array, scale: float, zero_point: int) -> Array:
-    """Stored values in real units."""
-    result: Array = (stored.astype(np.float64) - zero_point) * scale
-    return result
-
-
-def arrangements(shape: Sequence[int], wanted: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """Orders of the axes of `shape` that give it `wanted`, axes of one element left out of account; the order as it
-    is first, then with channels last. Where none does and the number of elements is the same, these two."""
-    if prod(shape) != prod(wanted):
-        return
-    rank = len(shape)
-    plain = tuple(range(rank))
-    last = (*plain[:1], *plain[2:], 1) if rank >= 3 else plain
-    squeezed = [size for size in wanted if size != 1]
-    orders = itertools.permutations(plain) if rank <= _MOST_AXES else iter((plain, last))
-    fitting = [order for order in orders if [shape[axis] for axis in order if shape[axis] != 1] == squeezed]
-    unique: dict[tuple[int, ...], tuple[int, ...]] = {}
-    for order in sorted(fitting, key=lambda row: (row != plain, row != last, row)):
-        unique.setdefault(tuple(axis for axis in order if shape[axis] != 1), order)
-    yield from unique.values() if unique else dict.fromkeys((plain, last))
-
-
-def is_usual(order: Sequence[int], shape: Sequence[int]) -> bool:
-    """Whether an order of the axes of `shape` is that as it is, or that with channels last."""
-    plain = tuple(range(len(shape)))
-    orders = (order, plain, (*plain[:1], *plain[2:], *plain[1:2]))
-    ours, *usual = ([axis for axis in row if shape[axis] != 1] for row in orders)
-    return ours in usual
-
-
-def is_form_kept(shape: Sequence[int], wanted: Sequence[int]) -> bool:
-    """Whether one of :func:`arrangements` is sure to be the tensor's: its axes are those of `shape` in some order, or
-    leading ones are joined and the last one stays."""
-    sizes, others = ([size for size in row if size != 1] for row in (shape, wanted))
-    return sorted(sizes) == sorted(others) or (sizes[-1:] == others[-1:] and prod(sizes) == prod(others))
-
-
-# ---- steps.debug.pairing
-# Which values of the model a tensor of a delegate holds.
-#
-# A tensor that is computed has the value that is quantised at its node of the model. For one that operators only
-# moved,
-# the TOSA graph tells where each element comes from, so that the model's values of its sources are moved in the
-# same
-# way. Everything else is a guess, which holds only if the values are alike: otherwise the tensor is not comparable.
-
 Axes = tuple[int, ...]
 
 MOST_STEPS = 1.5  # a whole step, and what float64 arithmetic does to it: PyTorch rounds ties in another way
 _ALIKE_DB = 20.0  # least SQNR of values that are taken for the same
+_MOST_AXES = 5  # beyond them, orders of axes are too many to try
 _OTHER_SIZE = "the model's value there has another type or number of elements"
 _UNSURE = "not comparable: which of the model's values it holds, or in which order, is not known for sure"
 
@@ -229,8 +93,7 @@ class Pairing:
 
     def of_values(self, names: Iterable[str], values: Collection[int]) -> list[str]:
         """Those tensors of these `names` that hold one of these `values`."""
-        origins = ((name, self._origins.get(name)) for name in names)
-        return [name for name, row in origins if row is not None and set(row.values).intersection(values)]
+        return [name for name in names if self._values(name).intersection(values)]
 
     def unusual_before(self, names: Iterable[str], inputs: Mapping[str, Sequence[str]]) -> list[str]:
         """The tensors whose values have their axes in an unusual order, neither that of the model nor with channels
@@ -297,14 +160,14 @@ class Pairing:
             if found is not None and not is_own and current in self._moves:
                 if not _holds_one_of(operands, found):
                     return current
-            elif is_own or not self._has_another(current, pair.value):
+            elif is_own or current in self._moves or not self._values(current) - {pair.value}:
                 pending += inputs.get(current, ())
         return ""
 
-    def _has_another(self, name: str, value: int) -> bool:
-        """Whether a tensor that is computed has a value of the model, and not this one."""
+    def _values(self, name: str) -> set[int]:
+        """The values of the model that the tensor `name` may hold."""
         origin = self._origins.get(name)
-        return origin is not None and name not in self._moves and bool(set(origin.values) - {value})
+        return set() if origin is None else set(origin.values)
 
     def _choices(self, name: str, values: Array) -> Iterator[Pair]:
         """The pairs that may be, the likelier one first."""
@@ -430,3 +293,125 @@ def _apart(values: Array, stored: Array) -> float:
         return math.inf
     difference = values.ravel().astype(np.float32) - stored.ravel().astype(np.float32)
     return float(difference @ difference)
+
+
+def arrangements(shape: Sequence[int], wanted: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """Orders of the axes of `shape` that give it `wanted`, axes of one element left out of account; the order as it
+    is first, then with channels last. Where none does and the number of elements is the same, these two."""
+    if prod(shape) != prod(wanted):
+        return
+    rank = len(shape)
+    plain = tuple(range(rank))
+    last = (*plain[:1], *plain[2:], 1) if rank >= 3 else plain
+    squeezed = [size for size in wanted if size != 1]
+    orders = itertools.permutations(plain) if rank <= _MOST_AXES else iter((plain, last))
+    fitting = [order for order in orders if [shape[axis] for axis in order if shape[axis] != 1] == squeezed]
+    unique: dict[tuple[int, ...], tuple[int, ...]] = {}
+    for order in sorted(fitting, key=lambda row: (row != plain, row != last, row)):
+        unique.setdefault(tuple(axis for axis in order if shape[axis] != 1), order)
+    yield from unique.values() if unique else dict.fromkeys((plain, last))
+
+
+def is_usual(order: Sequence[int], shape: Sequence[int]) -> bool:
+    """Whether an order of the axes of `shape` is that as it is, or that with channels last."""
+    plain = tuple(range(len(shape)))
+    orders = (order, plain, (*plain[:1], *plain[2:], *plain[1:2]))
+    ours, *usual = ([axis for axis in row if shape[axis] != 1] for row in orders)
+    return ours in usual
+
+
+def is_form_kept(shape: Sequence[int], wanted: Sequence[int]) -> bool:
+    """Whether one of :func:`arrangements` is sure to be the tensor's: its axes are those of `shape` in some order, or
+    leading ones are joined and the last one stays."""
+    sizes, others = ([size for size in row if size != 1] for row in (shape, wanted))
+    return sorted(sizes) == sorted(others) or (sizes[-1:] == others[-1:] and prod(sizes) == prod(others))
+
+
+def value_range(values: Array) -> Range:
+    """The range of a tensor of whole numbers as stored."""
+    limits = np.iinfo(values.dtype)
+    least, largest = int(values.min()), int(values.max())
+    return Range(
+        least=least,
+        largest=largest,
+        low_share=np.count_nonzero(values == limits.min) / values.size,
+        high_share=np.count_nonzero(values == limits.max) / values.size,
+        used_share=(largest - least + 1) / (int(limits.max) - int(limits.min) + 1),
+        distinct=_distinct(values),
+    )
+
+
+def _distinct(values: Array) -> int:
+    if values.dtype.itemsize > 2:
+        return int(np.unique(values).size)
+    unsigned = np.ascontiguousarray(values).view(f"u{values.dtype.itemsize}").ravel()
+    return int(np.count_nonzero(np.bincount(unsigned)))
+
+
+@dataclass(frozen=True)
+class Distance:
+    """How far a tensor is from a reference. `sqnr_db` is infinite for equal ones, and NaN where it says nothing.
+
+    `even_db` is that of a reference whose rounding errors are evenly spread over a step: more cannot be relied on.
+    """
+
+    elements: int
+    differing: int
+    sqnr_db: float
+    cosine: float
+    largest_error: float
+    mean_error: float
+    even_db: float = math.inf
+
+    @property
+    def shown_db(self) -> float:
+        """The SQNR as it is shown, which is what is judged: a person reads the same."""
+        return round(self.sqnr_db, 1)
+
+
+def distance_from(values: Array, reference: Array, step: float) -> Distance:
+    """Of `values` from `reference`, both in real units."""
+    compared = Comparison(step)
+    compared.add(0, reference, values)
+    error = values.astype(np.float64) - reference.astype(np.float64)
+    power = float(np.mean(np.square(reference, dtype=np.float64)))
+    return Distance(
+        elements=compared.elements,
+        differing=compared.elements - compared.equal,
+        sqnr_db=compared.sqnr_db,
+        cosine=compared.cosine,
+        largest_error=compared.max_abs_error,
+        mean_error=float(np.mean(error)),
+        even_db=10 * math.log10(power / (step * step / 12)) if power and step else math.inf,
+    )
+
+
+@dataclass(frozen=True)
+class Own:
+    """What one tensor's quantisation costs by itself: the SQNR in dB when the float model's values are rounded to its
+    steps, and when they are clipped to its range. Infinite where that costs nothing."""
+
+    rounding_db: float
+    clipping_db: float
+
+
+def own_quantisation_loss(values: Array, scale: float, zero_point: int, dtype: str) -> Own | None:
+    """Of the float model's `values`; None when they are zero everywhere or not finite."""
+    exact = values.astype(np.float64)
+    power = float(np.mean(np.square(exact)))
+    if not power or not math.isfinite(power):
+        return None
+    limits = np.iinfo(dtype)
+    steps = exact / scale + zero_point
+    inside = np.clip(steps, limits.min, limits.max)
+    noises = (
+        np.mean(np.square((np.rint(inside) - inside) * scale)),
+        np.mean(np.square((steps - inside) * scale)),
+    )
+    return Own(*(10 * math.log10(power / noise) if noise else math.inf for noise in map(float, noises)))
+
+
+def real_values(stored: Array, scale: float, zero_point: int) -> Array:
+    """Stored values in real units."""
+    result: Array = (stored.astype(np.float64) - zero_point) * scale
+    return result

@@ -6,18 +6,10 @@ from pathlib import Path
 from ethosu_sdk.compile.program_options import INPUTS, Option, option
 from ethosu_sdk.run.options import TIMEOUT
 
-# ---- steps.profile.options
-# The options of `profile` alone. The module is imported for every `--help`: it must stay light.
-
 
 @dataclass(frozen=True, kw_only=True)
 class ProfileOptions:
-    """The NPU's clock (None: that of the system configuration), and how many rows the terminal shows at most.
-
-    With `split`, every NPU operation is run as a job of its own too, and its counters are read. With `cpu_cycles` the
-    CPU's cycles are modelled where the simulator and LLVM can. `prefill` is the number of steps of a sequence's first
-    phase.
-    """
+    """The options of `profile` alone. `cpu_cycles` are modelled where the simulator and LLVM can."""
 
     clock_mhz: float | None = option(
         None,
@@ -47,10 +39,6 @@ class ProfileOptions:
         ),
     )
     cpu_cycles: bool = option(True, Option("Do not model the CPU's cycles.", name="--no-cpu-cycles"))
-
-
-# ---- steps.debug.options
-# The options of `debug`. The module is imported for every `--help`: it must stay light.
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
+from typing import cast
+
+from msgspec.structs import replace
 
 from ethosu_sdk.base.errors import SdkError
-from ethosu_sdk.base.json_text import Record
 from ethosu_sdk.npu import program, timing
 from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.operation import BlockOp, DmaOp, Kind, Operation as NpuOperation, Stream as ReadRange
@@ -18,26 +20,24 @@ from ethosu_sdk.npu.timing.systems import Memory, SystemConfig
 from ethosu_sdk.npu.timing.traffic import Transfer
 from ethosu_sdk.npu.timing.units import Stream
 from ethosu_sdk.program import execution_plan
-from ethosu_sdk.program.execution_plan import ExecutionPlan, KernelCall, Tensor
-from ethosu_sdk.records.common import Metric
-from ethosu_sdk.records.compile import Compilation, Delegate, Operation
-from ethosu_sdk.records.profile import Job
+from ethosu_sdk.program.execution_plan import DelegateCall, ExecutionPlan, KernelCall, Tensor
+from ethosu_sdk.records import compile as compiling, profile
+from ethosu_sdk.records.common import Metric, Source
+from ethosu_sdk.records.compile import Compilation
+from ethosu_sdk.records.profile import Direction, Operation, Port, Shapes, Traffic, TrafficKind
 from ethosu_sdk.records.run import Operator, Piece
-from ethosu_sdk.run.execution import metric
-from ethosu_sdk.simulate.simulation import MODELLED
 
-# ---- steps.profile.constants
-# What an operation reads of its program's weights, biases and scales, as a digest: by it two programs are told
-# apart
-# where their streams are the same.
-
-_REGION = 0  # of a command stream: the program's constants
+_CONSTANTS_REGION = 0  # of a command stream
 _MOST_TIMES = 8  # that a damaged program may have all of its constants read, each time in other pieces
+_BRANCHES = "its command stream branches: which operations run depends on data"
 
 
 @dataclass
 class Constants:
-    """The constants of a delegate."""
+    """The constants of a delegate: weights, biases and scales.
+
+    By the digest of what an operation reads of them, programs are told apart whose command streams are the same.
+    """
 
     content: memoryview
     _digests: dict[tuple[int, int], bytes] = field(default_factory=dict)
@@ -45,7 +45,7 @@ class Constants:
 
     def digest(self, operation: NpuOperation) -> str | None:
         """SHA-256 over the digests of what `operation` reads of them; None when it reads none."""
-        parts = [self._part(row) for row in _streams(operation) if row.region == _REGION]
+        parts = [self._part(row) for row in _streams(operation) if row.region == _CONSTANTS_REGION]
         if not parts or self._bytes_read > _MOST_TIMES * len(self.content):
             return None
         return sha256(b"".join(parts)).hexdigest()
@@ -71,54 +71,6 @@ def _streams(operation: NpuOperation) -> list[ReadRange]:
     ]
 
 
-# ---- steps.profile.cpu_rows
-# The rows of what runs on the CPU: the program's kernels, in the order of its instructions.
-
-
-def cpu_row(
-    call: KernelCall, plan: ExecutionPlan, ran: Sequence[Operator], compiled: Compilation | None
-) -> Record:
-    """A kernel's calls. `ran` are their entries in the run record; `compiled` is the compile record, if there is
-    one."""
-    name = plan.operators[call.op_index].full_name
-    outputs = [value for index in call.args[-1:] if isinstance(value := plan.values[index], Tensor)]
-    return {
-        "runs_on": "CPU",
-        "name": name,
-        "kind": "kernel",
-        **({"shapes": {"ofm": list(outputs[0].sizes)}} if outputs else {}),
-        **({"dtypes": {"ofm": outputs[0].dtype}} if outputs else {}),
-        **_cpu_origin(name, compiled),
-        **summed_figures("instructions", [row.instructions for row in ran]),
-        **summed_figures("cpu_cycles", [row.cpu_cycles for row in ran]),
-    }
-
-
-def summed_figures(name: str, figures: Sequence[Metric | None]) -> Record:
-    """The member `name` with the sum of the `figures` of all calls; nothing unless each has one."""
-    found = [row for row in figures if row is not None]
-    if not found or len(found) < len(figures):
-        return {}
-    return {name: {**found[0].to_json(), "value": sum(row.value for row in found)}}
-
-
-def _cpu_origin(name: str, compiled: Compilation | None) -> Record:
-    """Why an operator is on the CPU and its line in the model, where all of its calls have those in common."""
-    for operator in compiled.cpu_operators if compiled is not None else ():
-        if operator.name == name and len(operator.sites) == 1:
-            site = operator.sites[0].to_json()
-            return {key: site[key] for key in ("reason", "source") if key in site}
-    return {}
-
-
-# ---- steps.profile.npu_rows
-# The rows of NPU operations: the command stream of a delegate, priced, and joined with what `compile` knew of it.
-
-_Origin = tuple[int, Operation, bool]
-ESTIMATED = "estimated"  # by Vela
-_BRANCHES = "its command stream branches: which operations run depends on data"
-
-
 @dataclass(frozen=True)
 class DelegateProfile:
     """A delegate of the program: its profile, or the `reason` why there is none of its operations."""
@@ -130,6 +82,23 @@ class DelegateProfile:
     stream: StreamProfile | None
     constants: Constants
     reason: str = ""
+
+    def traffic(self, memory: Memory, direction: Direction, kind: TrafficKind, beats: int) -> Traffic:
+        """So many beats to or from `memory`."""
+        return Traffic(
+            memory=memory.name,
+            port=cast(Port, memory.interface),
+            direction=direction,
+            kind=kind,
+            beats=beats,
+            bytes=beats * self.config.beat_bytes,
+        )
+
+    @property
+    def fetched_commands(self) -> Traffic:
+        """The traffic of the command stream itself."""
+        beats = -(-self.command_bytes // self.config.beat_bytes)
+        return self.traffic(self.system.command_stream, "read", "commands", beats)
 
 
 def read_delegate(
@@ -153,72 +122,101 @@ def read_delegate(
     return DelegateProfile(index, config, system, len(commands), stream, Constants(vela.weights), reason)
 
 
-def operation_rows(found: DelegateProfile, known: Delegate | None) -> Iterator[Record]:
-    """The operations of a delegate. `known` is its entry in the compile record, if there is one."""
-    operations = () if found.stream is None else found.stream.operations
-    origins = _origins([row.operation.offset for row in operations], known)
-    for operation, origin in zip(operations, origins, strict=True):
-        yield {
-            "runs_on": "NPU",
-            "name": operation.operation.name,
-            "delegate": found.index,
-            "offset": operation.operation.offset,
-            **_operation_origin(origin),
-            **_shapes(operation),
-            **_constants(operation, found),
-            "macs": operation.price.macs,
-            "cycles": [
-                metric(operation.cycles, "cycles", MODELLED),
-                *(metric(value, "cycles", ESTIMATED) for value in _estimates(origin, "cycles")),
-            ],
-            **_figures(operation, found),
-            "traffic": _traffic(operation, found),
-            **_scratch(origin),
-        }
+@dataclass(frozen=True)
+class Call:
+    """An instruction that computes, and the entries of its calls in the run record."""
+
+    index: int
+    instruction: KernelCall | DelegateCall
+    ran: Sequence[Operator]
 
 
-def rows_with_jobs(rows: Iterable[Record], pieces: Sequence[Piece]) -> list[Record]:
-    """`rows` with what the counters said of the job that an operation was, where the run cut command streams.
+def profiled_operations(
+    calls: Sequence[Call],
+    plan: ExecutionPlan,
+    delegates: Mapping[int, DelegateProfile],
+    compiled: Compilation | None,
+    pieces: Sequence[Piece],
+) -> tuple[Operation, ...]:
+    """The rows of `calls`: a kernel, or the operations of a delegate.
 
-    A job of several operations stands at the first of them. Of several calls the first one counts.
+    `compiled` is the compile record, if there is one. `pieces` are the jobs that the run cut command streams into: a
+    job of several operations stands at the first of them, and of several calls the first one counts.
     """
-    jobs = {(row.instruction, row.offsets[0]): row for row in pieces if row.call == 0 and row.offsets}
-    found = ((row, jobs.get((row["instruction"], row.get("offset", -1)))) for row in rows)
-    return [row if job is None else {**row, "job": _job(job)} for row, job in found]
+    known = {} if compiled is None else {row.index: row for row in compiled.delegates}
+    jobs = {
+        (row.instruction, row.offsets[0]): profile.Job(
+            operations=len(row.offsets), cycles=row.cycles, counters=row.counters
+        )
+        for row in pieces
+        if row.call == 0 and row.offsets
+    }
+    rows: list[Operation] = []
+    for call in calls:
+        if isinstance(call.instruction, KernelCall):
+            rows.append(_kernel(len(rows), call, call.instruction, plan, compiled))
+        elif (found := delegates.get(call.instruction.delegate_index)) is not None:
+            operations = () if found.stream is None else found.stream.operations
+            origins = _origins([row.operation.offset for row in operations], known.get(found.index))
+            for operation, origin in zip(operations, origins, strict=True):
+                job = jobs.get((call.index, operation.operation.offset))
+                rows.append(_npu_operation(len(rows), call, found, operation, origin, job))
+    return tuple(rows)
 
 
-def _job(piece: Piece) -> Record:
-    return Job(operations=len(piece.offsets), cycles=piece.cycles, counters=piece.counters).to_json()
+def _kernel(
+    index: int, call: Call, instruction: KernelCall, plan: ExecutionPlan, compiled: Compilation | None
+) -> Operation:
+    """A kernel's calls, with the reason and the line in the model where all of its calls have those in common."""
+    name = plan.operators[instruction.op_index].full_name
+    outputs = [value for place in instruction.args[-1:] if isinstance(value := plan.values[place], Tensor)]
+    sites = next((row.sites for row in (compiled.cpu_operators if compiled else ()) if row.name == name), ())
+    site = sites[0] if len(sites) == 1 else None
+    return Operation(
+        index=index,
+        instruction=call.index,
+        calls=len(call.ran),
+        runs_on="CPU",
+        name=name,
+        kind="kernel",
+        shapes=Shapes(ofm=tuple(outputs[0].sizes)) if outputs else None,
+        dtypes=profile.Dtypes(ofm=outputs[0].dtype) if outputs else None,
+        reason=None if site is None else site.reason,
+        source=None if site is None else site.source,
+        instructions=summed_metric([row.instructions for row in call.ran]),
+        cpu_cycles=summed_metric([row.cpu_cycles for row in call.ran]),
+    )
 
 
-def fetched_commands(found: DelegateProfile) -> Record:
-    """The traffic of the command stream itself."""
-    beats = -(-found.command_bytes // found.config.beat_bytes)
-    return _moved(found, found.system.command_stream, "read", "commands", beats)
+def summed_metric(figures: Sequence[Metric | None]) -> Metric | None:
+    """The sum of the `figures` of all calls; None unless each has one."""
+    found = [row for row in figures if row is not None]
+    if not found or len(found) < len(figures):
+        return None
+    return replace(found[0], value=sum(row.value for row in found))
 
 
-def delegate_bursts(found: DelegateProfile, memory: Memory) -> Counter[tuple[str, int]]:
-    """(direction, bytes of a burst) → bursts of a call of the delegate to or from `memory`."""
-    beat = found.config.beat_bytes
-    operations = () if found.stream is None else found.stream.operations
-    moved = [
-        row
-        for operation in operations
-        for row in operation.price.transfers
-        if row.region is not None and found.system.memory(row.region) == memory
-    ]
-    sums: Counter[tuple[str, int]] = Counter()
-    for direction, is_write in (("read", False), ("write", True)):
-        rows = [row for row in moved if row.stream.is_write is is_write]
-        if memory == found.system.command_stream and not is_write:
-            rows.append(Transfer(None, Stream.COPY, fetched_commands(found)["beats"]))
-        for beats, count in timing_bursts.bursts(rows, memory, found.config).items():
-            sums[direction, beats * beat] += count
-    return sums
+def cycles_metric(value: float, source: Source) -> Metric:
+    """Cycles from `source`."""
+    return Metric(value=value, unit="cycles", source=source)
 
 
-def _origins(offsets: Sequence[int], known: Delegate | None) -> list[_Origin | None]:
-    """For each operation of a stream the number and entry of what Vela scheduled it for, and whether it is its first.
+@dataclass(frozen=True)
+class _Origin:
+    """What Vela scheduled an operation for: number and entry in the compile record, and whether it is the first."""
+
+    number: int
+    entry: compiling.Operation
+    is_first: bool
+
+    def estimate(self, name: str) -> int | None:
+        """Vela's estimate `name` of what it scheduled, at the first operation of that."""
+        found = (int(row.value) for row in self.entry.estimates if row.name == name)
+        return next(found, None) if self.is_first else None
+
+
+def _origins(offsets: Sequence[int], known: compiling.Delegate | None) -> Iterator[_Origin | None]:
+    """For each operation of a stream what Vela scheduled it for.
 
     Of many small operations that stand for one (a transpose on Ethos-U55), Vela names the last alone.
     """
@@ -229,110 +227,108 @@ def _origins(offsets: Sequence[int], known: Delegate | None) -> list[_Origin | N
     for offset in reversed(offsets):
         following = by_offset.get(offset, following)
         numbers.append(following)
-    numbers.reverse()
-    first: dict[int | None, int] = {}
-    for place, number in enumerate(numbers):
-        first.setdefault(number, place)
-    return [
-        None if number is None else (number, scheduled[number], first[number] == place)
-        for place, number in enumerate(numbers)
-    ]
+    seen = set()
+    for number in reversed(numbers):
+        yield None if number is None else _Origin(number, scheduled[number], number not in seen)
+        seen.add(number)
 
 
-def _operation_origin(origin: _Origin | None) -> Record:
-    """What `compile` knew of the operation that Vela scheduled."""
-    if origin is None:
-        return {}
-    number, row, _ = origin
-    content = row.to_json()
-    return {
-        "scheduled": number,
-        **{key: content[key] for key in ("vela", "tosa", "source") if key in content},
-    }
-
-
-def _estimates(origin: _Origin | None, name: str) -> list[int]:
-    """Vela's estimates called `name` of what it scheduled, at the first operation of that."""
-    if origin is None or not origin[2]:
-        return []
-    return [int(row.value) for row in origin[1].estimates if row.name == name]
-
-
-def _scratch(origin: _Origin | None) -> Record:
-    """What is alive in the arena while the operation runs, as Vela states it for all of its NPU operations."""
-    found = _estimates(origin, "staging")
-    return {"scratch_bytes": found[0]} if found else {}
-
-
-def _shapes(row: OperationProfile) -> Record:
-    op = row.operation
-    if isinstance(op, DmaOp):
-        return {"kind": "dma", "bytes": op.counts[0] * op.counts[1] * op.length}
-    shapes: Record = {"ifm": list(op.ifm_shape), "ofm": list(op.shape), "block": list(op.block)}
-    if op.kind not in (Kind.ELEMENTWISE, Kind.RESIZE):
-        shapes["kernel"] = [op.kernel.height, op.kernel.width]
-        shapes["stride"] = [op.kernel.stride_y, op.kernel.stride_x]
-    dtypes = {"ifm": op.ifm.dtype.name, "ofm": op.ofm.dtype.name}
-    return {"kind": op.kind.value, "shapes": shapes, "dtypes": dtypes, **_weights(op)}
-
-
-def _constants(row: OperationProfile, found: DelegateProfile) -> Record:
-    digest = found.constants.digest(row.operation)
-    return {} if digest is None else {"constants_sha256": digest}
-
-
-def _weights(op: BlockOp) -> Record:
-    if op.weights is None or not op.weights.streams:
-        return {}
-    depth = op.ifm_depth if op.takes_all_channels else 1
-    return {
-        "weights": {
-            "bytes": op.kernel.height * op.kernel.width * op.shape[2] * depth,
-            "encoded_bytes": sum(stream.length for stream in op.weights.streams),
-        }
-    }
-
-
-def _figures(row: OperationProfile, found: DelegateProfile) -> Record:
-    stages = row.price.stages
+def _npu_operation(
+    index: int,
+    call: Call,
+    found: DelegateProfile,
+    row: OperationProfile,
+    origin: _Origin | None,
+    job: profile.Job | None,
+) -> Operation:
+    op, price, entry = row.operation, row.price, None if origin is None else origin.entry
+    estimated = None if origin is None else origin.estimate("cycles")
+    block = None if isinstance(op, DmaOp) else op
     # An operation that runs beside the one before adds fewer cycles than its MAC unit works.
-    cycles = max(row.cycles, stages.mac)
-    return {
-        "stages": {
-            "mac": stages.mac,
-            "output": stages.output,
-            "weight_decoder": stages.decoder,
-            "memory": stages.transfer,
-        },
-        "utilisation": round(row.price.macs / (cycles * found.config.macs), 4) if cycles else 0.0,
-        "bound_by": row.memory or row.bound.value,
-    }
+    cycles = max(row.cycles, price.stages.mac)
+    return Operation(
+        index=index,
+        instruction=call.index,
+        calls=len(call.ran),
+        runs_on="NPU",
+        name=op.name,
+        kind="dma" if block is None else block.kind.value,
+        delegate=found.index,
+        offset=op.offset,
+        scheduled=None if origin is None else origin.number,
+        vela=None if entry is None else entry.vela,
+        tosa=None if entry is None else entry.tosa,
+        source=None if entry is None else entry.source,
+        shapes=None if block is None else _shapes(block),
+        dtypes=None if block is None else profile.Dtypes(ifm=block.ifm.dtype.name, ofm=block.ofm.dtype.name),
+        constants_sha256=found.constants.digest(op),
+        weights=None if block is None else _weights(block),
+        bytes=op.counts[0] * op.counts[1] * op.length if isinstance(op, DmaOp) else None,
+        macs=price.macs,
+        cycles=(
+            cycles_metric(row.cycles, "modelled"),
+            *(() if estimated is None else (cycles_metric(estimated, "estimated"),)),
+        ),
+        stages=profile.Stages(
+            mac=price.stages.mac,
+            output=price.stages.output,
+            weight_decoder=price.stages.decoder,
+            memory=price.stages.transfer,
+        ),
+        utilisation=round(price.macs / (cycles * found.config.macs), 4) if cycles else 0.0,
+        bound_by=row.memory or row.bound.value,
+        traffic=_traffic(row, found),
+        # Alive in the arena meanwhile, as Vela states it for all of its NPU operations.
+        scratch_bytes=None if origin is None else origin.estimate("staging"),
+        job=job,
+    )
 
 
-def _traffic(row: OperationProfile, found: DelegateProfile) -> list[Record]:
-    sums: dict[tuple[Memory, str, str], int] = {}
+def _shapes(op: BlockOp) -> Shapes:
+    has_kernel = op.kind not in (Kind.ELEMENTWISE, Kind.RESIZE)
+    return Shapes(
+        ifm=tuple(op.ifm_shape),
+        ofm=tuple(op.shape),
+        block=tuple(op.block),
+        kernel=(op.kernel.height, op.kernel.width) if has_kernel else None,
+        stride=(op.kernel.stride_y, op.kernel.stride_x) if has_kernel else None,
+    )
+
+
+def _weights(op: BlockOp) -> profile.Weights | None:
+    if op.weights is None or not op.weights.streams:
+        return None
+    depth = op.ifm_depth if op.takes_all_channels else 1
+    return profile.Weights(
+        bytes=op.kernel.height * op.kernel.width * op.shape[2] * depth,
+        encoded_bytes=sum(stream.length for stream in op.weights.streams),
+    )
+
+
+def _traffic(row: OperationProfile, found: DelegateProfile) -> tuple[Traffic, ...]:
+    sums: Counter[tuple[Memory, Direction, TrafficKind]] = Counter()
     for moved in row.price.transfers:
         if moved.region is not None:
-            direction = "write" if moved.stream.is_write else "read"
-            key = (found.system.memory(moved.region), direction, moved.stream.value)
-            sums[key] = sums.get(key, 0) + moved.beats
-    return [
-        _moved(found, memory, direction, kind, beats) for (memory, direction, kind), beats in sums.items()
+            direction: Direction = "write" if moved.stream.is_write else "read"
+            sums[found.system.memory(moved.region), direction, moved.stream.value] += moved.beats
+    return tuple(found.traffic(*key, beats) for key, beats in sums.items())
+
+
+def delegate_bursts(found: DelegateProfile, memory: Memory) -> Counter[tuple[Direction, int]]:
+    """(direction, bytes of a burst) → bursts of a call of the delegate to or from `memory`."""
+    operations = () if found.stream is None else found.stream.operations
+    moved = [
+        row
+        for operation in operations
+        for row in operation.price.transfers
+        if row.region is not None and found.system.memory(row.region) == memory
     ]
-
-
-def _moved(found: DelegateProfile, memory: Memory, direction: str, kind: str, beats: int) -> Record:
-    return {
-        "memory": memory.name,
-        "port": memory.interface,
-        "direction": direction,
-        "kind": kind,
-        "beats": beats,
-        "bytes": beats * found.config.beat_bytes,
-    }
-
-
-def profiled_memories(found: Sequence[DelegateProfile]) -> list[Memory]:
-    """Every memory of the system that the delegates are priced with, each once."""
-    systems = [row.system for row in found]
-    return list(dict.fromkeys(memory for row in systems for memory in (row.arena, row.cache, row.constants)))
+    sums: Counter[tuple[Direction, int]] = Counter()
+    directions: tuple[Direction, ...] = ("read", "write")
+    for direction in directions:
+        rows = [row for row in moved if row.stream.is_write is (direction == "write")]
+        if memory == found.system.command_stream and direction == "read":
+            rows.append(Transfer(None, Stream.COPY, found.fetched_commands.beats))
+        for beats, count in timing_bursts.bursts(rows, memory, found.config).items():
+            sums[direction, beats * found.config.beat_bytes] += count
+    return sums

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ethosu_sdk.analysis import profile_command, profile_rows
-from ethosu_sdk.base import boards, filesystem
+from ethosu_sdk.base import filesystem
 from ethosu_sdk.base.boards import board_named
 from ethosu_sdk.base.errors import SdkError
 from ethosu_sdk.base.targets import Target
@@ -34,16 +34,177 @@ from ethosu_sdk.records.sequences import Generate
 from ethosu_sdk.run.options import HOST
 from ethosu_sdk.simulate.program_board import choose_board
 
-# ---- steps.run_facts.lifetimes
-# Place and lifetime of data in a delegate's memory, read from its command stream.
-#
-# Bytes that an operation writes live in the region from then on, until the last operation that reads them. The
-# stream
-# names no tensors; that writes belong to one is not in it. Who reads what another wrote is the flow of data.
-
-_BEFORE = -1  # the "operation" that brings a delegate's inputs
 _TIMEOUT_S = 60.0
+_BEFORE = -1  # the "operation" that brings a delegate's inputs
 _MOST_READS = 200_000  # of one operation what another wrote: more make no graph that anybody reads
+_FIXED_STEP = ("ethos-u55", "ethos-u65")  # Ethos-U85 chooses its step for each operation
+_SIMULATOR = "qemu"  # on whose board a program has to fit
+
+
+def facts_of_run(folder: Path, vela_config: Path | None = None) -> RunFacts:
+    """All facts of the run in `folder`, priced with the file `vela_config` if there is one; only the known ones
+    if it is unfinished or damaged.
+
+    Whoever reads its records refuses a folder that holds no run.
+    """
+    if not (folder / kinds.RUN.file).is_file():
+        return RunFacts()
+    made = missing_profiles([folder], vela_config).get(folder)
+    try:
+        run = read_record(folder / kinds.RUN.file)
+        path = folder / Path(run.model.file).name if isinstance(run, Run) else folder
+        if not isinstance(run, Run) or not path.is_file() or filesystem.sha256_file(path) != run.model.sha256:
+            return RunFacts(made)
+        program = result_files.program_of_run(path, run.provenance.inputs)
+        no_room = ""
+        if run.simulator.name == HOST:  # which does without a board
+            own = pricing_system.pricing_of_program(path, program, vela_config)
+            no_room = lacking_room(program, own)
+        found = lifetimes_of(program)
+    except SdkError as error:
+        return RunFacts(made, program_reason=error.message, lifetimes_reason=error.message)
+    facts, why = None, made.reason if made is not None else ""
+    try:
+        if made is None:
+            made_before = kinds.PROFILE.convert(read_raw_record(folder / kinds.PROFILE.file))
+            facts = facts_of_program(program, made_before, vela_config)
+        elif made.record is not None:
+            facts = facts_of_program(program, made.record, vela_config)
+    except SdkError as error:
+        why = error.message
+    return RunFacts(made, facts, why, found.lifetimes, found.reason, found.flows, no_room)
+
+
+def missing_profiles(folders: Iterable[Path], vela_config: Path | None = None) -> dict[Path, MadeProfile]:
+    """The profiles of those of `folders` that hold a run and no profile of it; of every run, priced with the file
+    `vela_config`, if there is one. Nothing is written. SdkError when that file cannot be used."""
+    return {
+        folder: _made(folder, vela_config)
+        for folder in folders
+        if (vela_config is not None and (folder / kinds.RUN.file).is_file()) or not _is_whole(folder)
+    }
+
+
+def _is_whole(folder: Path) -> bool:
+    """Whether no profile has to be made: there is one, or no run. Whoever reads the records refuses damaged ones."""
+    run, profile = folder / kinds.RUN.file, folder / kinds.PROFILE.file
+    if not run.is_file():
+        return True
+    if not profile.is_file():
+        return False
+    try:
+        found, ran = read_record(profile), read_record(run)
+    except SdkError:
+        return True
+    if not isinstance(found, Profile) or not isinstance(ran, Run):
+        return False
+    return found.model.sha256 == ran.model.sha256 and is_of_run(found, run)
+
+
+def _made(folder: Path, vela_config: Path | None) -> MadeProfile:
+    try:
+        prefill = _steps_of_prompt(folder)
+        return MadeProfile(
+            profile_command.profile_of_run(folder, vela_config, prefill=prefill, timeout_s=_TIMEOUT_S)
+        )
+    except SdkError as error:
+        if vela_config is not None:
+            raise
+        return MadeProfile(None, error.message)
+
+
+def _steps_of_prompt(folder: Path) -> int | None:
+    """How many steps of the run took the prompt of `generate`; None where it did not make the run, or there are no
+    others."""
+    path = folder / kinds.GENERATE.file
+    if not path.is_file():
+        return None
+    found, run = read_record(path), read_record(folder / kinds.RUN.file)
+    if not isinstance(found, Generate) or not isinstance(run, Run) or not generated_in(found, run):
+        return None
+    return len(found.prompt) if len(found.prompt) < found.steps else None
+
+
+def facts_of_program(program: pte.Pte, profile: Profile, vela_config: Path | None = None) -> ProgramFacts:
+    """The facts of `program`, of which `profile` says how often each delegate is called and what was priced.
+
+    `vela_config` is the Vela configuration file that has the other memory modes, where the system is the user's own.
+    """
+    target = program.target()
+    if target is None:
+        return ProgramFacts(modes_reason="the program delegates nothing to an NPU")
+    step = None
+    if target.npu in _FIXED_STEP:
+        config = NpuConfig.for_target(target.npu, target.macs)
+        step = config.micro_block[2] * config.cores
+    try:
+        with errors.until(time.monotonic() + _TIMEOUT_S):
+            systems_of_modes = list(_systems(target, profile, vela_config))
+            modes, reason = _modes(program, target, profile, systems_of_modes)
+    except SdkError as error:
+        modes, reason = {}, f"other memory modes could not be priced: {error.message}"
+    return ProgramFacts(modes, reason, step)
+
+
+def _systems(target: Target, profile: Profile, vela_config: Path | None) -> Iterator[SystemConfig]:
+    """The system in each memory mode: of the file `vela_config`, of vela.ini, or else in the one that was priced."""
+    if vela_config is not None:
+        yield from pricing_system.systems_in_every_mode(vela_config, target)
+        return
+    if target.vela_config:
+        if profile.priced is not None and profile.priced.compiled_for:
+            yield pricing_system.system_of_record(profile.priced.system)
+        return
+    for name in target.family.system_configs.get(target.system_config, ()):
+        system = systems.known_system(target.npu, target.system_config, name)
+        if system is not None:
+            yield system
+
+
+def _modes(
+    program: pte.Pte, target: Target, profile: Profile, found: Sequence[SystemConfig]
+) -> tuple[dict[str, Mode], str]:
+    """The program in the memory mode of each system, and why there is none.
+
+    The command streams are priced as they are with the memories of the other mode: Vela would schedule anew.
+    """
+    calls = {row.index: row.calls for row in profile.delegates}
+    sram = board_named(target.family.board).fast.size_bytes
+    modes = {}
+    for system in found:
+        cycles = 0
+        for index, delegate in enumerate(program.plan().delegates):
+            row = profile_rows.read_delegate(index, delegate, system)
+            if row is None or row.stream is None:
+                break
+            cycles += calls.get(index, 0) * row.stream.cycles
+        else:
+            used = sram_bytes(program, system)
+            modes[system.memory_mode] = Mode(system.memory_mode, cycles, used, used <= sram)
+    if target.memory_mode not in modes:
+        return {}, f"the memories of {target.system_config} with {target.memory_mode} are not known here"
+    return modes, ""
+
+
+def sram_bytes(program: pte.Pte, system: SystemConfig) -> int:
+    """What lies in the memory of port 0 by the present sizes: arena, cache and constants, as the mode has them."""
+    velas = [row.vela for row in program.plan().delegates if row.vela is not None]
+    scratch = max((row.scratch_bytes for row in velas), default=0)
+    used = scratch if system.arena.interface == 0 else min(scratch, system.cache_bytes or scratch)
+    return used + (program.size if system.constants.interface == 0 else 0)
+
+
+def lacking_room(program: pte.Pte, own: pricing_system.PricingSystem | None) -> str:
+    """Which memory is too small, with the arithmetic; empty where all are large enough. `own` is the system that the
+    program was compiled for."""
+    areas = None if own is None else own.areas
+    needs = requirements(program.size, [program.plan()], program.target(), None, areas)
+    board = board_named(choose_board(program.npu(), None, _SIMULATOR).board)
+    try:
+        memory_fit.fitting_layout(needs, board, 1, (), allow_spill=False)
+    except MemoryFitError as error:
+        return error.message
+    return ""
 
 
 @dataclass
@@ -57,11 +218,6 @@ class _Tenant:
     offset: int | None
     role: str = ""
 
-    def ended(self) -> Lifetime:
-        return Lifetime(
-            self.region, self.runs.base, self.runs.end, self.first, self.last, self.offset, self.role
-        )
-
 
 @dataclass(frozen=True)
 class Delegates:
@@ -74,7 +230,11 @@ class Delegates:
 
 
 def lifetimes_of(program: pte.Pte) -> Delegates:
-    """What the command streams of the delegates of `program` say."""
+    """What the command streams of the delegates of `program` say.
+
+    Bytes that an operation writes live in the region from then on, until the last operation that reads them. The
+    stream names no tensors; that writes belong to one is not in it. Who reads what another wrote is the flow of data.
+    """
     delegates = program.plan().delegates
     known = {index: row.vela for index, row in enumerate(delegates) if row.vela is not None}
     if not known:
@@ -130,7 +290,10 @@ def _read_stream(vela: VelaBlocks) -> _Read | None:
         outputs.append(tuple(sorted(tenant.first for tenant in writers if tenant.first != _BEFORE)))
         for tenant in writers:
             tenant.last, tenant.role = count - 1, tenant.role or "output"
-    ended = [tenant.ended() for tenant in (*gone, *live)]
+    ended = [
+        Lifetime(row.region, row.runs.base, row.runs.end, row.first, row.last, row.offset, row.role)
+        for row in (*gone, *live)
+    ]
     return _Read(ended, count, _flow(inputs, reads, outputs) if len(reads) < _MOST_READS else None)
 
 
@@ -172,213 +335,3 @@ def _met(live: Iterable[_Tenant], access: Access) -> list[_Tenant]:
         and access.runs.base < tenant.runs.end
         and overlap(tenant.runs, access.runs) is not None
     ]
-
-
-# ---- steps.run_facts.programs
-# What a program's command streams cost in other memory modes, and what its NPU computes at once.
-
-_FIXED_STEP = ("ethos-u55", "ethos-u65")  # Ethos-U85 chooses its step for each operation
-
-
-def read_program_facts(path: Path, profile: Profile, vela_config: Path | None = None) -> ProgramFacts:
-    """The facts of the program at `path`; see :func:`of`."""
-    return facts_of_program(pte.read(path), profile, vela_config)
-
-
-def facts_of_program(program: pte.Pte, profile: Profile, vela_config: Path | None = None) -> ProgramFacts:
-    """The facts of `program`, of which `profile` says how often each delegate is called and what was priced.
-
-    `vela_config` is the Vela configuration file that has the other memory modes, where the system is the user's own.
-    """
-    target = program.target()
-    if target is None:
-        return ProgramFacts(modes_reason="the program delegates nothing to an NPU")
-    step = None
-    if target.npu in _FIXED_STEP:
-        config = NpuConfig.for_target(target.npu, target.macs)
-        step = config.micro_block[2] * config.cores
-    try:
-        with errors.until(time.monotonic() + _TIMEOUT_S):
-            systems_of_modes = list(_systems(target, profile, vela_config))
-            modes, reason = _modes(program, target, profile, systems_of_modes)
-    except SdkError as error:
-        modes, reason = {}, f"other memory modes could not be priced: {error.message}"
-    return ProgramFacts(modes, reason, step)
-
-
-def _systems(target: Target, profile: Profile, vela_config: Path | None) -> Iterator[SystemConfig]:
-    """The system in each memory mode: of the file `vela_config`, of vela.ini, or else in the one that was priced."""
-    if vela_config is not None:
-        yield from pricing_system.systems_in_every_mode(vela_config, target)
-        return
-    if target.vela_config:
-        if profile.priced is not None and profile.priced.compiled_for:
-            yield pricing_system.system_of_record(profile.priced.system)
-        return
-    for name in target.family.system_configs.get(target.system_config, ()):
-        system = systems.known_system(target.npu, target.system_config, name)
-        if system is not None:
-            yield system
-
-
-def _modes(
-    program: pte.Pte, target: Target, profile: Profile, found: Sequence[SystemConfig]
-) -> tuple[dict[str, Mode], str]:
-    """The program in the memory mode of each system, and why there is none.
-
-    The command streams are priced as they are with the memories of the other mode: Vela would schedule anew.
-    """
-    calls = {row.index: row.calls for row in profile.delegates}
-    modes = {row.name: row for row in _priced(program, target, found, calls)}
-    if target.memory_mode not in modes:
-        return {}, f"the memories of {target.system_config} with {target.memory_mode} are not known here"
-    return modes, ""
-
-
-def _priced(
-    program: pte.Pte, target: Target, found: Sequence[SystemConfig], calls: Mapping[int, int]
-) -> Iterator[Mode]:
-    plan = program.plan()
-    for system in found:
-        cycles = 0
-        for index, delegate in enumerate(plan.delegates):
-            read_delegate = profile_rows.read_delegate(index, delegate, system)
-            if read_delegate is None or read_delegate.stream is None:
-                break
-            cycles += calls.get(index, 0) * read_delegate.stream.cycles
-        else:
-            used = sram_bytes(program, system)
-            size = board_named(target.family.board).fast.size_bytes
-            yield Mode(system.memory_mode, cycles, used, used <= size)
-
-
-def sram_bytes(program: pte.Pte, system: SystemConfig) -> int:
-    """What lies in the memory of port 0 by the present sizes: arena, cache and constants, as the mode has them."""
-    velas = [row.vela for row in program.plan().delegates if row.vela is not None]
-    scratch = max((row.scratch_bytes for row in velas), default=0)
-    used = scratch if system.arena.interface == 0 else min(scratch, system.cache_bytes or scratch)
-    return used + (program.size if system.constants.interface == 0 else 0)
-
-
-# ---- steps.run_facts.room
-# Whether the firmware of a program has room on the board of its NPU.
-
-_SIMULATOR = "qemu"  # on whose board a program has to fit
-
-
-def lacking_room(program: pte.Pte, own: pricing_system.PricingSystem | None) -> str:
-    """Which memory is too small, with the arithmetic; empty where all are large enough. `own` is the system that the
-    program was compiled for."""
-    areas = None if own is None else own.areas
-    needs = requirements(program.size, [program.plan()], program.target(), None, areas)
-    board = boards.board_named(choose_board(program.npu(), None, _SIMULATOR).board)
-    try:
-        memory_fit.fitting_layout(needs, board, 1, (), allow_spill=False)
-    except MemoryFitError as error:
-        return error.message
-    return ""
-
-
-# ---- steps.run_facts.profiles
-# Profiles of runs in whose folders none lies.
-
-
-def missing_profiles(folders: Iterable[Path], vela_config: Path | None = None) -> dict[Path, MadeProfile]:
-    """The profiles of those of `folders` that hold a run and no profile of it; of every run, priced with the file
-    `vela_config`, if there is one. Nothing is written. SdkError when that file cannot be used."""
-    return {
-        folder: _made(folder, vela_config)
-        for folder in folders
-        if (vela_config is not None and (folder / kinds.RUN.file).is_file()) or not _is_whole(folder)
-    }
-
-
-def _is_whole(folder: Path) -> bool:
-    """Whether no profile has to be made: there is one, or no run. Whoever reads the records refuses damaged ones."""
-    run, profile = folder / kinds.RUN.file, folder / kinds.PROFILE.file
-    if not run.is_file():
-        return True
-    if not profile.is_file():
-        return False
-    try:
-        found, ran = read_record(profile), read_record(run)
-    except SdkError:
-        return True
-    if not isinstance(found, Profile) or not isinstance(ran, Run):
-        return False
-    return found.model.sha256 == ran.model.sha256 and is_of_run(found, run)
-
-
-def _made(folder: Path, vela_config: Path | None) -> MadeProfile:
-    try:
-        prefill = _steps_of_prompt(folder)
-        record = profile_command.profile_of_run(folder, vela_config, prefill=prefill, timeout_s=_TIMEOUT_S)
-        return MadeProfile(kinds.PROFILE.convert(record))
-    except SdkError as error:
-        if vela_config is not None:
-            raise
-        return MadeProfile(None, error.message)
-
-
-def _steps_of_prompt(folder: Path) -> int | None:
-    """How many steps of the run took the prompt of `generate`; None where it did not make the run, or there are no
-    others."""
-    path = folder / kinds.GENERATE.file
-    if not path.is_file():
-        return None
-    found, run = read_record(path), read_record(folder / kinds.RUN.file)
-    if not isinstance(found, Generate) or not isinstance(run, Run) or not generated_in(found, run):
-        return None
-    return len(found.prompt) if len(found.prompt) < found.steps else None
-
-
-# ---- steps.run_facts.gathering
-# All facts of a run's folder; only the known ones if it is unfinished or damaged.
-
-
-def facts_of_run(folder: Path, vela_config: Path | None = None) -> RunFacts:
-    """The facts of the run in `folder`, priced with the file `vela_config` if there is one.
-
-    Whoever reads its records refuses a folder that holds no run.
-    """
-    if not (folder / kinds.RUN.file).is_file():
-        return RunFacts()
-    made = missing_profiles([folder], vela_config).get(folder)
-    try:
-        run = read_record(folder / kinds.RUN.file)
-        program = _program(folder, run) if isinstance(run, Run) else None
-        if not isinstance(run, Run) or program is None:
-            return RunFacts(made)
-        no_room = _no_room(folder, run, program, vela_config)
-        found = lifetimes_of(program)
-    except SdkError as error:
-        return RunFacts(made, program_reason=error.message, lifetimes_reason=error.message)
-    facts, why = None, made.reason if made is not None else ""
-    try:
-        profile = (
-            kinds.PROFILE.convert(read_raw_record(folder / kinds.PROFILE.file))
-            if made is None
-            else made.record
-        )
-        facts = None if profile is None else facts_of_program(program, profile, vela_config)
-    except SdkError as error:
-        why = error.message
-    return RunFacts(made, facts, why, found.lifetimes, found.reason, found.flows, no_room)
-
-
-def _program(folder: Path, run: Run) -> pte.Pte | None:
-    """The program of the run; None where it is not in the folder."""
-    path = folder / Path(run.model.file).name
-    if not path.is_file() or filesystem.sha256_file(path) != run.model.sha256:
-        return None
-    return result_files.program_of_run(path, run.provenance.inputs)
-
-
-def _no_room(folder: Path, run: Run, program: pte.Pte, vela_config: Path | None) -> str:
-    """Which memory is too small of the board that a run on the host simulator did without."""
-    if run.simulator.name != HOST:
-        return ""
-
-    return lacking_room(
-        program, pricing_system.pricing_of_program(folder / Path(run.model.file).name, program, vela_config)
-    )

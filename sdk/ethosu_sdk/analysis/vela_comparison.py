@@ -88,21 +88,17 @@ def _source(model: str, options: CompileOptions, reporter: Reporter) -> Iterator
         path = compile_command.compile_model(model, options, None, reporter.for_step(), reuse=True)
     except (SimulationError, VerdictError) as error:  # of the check, when every file was written
         reporter.warn(escape(f"with Vela {vela_versions.own_version()}: {error.message}"))
-        path = _compiled(model, options)
+        name = parse_model_spec(model).name
+        folder = result_files.folder_for_model(name, compile_command.target_of(options), None)
+        path = folder / f"{name}.pte"
     except (InputError, BuildError) as error:
         # Should it not be Vela's doing, the model cannot be lowered without it either, and that says why.
-        with tempfile.TemporaryDirectory(prefix="ethosu-lowered-") as name:
-            source = _lowered(model, options, Path(name), reporter)
+        with tempfile.TemporaryDirectory(prefix="ethosu-lowered-") as lowered:
+            source = _lowered(model, options, Path(lowered), reporter)
             reporter.warn(escape(f"with Vela {vela_versions.own_version()}: {error.message}"))
             yield source
         return
     yield _read(path)
-
-
-def _compiled(model: str, options: CompileOptions) -> Path:
-    """Where the program of `model` lies once it is compiled."""
-    name = parse_model_spec(model).name
-    return result_files.folder_for_model(name, compile_command.target_of(options), None) / f"{name}.pte"
 
 
 def _lowered(model: str, options: CompileOptions, folder: Path, reporter: Reporter) -> _Source:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -35,289 +36,35 @@ from ethosu_sdk.run import run_command
 from ethosu_sdk.run.options import ALL_STEPS, EXECUTORCH, LAST_STEP, VELA_TIMING, RunOptions
 from ethosu_sdk.run.repeats import KEPT
 
-# ---- steps.verify.figures
-# The figures of two records of the same thing, by their places in the record.
-
 # What a run or a build that is done again must give again. Where a file lies and when it was made is no figure.
 _MEMBERS = {
     Run: ("outputs", "repeats", "state", "sequence", "npu", "cpu", "memory", "operators", "pieces"),
     Build: ("sections", "kernels", "memory"),
 }
-# What was expected is no figure: steps are judged by a file that `verify` does not have.
-_JUDGED = ("tolerance", "first_beyond", "status", "max_abs_error")
 # How events were parted into groups follows from the order in which they were asked for. What the CPU did before and
-# after an inference depends on how long the simulator took: interrupts of the clock, waits for the UART.
-_LEFT_OUT = ("group", "groups", "outside", *_JUDGED)
-_NOTHING = "nothing"
-_LONGEST = 200
-
-
-def figures_of(record: Run | Build) -> Record:
-    """The members of the record of a run or build that hold its figures."""
-    content = record.to_json()
-    return {name: content[name] for name in _MEMBERS[type(record)] if name in content}
-
-
-def figures_digest(part: Record) -> str:
-    """SHA-256 over the figures in `part`."""
-    return filesystem.sha256_bytes(json.dumps(dict(_leaves(part))).encode())
-
-
-def figure_differences(recorded: Record, found: Record) -> Iterator[tuple[str, str, str]]:
-    """The figures that are not the same: place, recorded and found."""
-    ours, theirs = dict(_leaves(recorded)), dict(_leaves(found))
-    for place in dict.fromkeys((*ours, *theirs)):
-        values = [_text(side, place) for side in (ours, theirs)]
-        if values[0] != values[1]:
-            yield place, values[0], values[1]
-
-
-def _text(figures: Mapping[str, Any], place: str) -> str:
-    return json.dumps(figures[place])[:_LONGEST] if place in figures else _NOTHING
-
-
-def _leaves(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
-    rows = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else None
-    if rows is None:
-        yield place, value
-        return
-    for name, part in rows:
-        if name not in _LEFT_OUT:
-            yield from _leaves(part, f"{place}/{name}")
-
-
-# ---- steps.verify.rebuilding
-# Rebuild or rerun from scratch what a record describes.
-
+# after an inference depends on how long the simulator took: interrupts of the clock, waits for the UART. What was
+# expected is no figure: steps are judged by a file that `verify` does not have.
+_LEFT_OUT = ("group", "groups", "outside", "tolerance", "first_beyond", "status", "max_abs_error")
 _RESIDENT_ELF = f"{resident_firmware.RESIDENT_EXECUTABLE}.elf"
 _COUNTERS = "/npu/counters/"
-
-
-@dataclass(frozen=True)
-class Rebuilt:
-    """The digests, and the figures or why there are none. `map` and `build_key` are those of a build."""
-
-    elf: str
-    map: str = ""
-    build_key: str = ""
-    figures: Record | None = None
-    no_figures: str = ""
-
-
-@dataclass(frozen=True)
-class GivenProgram:
-    """A program and the path of its `.pte`."""
-
-    path: Path
-    content: pte.Pte
-
-
-def recorded_firmware(record: Run) -> ProvenanceInput | None:
-    """The firmware's row among the inputs of a run."""
-    return next((row for row in record.provenance.inputs if row.role == "firmware"), None)
-
-
-def rebuild(record: Build, given: GivenProgram, vela_config: Path | None = None) -> Rebuilt:
-    """Build the firmware that the `record` of a build describes, for the `given` program; `vela_config` as in
-    :func:`systems.of_program`."""
-    options, path, program = record.options, given.path, given.content
-    build_options = BuildOptions(
-        board=record.board,
-        simulator=options.simulator,
-        inferences=options.inferences,
-        allow_spill=options.allow_spill,
-        areas=pricing_system.memory_areas(path, program, vela_config),
-        methods=options.methods or (),
-        data_memory=options.data_memory,
-    )
-    with _from_nothing() as folder:
-        made = build_command.build_in(path, program, folder, build_options, Reporter(quiet=True))
-        return _built(made.firmware, figures_of(made.content))
-
-
-def rerun(record: Run, given: GivenProgram, inputs: Path | None, vela_config: Path | None = None) -> Rebuilt:
-    """Build and run the `given` program as the `record` of a run describes. Without the simulator, build it."""
-    # From the cache too, before that is left.
-    priced = pricing_system.pricing_of_program(given.path, given.content, vela_config)
-    unknown = (
-        _unknown_timing(record)
-        or _unknown_system(record, priced)
-        or _unknown_core(record)
-        or _unknown_state(record)
-    )
-    if unknown:
-        return _built_for_run(record, given, priced, unknown)
-    with _from_nothing() as folder:
-        try:
-            options, quiet = _run_options(record, inputs, priced), Reporter(quiet=True)
-            options = replace(
-                options,
-                data=tuple(row.path for row in given.content.data_files),
-                save_state=folder.parent / "state.npz" if _state_was_saved(record) else None,
-                **_steps(record),
-            )
-            content = run_command.run(str(given.path), _board(record), options, folder, quiet).record
-        except VerdictError:  # the record holds it, and the records are compared
-            content = read_raw_record(folder / kinds.RUN.file)
-        except ToolError as error:
-            return _built_for_run(record, given, priced, f"it could not be run again: {error.message}")
-    made = kinds.RUN.convert(content)
-    elf = made.runtime.elf_sha256 or ""
-    if [row.sha256 for row in made.inputs] != [row.sha256 for row in record.inputs]:
-        source = record.inputs[0].source if record.inputs else "none"
-        why = f"the inputs of the run are not here ({source}): --inputs FILE.npz gives them"
-        return Rebuilt(elf, no_figures=why)
-    return Rebuilt(elf, figures=figures_of(made))
-
-
-@contextmanager
-def _from_nothing() -> Iterator[Path]:
-    """A new folder, and an empty cache."""
-    with (
-        filesystem.temporary_directory("ethosu-sdk-verify-", Path(tempfile.gettempdir())) as temporary,
-        cache.elsewhere(temporary / "cache"),
-    ):
-        yield filesystem.make_directory(temporary / "out")
-
-
-def _built_for_run(record: Run, given: GivenProgram, priced: PricingSystem | None, why: str) -> Rebuilt:
-    options = BuildOptions(
-        board=record.board,
-        simulator=record.simulator.name,
-        inferences=record.inferences,
-        allow_spill=True,
-        areas=None if priced is None else priced.areas,
-        methods=(record.model.entry,),
-        data_memory=record.data_memory,
-    )
-    with _from_nothing() as folder:
-        if _is_resident(record):
-            made: Executable = resident_firmware.build_resident(folder, record.board)
-        else:
-            made = build_command.build_in(
-                given.path, given.content, folder, options, Reporter(quiet=True)
-            ).firmware
-        return Rebuilt(made.elf_sha256, no_figures=why)
-
-
-def _built(made: Executable, part: Record) -> Rebuilt:
-    return Rebuilt(made.elf_sha256, filesystem.sha256_file(made.map), made.build_key, part)
-
-
-def _is_resident(record: Run) -> bool:
-    row = recorded_firmware(record)
-    return row is not None and row.file == _RESIDENT_ELF
-
-
-def _timing(record: Run) -> str:
-    timing = record.npu.memory_timing if record.npu is not None else None
-    return VELA_TIMING if timing is None else timing.name
-
-
-def _unknown_timing(record: Run) -> str:
-    known = _timing(record) in (VELA_TIMING, EXECUTORCH)
-    return "" if known else f"the run's memory timing is that of a file, {_timing(record)}"
-
-
-def _unknown_system(record: Run, priced: PricingSystem | None) -> str:
-    if record.priced is None or priced is None or priced.part() == record.priced.to_json():
-        return ""
-    name, source = record.priced.system.name, record.priced.system.source
-    return f"the run's cycles are for {name} of {source}: --vela-config FILE.ini gives that"
-
-
-def _board(record: Run) -> CompileOptions:
-    """The option `system` of the run, where its time is for a board of the list."""
-    place = "" if record.time is None else record.time.place
-    return CompileOptions(system=place if place in board_profiles.profile_names() else None)
-
-
-def _unknown_core(record: Run) -> str:
-    board = _board(record).system
-    core = (
-        boards.core_of_board(record.board) if board is None else board_profiles.find_profile(board).cpu.core
-    )
-    if record.cpu.core is None or record.cpu.core == core:
-        return ""
-    return (
-        f"the run's CPU cycles are those of a {record.cpu.core}, which no board of `ethosu-sdk boards` gives"
-    )
-
-
-def _unknown_state(record: Run) -> str:
-    file = "" if record.state is None else record.state.file
-    return f"the run began with the state in {file}, which `verify` does not take" if file else ""
-
-
-def _state_was_saved(record: Run) -> bool:
-    """Whether the run told its state although it was no sequence."""
-    state = record.state
-    return state is not None and record.sequence is None and any(row.crc32 for row in state.tensors)
-
-
-def _steps(record: Run) -> dict[str, Any]:
-    """The options of a run of several steps."""
-    sequence = record.sequence
-    if sequence is None:
-        return {}
-    sent = record.outputs[0].shape[0] if record.outputs and record.outputs[0].shape else 0
-    return {
-        "steps": sequence.asked,
-        "feed": sequence.feeds,
-        "outputs": LAST_STEP if sent < len(sequence.steps) else ALL_STEPS,
-    }
-
-
-def _run_options(record: Run, inputs: Path | None, priced: PricingSystem | None) -> RunOptions:
-    """The options that the record was made with. Spilling is allowed: it changes nothing for a program that fits."""
-    names = [row.event for row in record.npu.counters] if record.npu is not None else []
-    names += [
-        row.path.removeprefix(_COUNTERS) for row in record.unavailable if row.path.startswith(_COUNTERS)
-    ]
-    repeats = record.repeats
-    return RunOptions(
-        inputs=inputs,
-        simulator=record.simulator.name,
-        events=",".join(names) or None,
-        board=record.board,
-        resident=_is_resident(record),
-        repeat=1 if repeats is None else repeats.count,
-        keep_state=repeats is not None and repeats.state == KEPT,
-        allow_spill=True,
-        count_instructions=any(row.instructions is not None for row in record.operators),
-        cpu_cycles=record.cpu.core is not None,
-        split=record.pieces is not None,
-        memory_timing=_timing(record),
-        priced=priced,
-        method=record.model.entry,
-        data_memory=record.data_memory,
-    )
-
-
-# ---- steps.verify.verify_command
-# `ethosu-sdk verify`: rebuild and rerun from scratch what a record describes, and compare.
-
-# Names of `provenance.tools` that are not those of tools.toml.
-_PROGRAMS = {"qemu": "qemu-system-arm"}
-_DIGEST_DIGITS = 64
-_SHOWN = 16  # digits of a digest
+_PROGRAMS = {"qemu": "qemu-system-arm"}  # names of `provenance.tools` that are not those of tools.toml
 _NAMED = 8  # in the error
 _MOST_FIGURES = 50  # that are named; the digest over all of them counts
 
 
-@dataclass(frozen=True)
-class Given:
-    """Files that the user names: the `.pte` (None: the file of the record's model beside the record), the inputs of
-    the run, the Vela configuration file that the `.pte` was compiled with (None: as `run` finds it), its data."""
-
-    model: Path | None = None
-    inputs: Path | None = None
-    vela_config: Path | None = None
-    data: tuple[Path, ...] = ()
-
-
-def verify(path: Path, given: Given, reading: ReadPolicy, reporter: Reporter) -> None:
+def verify(
+    path: Path,
+    model: Path | None,
+    inputs: Path | None,
+    data: Sequence[Path],
+    vela_config: Path | None,
+    reading: ReadPolicy,
+    reporter: Reporter,
+) -> None:
     """Build and run again what the record at `path` describes. Compare digests, figures and tools' versions.
+
+    The user names the `.pte` (None: the file of the record's model beside the record), the inputs of the run, the
+    data files and the Vela configuration file of the program (None: as `run` finds it).
 
     Raises VerdictError when something differs, InputError for a record or model that is missing, damaged, or of no
     firmware.
@@ -325,30 +72,26 @@ def verify(path: Path, given: Given, reading: ReadPolicy, reporter: Reporter) ->
     start = time.monotonic()
     record = _read(path, reading)
     reading.warn(reporter)
-    pte_path = _model(path, record, given.model)
+    pte_path = _model(path, record, model)
     checks = [_check("model", record.model.sha256, filesystem.sha256_file(pte_path))]
     causes = []
-    if _same(checks):
-        program = GivenProgram(pte_path, pte.read(pte_path, given.data))
-        result_files.check_program_data(program.content, record.provenance.inputs)
+    if not _differing(checks):
+        program = result_files.program_of_run(pte_path, record.provenance.inputs, data)
         ran = " and running it" if isinstance(record, Run) else ""
         with reporter.stage(f"rebuilding it from scratch{ran}"):
-            if isinstance(record, Run):
-                rebuilt = rerun(record, program, given.inputs, given.vela_config)
-            else:
-                rebuilt = rebuild(record, program, given.vela_config)
+            rebuilt = (
+                _rerun(record, pte_path, program, inputs, vela_config)
+                if isinstance(record, Run)
+                else _rebuild(record, pte_path, program, vela_config)
+            )
         checks += [*_digests(record, rebuilt), *_figures(record, rebuilt)]
         causes = list(_causes(record, rebuilt, checks))
     else:
         causes = ["the model is not the one that the record is about: nothing was built"]
-    about = {
-        "file": path.name,
-        "schema": (kinds.RUN if isinstance(record, Run) else kinds.BUILD).schema,
-        "sha256": filesystem.sha256_file(path),
-        **reading.mark(path),
-    }
+    sha256 = filesystem.sha256_file(path)
+    about = {"file": path.name, "schema": kinds.schema(record), "sha256": sha256, **reading.mark(path)}
     result = Verification(
-        status="pass" if _same(checks) else "fail",
+        status="fail" if _differing(checks) else "pass",
         created=provenance.timestamp(),
         tool=provenance.tool(),
         record=convert(about, AboutRecord),
@@ -357,9 +100,10 @@ def verify(path: Path, given: Given, reading: ReadPolicy, reporter: Reporter) ->
         wall_time_s=round(time.monotonic() - start, 3),
         host=provenance.this_host(),
     )
-    validation.check_record(result.to_json(), "the result of verify")
+    content = result.to_json()
+    validation.check_record(content, "the result of verify")
     _show(result, reporter)
-    reporter.emit(result.to_json())
+    reporter.emit(content)
     if result.status != "pass":
         names = [row.name for row in _differing(checks)]
         differing = ", ".join(names[:_NAMED]) + (", …" if len(names) > _NAMED else "")
@@ -388,7 +132,7 @@ def _read(path: Path, reading: ReadPolicy) -> Run | Build:
             f"{path} describes a call of the script {script}: it begins with what the calls before it left",
             f"run the script again (`run --script {script}`) and compare the outputs' digests",
         )
-    if recorded_firmware(record) is None:
+    if _firmware(record) is None:
         raise InputError(
             f"{path} describes a run without a firmware, on the simulator '{record.simulator.name}'",
             "there is nothing to build; run it again and compare the outputs' digests",
@@ -412,7 +156,7 @@ def _digests(record: Run | Build, rebuilt: Rebuilt) -> list[Check]:
             _check("elf", record.elf.sha256, rebuilt.elf),
             _check("map", record.map.sha256, rebuilt.map),
         ]
-    elif (firmware := recorded_firmware(record)) is not None:
+    elif (firmware := _firmware(record)) is not None:
         checks.append(_check("elf", firmware.sha256, rebuilt.elf))
     for row in record.provenance.tools:
         known = tools.tool_table().get(_PROGRAMS.get(row.name, row.name))
@@ -421,16 +165,20 @@ def _digests(record: Run | Build, rebuilt: Rebuilt) -> list[Check]:
     return checks
 
 
-def _figures(record: Run | Build, rebuilt: Rebuilt) -> list[Check]:
+def _figures(record: Run | Build, rebuilt: Rebuilt) -> Iterator[Check]:
     """One check over all figures, and one for each that differs."""
-    recorded = figures_of(record)
+    sides = [dict(_leaves(part or {})) for part in (figures_of(record), rebuilt.figures)]
+    digests = [filesystem.sha256_bytes(json.dumps(side).encode()) for side in sides]
     if rebuilt.figures is None:
-        return [_check("figures", figures_digest(recorded), "")]
-    rows = list(figure_differences(recorded, rebuilt.figures))[:_MOST_FIGURES]
-    return [
-        _check("figures", figures_digest(recorded), figures_digest(rebuilt.figures)),
-        *(_check(name, before, found) for name, before, found in rows),
-    ]
+        yield _check("figures", digests[0], "")
+        return
+    yield _check("figures", *digests)
+    texts = {
+        place: [json.dumps(side[place])[:200] if place in side else "nothing" for side in sides]
+        for place in {**sides[0], **sides[1]}
+    }
+    differing = [(place, *pair) for place, pair in texts.items() if pair[0] != pair[1]]
+    yield from (_check(*row) for row in differing[:_MOST_FIGURES])
 
 
 def _check(name: str, recorded: str, found: str) -> Check:
@@ -444,10 +192,6 @@ def _differing(checks: Sequence[Check]) -> list[Check]:
     return [row for row in checks if row.status == "differs"]
 
 
-def _same(checks: Sequence[Check]) -> bool:
-    return not _differing(checks)
-
-
 def _causes(record: Run | Build, rebuilt: Rebuilt, checks: Sequence[Check]) -> Iterator[str]:
     """Why something differs or is not known, as far as that can be told."""
     if rebuilt.no_figures:
@@ -456,7 +200,7 @@ def _causes(record: Run | Build, rebuilt: Rebuilt, checks: Sequence[Check]) -> I
     for row in others:
         yield f"{row.name} is {row.found} here, {row.recorded} in the record"
     if all(row.status == "agrees" for row in checks if row.name in ("elf", "map")):
-        if not _same(checks) and not others:
+        if _differing(checks) and not others:
             yield "the same firmware gives other figures here: the record was changed, or the SDK is another"
         return
     here, there = provenance.tool(), record.tool
@@ -467,6 +211,12 @@ def _causes(record: Run | Build, rebuilt: Rebuilt, checks: Sequence[Check]) -> I
         yield "sources, settings and tools are the same: the build is not reproducible, or the record is wrong"
     elif isinstance(record, Build):
         yield "the firmware's sources, its settings or the tools are not those of the record (build_key)"
+
+
+def _show(result: Verification, reporter: Reporter) -> None:
+    reporter.show(verify_table(result), *(f"why: {escape(cause)}" for cause in result.causes))
+    if result.status == "pass":
+        reporter.show(f"{escape(result.record.file)}: {_found_again(result)}")
 
 
 def verify_table(result: Verification) -> Table:
@@ -484,18 +234,10 @@ def verify_table(result: Verification) -> Table:
     return found
 
 
-def _show(result: Verification, reporter: Reporter) -> None:
-    reporter.show(verify_table(result))
-    for cause in result.causes:
-        reporter.show(f"why: {escape(cause)}")
-    if result.status == "pass":
-        reporter.show(f"{escape(result.record.file)}: {_found_again(result)}")
-
-
 def _value_text(value: str) -> str:
     """A digest by its first digits, a whole number with its thousands apart, anything else as it is."""
-    if len(value) == _DIGEST_DIGITS and set(value) <= set("0123456789abcdef"):
-        return value[:_SHOWN]
+    if re.fullmatch("[0-9a-f]{64}", value):
+        return value[:16]
     return f"{int(value):,}" if value.isdecimal() and value.isascii() else value
 
 
@@ -505,3 +247,190 @@ def _found_again(result: Verification) -> str:
     if result.record.schema != kinds.RUN.schema:
         return f"{built}."
     return f"{built}, and gave the same outputs and figures." if known else f"{built}; it was not run."
+
+
+@dataclass(frozen=True)
+class Rebuilt:
+    """The digests, and the figures or why there are none. `map` and `build_key` are those of a build."""
+
+    elf: str
+    map: str = ""
+    build_key: str = ""
+    figures: Record | None = None
+    no_figures: str = ""
+
+
+def _firmware(record: Run) -> ProvenanceInput | None:
+    """The firmware's row among the inputs of a run."""
+    return next((row for row in record.provenance.inputs if row.role == "firmware"), None)
+
+
+def _rebuild(record: Build, path: Path, program: pte.Pte, vela_config: Path | None) -> Rebuilt:
+    """Build the firmware that the `record` of a build describes, for the `program` at `path`."""
+    options = BuildOptions(
+        board=record.board,
+        simulator=record.options.simulator,
+        inferences=record.options.inferences,
+        allow_spill=record.options.allow_spill,
+        areas=pricing_system.memory_areas(path, program, vela_config),
+        methods=record.options.methods or (),
+        data_memory=record.options.data_memory,
+    )
+    with _from_nothing() as folder:
+        built = build_command.build_in(path, program, folder, options, Reporter(quiet=True))
+        made = built.firmware
+        return Rebuilt(
+            made.elf_sha256, filesystem.sha256_file(made.map), made.build_key, figures_of(built.content)
+        )
+
+
+def _rerun(
+    record: Run, path: Path, program: pte.Pte, inputs: Path | None, vela_config: Path | None
+) -> Rebuilt:
+    """Build and run the `program` at `path` as the `record` of a run describes. Where that cannot be, build it."""
+    # From the cache too, before that is left.
+    priced = pricing_system.pricing_of_program(path, program, vela_config)
+    unknown = _why_not_run(record, priced)
+    if unknown:
+        return _built_for_run(record, path, program, priced, unknown)
+    state, sequence = record.state, record.sequence
+    with _from_nothing() as folder:
+        options = replace(
+            _run_options(record, inputs, priced),
+            data=tuple(row.path for row in program.data_files),
+            # A run that is no sequence tells its state where that is saved.
+            save_state=folder.parent / "state.npz"
+            if state is not None and sequence is None and any(row.crc32 for row in state.tensors)
+            else None,
+        )
+        try:
+            content = run_command.run(
+                str(path), CompileOptions(system=_board(record)), options, folder, Reporter(quiet=True)
+            ).record
+        except VerdictError:  # the record holds it, and the records are compared
+            content = read_raw_record(folder / kinds.RUN.file)
+        except ToolError as error:
+            why = f"it could not be run again: {error.message}"
+            return _built_for_run(record, path, program, priced, why)
+    made = kinds.RUN.convert(content)
+    elf = made.runtime.elf_sha256 or ""
+    if [row.sha256 for row in made.inputs] != [row.sha256 for row in record.inputs]:
+        source = record.inputs[0].source if record.inputs else "none"
+        why = f"the inputs of the run are not here ({source}): --inputs FILE.npz gives them"
+        return Rebuilt(elf, no_figures=why)
+    return Rebuilt(elf, figures=figures_of(made))
+
+
+@contextmanager
+def _from_nothing() -> Iterator[Path]:
+    """A new folder, and an empty cache."""
+    with (
+        filesystem.temporary_directory("ethosu-sdk-verify-", Path(tempfile.gettempdir())) as temporary,
+        cache.elsewhere(temporary / "cache"),
+    ):
+        yield filesystem.make_directory(temporary / "out")
+
+
+def _built_for_run(
+    record: Run, path: Path, program: pte.Pte, priced: PricingSystem | None, why: str
+) -> Rebuilt:
+    options = BuildOptions(
+        board=record.board,
+        simulator=record.simulator.name,
+        inferences=record.inferences,
+        allow_spill=True,
+        areas=None if priced is None else priced.areas,
+        methods=(record.model.entry,),
+        data_memory=record.data_memory,
+    )
+    with _from_nothing() as folder:
+        if _is_resident(record):
+            made: Executable = resident_firmware.build_resident(folder, record.board)
+        else:
+            made = build_command.build_in(path, program, folder, options, Reporter(quiet=True)).firmware
+        return Rebuilt(made.elf_sha256, no_figures=why)
+
+
+def _is_resident(record: Run) -> bool:
+    row = _firmware(record)
+    return row is not None and row.file == _RESIDENT_ELF
+
+
+def _timing(record: Run) -> str:
+    timing = record.npu.memory_timing if record.npu is not None else None
+    return VELA_TIMING if timing is None else timing.name
+
+
+def _board(record: Run) -> str | None:
+    """The option `system` of the run, where its time is for a board of the list."""
+    place = "" if record.time is None else record.time.place
+    return place if place in board_profiles.profile_names() else None
+
+
+def _why_not_run(record: Run, priced: PricingSystem | None) -> str:
+    """What of the run cannot be had again; empty where all can."""
+    timing, board, core = _timing(record), _board(record), record.cpu.core
+    if timing not in (VELA_TIMING, EXECUTORCH):
+        return f"the run's memory timing is that of a file, {timing}"
+    if record.priced is not None and priced is not None and priced.part() != record.priced.to_json():
+        name, source = record.priced.system.name, record.priced.system.source
+        return f"the run's cycles are for {name} of {source}: --vela-config FILE.ini gives that"
+    here = (
+        boards.core_of_board(record.board) if board is None else board_profiles.find_profile(board).cpu.core
+    )
+    if core is not None and core != here:
+        return f"the run's CPU cycles are those of a {core}, which no board of `ethosu-sdk boards` gives"
+    if record.state is not None and record.state.file:
+        return f"the run began with the state in {record.state.file}, which `verify` does not take"
+    return ""
+
+
+def _run_options(record: Run, inputs: Path | None, priced: PricingSystem | None) -> RunOptions:
+    """The options that the record was made with. Spilling is allowed: it changes nothing for a program that fits."""
+    sequence, repeats = record.sequence, record.repeats
+    names = [row.event for row in record.npu.counters] if record.npu is not None else []
+    names += [
+        row.path.removeprefix(_COUNTERS) for row in record.unavailable if row.path.startswith(_COUNTERS)
+    ]
+    sent = record.outputs[0].shape[0] if record.outputs and record.outputs[0].shape else 0
+    options = RunOptions(
+        inputs=inputs,
+        simulator=record.simulator.name,
+        events=",".join(names) or None,
+        board=record.board,
+        resident=_is_resident(record),
+        repeat=1 if repeats is None else repeats.count,
+        keep_state=repeats is not None and repeats.state == KEPT,
+        allow_spill=True,
+        count_instructions=any(row.instructions is not None for row in record.operators),
+        cpu_cycles=record.cpu.core is not None,
+        split=record.pieces is not None,
+        memory_timing=_timing(record),
+        priced=priced,
+        method=record.model.entry,
+        data_memory=record.data_memory,
+    )
+    if sequence is None:
+        return options
+    return replace(
+        options,
+        steps=sequence.asked,
+        feed=sequence.feeds,
+        outputs=LAST_STEP if sent < len(sequence.steps) else ALL_STEPS,
+    )
+
+
+def figures_of(record: Run | Build) -> Record:
+    """The members of the record of a run or build that hold its figures."""
+    content = record.to_json()
+    return {name: content[name] for name in _MEMBERS[type(record)] if name in content}
+
+
+def _leaves(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
+    rows = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else None
+    if rows is None:
+        yield place, value
+        return
+    for name, part in rows:
+        if name not in _LEFT_OUT:
+            yield from _leaves(part, f"{place}/{name}")

@@ -19,7 +19,7 @@ PROGRAM = "ethosu-sdk"
 _COLUMNS_FROM = 100  # of a terminal in which Rich has room for the longest option and its value
 
 
-def of(row: Option) -> Callable[..., list[str]] | None:
+def completer_of(row: Option) -> Callable[..., list[str]] | None:
     """The function that gives the values of an option which the shell offers; None for those of no list."""
     if not row.choices and row.completion is None:
         return None
@@ -32,12 +32,12 @@ def _memory_modes() -> Iterable[str]:
     )
 
 
-def _names(table: str) -> dict[str, Any]:
-    return tomllib.loads((resources.PACKAGE_ROOT / table).read_text(encoding="utf-8"))
+def _table(name: str) -> dict[str, Any]:
+    return tomllib.loads((resources.PACKAGE_ROOT / name).read_text(encoding="utf-8"))
 
 
 def _zoo() -> Iterable[str]:
-    return _names("compile/zoo/zoo.toml")
+    return _table("compile/zoo/zoo.toml")
 
 
 # Read from the tables, without importing their packages: a shell waits for this at every Tab.
@@ -45,7 +45,7 @@ _OFFERS: dict[Completion, Callable[[], Iterable[str]]] = {
     "targets": target_names,
     "system_configs": lambda: [name for row in families().values() for name in row.system_configs],
     "memory_modes": _memory_modes,
-    "systems": lambda: _names("base/board_profiles.toml")["boards"],
+    "systems": lambda: _table("base/board_profiles.toml")["boards"],
     "models": lambda: [f"zoo:{name}" for name in _zoo()],
 }
 

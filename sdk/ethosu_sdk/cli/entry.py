@@ -23,54 +23,20 @@ _NEXT_HINT = "\nhint: "
 _TOLD_BY_OTHERS = (ToolError.exit_code, BuildError.exit_code, SimulationError.exit_code)
 
 
-def _same_command(option: tuple[str, ...]) -> str:
-    """The command line at hand with `option` (a name, and a value if it takes one) in place of its own, if any."""
-    name, *value = option
-    words: list[str] = []
-    skipping = False
-    for word in sys.argv[1:]:
-        if not skipping and word != name and not word.startswith(f"{name}="):
-            words.append(word)
-        skipping = not skipping and word == name and bool(value)
-    return shlex.join([completion.PROGRAM, *words, *option])
+def main() -> None:
+    """Run the command of the command line and end the process with its exit code."""
+    sys.exit(run())
 
 
-def _advice(error: SdkError) -> str:
-    """The error's own hint, and what the catalogue knows about the tool's or firmware's message in it."""
-    if error.exit_code not in _TOLD_BY_OTHERS:
-        return error.hint
-    from ethosu_sdk.base import error_catalogue
-
-    known = [row.advice for row in error_catalogue.in_text(error.message.splitlines()) if not row.harmless]
-    new = [advice for advice in known[:1] if advice not in error.hint]
-    return _NEXT_HINT.join(filter(None, (error.hint, *new)))
-
-
-def _report(error: SdkError, invocation: Invocation) -> int:
-    """Print `error` for people, and as a record when --json was given; its exit code."""
-    advice, tries = _advice(error), [_same_command(option) for option in error.remedies]
-    _say("error", error.message)
-    for text in filter(None, advice.split(_NEXT_HINT)):
-        _say("hint", text)
-    for command in tries:
-        _say("try", command)
-    hint = "\n".join(filter(None, (advice, *(f"try: {command}" for command in tries))))
-    if invocation.json and not error.recorded:
-        from ethosu_sdk.records import kinds, provenance
-
-        sys.stdout.write(
-            json_text.dumps(
-                {
-                    **provenance.opening(kinds.ERROR.schema, "error"),
-                    "error": {**error.to_json(), **({"hint": hint} if hint else {})},
-                }
-            )
-        )
-    return error.exit_code
-
-
-def _say(word: str, text: str) -> None:
-    sys.stderr.write(plain_text.message(word, text))
+def run() -> int:
+    """Run the command of the command line; its exit code, which also tells of output that has not arrived."""
+    plain_text.guard_streams()
+    code = interrupts.run(_run_app)
+    lost = plain_text.stream_failure(sys.stdout)
+    if lost is None:
+        return code
+    _say("error", f"cannot write to standard output: {lost.strerror}")
+    return code or BuildError.exit_code
 
 
 def _run_app() -> int:
@@ -129,17 +95,51 @@ def _refused(error: OSError) -> SdkError | None:
     return InputError(f"{what}: {error.strerror}")
 
 
-def run() -> int:
-    """Run the command of the command line; its exit code, which also tells of output that has not arrived."""
-    plain_text.guard_streams()
-    code = interrupts.run(_run_app)
-    lost = plain_text.stream_failure(sys.stdout)
-    if lost is None:
-        return code
-    _say("error", f"cannot write to standard output: {lost.strerror}")
-    return code or BuildError.exit_code
+def _report(error: SdkError, invocation: Invocation) -> int:
+    """Print `error` for people, and as a record when --json was given; its exit code."""
+    advice, tries = _advice(error), [_same_command(option) for option in error.remedies]
+    _say("error", error.message)
+    for text in filter(None, advice.split(_NEXT_HINT)):
+        _say("hint", text)
+    for command in tries:
+        _say("try", command)
+    hint = "\n".join(filter(None, (advice, *(f"try: {command}" for command in tries))))
+    if invocation.json and not error.recorded:
+        from ethosu_sdk.records import kinds, provenance
+
+        sys.stdout.write(
+            json_text.dumps(
+                {
+                    **provenance.opening(kinds.ERROR.schema, "error"),
+                    "error": {**error.to_json(), **({"hint": hint} if hint else {})},
+                }
+            )
+        )
+    return error.exit_code
 
 
-def main() -> None:
-    """Run the command of the command line and end the process with its exit code."""
-    sys.exit(run())
+def _advice(error: SdkError) -> str:
+    """The error's own hint, and what the catalogue knows about the tool's or firmware's message in it."""
+    if error.exit_code not in _TOLD_BY_OTHERS:
+        return error.hint
+    from ethosu_sdk.base import error_catalogue
+
+    known = [row.advice for row in error_catalogue.in_text(error.message.splitlines()) if not row.harmless]
+    new = [advice for advice in known[:1] if advice not in error.hint]
+    return _NEXT_HINT.join(filter(None, (error.hint, *new)))
+
+
+def _same_command(option: tuple[str, ...]) -> str:
+    """The command line at hand with `option` (a name, and a value if it takes one) in place of its own, if any."""
+    name, *value = option
+    words: list[str] = []
+    skipping = False
+    for word in sys.argv[1:]:
+        if not skipping and word != name and not word.startswith(f"{name}="):
+            words.append(word)
+        skipping = not skipping and word == name and bool(value)
+    return shlex.join([completion.PROGRAM, *words, *option])
+
+
+def _say(word: str, text: str) -> None:
+    sys.stderr.write(plain_text.message(word, text))

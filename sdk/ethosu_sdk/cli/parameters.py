@@ -19,8 +19,6 @@ from ethosu_sdk.cli import completion
 from ethosu_sdk.compile import program_options
 from ethosu_sdk.compile.program_options import Option
 
-_OFF = "--no-"
-
 
 @dataclass(frozen=True)
 class Offer:
@@ -41,7 +39,7 @@ class Offer:
 
 
 @dataclass(frozen=True)
-class _Part:
+class _Filled:
     """A parameter of a command's function, what fills it, and the parameters of the command line for that, by row."""
 
     name: str
@@ -52,71 +50,70 @@ class _Part:
 
 def expanded(command: Callable[..., None]) -> Callable[..., None]:
     """`command` as a function with a parameter for each option and argument."""
-    parts = [_part(parameter) for parameter in inspect.signature(command, eval_str=True).parameters.values()]
+    signature = inspect.signature(command, eval_str=True)
+    every = [_filled(parameter) for parameter in signature.parameters.values()]
 
     def run(**values: Any) -> None:
-        command(**{part.name: part.fill(values) for part in parts})
+        command(**{row.name: row.fill(values) for row in every})
 
     run.__name__, run.__doc__, run.__annotations__ = command.__name__, command.__doc__, {}
-    run.__signature__ = inspect.Signature(_in_order(parts))  # type: ignore[attr-defined]
+    run.__signature__ = inspect.Signature(_in_order(every))  # type: ignore[attr-defined]
     return run
 
 
-def _in_order(parts: list[_Part]) -> list[inspect.Parameter]:
-    found = [row for part in parts if not part.before for row in part.parameters.items()]
-    for part in parts:
-        if part.before:
-            place = [name for name, _ in found].index(part.before)
-            found[place:place] = part.parameters.items()
+def _in_order(every: list[_Filled]) -> list[inspect.Parameter]:
+    found = [item for row in every if not row.before for item in row.parameters.items()]
+    for row in every:
+        if row.before:
+            place = [name for name, _ in found].index(row.before)
+            found[place:place] = row.parameters.items()
     return [parameter for _, parameter in found]
 
 
-def _part(parameter: inspect.Parameter) -> _Part:
+def _filled(parameter: inspect.Parameter) -> _Filled:
     annotation = parameter.annotation
     kind, *notes = get_args(annotation) if get_origin(annotation) is Annotated else (annotation,)
     offer = next((note for note in notes if isinstance(note, Offer)), Offer())
     name = parameter.name
     if isinstance(kind, type) and is_dataclass(kind):
         rows = offer.rows(kind)
-        parameters = {field: _of_row(row) for field, row in rows.items()}
-        return _Part(name, lambda values: _filled(kind, rows, values), parameters, offer.before)
+        parameters = {field: _parameter_of_row(row) for field, row in rows.items()}
+        return _Filled(
+            name,
+            lambda values: kind(
+                **{field: _value(row, values[_parameter_name(row)]) for field, row in rows.items()}
+            ),
+            parameters,
+            offer.before,
+        )
     row = next((note for note in notes if isinstance(note, Option)), None)
     if row is not None:
         name_on_line = "" if parameter.kind is not parameter.KEYWORD_ONLY else row.name or f"--{name}"
         notes = [_information(row, name_on_line, parameter.default)]
     plain = parameter.replace(kind=parameter.KEYWORD_ONLY, annotation=Annotated[(kind, *notes)])
-    return _Part(name, lambda values: values[name], {name: plain}, offer.before)
-
-
-def _filled(kind: Any, rows: Mapping[str, Field[Any]], values: Mapping[str, Any]) -> Any:
-    """The dataclass `kind` with the `values` of the command line."""
-    return kind(**{name: _value(row, values[_parameter_name(row)]) for name, row in rows.items()})
+    return _Filled(name, lambda values: values[name], {name: plain}, offer.before)
 
 
 def _value(row: Field[Any], value: Any) -> Any:
     if _is_off(row):
         return not value
-    return tuple(value or ()) if _is_tuple(row.type) else value
+    return tuple(value or ()) if get_origin(row.type) is tuple else value
 
 
 def _is_off(row: Field[Any]) -> bool:
-    return program_options.option_name(row).startswith(_OFF)
-
-
-def _is_tuple(kind: Any) -> bool:
-    return get_origin(kind) is tuple
+    return program_options.option_name(row).startswith("--no-")
 
 
 def _parameter_name(row: Field[Any]) -> str:
     return f"no_{row.name}" if _is_off(row) else row.name
 
 
-def _of_row(row: Field[Any]) -> inspect.Parameter:
+def _parameter_of_row(row: Field[Any]) -> inspect.Parameter:
     kind: Any = row.type
     default = inspect.Parameter.empty if row.default is MISSING else row.default
     if _is_off(row):
         default = not default
-    if _is_tuple(kind):  # which Typer knows with a fixed length alone
+    if get_origin(kind) is tuple:  # which Typer knows with a fixed length alone
         kind, default = list[get_args(kind)[0]] | None, None  # type: ignore[misc]
     name = "" if row.default is MISSING else program_options.option_name(row)
     information = _information(program_options.option_of(row), name, default)
@@ -136,7 +133,7 @@ def _information(row: Option, name: str, default: Any) -> Any:
         "min": row.minimum,
         "max": row.maximum,
         "callback": _finite if row.finite else None,
-        "autocompletion": completion.of(row),
+        "autocompletion": completion.completer_of(row),
         "show_default": row.shown_default or default not in (None, inspect.Parameter.empty),
     }
     names = [row.short, name] if row.short else [name]

@@ -109,6 +109,7 @@ def advise_command(
     used. A model FILE.py is executed.
     """
     from ethosu_sdk.analysis import change_trials, program_facts
+    from ethosu_sdk.program import pte
     from ethosu_sdk.reporting.advise import advise_command
 
     wanted = advise_command.kinds_of_changes(try_only)
@@ -117,13 +118,11 @@ def advise_command(
     done = change_trials.profiled_program(
         subject, compile_options, run_options, output, reporter.for_step(), too_large=try_
     )
-    facts = program_facts.read_program_facts(done.pte, done.content, compile_options.vela_config)
+    facts = program_facts.facts_of_program(pte.read(done.pte), done.content, compile_options.vela_config)
     inputs = advise_command.AdviceInputs(done.folder, done.run_folder, done.pte, done.content, facts)
     tries = None
     if try_:
-        from ethosu_sdk.analysis import change_trials as trial_subject
-
-        about = trial_subject.subject_of(done, subject, compile_options, run_options)
+        about = change_trials.subject_of(done, subject, compile_options, run_options)
         tries = change_trials.tried_changes(
             about, advise_command.wanted_candidates(inputs, wanted), done.folder, reporter
         )

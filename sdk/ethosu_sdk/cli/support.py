@@ -45,8 +45,9 @@ def verify_command(
     from ethosu_sdk.analysis import verify_command
     from ethosu_sdk.records.bundle import ReadPolicy
 
-    given = verify_command.Given(model, inputs, vela_config, tuple(data or ()))
-    verify_command.verify(record, given, ReadPolicy(loose), invocation.reporter())
+    verify_command.verify(
+        record, model, inputs, data or (), vela_config, ReadPolicy(loose), invocation.reporter()
+    )
 
 
 @app.command("sbom")

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from msgspec.structs import asdict
+from msgspec import convert
 from rich.console import RenderableType
 from rich.table import Table
 
 from ethosu_sdk.base import board_profiles
 from ethosu_sdk.base.board_profiles import BoardMemory, BoardProfile, VelaSystem
-from ethosu_sdk.base.json_text import Record
 from ethosu_sdk.base.terminal import Ranked, Reporter, escape
-from ethosu_sdk.records import kinds, provenance, validation
+from ethosu_sdk.records import printed, provenance, validation
 
 _UNKNOWN = "-"
-_GIVE_WAY = ("CPU clock", "CPU")  # in a narrow terminal, the first one first
-_FIGURES = ("size", "read", "write", "CPU waits")
 
 
 def boards(word: str | None, reporter: Reporter) -> None:
@@ -28,10 +25,12 @@ def boards(word: str | None, reporter: Reporter) -> None:
         board_profiles.find_profile(name)
         for name in (board_profiles.profile_names() if word is None else [word])
     ]
-    record: Record = {
-        **provenance.opening(kinds.BOARDS.schema, "pass"),
-        "boards": [_row(profile) for profile in found],
-    }
+    record = printed.BoardList(
+        status="pass",
+        created=provenance.timestamp(),
+        tool=provenance.tool(),
+        boards=tuple(map(_board, found)),
+    ).to_json()
     validation.check_record(record, "the list of boards")
     if word is None:
         reporter.show(_list(found))
@@ -40,34 +39,32 @@ def boards(word: str | None, reporter: Reporter) -> None:
     reporter.emit(record)
 
 
-def _row(profile: BoardProfile) -> Record:
-    return {
-        "name": profile.name,
-        "title": profile.title,
-        "sha256": profile.sha256,
-        "npus": list(profile.npus),
-        **_known({"npu_hz": profile.npu_hz}),
-        "cpu": _known(asdict(profile.cpu)),
-        "memories": [_known(asdict(row)) for row in profile.memories],
-        "systems": [
-            {
-                "name": row.name,
-                "memory_modes": list(row.memory_modes),
-                "settings": [{"key": key, "value": value} for key, value in row.settings.items()],
-                **({"areas": dict(row.areas)} if row.areas else {}),
-            }
+def _board(profile: BoardProfile) -> printed.Board:
+    return printed.Board(
+        name=profile.name,
+        title=profile.title,
+        sha256=profile.sha256,
+        npus=profile.npus,
+        npu_hz=profile.npu_hz,
+        cpu=convert(profile.cpu, printed.Cpu, from_attributes=True),
+        memories=convert(profile.memories, tuple[printed.Memory, ...], from_attributes=True),
+        systems=tuple(
+            printed.System(
+                name=row.name,
+                memory_modes=row.memory_modes,
+                settings=tuple(printed.Setting(key=key, value=value) for key, value in row.settings.items()),
+                areas=convert(row.areas, printed.Areas) if row.areas else None,
+            )
             for row in profile.systems
-        ],
-        "sources": [{"value": place, "source": profile.source(place)} for place, _ in profile.values()],
-    }
-
-
-def _known(members: Record) -> Record:
-    return {key: value for key, value in members.items() if value is not None}
+        ),
+        sources=tuple(
+            printed.Source(value=place, source=profile.source(place)) for place, _ in profile.values()
+        ),
+    )
 
 
 def _list(found: list[BoardProfile]) -> Table:
-    table = Ranked(box=None, pad_edge=False, drop=_GIVE_WAY)
+    table = Ranked(box=None, pad_edge=False, drop=("CPU clock", "CPU"))
     for heading in ("name", "NPU", "NPU clock", "CPU", "CPU clock", "default for Vela"):
         table.add_column(
             heading, no_wrap=heading == "name", justify="right" if heading.endswith("clock") else "left"
@@ -112,7 +109,9 @@ def _system(row: VelaSystem) -> str:
 def _memories(rows: tuple[BoardMemory, ...]) -> Table:
     table = Table(title="Memories", title_justify="left", box=None)
     for heading in ("name", "kind", "size", "NPU", "cached", "read", "write", "CPU waits"):
-        table.add_column(heading, justify="right" if heading in _FIGURES else "left")
+        table.add_column(
+            heading, justify="right" if heading in ("size", "read", "write", "CPU waits") else "left"
+        )
     for row in rows:
         clock = f" {(row.cycles_of or '').upper()} cycles"
         table.add_row(

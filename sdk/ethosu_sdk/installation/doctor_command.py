@@ -12,220 +12,23 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from msgspec import convert
+from msgspec.structs import replace
 from rich.table import Table
 
 from ethosu_sdk.base import proc, resources, tools
 from ethosu_sdk.base.errors import SdkError, ToolError
-from ethosu_sdk.base.json_text import Record
 from ethosu_sdk.base.terminal import Reporter, escape, escape_lines
 from ethosu_sdk.installation import doctor_exercises
-from ethosu_sdk.records import kinds, provenance, validation
-from ethosu_sdk.records.installation import Check
+from ethosu_sdk.records import provenance, validation
+from ethosu_sdk.records.installation import Check, DoctorReport, Lock
 from ethosu_sdk.simulate import arm_runners, fvp_simulator
 from ethosu_sdk.simulate.fvp_models import models_by_program
-
-# ---- installation.doctor.rows
-# The rows of doctor's report: what is there, whether it works, whether the lock agrees.
 
 _PYTHON = ((3, 11), (3, 13))
 _DPKG_TIMEOUT_S = 10.0
 _DEBIAN_FOLDERS = (Path("/usr/bin"), Path("/bin"))
 _WORKERS = 3  # a tool that hangs keeps one of them until its time is over
-_OWN_BUILD = "the SDK builds it itself, from sources that are locked"
 _NO_LOCK = "the lock has no version of it for this machine"
-
-
-def doctor_rows() -> list[Record]:
-    """A row for each tool, in the order of tools.toml; Python first, the NPU model last. Failures are rows."""
-    names = [name for group in doctor_exercises.GROUPS for name in group]
-    others = [name for name in tools.tool_table() if name not in names]
-    with (
-        tempfile.TemporaryDirectory(prefix="ethosu-sdk-doctor-") as folder,
-        ThreadPoolExecutor(_WORKERS) as pool,
-    ):
-        groups = [pool.submit(_group, group, Path(folder)) for group in doctor_exercises.GROUPS]
-        single = [pool.submit(_other, name) for name in others]
-        found = {row["name"]: row for job in groups for row in job.result()}
-        found |= {row["name"]: row for row in (job.result() for job in single)}
-    return [_python(), *(found[name] for name in tools.tool_table()), _npu_model()]
-
-
-def _group(group: dict[str, Callable[[Path], str]], folder: Path) -> list[Record]:
-    return [_exercised(name, exercise, folder) for name, exercise in group.items()]
-
-
-def _exercised(name: str, exercise: Callable[[Path], str], folder: Path) -> Record:
-    found = tools.probe(name)
-    row = _row(found)
-    if found.status != "found":
-        return row
-    try:
-        return row | {"exercised": exercise(folder)}
-    except doctor_exercises.NotTriedError as error:
-        return row | {"detail": error.message}
-    except (SdkError, OSError) as error:
-        return row | _failure(error, found.tool.fix)
-
-
-def _failure(error: Exception, fix: str) -> Record:
-    message = error.message if isinstance(error, SdkError) else str(error)
-    hint = error.hint if isinstance(error, ToolError) and not error.hint.startswith("command:") else ""
-    return {"status": "broken", "detail": _first_cause(message) or type(error).__name__, "fix": hint or fix}
-
-
-def _first_cause(message: str) -> str:
-    """The first line of a failure, and the first of the tool's own lines that speaks of an error, else the last."""
-    lines = [line.strip() for line in message.splitlines() if line.strip()]
-    if len(lines) < 2:
-        return message.strip()
-    told = next((line for line in lines[1:] if "error" in line.lower() or ": " in line), lines[-1])
-    return f"{lines[0]}: {told}"[:400]
-
-
-def _other(name: str) -> Record:
-    if name == arm_runners.runners_package():
-        return _runners(tools.probe(name))
-    return _fvp(name) if name in models_by_program() else _row(tools.probe(name))
-
-
-def _runners(found: tools.ToolStatus) -> Record:
-    """Arm's prebuilt runners: each with the digest of the published one, and whose licence they have."""
-    row = _row(found)
-    if found.status != "found":
-        return row
-    try:
-        for runner in arm_runners.all_runners():
-            arm_runners.runner_executable(runner)
-    except SdkError as error:
-        return row | _failure(error, found.tool.fix)
-    count = len(arm_runners.all_runners())
-    return row | {
-        "exercised": f"{count} runners with the SHA-256 of those published",
-        "detail": f"the runners' licence: {arm_runners.runners_licence()}",
-    }
-
-
-def _fvp(name: str) -> Record:
-    """An FVP: found where `run` looks for it, and asked for its version."""
-    tool = tools.tool_table()[name]
-    try:
-        path = fvp_simulator.find_fvp(models_by_program()[name])
-    except SdkError:
-        return _row(tools.ToolStatus(tool, "missing"))
-    try:
-        fvp = fvp_simulator.installed_fvp(models_by_program()[name])
-    except SdkError as error:
-        return _row(tools.ToolStatus(tool, "broken", path=path)) | _failure(error, tool.fix)
-    return _row(tools.ToolStatus(tool, "found", fvp.version, path)) | {"exercised": "asked its version"}
-
-
-def _python() -> Record:
-    low, high = _PYTHON
-    good = low <= sys.version_info[:2] < high
-    return {
-        "name": "python",
-        "status": "found" if good else "too old" if sys.version_info[:2] < low else "broken",
-        "needed_for": "everything",
-        "required": True,
-        "version": platform.python_version(),
-        "wanted": f"{low[0]}.{low[1]}",
-        "lock": {"status": "unknown", "reason": "any Python 3.11 or 3.12 will do"},
-        **({} if good else {"fix": "use Python 3.11 or 3.12: the pinned packages have wheels for these"}),
-    }
-
-
-def _npu_model() -> Record:
-    row = {
-        "name": "npu-model",
-        "status": "found",
-        "needed_for": "run",
-        "required": True,
-        "lock": {"status": "unknown", "reason": "it is part of the SDK"},
-    }
-    try:
-        with warnings.catch_warnings():
-            # A pool of ours has ended before; that others may run threads is their program's affair.
-            warnings.simplefilter("ignore", DeprecationWarning)
-            return row | {"exercised": doctor_exercises.run_command_stream()}
-    except (SdkError, OSError, ImportError) as error:
-        return row | _failure(error, "install ethosu-sdk again")
-
-
-def _row(found: tools.ToolStatus) -> Record:
-    tool = found.tool
-    details = {
-        "version": found.version,
-        "wanted": tool.wanted,
-        "file": str(found.path) if found.path else "",
-        "fix": "" if found.status == "found" else tool.fix,
-        "detail": found.detail,
-    }
-    return {
-        "name": tool.name,
-        "status": found.status,
-        "needed_for": tool.needed_for,
-        "required": not tool.optional,
-        **{key: value for key, value in details.items() if value},
-        "lock": _lock_state(found),
-    }
-
-
-def _lock_state(found: tools.ToolStatus) -> Record:
-    """Whether what is installed is what the SDK was built and tested with."""
-    tool = found.tool
-    if found.status == "missing":
-        return {"status": "unknown", "reason": "it is not installed"}
-    if tool.is_package:
-        same = found.version.split("+")[0] == tool.wanted
-        return {"status": "agrees" if same else "differs", "locked": tool.wanted, "installed": found.version}
-    if not tool.debian:
-        reason = _OWN_BUILD if tool.variable else _NO_LOCK
-        return (
-            _fvp_lock(found) if tool.name in models_by_program() else {"status": "unknown", "reason": reason}
-        )
-    locked = resources.debian_versions().get(tool.debian)
-    if locked is None:
-        return {"status": "unknown", "reason": _NO_LOCK}
-    installed = _debian_version(tool.debian, found.path)
-    if installed is None:
-        return {"status": "unknown", "locked": locked, "reason": f"it is not that of Debian's {tool.debian}"}
-    return {
-        "status": "agrees" if installed == locked else "differs",
-        "locked": locked,
-        "installed": installed,
-    }
-
-
-def _fvp_lock(found: tools.ToolStatus) -> Record:
-    """An FVP prints 11.27.42 where its archive is called 11.27_42."""
-    board = models_by_program()[found.tool.name].board
-    locked = [
-        row.version
-        for row in resources.fvp_archives()
-        if row.name == board and row.machine == platform.machine()
-    ]
-    if not locked or not found.version:
-        return {"status": "unknown", "reason": _NO_LOCK if not locked else "its version is unknown"}
-    same = found.version.replace(".", "_") in {version.replace(".", "_") for version in locked}
-    return {"status": "agrees" if same else "differs", "locked": locked[0], "installed": found.version}
-
-
-def _debian_version(package: str, program: Path | None) -> str | None:
-    """The installed version of the Debian package, or None when `program` is none of its files."""
-    query = shutil.which("dpkg-query")
-    if query is None or program is None or program.parent not in _DEBIAN_FOLDERS:
-        return None
-    try:
-        argv = [query, "-W", "-f", "${Version}", package]
-        return proc.run(argv, timeout_s=_DPKG_TIMEOUT_S, error=ToolError).output.strip() or None
-    except SdkError:
-        return None
-
-
-# ---- installation.doctor.doctor_command
-# `ethosu-sdk doctor`: every tool that the SDK uses made to work, and what to do about those that do not.
-
 _COLOURS = {"found": "green", "missing": "red", "too old": "red", "broken": "red"}
 _LOCK_WORDS = {"agrees": "as locked", "differs": "[yellow]differs[/yellow]", "unknown": "-"}
 
@@ -234,15 +37,16 @@ def doctor(reporter: Reporter) -> None:
     """Report every tool; ToolError when one that is not optional cannot be used."""
     start = time.monotonic()
     with reporter.stage("trying every tool"):
-        rows = doctor_rows()
-    checks = convert(rows, tuple[Check, ...])
+        checks = _checks()
     bad = [row for row in checks if row.required and row.status != "found"]
-    record: Record = {
-        **provenance.opening(kinds.DOCTOR.schema, "fail" if bad else "pass"),
-        "checks": rows,
-        "wall_time_s": round(time.monotonic() - start, 3),
-        "host": provenance.host_part(),
-    }
+    record = DoctorReport(
+        status="fail" if bad else "pass",
+        created=provenance.timestamp(),
+        tool=provenance.tool(),
+        checks=tuple(checks),
+        host=provenance.this_host(),
+        wall_time_s=round(time.monotonic() - start, 3),
+    ).to_json()
     validation.check_record(record, "the doctor's report")
     reporter.show(_table(checks))
     _problems(checks, reporter)
@@ -256,6 +60,184 @@ def doctor(reporter: Reporter) -> None:
         if lacking
         else "Ready: everything that compile, build and run need is here and works."
     )
+
+
+def _checks() -> list[Check]:
+    """A row for each tool, in the order of tools.toml; Python first, the NPU model last. Failures are rows."""
+    names = {name for group in doctor_exercises.GROUPS for name in group}
+    others = [name for name in tools.tool_table() if name not in names]
+    with (
+        tempfile.TemporaryDirectory(prefix="ethosu-sdk-doctor-") as folder,
+        ThreadPoolExecutor(_WORKERS) as pool,
+    ):
+        groups = [pool.submit(_group, group, Path(folder)) for group in doctor_exercises.GROUPS]
+        single = [pool.submit(_other, name) for name in others]
+        found = {row.name: row for job in groups for row in job.result()}
+        found |= {row.name: row for row in (job.result() for job in single)}
+    return [_python(), *(found[name] for name in tools.tool_table()), _npu_model()]
+
+
+def _group(group: dict[str, Callable[[Path], str]], folder: Path) -> list[Check]:
+    return [_exercised(name, exercise, folder) for name, exercise in group.items()]
+
+
+def _exercised(name: str, exercise: Callable[[Path], str], folder: Path) -> Check:
+    found = tools.probe(name)
+    row = _row(found)
+    if found.status != "found":
+        return row
+    try:
+        return replace(row, exercised=exercise(folder))
+    except doctor_exercises.NotTriedError as error:
+        return replace(row, detail=error.message)
+    except (SdkError, OSError) as error:
+        return _broken(row, error, found.tool.fix)
+
+
+def _broken(row: Check, error: Exception, fix: str) -> Check:
+    message = error.message if isinstance(error, SdkError) else str(error)
+    hint = error.hint if isinstance(error, ToolError) and not error.hint.startswith("command:") else ""
+    detail = _first_cause(message) or type(error).__name__
+    return replace(row, status="broken", detail=detail, fix=hint or fix)
+
+
+def _first_cause(message: str) -> str:
+    """The first line of a failure, and the first of the tool's own lines that speaks of an error, else the last."""
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    if len(lines) < 2:
+        return message.strip()
+    told = next((line for line in lines[1:] if "error" in line.lower() or ": " in line), lines[-1])
+    return f"{lines[0]}: {told}"[:400]
+
+
+def _other(name: str) -> Check:
+    """A tool without an exercise of its own."""
+    if name in models_by_program():
+        return _fvp(name)
+    found = tools.probe(name)
+    row = _row(found)
+    if name != arm_runners.runners_package() or found.status != "found":
+        return row
+    try:
+        for runner in arm_runners.all_runners():
+            arm_runners.runner_executable(runner)
+    except SdkError as error:
+        return _broken(row, error, found.tool.fix)
+    return replace(
+        row,
+        exercised=f"{len(arm_runners.all_runners())} runners with the SHA-256 of those published",
+        detail=f"the runners' licence: {arm_runners.runners_licence()}",
+    )
+
+
+def _fvp(name: str) -> Check:
+    """An FVP: found where `run` looks for it, and asked for its version."""
+    tool = tools.tool_table()[name]
+    try:
+        path = fvp_simulator.find_fvp(models_by_program()[name])
+    except SdkError:
+        return _row(tools.ToolStatus(tool, "missing"))
+    try:
+        fvp = fvp_simulator.installed_fvp(models_by_program()[name])
+    except SdkError as error:
+        return _broken(_row(tools.ToolStatus(tool, "broken", path=path)), error, tool.fix)
+    return replace(_row(tools.ToolStatus(tool, "found", fvp.version, path)), exercised="asked its version")
+
+
+def _python() -> Check:
+    low, high = _PYTHON
+    good = low <= sys.version_info[:2] < high
+    return Check(
+        name="python",
+        status="found" if good else "too old" if sys.version_info[:2] < low else "broken",
+        needed_for="everything",
+        required=True,
+        version=platform.python_version(),
+        wanted=f"{low[0]}.{low[1]}",
+        fix=None if good else "use Python 3.11 or 3.12: the pinned packages have wheels for these",
+        lock=Lock(status="unknown", reason="any Python 3.11 or 3.12 will do"),
+    )
+
+
+def _npu_model() -> Check:
+    row = Check(
+        name="npu-model",
+        status="found",
+        needed_for="run",
+        required=True,
+        lock=Lock(status="unknown", reason="it is part of the SDK"),
+    )
+    try:
+        with warnings.catch_warnings():
+            # A pool of ours has ended before; that others may run threads is their program's affair.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            return replace(row, exercised=doctor_exercises.run_command_stream())
+    except (SdkError, OSError, ImportError) as error:
+        return _broken(row, error, "install ethosu-sdk again")
+
+
+def _row(found: tools.ToolStatus) -> Check:
+    tool = found.tool
+    return Check(
+        name=tool.name,
+        status=found.status,
+        needed_for=tool.needed_for,
+        required=not tool.optional,
+        version=found.version or None,
+        wanted=tool.wanted or None,
+        file=str(found.path) if found.path else None,
+        fix=None if found.status == "found" else tool.fix or None,
+        detail=found.detail or None,
+        lock=_lock(found),
+    )
+
+
+def _lock(found: tools.ToolStatus) -> Lock:
+    """Whether what is installed is what the SDK was built and tested with."""
+    tool = found.tool
+    if found.status == "missing":
+        return Lock(status="unknown", reason="it is not installed")
+    if tool.is_package:
+        return _compared(tool.wanted, found.version, found.version.split("+")[0] == tool.wanted)
+    if tool.name in models_by_program() and not tool.debian:
+        return _fvp_lock(found)
+    locked = resources.debian_versions().get(tool.debian)
+    if locked is None:
+        is_own = not tool.debian and tool.variable
+        reason = "the SDK builds it itself, from sources that are locked" if is_own else _NO_LOCK
+        return Lock(status="unknown", reason=reason)
+    installed = _debian_version(tool.debian, found.path)
+    if installed is None:
+        reason = f"it is not that of Debian's {tool.debian}"
+        return Lock(status="unknown", locked=locked, reason=reason)
+    return _compared(locked, installed, installed == locked)
+
+
+def _compared(locked: str, installed: str, same: bool) -> Lock:
+    return Lock(status="agrees" if same else "differs", locked=locked, installed=installed)
+
+
+def _fvp_lock(found: tools.ToolStatus) -> Lock:
+    """An FVP prints 11.27.42 where its archive is called 11.27_42."""
+    board = models_by_program()[found.tool.name].board
+    archives = (row for row in resources.fvp_archives() if row.machine == platform.machine())
+    locked = [row.version for row in archives if row.name == board]
+    if not locked or not found.version:
+        return Lock(status="unknown", reason=_NO_LOCK if not locked else "its version is unknown")
+    same = found.version.replace(".", "_") in {version.replace(".", "_") for version in locked}
+    return _compared(locked[0], found.version, same)
+
+
+def _debian_version(package: str, program: Path | None) -> str | None:
+    """The installed version of the Debian package, or None when `program` is none of its files."""
+    query = shutil.which("dpkg-query")
+    if query is None or program is None or program.parent not in _DEBIAN_FOLDERS:
+        return None
+    try:
+        argv = [query, "-W", "-f", "${Version}", package]
+        return proc.run(argv, timeout_s=_DPKG_TIMEOUT_S, error=ToolError).output.strip() or None
+    except SdkError:
+        return None
 
 
 def _table(checks: Sequence[Check]) -> Table:

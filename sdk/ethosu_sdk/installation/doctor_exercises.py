@@ -16,12 +16,6 @@ from ethosu_sdk.firmware_build import cmake
 from ethosu_sdk.program import executorch_package, pte_schema
 
 DATA = Path(__file__).parent / "doctor_data"
-
-
-class NotTriedError(SdkError):
-    """An exercise cannot run because an earlier one left no files."""
-
-
 _TIMEOUT_S = 10.0
 _IMPORT_TIMEOUT_S = 40.0  # torch from a cold disk
 _ELF = "probe.elf"
@@ -42,11 +36,20 @@ _ADDITION, _ADDITION_TEXT = b"\x22\xef\x44\x08", "vadd.i32 q0, q1, q2"
 _ADDITION_FIGURES = (1, (("M55UnitVecALU", 1, 2),))  # ARMScheduleM55.td
 
 
+class NotTriedError(SdkError):
+    """An exercise cannot run because an earlier one left no files."""
+
+
 def _run_tool(name: str, *arguments: str | Path, cwd: Path) -> str:
     path = str(tools.require(name).path)
     return proc.run(
         [path, *map(str, arguments)], timeout_s=_TIMEOUT_S, cwd=cwd, error=ToolError
     ).output.strip()
+
+
+def _run_python(code: str, folder: Path, timeout_s: float) -> str:
+    argv = [sys.executable, "-c", code]
+    return proc.run(argv, timeout_s=timeout_s, cwd=folder, error=ToolError).output.strip()
 
 
 def compile_firmware(folder: Path) -> str:
@@ -110,7 +113,6 @@ def disassemble(folder: Path) -> str:
 
 def price(_folder: Path) -> str:
     """Price that instruction, as `run --cpu-cycles` does."""
-
     from ethosu_sdk.simulate import llvm_figures
 
     (row,) = llvm_figures.figures_of([_ADDITION], llvm_figures.core_of("cortex-m55"), _TIMEOUT_S).values()
@@ -159,7 +161,7 @@ def decode_weights(folder: Path) -> str:
         f"from ethosu import mlw_codec; weights = list({_WEIGHTS!r}); "
         "print(mlw_codec.decode(mlw_codec.encode(weights))[:len(weights)] == weights)"
     )
-    if proc.run(_python(code), timeout_s=_TIMEOUT_S, cwd=folder, error=ToolError).output.strip() != "True":
+    if _run_python(code, folder, _TIMEOUT_S) != "True":
         raise ToolError(
             "its weight decoder does not return the weights that were encoded",
             tools.tool_table()["ethos-u-vela"].fix,
@@ -180,22 +182,15 @@ def find_runtime(_folder: Path) -> str:
 def add_tensors(folder: Path) -> str:
     """Import torch in a process of its own, and add."""
     code = "import torch; print(int((torch.arange(5) + torch.arange(5)).sum()))"
-    if proc.run(_python(code), timeout_s=_IMPORT_TIMEOUT_S, cwd=folder, error=ToolError).output.split()[
-        -1:
-    ] != ["20"]:
+    if _run_python(code, folder, _IMPORT_TIMEOUT_S).split()[-1:] != ["20"]:
         raise ToolError("it computes wrong sums", tools.tool_table()["torch"].fix)
     return "imported it and added tensors"
 
 
 def import_reference_model(folder: Path) -> str:
     """Import the TOSA reference model in a process of its own: it prints what it likes."""
-    code = "import tosa_reference_model; tosa_reference_model.run"
-    proc.run(_python(code), timeout_s=_IMPORT_TIMEOUT_S, cwd=folder, error=ToolError)
+    _run_python("import tosa_reference_model; tosa_reference_model.run", folder, _IMPORT_TIMEOUT_S)
     return "imported it"
-
-
-def _python(code: str) -> list[str]:
-    return [sys.executable, "-c", code]
 
 
 # Tools that take part in one piece of work follow each other; the groups are independent.

@@ -1,4 +1,7 @@
-"""Arm's installer: run, and what it leaves looked through before anybody follows it."""
+"""`ethosu-sdk fvp install`: an FVP from an archive that the user has, once the user accepts Arm's licence.
+
+Arm's installer is run, and what it leaves is looked through before anybody follows it.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +19,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec import convert
+
 from ethosu_sdk.base import filesystem, json_text, proc
 from ethosu_sdk.base.errors import InputError, SdkError, ToolError, UsageError
-from ethosu_sdk.base.json_text import Record
 from ethosu_sdk.base.resources import FvpArchive
 from ethosu_sdk.base.targets import suggestion
 from ethosu_sdk.base.terminal import Reporter, escape
@@ -26,90 +30,28 @@ from ethosu_sdk.installation.options import InstallOptions
 from ethosu_sdk.installation.unpacking import unpack
 from ethosu_sdk.records import kinds, provenance, validation
 from ethosu_sdk.records.bundle import read_raw_record
+from ethosu_sdk.records.common import FileDigest
+from ethosu_sdk.records.installation import Archive, Eula, Fvp, FvpInstallation, Program
 from ethosu_sdk.simulate import fvp_simulator
 from ethosu_sdk.simulate.fvp_models import models_by_program
 
-# ---- installation.fvp.installer
-# Arm's installer: run, and what it leaves looked through before anybody follows it.
-
+_RECORD_NAME = "install.json"
+_LICENCE_NAME = re.compile(r"licen[cs]e|eula", re.IGNORECASE)
+_LICENCE_FOLDER = "eula"  # for licence texts that lie beside the installer
+_ADDRESS = re.compile(r"(https?|ftp|s3|gs):/", re.IGNORECASE)
+_PRODUCT_PAGE = "https://developer.arm.com/Tools%20and%20Software/Fixed%20Virtual%20Platforms"
+_INSTALLER = "FVP_*.sh"
 _TIMEOUT_S = 900.0
 # ExecuTorch's backends/arm/scripts/fvp_utils.sh starts Arm's installers with these.
 _ARGUMENTS = (
     *("--i-agree-to-the-contained-eula", "--force", "--destination", "./", "--quiet", "--no-interactive"),
 )
-_NAME = "FVP_*.sh"
-_INSTALLER_HINT = "nothing was installed; get the archive from Arm again"
 _KINDS = {
     stat.S_IFCHR: "a device",
     stat.S_IFBLK: "a device",
     stat.S_IFIFO: "a pipe",
     stat.S_IFSOCK: "a socket",
 }
-
-
-def run_installer(folder: Path) -> Path:
-    """Run the one installer below `folder`/archive; the folder that it filled.
-
-    Raises InputError when there is no installer or it leaves what is refused, ToolError when it fails.
-    """
-    found = sorted((folder / "archive").glob(_NAME))
-    if len(found) != 1 or found[0].is_symlink() or not found[0].is_file():
-        raise InputError(
-            f"the archive has no installer {_NAME}, or several", "give the archive of an FVP for Linux"
-        )
-    filesystem.make_executable(found[0])
-    target = filesystem.make_directory(folder / "installed")
-    home = str(filesystem.make_directory(folder / "home"))
-    # All that the installer gets to know of the user's environment.
-    environment = {"PATH": os.environ.get("PATH", os.defpath), "HOME": home, "TMPDIR": home, "LC_ALL": "C"}
-    proc.run([str(found[0]), *_ARGUMENTS], timeout_s=_TIMEOUT_S, cwd=target, env=environment, error=ToolError)
-    refuse_unsafe(target)
-    return target
-
-
-def refuse_unsafe(folder: Path) -> None:
-    """InputError for a link below `folder` that leaves it, a device or pipe, and what would run as another user."""
-    inside: Counter[tuple[int, int]] = Counter()
-    hard_links: dict[tuple[int, int], tuple[Path, int]] = {}
-    for path in sorted(
-        Path(root, name) for root, *names in os.walk(folder) for name in itertools.chain(*names)
-    ):
-        state = path.lstat()
-        if path.is_symlink():
-            if not _stays(path, folder):
-                _refuse(path, folder, f"is a link out of its folder, to {os.readlink(path)[:200]!r}")
-        elif kind := _KINDS.get(stat.S_IFMT(state.st_mode)):
-            _refuse(path, folder, f"is {kind}")
-        elif stat.S_ISREG(state.st_mode):
-            if state.st_mode & (stat.S_ISUID | stat.S_ISGID):
-                _refuse(path, folder, "would run as another user (set-user-ID)")
-            inside[state.st_dev, state.st_ino] += 1
-            hard_links[state.st_dev, state.st_ino] = path, state.st_nlink
-    for key, (path, links) in hard_links.items():
-        if inside[key] != links:
-            _refuse(path, folder, "is a hard link to a file outside")
-
-
-def _stays(link: Path, folder: Path) -> bool:
-    """Whether a symbolic link is relative and leads, by way of whatever others, to a place below `folder`."""
-    target = os.readlink(link)
-    return not target.startswith("/") and Path(os.path.realpath(link)).is_relative_to(folder.resolve())
-
-
-def _refuse(path: Path, folder: Path, problem: str) -> None:
-    name = path.relative_to(folder).as_posix()
-    raise InputError(f"a file from Arm's installer is refused: {name[:200]!r} {problem}", _INSTALLER_HINT)
-
-
-# ---- installation.fvp.install
-# `ethosu-sdk fvp install`: an FVP from an archive that the user has, once the user accepts Arm's licence.
-
-RECORD_NAME = "install.json"
-
-_LICENCE_NAME = re.compile(r"licen[cs]e|eula", re.IGNORECASE)
-_LICENCE_FOLDER = "eula"  # for licence texts that lie beside the installer
-_ADDRESS = re.compile(r"(https?|ftp|s3|gs):/", re.IGNORECASE)
-_PRODUCT_PAGE = "https://developer.arm.com/Tools%20and%20Software/Fixed%20Virtual%20Platforms"
 
 
 @dataclass(frozen=True)
@@ -138,12 +80,17 @@ def install_fvp(options: InstallOptions, reporter: Reporter) -> None:
         with reporter.stage(f"unpacking {escape(path.name)}"):
             unpack(path, filesystem.make_directory(folder / "archive"), options.limits)
         with reporter.stage("running Arm's installer"):
-            installed = run_installer(folder)
+            installed = _run_installer(folder)
             _keep_licences(folder / "archive", installed)
         record = _record(path, digests, row, installed)
-        validation.check_record(record, "the record of the installation")
-        json_text.write_json(installed / RECORD_NAME, record)
-        _give_final_name(installed, final)
+        validation.check_record(record.to_json(), "the record of the installation")
+        json_text.write_json(installed / _RECORD_NAME, record.to_json())
+        try:
+            installed.rename(final)
+        except OSError as error:  # another installation was faster
+            raise SdkError(
+                f"cannot move the installation to {final}: {error.strerror}", "try again"
+            ) from error
     _show(record, final, reporter)
 
 
@@ -230,11 +177,9 @@ def _listed(path: Path, digests: _Digests, options: InstallOptions, rows: Sequen
 def _already_there(final: Path, digests: _Digests, reporter: Reporter) -> None:
     """Accept an installation that is there if it was made from the same archive and is whole."""
     try:
-        record = read_raw_record(final / RECORD_NAME)
-        same = record["archive"]["sha256"] == digests.sha256
-        whole = all(
-            filesystem.sha256_file(final / row["file"]) == row["sha256"] for row in record["programs"]
-        )
+        record = kinds.FVP_INSTALL.convert(read_raw_record(final / _RECORD_NAME))
+        same = record.archive.sha256 == digests.sha256
+        whole = all(filesystem.sha256_file(final / row.file) == row.sha256 for row in record.programs)
     except InputError:
         same = whole = False
     if not (same and whole):
@@ -277,9 +222,7 @@ def _licences(folder: Path) -> list[Path]:
     return [
         path
         for path in sorted(folder.rglob("*"))
-        if path.is_file()
-        and not path.is_symlink()
-        and _LICENCE_NAME.search(path.relative_to(folder).as_posix())
+        if path.is_file() and not path.is_symlink() and _LICENCE_NAME.search(_relative(path, folder))
     ]
 
 
@@ -295,36 +238,43 @@ def _programs(name: str, installed: Path) -> list[Path]:
     return found
 
 
-def _record(path: Path, digests: _Digests, row: FvpArchive, installed: Path) -> Record:
+def _record(path: Path, digests: _Digests, row: FvpArchive, installed: Path) -> FvpInstallation:
     accepted = provenance.timestamp()
-    return {
-        "schema": kinds.FVP_INSTALL.schema,
-        "status": "pass",
-        "created": accepted,
-        "tool": provenance.tool().to_json(),
-        "fvp": {"name": row.name, "version": row.version, "machine": row.machine},
-        "archive": {
-            "file": path.name,
-            "bytes": path.stat().st_size,
-            "md5": digests.md5,
-            "sha256": digests.sha256,
-            "sha256_locked": bool(row.sha256),
-        },
-        "eula": {
-            "accepted_by": _user(),
-            "accepted_at": accepted,
-            "accepted_with": "--accept-eula",
-            "texts": [_file(text, installed) for text in _licences(installed)],
-        },
-        "programs": [
-            {"name": program.name, **_file(program, installed)} for program in _programs(row.name, installed)
-        ],
-        "host": provenance.host_part(),
-    }
+    return FvpInstallation(
+        status="pass",
+        created=accepted,
+        tool=provenance.tool(),
+        fvp=convert({"name": row.name, "version": row.version, "machine": row.machine}, Fvp),
+        archive=Archive(
+            file=path.name,
+            bytes=path.stat().st_size,
+            md5=digests.md5,
+            sha256=digests.sha256,
+            sha256_locked=bool(row.sha256),
+        ),
+        eula=Eula(
+            accepted_by=_user(),
+            accepted_at=accepted,
+            accepted_with="--accept-eula",
+            texts=tuple(
+                FileDigest(file=_relative(text, installed), sha256=filesystem.sha256_file(text))
+                for text in _licences(installed)
+            ),
+        ),
+        programs=tuple(
+            Program(
+                name=program.name,
+                file=_relative(program, installed),
+                sha256=filesystem.sha256_file(program),
+            )
+            for program in _programs(row.name, installed)
+        ),
+        host=provenance.this_host(),
+    )
 
 
-def _file(path: Path, folder: Path) -> Record:
-    return {"file": path.relative_to(folder).as_posix(), "sha256": filesystem.sha256_file(path)}
+def _relative(path: Path, folder: Path) -> str:
+    return path.relative_to(folder).as_posix()
 
 
 def _user() -> str:
@@ -334,21 +284,64 @@ def _user() -> str:
         return f"uid {os.getuid()}"
 
 
-def _give_final_name(installed: Path, final: Path) -> None:
-    try:
-        installed.rename(final)
-    except OSError as error:  # another installation was faster
-        raise SdkError(f"cannot move the installation to {final}: {error.strerror}", "try again") from error
-
-
-def _show(record: Record, final: Path, reporter: Reporter) -> None:
-    eula, fvp = record["eula"], record["fvp"]
-    reporter.show(f"FVP {fvp['name']} {fvp['version']} is in {escape(str(final))}")
+def _show(record: FvpInstallation, final: Path, reporter: Reporter) -> None:
+    eula, fvp = record.eula, record.fvp
     reporter.show(
-        f"Arm's EULA was accepted by {escape(eula['accepted_by'])} at {eula['accepted_at']} ({RECORD_NAME})"
+        f"FVP {fvp.name} {fvp.version} is in {escape(str(final))}",
+        f"Arm's EULA was accepted by {escape(eula.accepted_by)} at {eula.accepted_at} ({_RECORD_NAME})",
+        *(f"  its text: {escape(str(final / text.file))}" for text in eula.texts),
+        *(f"  program: {escape(str(final / program.file))}" for program in record.programs),
     )
-    for text in eula["texts"]:
-        reporter.show(f"  its text: {escape(str(final / text['file']))}")
-    for program in record["programs"]:
-        reporter.show(f"  program: {escape(str(final / program['file']))}")
-    reporter.emit(record)
+    reporter.emit(record.to_json())
+
+
+def _run_installer(folder: Path) -> Path:
+    """Run the one installer below `folder`/archive; the folder that it filled.
+
+    Raises InputError when there is no installer or it leaves what is refused, ToolError when it fails.
+    """
+    found = sorted((folder / "archive").glob(_INSTALLER))
+    if len(found) != 1 or found[0].is_symlink() or not found[0].is_file():
+        raise InputError(
+            f"the archive has no installer {_INSTALLER}, or several", "give the archive of an FVP for Linux"
+        )
+    filesystem.make_executable(found[0])
+    target = filesystem.make_directory(folder / "installed")
+    home = str(filesystem.make_directory(folder / "home"))
+    # All that the installer gets to know of the user's environment.
+    environment = {"PATH": os.environ.get("PATH", os.defpath), "HOME": home, "TMPDIR": home, "LC_ALL": "C"}
+    proc.run([str(found[0]), *_ARGUMENTS], timeout_s=_TIMEOUT_S, cwd=target, env=environment, error=ToolError)
+    _refuse_unsafe(target)
+    return target
+
+
+def _refuse_unsafe(folder: Path) -> None:
+    """InputError for a link below `folder` that leaves it, a device or pipe, and what would run as another user."""
+    inside: Counter[tuple[int, int]] = Counter()
+    hard_links: dict[tuple[int, int], tuple[Path, int]] = {}
+    for path in sorted(
+        Path(root, name) for root, *names in os.walk(folder) for name in itertools.chain(*names)
+    ):
+        state = path.lstat()
+        if path.is_symlink():
+            target = Path(os.path.realpath(path))  # by way of whatever others
+            if os.readlink(path).startswith("/") or not target.is_relative_to(folder.resolve()):
+                _refuse(path, folder, f"is a link out of its folder, to {os.readlink(path)[:200]!r}")
+        elif kind := _KINDS.get(stat.S_IFMT(state.st_mode)):
+            _refuse(path, folder, f"is {kind}")
+        elif stat.S_ISREG(state.st_mode):
+            if state.st_mode & (stat.S_ISUID | stat.S_ISGID):
+                _refuse(path, folder, "would run as another user (set-user-ID)")
+            inside[state.st_dev, state.st_ino] += 1
+            hard_links[state.st_dev, state.st_ino] = path, state.st_nlink
+    for key, (path, links) in hard_links.items():
+        if inside[key] != links:
+            _refuse(path, folder, "is a hard link to a file outside")
+
+
+def _refuse(path: Path, folder: Path, problem: str) -> None:
+    name = _relative(path, folder)
+    raise InputError(
+        f"a file from Arm's installer is refused: {name[:200]!r} {problem}",
+        "nothing was installed; get the archive from Arm again",
+    )

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from ethosu_sdk.base import filesystem, tools
 from ethosu_sdk.base.errors import UsageError
-from ethosu_sdk.base.json_text import Record
 from ethosu_sdk.base.targets import suggestion
 from ethosu_sdk.base.terminal import Reporter, escape
 from ethosu_sdk.installation.options import LAYOUT_CHOICES
-from ethosu_sdk.records import kinds, provenance, validation
+from ethosu_sdk.records import provenance, validation
+from ethosu_sdk.records.installation import Launchers
 from ethosu_sdk.simulate import fvp_models
 from ethosu_sdk.simulate.fvp_output import NOT_AN_FVP
 from ethosu_sdk.simulate.fvp_simulator import is_launcher
@@ -66,12 +66,14 @@ def install_launchers(
         filesystem.make_executable(path)
     if layout == "fvp":
         _explain(top, folder)
-    record: Record = {
-        **provenance.opening(kinds.LAUNCHERS.schema, "pass"),
-        "folder": str(folder.absolute()),
-        "python": sys.executable,
-        "programs": [path.name for path in paths],
-    }
+    record = Launchers(
+        status="pass",
+        created=provenance.timestamp(),
+        tool=provenance.tool(),
+        folder=str(folder.absolute()),
+        python=sys.executable,
+        programs=tuple(path.name for path in paths),
+    ).to_json()
     validation.check_record(record, "the record of the launchers")
     for path in paths:
         reporter.show(escape(str(path)))

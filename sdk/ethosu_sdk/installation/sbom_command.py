@@ -24,8 +24,24 @@ from ethosu_sdk.base.terminal import Reporter, escape
 from ethosu_sdk.simulate import arm_runners
 from ethosu_sdk.simulate.arm_runners import PrebuiltRunner
 
-# ---- installation.sbom.installed_packages
-# What is installed here: Python distributions and Debian packages, with versions and licences.
+_SDK = "ethosu-sdk"
+_NAMESPACE = uuid.uuid5(uuid.NAMESPACE_DNS, "ethosu-sdk")
+_REQUIREMENT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+# Trove classifiers and free texts that say exactly one licence of SPDX's list.
+_SPDX = {
+    "Apache Software License": "Apache-2.0",
+    "Apache 2.0": "Apache-2.0",
+    "Apache-2.0": "Apache-2.0",
+    "BSD-2-Clause": "BSD-2-Clause",
+    "BSD-3-Clause": "BSD-3-Clause",
+    "ISC License (ISCL)": "ISC",
+    "MIT": "MIT",
+    "MIT License": "MIT",
+    "MIT-CMU": "MIT-CMU",
+    "Mozilla Public License 2.0 (MPL 2.0)": "MPL-2.0",
+    "Python Software Foundation License": "PSF-2.0",
+    "The Unlicense (Unlicense)": "Unlicense",
+}
 
 _DPKG_TIMEOUT_S = 30.0
 _FIELDS = (
@@ -37,7 +53,6 @@ _FIELDS = (
     "source:Version",
 )
 _OWN_QEMU = "qemu-corstone"
-_COPYRIGHT = "/usr/share/doc/{name}/copyright"
 _DEP5_LICENCE = re.compile(r"^License:[ \t]*(\S.*)$", re.MULTILINE)
 _DEP5_FORMAT = re.compile(r"\AFormat(?:-Specification)?:", re.IGNORECASE)
 _LONGEST_NAME = 120  # some distributions put the licence's whole text where its name belongs
@@ -56,15 +71,6 @@ class PythonDistribution:
 
 
 @dataclass(frozen=True)
-class OwnProgram:
-    """A program that was built from a source package of Debian's and files of the SDK's."""
-
-    name: str
-    version: str
-    sha256: str
-
-
-@dataclass(frozen=True)
 class DebianPackage:
     """One Debian package. `licences` are those its copyright file names, when that can be read by a machine."""
 
@@ -76,115 +82,9 @@ class DebianPackage:
     licences: tuple[str, ...]
 
 
-def normalised_name(name: str) -> str:
-    """A distribution's name as the index compares it (PEP 503)."""
-    return re.sub(r"[-_.]+", "-", name).lower()
-
-
-def python_distributions() -> list[PythonDistribution]:
-    """The distributions of this interpreter, by name; of several versions, the one that is imported."""
-    found: dict[str, PythonDistribution] = {}
-    for distribution in importlib.metadata.distributions():
-        metadata = distribution.metadata
-        name = normalised_name(metadata["Name"] or "")
-        if name and name not in found:
-            found[name] = PythonDistribution(
-                name=name,
-                version=distribution.version,
-                summary=metadata["Summary"] or "",
-                expression=metadata["License-Expression"] or "",
-                licences=_python_licences(metadata),
-                requires=tuple(distribution.requires or ()),
-            )
-    return [found[name] for name in sorted(found)]
-
-
-def _python_licences(metadata: importlib.metadata.PackageMetadata) -> tuple[str, ...]:
-    """From the trove classifiers, which have a fixed vocabulary, else from the free text."""
-    classifiers = metadata.get_all("Classifier") or []
-    names = [row.split("::")[-1].strip() for row in classifiers if row.startswith("License ::")]
-    names = [name for name in names if name != "OSI Approved"]
-    free = (metadata["License"] or "").strip()
-    if not names and free and "\n" not in free and len(free) <= _LONGEST_NAME and free != "UNKNOWN":
-        names = [free]
-    return tuple(sorted(set(names)))
-
-
-def debian_packages() -> list[DebianPackage]:
-    """The installed Debian packages by name; none where there is no dpkg. ToolError when dpkg-query fails."""
-    query = shutil.which("dpkg-query")
-    if query is None:
-        return []
-    form = "\\t".join(f"${{{field}}}" for field in _FIELDS) + "\\n"
-    output = proc.run([query, "-W", "-f", form], timeout_s=_DPKG_TIMEOUT_S, error=ToolError).output
-    rows = (line.split("\t") for line in output.splitlines())
-    return sorted(
-        (_debian_package(row) for row in rows if len(row) == len(_FIELDS) and row[3] == "installed"),
-        key=lambda package: (package.name, package.architecture),
-    )
-
-
-def _debian_package(row: Sequence[str]) -> DebianPackage:
-    name = row[0].split(":")[0]  # a foreign architecture follows a colon
-    return DebianPackage(name, row[1], row[2], row[4], row[5], debian_licences(copyright_file(name)))
-
-
-def copyright_file(name: str) -> Path:
-    """Where Debian's policy puts a package's copyright file."""
-    return Path(_COPYRIGHT.format(name=name))
-
-
-def debian_licences(path: Path) -> tuple[str, ...]:
-    """The licences that a copyright file names in the machine-readable format (DEP-5); none in another format."""
-    try:
-        text = path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ()
-    if not _DEP5_FORMAT.match(text):
-        return ()
-    return tuple(sorted({" ".join(name.split()) for name in _DEP5_LICENCE.findall(text)}))
-
-
-def own_programs() -> list[OwnProgram]:
-    """Programs of the SDK's own build that it would start here: its QEMU, where there is one."""
-    found = tools.probe(_OWN_QEMU)
-    if found.status != "found" or found.path is None:
-        return []
-    return [OwnProgram(_OWN_QEMU, found.version, filesystem.sha256_file(found.path))]
-
-
-# ---- installation.sbom.sbom_command
-# `ethosu-sdk sbom`: what is installed here, Python and Debian, as a CycloneDX 1.6 bill of materials.
-
-_SDK = "ethosu-sdk"
-_NAMESPACE = uuid.uuid5(uuid.NAMESPACE_DNS, "ethosu-sdk")
-_REQUIREMENT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_PROPERTY = "ethosu-sdk:licence"
-# Trove classifiers and free texts that say exactly one licence of SPDX's list.
-_SPDX = {
-    "Apache Software License": "Apache-2.0",
-    "Apache 2.0": "Apache-2.0",
-    "Apache-2.0": "Apache-2.0",
-    "BSD-2-Clause": "BSD-2-Clause",
-    "BSD-3-Clause": "BSD-3-Clause",
-    "ISC License (ISCL)": "ISC",
-    "MIT": "MIT",
-    "MIT License": "MIT",
-    "MIT-CMU": "MIT-CMU",
-    "Mozilla Public License 2.0 (MPL 2.0)": "MPL-2.0",
-    "Python Software Foundation License": "PSF-2.0",
-    "The Unlicense (Unlicense)": "Unlicense",
-}
-
-
 def sbom(path: Path | None, reporter: Reporter) -> None:
     """Write the bill of materials to `path`, or to stdout. Raises UsageError for a bad SOURCE_DATE_EPOCH."""
-    document = make_sbom(
-        python_distributions(),
-        debian_packages(),
-        _timestamp(),
-        own=own_programs(),
-    )
+    document = make_sbom(_python_distributions(), _debian_packages(), _timestamp(), _own_qemu())
     if path is None:
         sys.stdout.write(json_text.dumps(document))
         return
@@ -198,14 +98,15 @@ def make_sbom(
     python: Sequence[PythonDistribution],
     debian: Sequence[DebianPackage],
     timestamp: str | None = None,
-    own: Sequence[OwnProgram] = (),
+    own: Sequence[Record] = (),
 ) -> Record:
-    """The document. The same packages give the same bytes; a `timestamp` is in it only when one is given."""
+    """The document. The same packages give the same bytes; a `timestamp` is in it only when one is given. `own` are
+    the components of what the SDK built itself."""
     others = [row for row in python if row.name != _SDK]
     components = [
         *map(_python_component, others),
         *map(_debian_component, debian),
-        *map(_own_component, own),
+        *own,
     ]
     content = {
         "bomFormat": "CycloneDX",
@@ -291,7 +192,7 @@ def _runner_component(runner: PrebuiltRunner) -> Record:
 
 def _debian_component(row: DebianPackage) -> Record:
     source = f"{row.source} {row.source_version}"
-    why = f"{copyright_file(row.name)} is not in the machine-readable format"
+    why = f"{_copyright_file(row.name)} is not in the machine-readable format"
     component: Record = {
         "type": "library",
         "bom-ref": _debian_ref(row),
@@ -308,41 +209,46 @@ def _debian_component(row: DebianPackage) -> Record:
     return component | licences | {"properties": properties}
 
 
-def _own_ref(row: OwnProgram) -> str:
-    return f"pkg:generic/{quote(row.name)}@{quote(row.version)}"
+def _own_qemu() -> list[Record]:
+    """The component of the SDK's own build of QEMU, where there is one that it would start here.
 
-
-def _own_component(row: OwnProgram) -> Record:
-    """QEMU as a whole is under version 2 alone, though the files that the SDK adds are under later ones, too."""
-    return {
-        "type": "application",
-        "bom-ref": _own_ref(row),
-        "name": row.name,
-        "version": row.version,
-        "description": "QEMU of Debian with the SDK's machine files, built by scripts/build-qemu",
-        "purl": _own_ref(row),
-        "hashes": [{"alg": "SHA-256", "content": row.sha256}],
-        "licenses": [{"license": {"id": "GPL-2.0-only"}}],
-    }
+    QEMU as a whole is under version 2 alone, though the files that the SDK adds are under later ones, too.
+    """
+    found = tools.probe(_OWN_QEMU)
+    if found.status != "found" or found.path is None:
+        return []
+    ref = f"pkg:generic/{quote(_OWN_QEMU)}@{quote(found.version)}"
+    return [
+        {
+            "type": "application",
+            "bom-ref": ref,
+            "name": _OWN_QEMU,
+            "version": found.version,
+            "description": "QEMU of Debian with the SDK's machine files, built by scripts/build-qemu",
+            "purl": ref,
+            "hashes": [{"alg": "SHA-256", "content": filesystem.sha256_file(found.path)}],
+            "licenses": [{"license": {"id": "GPL-2.0-only"}}],
+        }
+    ]
 
 
 def _licences(names: Sequence[str], why: str) -> Record:
     """The licences under their names, by SPDX's identifier where the name is one; or why they are not known."""
     if not names:
-        return {"properties": [{"name": f"{_PROPERTY}:unknown", "value": why}]}
+        return {"properties": [{"name": "ethosu-sdk:licence:unknown", "value": why}]}
     return {
         "licenses": [{"license": {"id": _SPDX[name]} if name in _SPDX else {"name": name}} for name in names]
     }
 
 
 def _dependencies(
-    python: Sequence[PythonDistribution], debian: Sequence[DebianPackage], own: Sequence[OwnProgram]
+    python: Sequence[PythonDistribution], debian: Sequence[DebianPackage], own: Sequence[Record]
 ) -> list[Record]:
     """Python's graph among what is installed; optional requirements count when they are there.
 
     Of the Debian packages, of which no file says what the SDK takes, the SDK is said to depend on each.
     """
-    others = {*map(_debian_ref, debian), *map(_own_ref, own)}
+    others = {*map(_debian_ref, debian), *(str(row["bom-ref"]) for row in own)}
     refs = {row.name: _python_ref(row.name, row.version) for row in python} | {
         _SDK: _python_ref(_SDK, __version__)
     }
@@ -354,5 +260,71 @@ def _dependencies(
 
 def _required(row: PythonDistribution, refs: dict[str, str]) -> set[str]:
     names = (_REQUIREMENT_NAME.match(text) for text in row.requires)
-    wanted = {normalised_name(match.group()) for match in names if match is not None}
+    wanted = {_normalised(match.group()) for match in names if match is not None}
     return {refs[name] for name in wanted & refs.keys() - {row.name}}
+
+
+def _normalised(name: str) -> str:
+    """A distribution's name as the index compares it (PEP 503)."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _python_distributions() -> list[PythonDistribution]:
+    """The distributions of this interpreter, by name; of several versions, the one that is imported."""
+    found: dict[str, PythonDistribution] = {}
+    for distribution in importlib.metadata.distributions():
+        metadata = distribution.metadata
+        name = _normalised(metadata["Name"] or "")
+        if name and name not in found:
+            found[name] = PythonDistribution(
+                name=name,
+                version=distribution.version,
+                summary=metadata["Summary"] or "",
+                expression=metadata["License-Expression"] or "",
+                licences=_python_licences(metadata),
+                requires=tuple(distribution.requires or ()),
+            )
+    return [found[name] for name in sorted(found)]
+
+
+def _python_licences(metadata: importlib.metadata.PackageMetadata) -> tuple[str, ...]:
+    """From the trove classifiers, which have a fixed vocabulary, else from the free text."""
+    classifiers = metadata.get_all("Classifier") or []
+    names = [row.split("::")[-1].strip() for row in classifiers if row.startswith("License ::")]
+    names = [name for name in names if name != "OSI Approved"]
+    free = (metadata["License"] or "").strip()
+    if not names and free and "\n" not in free and len(free) <= _LONGEST_NAME and free != "UNKNOWN":
+        names = [free]
+    return tuple(sorted(set(names)))
+
+
+def _debian_packages() -> list[DebianPackage]:
+    """The installed Debian packages by name; none where there is no dpkg. ToolError when dpkg-query fails."""
+    query = shutil.which("dpkg-query")
+    if query is None:
+        return []
+    form = "\\t".join(f"${{{field}}}" for field in _FIELDS) + "\\n"
+    output = proc.run([query, "-W", "-f", form], timeout_s=_DPKG_TIMEOUT_S, error=ToolError).output
+    found = []
+    for row in (line.split("\t") for line in output.splitlines()):
+        if len(row) == len(_FIELDS) and row[3] == "installed":
+            name = row[0].split(":")[0]  # a foreign architecture follows a colon
+            licences = _debian_licences(_copyright_file(name))
+            found.append(DebianPackage(name, row[1], row[2], row[4], row[5], licences))
+    return sorted(found, key=lambda package: (package.name, package.architecture))
+
+
+def _copyright_file(name: str) -> Path:
+    """Where Debian's policy puts a package's copyright file."""
+    return Path("/usr/share/doc") / name / "copyright"
+
+
+def _debian_licences(path: Path) -> tuple[str, ...]:
+    """The licences that a copyright file names in the machine-readable format (DEP-5); none in another format."""
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ()
+    if not _DEP5_FORMAT.match(text):
+        return ()
+    return tuple(sorted({" ".join(name.split()) for name in _DEP5_LICENCE.findall(text)}))

@@ -44,6 +44,10 @@ TrafficKind = Literal[
     "commands", "ifm", "ifm_stream", "weights", "fast_weights", "scales", "ofm", "copy", "copy_write"
 ]
 
+Direction = Literal["read", "write"]
+Port = Literal[0, 1]
+PhaseName = Literal["first step", "steady state", "prefill", "decode"]
+
 # What every operation on the NPU has: the command stream alone tells it.
 _ON_THE_NPU = ("delegate", "offset", "macs", "cycles", "stages", "utilisation", "bound_by", "traffic")
 
@@ -78,8 +82,8 @@ _IDLE = Stages(mac=0, output=0, weight_decoder=0, memory=0)
 
 class Traffic(Part):
     memory: Text
-    port: Literal[0, 1]
-    direction: Literal["read", "write"]
+    port: Port
+    direction: Direction
     kind: TrafficKind
     beats: Count
     bytes: Count
@@ -175,19 +179,19 @@ class Delegate(Part):
 
 class MemoryKind(Part):
     kind: TrafficKind
-    direction: Literal["read", "write"]
+    direction: Direction
     bytes: Count
 
 
 class Bursts(Part):
-    direction: Literal["read", "write"]
+    direction: Direction
     bytes: PositiveCount
     count: PositiveCount
 
 
 class Memory(Part):
     memory: Text
-    port: Literal[0, 1]
+    port: Port
     read_beats: Count
     write_beats: Count
     read_bytes: Count
@@ -263,7 +267,7 @@ class PhaseCycles(Part):
 
 
 class Phase(Part):
-    name: Literal["first step", "steady state", "prefill", "decode"]
+    name: PhaseName
     first_step: Count
     steps: PositiveCount
     npu_cycles: PhaseCycles  #: of the whole phase, and of a step

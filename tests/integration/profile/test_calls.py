@@ -47,7 +47,7 @@ def _profile(instructions: int, tmp_path: Path) -> dict[str, Any]:
         clock_hz=None,
         cpu_clock=CpuClock("", None),
     )
-    return profile_command.make_profile_record(facts)
+    return profile_command.make_profile_record(facts).to_json()
 
 
 @pytest.mark.parametrize("calls", [1, 2, 3])

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ethosu_sdk.base import filesystem, tools
-from ethosu_sdk.installation import doctor_command as doctor_rows, doctor_exercises
+from ethosu_sdk.installation import doctor_command, doctor_exercises
 from ethosu_sdk.records import validation
 from tests import processes
 from tests.integration.cli import Outcome, sdk
@@ -129,11 +129,11 @@ def test_a_tool_that_only_pretends_is_broken(
     monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
     tools.probe.cache_clear()
     try:
-        row = doctor_rows._exercised(name, exercise, folder)
+        row = doctor_command._exercised(name, exercise, folder)
     finally:
         tools.probe.cache_clear()
-    assert (row["status"], reason in row["detail"]) == ("broken", True), row
-    assert row["fix"]
+    assert (row.status, reason in (row.detail or "")) == ("broken", True), row
+    assert row.fix
 
 
 def test_the_environments_flatc_is_not_the_builds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,8 +157,8 @@ def test_a_wrong_npu_model_is_noticed(monkeypatch: pytest.MonkeyPatch, tmp_path:
     key, value = text.rsplit('output = "', 1)
     (data / "sample.toml").write_text(f'{key}output = "{"A" if value[0] != "A" else "B"}{value[1:]}')
     monkeypatch.setattr(doctor_exercises, "DATA", data)
-    row = doctor_rows._npu_model()
-    assert (row["status"], "TOSA" in row["detail"]) == ("broken", True)
+    row = doctor_command._npu_model()
+    assert (row.status, "TOSA" in (row.detail or "")) == ("broken", True)
 
 
 @pytest.mark.torch

@@ -126,10 +126,10 @@ def test_licences_of_a_copyright_file(tmp_path: Path) -> None:
         "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\n\n"
         "Files: *\nLicense: GPL-2+\n text\n\nFiles: x\nLicense: Expat\n"
     )
-    assert sbom_command.debian_licences(path) == ("Expat", "GPL-2+")
+    assert sbom_command._debian_licences(path) == ("Expat", "GPL-2+")
     path.write_text("This is free software.\nLicense: who knows\n")
-    assert sbom_command.debian_licences(path) == ()
-    assert sbom_command.debian_licences(tmp_path / "missing") == ()
+    assert sbom_command._debian_licences(path) == ()
+    assert sbom_command._debian_licences(tmp_path / "missing") == ()
 
 
 def test_licence_texts_are_collected(tmp_path: Path) -> None:
@@ -172,7 +172,7 @@ def test_licence_texts_are_collected(tmp_path: Path) -> None:
         ),
         (
             "profile-digits_cnn",
-            "| CONV2D | 3 | ethosu\\_sdk/aot/zoo/digits.py:55 in \\_network | 4x4x32 | 73,728 | 3,190 | 1,572 | "
+            "| CONV2D | 3 | ethosu\\_sdk/compile/zoo/digits.py:55 in \\_network | 4x4x32 | 73,728 | 3,190 | 1,572 | "
             "18% | 5,728 | 512 | Dram |",
         ),
         ("error", "| exit code |"),

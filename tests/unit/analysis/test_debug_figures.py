@@ -213,11 +213,11 @@ def test_the_layer_to_change_is_the_one_that_loses_by_itself() -> None:
     steps = debug_findings.compared_steps(layers, notes(breaks=("coarse",)), TO_FLOAT)
     found = debug_findings.first_change(None, steps, {2}, 30.0)
     assert found is not None
-    assert (found.layer.name, found.remedy, found.sqnr_db) == ("coarse", BITS, 21.0)
+    assert (layers[found.layer].name, found.remedy, found.sqnr_db) == ("coarse", BITS, 21.0)
     assert debug_findings.first_change(None, steps, {2}, 15.0) is None
     fault = debug_findings.first_change(steps[2], steps, {2}, 30.0)
     assert fault is not None
-    assert (fault.layer.name, fault.remedy) == ("breaks", FAULT)
+    assert (layers[fault.layer].name, fault.remedy) == ("breaks", FAULT)
 
 
 def test_advice_by_what_helps() -> None:
@@ -230,7 +230,8 @@ def test_advice_by_what_helps() -> None:
         layer(5, "coarse", 9.0, own=Own(20.0, math.inf)),
         layer(6, "light", 9.0, weights=WeightLoss(4, 25.0)),
     ]
-    found = [(row.remedy, row.layer.name, row.sqnr_db) for row in debug_findings.layer_advice(layers, 30.0)]
+    advice = debug_findings.layer_advice(layers, 30.0)
+    found = [(row.remedy, layers[row.layer].name, row.sqnr_db) for row in advice]
     assert found == [
         (BITS, "coarser", 10.0),
         (BITS, "coarse", 20.0),
@@ -340,9 +341,8 @@ def test_stacked_inputs_are_named(given: str | None, tmp_path: Path) -> None:
     name = given or "add.io.npz"
     npz.write_npz(tmp_path / name, arrays)
     options = DebugOptions(inputs=None if given is None else tmp_path / given)
-    subject = debug_command._Subject(path, tmp_path, None)
     with pytest.raises(InputError) as caught:
-        debug_command._inputs(subject, program, options, Reporter(quiet=True))
+        debug_command._inputs(path, None, program, options, Reporter(quiet=True))
     assert "the inputs of one inference, not 2" in caught.value.message
     assert name in caught.value.message
     assert "None" not in caught.value.message
