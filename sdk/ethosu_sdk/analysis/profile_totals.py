@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ethosu_sdk.analysis import profile_rows
-from ethosu_sdk.analysis.profile_rows import ESTIMATED, DelegateProfile
+from ethosu_sdk.analysis.profile_rows import ESTIMATED, DelegateProfile, metric
 from ethosu_sdk.base.errors import UsageError
 from ethosu_sdk.base.json_text import Record
 from ethosu_sdk.npu.timing import traffic
@@ -16,7 +16,6 @@ from ethosu_sdk.npu.timing.systems import Memory
 from ethosu_sdk.records.compile import Compilation
 from ethosu_sdk.records.run import Cpu, Operator, Run, Step
 from ethosu_sdk.run import time_line
-from ethosu_sdk.run.execution import metric
 from ethosu_sdk.run.time_line import TimeFacts
 from ethosu_sdk.simulate.simulation import MODELLED
 
@@ -66,7 +65,9 @@ def profile_time_member(
 ) -> tuple[Record, list[Record]]:
     """The member `time` and what of it is unavailable, from the profile's `delegates`, `totals` and operations."""
     cycles = {row["source"]: row["value"] for row in parts["totals"]["npu"]["cycles"]}
-    found, unavailable = time_line.time_member(facts)
+    line, missing = time_line.time_of_run(facts)
+    found = {} if line is None else {"time": line.to_json()}
+    unavailable = [row.to_json() for row in missing]
     clock = facts.npu_clock
     if not found or clock is None or not cycles.get("modelled"):
         return found, unavailable

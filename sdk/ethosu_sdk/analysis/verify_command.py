@@ -156,7 +156,9 @@ def rerun(record: Run, given: GivenProgram, inputs: Path | None, vela_config: Pa
                 save_state=folder.parent / "state.npz" if _state_was_saved(record) else None,
                 **_steps(record),
             )
-            content = run_command.run(str(given.path), _board(record), options, folder, quiet).record
+            content = run_command.run(
+                str(given.path), _board(record), options, folder, quiet
+            ).record.to_json()
         except VerdictError:  # the record holds it, and the records are compared
             content = read_raw_record(folder / kinds.RUN.file)
         except ToolError as error:

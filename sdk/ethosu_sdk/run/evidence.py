@@ -2,35 +2,35 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import math
 import zlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Any, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ethosu_sdk.base.errors import SdkError, SimulationError
 from ethosu_sdk.program import protocol
 from ethosu_sdk.program.feeds import Feed, Steps, taken_value
 from ethosu_sdk.program.pte_schema import RECORD_TYPES
 from ethosu_sdk.run import input_image, sequences
-from ethosu_sdk.run.repeats import Changed, RepeatPlan, changed_results
+from ethosu_sdk.run.execution import Kind
+from ethosu_sdk.run.repeats import Changed, RepeatPlan, StartState, changed_results
 from ethosu_sdk.run.sequences import Choices
 from ethosu_sdk.run.uart import ProtocolError, UartLog, UartRecord, joined_chunks
 
-# ---- evidence.evidence
-# Records → proof that the run happened as it should. A run passes on positive evidence alone.
-
+Array = npt.NDArray[Any]
 _DTYPES = {row.dtype for row in RECORD_TYPES}
 _TAIL = 12
 
 
-@dataclass(frozen=True)
-class ExpectedRun:
+class ExpectedRun(Struct, frozen=True):
     """What the host knows before the run and the firmware must confirm."""
 
     model_sha256: str
@@ -41,10 +41,8 @@ class ExpectedRun:
     repeats: int = 1  # of every set
     event_groups: int = 1  # which the repeats count in turn
     counts_cycles: bool = False  # of the processor, for each instruction
-    state: str = ""  # what a repeat begins with, as in the plan
-    pieces: Mapping[int, int] = field(
-        default_factory=dict
-    )  # of a call's stream, by instruction; empty: never cut
+    state: StartState = ""  # what a repeat begins with, as in the plan
+    pieces: dict[int, int] = {}  # of a call's stream, by instruction; empty: never cut
     nonce: bytes = input_image.NO_NONCE  # that the input image brought
     sends_last: bool = False  # whether the bytes of outputs come of the last set alone
     method: str = ""  # its name; empty: any
@@ -56,8 +54,7 @@ class ExpectedRun:
         return RepeatPlan(self.steps.count, self.repeats, self.event_groups, bool(self.pieces), self.state)
 
 
-@dataclass(frozen=True)
-class PmuSample:
+class PmuSample(Struct, frozen=True):
     """Counters around one NPU job: a delegate call, or a piece of one."""
 
     inference: int
@@ -67,20 +64,18 @@ class PmuSample:
     counters: tuple[tuple[int, int], ...]  # (event number, value)
 
 
-@dataclass(frozen=True)
-class ExecutedInstruction:
+class ExecutedInstruction(Struct, frozen=True):
     """One executed instruction of the first inference: a `kind` of INSTRUCTION_KINDS; `name` is that of the operator
     or backend, and of the instruction itself where it calls neither. `cpu_cycles` are those of the processor, where
     the run asked for them."""
 
     instruction: int
-    kind: str
+    kind: Kind
     name: str
     cpu_cycles: int | None = None
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(Struct, frozen=True):
     """A complete and consistent run, as the firmware reported it.
 
     `plan` is what ran, which a feed may have ended early. `outputs` are those of the first repeat of each set, or of
@@ -91,7 +86,7 @@ class Evidence:
     """
 
     plan: RepeatPlan
-    outputs: tuple[tuple[npt.NDArray[Any], ...], ...]  # [set][output]
+    outputs: tuple[tuple[Array, ...], ...]  # [set][output]
     crcs: tuple[tuple[str, ...], ...]  # [set][output]
     choices: tuple[Choices, ...]
     npu: dict[str, int] | None  # ID and CONFIG as read
@@ -108,17 +103,13 @@ class Evidence:
 def evidence_of_run(log: UartLog, expected: ExpectedRun, exit_code: int) -> Evidence:
     """The run's evidence; ProtocolError, with the last UART lines, for anything missing or contradictory."""
     try:
-        return _evidence_of_run(log, expected, exit_code)
+        check_log(log, [expected])
+        count = sequences.steps_done(log, expected.steps, expected.repeats)
+        check_end(log, count * expected.repeats, expected.nonce, exit_code)
+        return evidence_of_inferences(log, expected)
     except ProtocolError as error:
         lines = "\n".join(f"  | {line}" for line in log.lines[-_TAIL:])
         raise ProtocolError(f"{error.message}\nlast UART lines:\n{lines}", error.hint) from error
-
-
-def _evidence_of_run(log: UartLog, expected: ExpectedRun, exit_code: int) -> Evidence:
-    check_log(log, [expected])
-    count = sequences.steps_done(log, expected.steps, expected.repeats)
-    check_end(log, count * expected.repeats, expected.nonce, exit_code)
-    return evidence_of_inferences(log, expected)
 
 
 def check_log(log: UartLog, expected: Sequence[ExpectedRun]) -> None:
@@ -143,7 +134,7 @@ def check_log(log: UartLog, expected: Sequence[ExpectedRun]) -> None:
 def evidence_of_inferences(log: UartLog, expected: ExpectedRun) -> Evidence:
     """What the records of a checked log say of the inferences of a method."""
     count = sequences.steps_done(log, expected.steps, expected.repeats)
-    expected = replace(expected, steps=replace(expected.steps, count=count))
+    expected = replace(expected, steps=dataclasses.replace(expected.steps, count=count))
     plan = expected.plan
     done = [row["inference"] for row in log.of_type("inference")]
     if done != list(range(plan.inferences)):
@@ -256,9 +247,7 @@ def _check_inputs(
     return sequences.check_inputs(log, expected.steps, expected.repeats, arrays, crcs)
 
 
-def _arrays(
-    sent: Sequence[dict[int, _Output]], expected: ExpectedRun
-) -> tuple[tuple[npt.NDArray[Any], ...], ...]:
+def _arrays(sent: Sequence[dict[int, _Output]], expected: ExpectedRun) -> tuple[tuple[Array, ...], ...]:
     """Of the first repeat of each set whose outputs were sent."""
     first = sent[:: expected.repeats]
     return tuple(
@@ -275,11 +264,10 @@ def _by_tensor(log: UartLog, name: str) -> dict[tuple[int, int], list[dict[str, 
     return found
 
 
-@dataclass(frozen=True)
-class _Output:
+class _Output(Struct, frozen=True):
     """One output of one inference; `identity` is what tells it from another, `array` None if unsent."""
 
-    array: npt.NDArray[Any] | None
+    array: Array | None
     identity: tuple[object, ...]
     crc: str
 
@@ -360,7 +348,7 @@ def _output(
     return _Output(_array(row, joined_chunks(chunks, where), where), identity, row["crc32"])
 
 
-def _array(row: dict[str, Any], data: bytes, where: str) -> npt.NDArray[Any]:
+def _array(row: dict[str, Any], data: bytes, where: str) -> Array:
     shape = row["shape"]
     if row["dtype"] not in _DTYPES or not all(type(size) is int and size >= 0 for size in shape):
         raise ProtocolError(f"{where} has dtype {row['dtype']!r} and shape {shape!r}")
@@ -388,7 +376,9 @@ def _operator(row: dict[str, Any]) -> ExecutedInstruction:
     kind = row["kind"]
     if kind not in protocol.INSTRUCTION_KINDS:
         raise ProtocolError(f"the firmware reports an instruction of the unknown kind {kind!r}")
-    return ExecutedInstruction(row["instruction"], kind, row["name"] or protocol.INSTRUCTION_KINDS[kind])
+    return ExecutedInstruction(
+        row["instruction"], cast(Kind, kind), row["name"] or protocol.INSTRUCTION_KINDS[kind]
+    )
 
 
 def _pmu(row: dict[str, Any]) -> PmuSample:
@@ -406,10 +396,8 @@ def _pmu(row: dict[str, Any]) -> PmuSample:
     )
 
 
-# ---- evidence.calls
 # The evidence of a script of calls: one log, parted into what each call left in it.
 
-Array = npt.NDArray[Any]
 _OF_CALLS = (
     "input",
     "operator",
@@ -424,16 +412,14 @@ _OF_CALLS = (
 )
 
 
-@dataclass(frozen=True)
-class ExpectedCall:
+class ExpectedCall(Struct, frozen=True):
     """What a call must report, and the `takes` that make inputs of its first step from the call before."""
 
     expected: ExpectedRun
     takes: tuple[Feed, ...] = ()
 
 
-@dataclass(frozen=True)
-class _Part:
+class _Part(Struct, frozen=True):
     """The log of a call, its inferences counted from 0, and the indices that were chosen for what it takes."""
 
     log: UartLog
@@ -483,7 +469,7 @@ def with_taken(
             chosen[feed.input] = indices
     if told is not None and told != chosen:
         raise SimulationError(f"the firmware took {told}, but the outputs of the call before give {chosen}")
-    return replace(given, given=tuple(rows))
+    return dataclasses.replace(given, given=tuple(rows))
 
 
 def _parts(log: UartLog, methods: Sequence[str]) -> list[_Part]:
@@ -513,8 +499,7 @@ def _shifted(record: UartRecord, done: int) -> UartRecord:
     return replace(record, payload={**record.payload, "inference": record.payload["inference"] - done})
 
 
-# ---- evidence.witness
-# Compares what a simulator observed of a run with what the firmware reported.
+# What a simulator observed of a run, against what the firmware reported.
 
 
 class Ran(Protocol):

@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeGuard
 
+from msgspec import Struct
+
 from ethosu_sdk.base import json_text
 from ethosu_sdk.base.errors import SdkError
 from ethosu_sdk.run.uart import ProtocolError, feed_lines, is_understood, matched_facts
@@ -54,8 +56,7 @@ class KitMoves:
     address: int
 
 
-@dataclass(frozen=True)
-class MetricGroup:
+class MetricGroup(Struct, frozen=True):
     """What one profiling group counted: a value for each of the `count` runs, by name."""
 
     name: str
