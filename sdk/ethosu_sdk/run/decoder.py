@@ -91,8 +91,9 @@ def decoder_of(path: Path, program: pte.Pte, context: int | None) -> Decoder:
     if not outputs or outputs[0][0] != "float32" or not outputs[0][1]:
         raise InputError(f"{path.name} has no logits as its first output", _NEEDED)
     # The positions of the caches are the third axis of every buffer of four.
-    found = {row.sizes[2] for row in plan.state_tensors() if len(row.sizes) == 4}
-    return Decoder(inputs, outputs[0][1][-1], context or (found.pop() if len(found) == 1 else None))
+    positions = {row.sizes[2] for row in plan.state_tensors() if len(row.sizes) == 4}
+    known = positions.pop() if len(positions) == 1 else None
+    return Decoder(inputs, outputs[0][1][-1], context or known)
 
 
 # The perplexity of a model on a text: how many tokens it hesitates between, on average.
