@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -18,6 +18,7 @@ from ethosu_sdk.firmware_build import build_command, program_checks, resident_fi
 from ethosu_sdk.firmware_build.executable import Executable
 from ethosu_sdk.firmware_build.program_firmware import BuildOptions
 from ethosu_sdk.npu.config import NpuConfig
+from ethosu_sdk.npu.program import Reach
 from ethosu_sdk.npu.stream import pieces
 from ethosu_sdk.npu.stream.pieces import Piece as StreamPart
 from ethosu_sdk.program.execution_plan import DelegateCall, ExecutionPlan
@@ -119,15 +120,7 @@ def execute(job: RunJob, reporter: Reporter) -> Execution:
         raise UsageError("--split takes one set of inputs", "give one set of inputs")
     cut = _split_streams(job.plan) if job.options.split else SplitStreams()
     streams = {index: [piece.stream for piece in row] for index, row in cut.pieces.items()}
-    simulator_options = SimulatorOptions(
-        fast=job.options.fast,
-        simulated_limit_s=job.options.simulated_limit_s,
-        memories=job.memories,
-        streams=program_checks.reach_of_streams([job.plan], streams),
-    )
-    simulator = simulators.create_simulator(
-        job.choice.simulator, job.npu, simulator_options, job.choice.board
-    )
+    simulator = simulator_of(job, program_checks.reach_of_streams([job.plan], streams))
     version = simulator.version()  # a missing simulator is reported before anything is built
     groups = simulators.event_groups(job.npu, job.events)
     nonce = secrets.token_bytes(INPUT_IMAGE_NONCE_BYTES)
@@ -151,6 +144,17 @@ def execute(job: RunJob, reporter: Reporter) -> Execution:
         evidence.crosscheck_jobs(reported, [job.cycles for job in result.npu_jobs])
     execution = execution_of(boot, reported, result, seen)
     return _with_pieces(execution, boot, reported) if job.options.split else execution
+
+
+def simulator_of(job: RunJob, streams: Mapping[bytes, Reach]) -> Simulator:
+    """The simulator for `job`, on which each of the command `streams` may reach so much."""
+    options = SimulatorOptions(
+        fast=job.options.fast,
+        simulated_limit_s=job.options.simulated_limit_s,
+        memories=job.memories,
+        streams=streams,
+    )
+    return simulators.create_simulator(job.choice.simulator, job.npu, options, job.choice.board)
 
 
 def _built_image(job: RunJob, cut: SplitStreams, reporter: Reporter) -> Image:

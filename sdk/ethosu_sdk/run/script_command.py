@@ -40,7 +40,6 @@ from ethosu_sdk.run.reference import Reference
 from ethosu_sdk.run.run_record import RunVerdict
 from ethosu_sdk.simulate import simulators
 from ethosu_sdk.simulate.simulation import SimulationRequest
-from ethosu_sdk.simulate.simulators import SimulatorOptions
 
 _KIND = TomlKind("a script", 1 << 20, 20_000)
 _CALL = "call"
@@ -222,13 +221,8 @@ def execute_on_board(calls: Sequence[HostCall], reporter: Reporter) -> list[Exec
     """Build the firmware with all methods of the `calls`, run them, and take the evidence of each."""
     first = calls[0].job
     names = _methods(calls)
-    options = SimulatorOptions(
-        fast=first.options.fast,
-        simulated_limit_s=first.options.simulated_limit_s,
-        memories=first.memories,
-        streams=program_checks.reach_of_streams(map(first.program.plan, names)),
-    )
-    simulator = simulators.create_simulator(first.choice.simulator, first.npu, options, first.choice.board)
+    streams = program_checks.reach_of_streams(map(first.program.plan, names))
+    simulator = firmware.simulator_of(first, streams)
     version = simulator.version()
     groups = simulators.event_groups(first.npu, first.events)
     if len(groups) > 1:
