@@ -51,7 +51,7 @@ def _demonstrate(count: int, folder: Path) -> None:
     npz.write_npz(inputs, {"input0": images[:, None]})  # one more axis: that many inferences
     options = run_command.RunOptions(inputs=inputs)
     compile_options = CompileOptions(target=_TARGET)
-    record = run_command.run("zoo:digits_cnn", compile_options, options, folder, Reporter()).record
+    record = run_command.run("zoo:digits_cnn", compile_options, options, folder, Reporter()).record.to_json()
     scores = np.load(folder / "outputs.npz")["output0"]
     _show(images, labels, scores.reshape(len(labels), -1).argmax(axis=1), record, folder)
 

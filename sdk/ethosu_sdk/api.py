@@ -222,7 +222,7 @@ def run(
     """
     compile_options = compile_options or CompileOptions()
     done = run_command.run(str(model), compile_options, options or RunOptions(), out, Reporter(quiet=True))
-    return Run(done.folder, record=done.record)
+    return Run(done.folder, record=done.record.to_json())
 
 
 def profile(

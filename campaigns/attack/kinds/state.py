@@ -68,8 +68,9 @@ def _probe(context: Context, choice: random.Random) -> Probe:
     def call(folder: Path) -> None:
         program = pte.read(GOLDEN_PTE / "counter.pte")
         plan = program.plan("forward")
-        kept = kept_state.load_state(program, plan, folder / "given.npz", saves=True, is_sequence=True)
-        kept_state.check_steps(kept, _STEPS)
+        kept = kept_state.load_state(
+            program, plan, folder / "given.npz", saves=True, is_sequence=True, steps=_STEPS
+        )
         assert 0 <= kept.steps <= _LAST - _STEPS, kept.steps
         assert [len(row.initial) for row in kept.tensors] == [row.nbytes for row in plan.state_tensors()]
 

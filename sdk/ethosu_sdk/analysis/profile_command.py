@@ -126,14 +126,13 @@ def _finished(folder: Path) -> RunResult:
     path = folder / kinds.RUN.file
     if not path.is_file():
         raise InputError(f"{folder} is not the folder of a run: it has no {path.name}", _MAKE_A_RUN)
-    record = bundle.read_raw_record(path)
-    run = kinds.content(record)
+    run = bundle.read_record(path)
     if not isinstance(run, Run):
         raise InputError(f"{path} is not a record of a run", _MAKE_A_RUN)
     program = folder / Path(run.model.file).name
     if not program.is_file() or filesystem.sha256_file(program) != run.model.sha256:
         raise InputError(f"the program of the run is not in {folder}: {run.model.file}", _MAKE_A_RUN)
-    return RunResult(folder, record, program)
+    return RunResult(folder, run, program)
 
 
 def _profile(
@@ -148,7 +147,7 @@ def _profile(
 ) -> Profile:
     """The profile of a run. The board profile `system` or the file `vela_config` has the memories that it is for; the
     clocks are those of NPU and CPU."""
-    run = kinds.RUN.convert(done.record)
+    run = done.record
     program = result_files.program_of_run(done.pte, run.provenance.inputs, done.data)
     if provenance.recorded_target(program.target()) != run.target:
         raise InputError(

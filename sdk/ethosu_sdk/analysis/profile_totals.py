@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from msgspec import convert
 from msgspec.structs import replace
 
 from ethosu_sdk.analysis.profile_rows import DelegateProfile, cycles_metric, delegate_bursts, summed_metric
@@ -222,11 +221,10 @@ def _phase(name: profile.PhaseName, steps: Sequence[Step]) -> Phase:
 
 def inference_time(facts: TimeFacts, sums: Sums) -> tuple[TimeLine | None, list[Unavailable]]:
     """The time line of the run with what operations and Vela's estimate tell of the NPU; what is unavailable."""
-    member, missing = time_line.time_member(facts)
-    unavailable = convert(missing, list[Unavailable])
-    if not member:
+    found, unavailable = time_line.time_of_run(facts)
+    if found is None:
         return None, unavailable
-    found, clock = convert(member["time"], TimeLine), facts.npu_clock
+    clock = facts.npu_clock
     active, estimated = sums.cycles.get("modelled"), sums.cycles.get("estimated")
     if clock is None or not active:
         return found, unavailable

@@ -306,7 +306,7 @@ def _rerun(
         try:
             content = run_command.run(
                 str(path), CompileOptions(system=_board(record)), options, folder, Reporter(quiet=True)
-            ).record
+            ).record.to_json()
         except VerdictError:  # the record holds it, and the records are compared
             content = read_raw_record(folder / kinds.RUN.file)
         except ToolError as error:

@@ -5,6 +5,7 @@ What does not depend on data is worked out once and kept.
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
@@ -139,11 +140,16 @@ def _read(stream: bytes, registers: RegisterFile, config: NpuConfig, start: int)
     raise CommandError("the stream has no NPU_OP_STOP and ends", len(stream))
 
 
-def steps(stream: bytes, config: NpuConfig) -> Iterator[tuple[Command, Operation | None]]:
+@functools.lru_cache(maxsize=2)  # whoever runs a stream asks for its extent and its hazards, too
+def steps(stream: bytes, config: NpuConfig) -> tuple[tuple[Command, Operation | None], ...]:
     """The stream's operations in the order of their places, with what each does; None for waits and the like.
 
     Branches are not followed. Raises CommandError and UnsupportedCommand as :func:`segment` does.
     """
+    return tuple(_steps(stream, config))
+
+
+def _steps(stream: bytes, config: NpuConfig) -> Iterator[tuple[Command, Operation | None]]:
     registers = RegisterFile(config)
     count = 0
     for command in commands(stream, config.generation):

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
+
+from msgspec import Struct, structs
 
 from ethosu_sdk.base import tools
 from ethosu_sdk.base.json_text import Record
 from ethosu_sdk.program import execution_plan, protocol
 from ethosu_sdk.program.execution_plan import DelegateCall, ExecutionPlan, KernelCall, List
 from ethosu_sdk.records import provenance
+from ethosu_sdk.records.common import Core, CpuPart, CpuPartName, Metric, Moved, Unavailable
+from ethosu_sdk.records.run import Cpu
 from ethosu_sdk.run.execution import metric
 from ethosu_sdk.simulate.cpu_cycles import LINE_BYTES, MovedBytes
 from ethosu_sdk.simulate.simulation import COUNTED, MODELLED, SimulationResult, Simulator
@@ -21,11 +25,16 @@ if TYPE_CHECKING:
     from ethosu_sdk.simulate.block_counts import BlockCounts, Mark
     from ethosu_sdk.simulate.cpu_cycles import Span
 
-
-# ---- steps.shared.moved
-# What the CPU moves in an inference, by operator and part: tensors of kernels, copies of delegates' tensors.
-
-_TWICE = 2  # a copy reads and writes
+_NOT_ASKED = "the run did not count what the CPU executes: --cpu-cycles does"
+_NO_MARKS = "this firmware does not show where an inference begins and ends: /cpu/outside has the whole run"
+_LOST = "the inference has more parts than are counted"
+_OTHER_PARTS = "the inference has {} operators, but its parts are those of {}"
+_LLVM = ("llvm-mc-19", "llvm-mca-19")
+_TOOLS = ("block-counts.so", *_LLVM)
+# In the records, and not in an inference. The clock's interrupts depend on the time that the simulator took.
+_OUTSIDE = ("start_up", "report", "after")
+_LEFT_OUT = ("wait", "clock")
+_NOTHING: Mapping[str, int] = {}
 
 
 def cpu_traffic(plan: ExecutionPlan, instruction: int) -> Mapping[str, MovedBytes]:
@@ -44,9 +53,9 @@ def cpu_traffic(plan: ExecutionPlan, instruction: int) -> Mapping[str, MovedByte
 
 
 def _copied_sizes(sizes: tuple[int, int]) -> MovedBytes:
-    """A constant goes to the arena too."""
+    """A constant goes to the arena too; other tensors are read and written there."""
     constants, others = sizes
-    return MovedBytes(constant_bytes=constants, arena_bytes=constants + _TWICE * others)
+    return MovedBytes(constant_bytes=constants, arena_bytes=constants + 2 * others)
 
 
 def _moved_sizes(plan: ExecutionPlan, values: Iterable[int]) -> tuple[int, int]:
@@ -69,55 +78,39 @@ def _moved_tensors(plan: ExecutionPlan, values: Iterable[int]) -> Iterable[int]:
     return found
 
 
-# ---- steps.run.cpu_time
-# The processor's cycles of a run: executed blocks, which a simulator counted, times their prices.
+class OperatorTime(Struct, frozen=True):
+    """The CPU's time in one operator."""
 
-_PATH = "/cpu/cycles"
-_NOT_ASKED = "the run did not count what the CPU executes: --cpu-cycles does"
-_NO_MARKS = "this firmware does not show where an inference begins and ends: /cpu/outside has the whole run"
-_LOST = "the inference has more parts than are counted"
-_OTHER_PARTS = "the inference has {} operators, but its parts are those of {}"
-_LLVM = ("llvm-mc-19", "llvm-mca-19")
-_TOOLS = ("block-counts.so", *_LLVM)
-_WHOLE_RUN = "run"
-# In the records, and not in an inference. The clock's interrupts depend on the time that the simulator took.
-_OUTSIDE = ("start_up", "report", "after")
-_LEFT_OUT = ("wait", "clock")
+    cycles: Metric
+    parts: tuple[CpuPart, ...]
 
 
-@dataclass(frozen=True)
-class CpuTime:
+class CpuTime(Struct, frozen=True):
     """The record's `cpu`, what goes to each of its operators, what of it is unavailable, and the tools behind it."""
 
-    part: Record
-    operators: Sequence[Record]
-    unavailable: Sequence[Record]
+    part: Cpu
+    operators: Sequence[OperatorTime]
+    unavailable: Sequence[Unavailable]
 
     @property
     def tools(self) -> list[Record]:
         """What counted and priced."""
-        return (
-            [provenance.tool_entry(name, tools.probe(name).version) for name in _TOOLS] if self.part else []
-        )
+        if self.part.core is None:
+            return []
+        return [provenance.tool_entry(name, tools.probe(name).version) for name in _TOOLS]
 
 
 def no_counts(simulator: Simulator, *, wanted: bool) -> str:
     """Why a run on `simulator` has no cycles of the CPU, and how to get them; empty if it can."""
     if not wanted:
-        return (
-            f"{simulator.figures.no_cpu_cycles}; {_NOT_ASKED}"
-            if not simulator.no_block_counts()
-            else (simulator.figures.no_cpu_cycles)
-        )
-    return simulator.no_block_counts() or _no_prices()
-
-
-def _no_prices() -> str:
-    for name in _LLVM:
+        reason = simulator.figures.no_cpu_cycles
+        return reason if simulator.no_block_counts() else f"{reason}; {_NOT_ASKED}"
+    reason = simulator.no_block_counts()
+    for name in () if reason else _LLVM:
         found = tools.probe(name)
         if found.status != "found":
             return f"{name} is {found.status}: {found.tool.fix}"
-    return ""
+    return reason
 
 
 def firmware_marks(symbols: Mapping[str, int]) -> tuple[Mark, ...]:
@@ -131,9 +124,8 @@ def firmware_marks(symbols: Mapping[str, int]) -> tuple[Mark, ...]:
     )
 
 
-def no_cpu_time(reason: str) -> CpuTime:
-    """Nothing, and why."""
-    return CpuTime({}, (), [{"path": _PATH, "reason": reason}])
+def _without_cycles(reason: str, part: Cpu | None = None) -> CpuTime:
+    return CpuTime(part or Cpu(), (), [Unavailable(path="/cpu/cycles", reason=reason)])
 
 
 def cpu_time_of_run(
@@ -145,95 +137,91 @@ def cpu_time_of_run(
     """
     counts = result.block_counts
     if counts is None:
-        return no_cpu_time(reason)
-    operators = len(moved)
+        return _without_cycles(reason)
     spans, head = _priced(counts, core)
     if counts.marks_lost:
-        return CpuTime(head, (), [{"path": _PATH, "reason": _LOST}])
+        return _without_cycles(_LOST, head)
     by_operator: defaultdict[int, list[Span]] = defaultdict(list)
     for row in spans:
         if row.operator is not None and row.part not in _LEFT_OUT:
             by_operator[row.operator].append(row)
-    if by_operator.keys() != set(range(operators + 1)):  # the last one leads to the end
-        found = max(by_operator, default=0)
-        return CpuTime(head, (), [{"path": _PATH, "reason": _OTHER_PARTS.format(operators, found)}])
+    if by_operator.keys() != set(range(len(moved) + 1)):  # the last one leads to the end
+        return _without_cycles(_OTHER_PARTS.format(len(moved), max(by_operator, default=0)), head)
     each = [_moving(by_operator[number], data) for number, data in enumerate((*moved, {}))]
     every = [part for rows in each for part in rows]
-    whole = {
-        **head,
-        "cycles": _sum(every, "cycles"),
-        "instructions": _sum(every, "instructions"),
-        "parts": _by_part(every),
-        "outside": _by_part(_rows([row for row in spans if row.part in _OUTSIDE])),
-    }
-    return CpuTime(whole, [{"cpu_cycles": _sum(rows, "cycles"), "cpu_parts": rows} for rows in each[:-1]], ())
+    outside = _by_part(_rows([row for row in spans if row.part in _OUTSIDE]))
+    cycles = _sum([row.cycles for row in every])
+    instructions = _sum([row.instructions for row in every])
+    whole = structs.replace(
+        head, cycles=cycles, instructions=instructions, parts=_by_part(every), outside=outside
+    )
+    operators = [OperatorTime(_sum([row.cycles for row in rows]), tuple(rows)) for rows in each[:-1]]
+    return CpuTime(whole, operators, ())
 
 
 def cpu_time_of_other_firmware(result: SimulationResult, core: str, reason: str) -> CpuTime:
     """The CPU's time in the whole run of a firmware without marks; nothing if there is a `reason`."""
     if result.block_counts is None:
-        return no_cpu_time(reason)
+        return _without_cycles(reason)
     spans, head = _priced(result.block_counts, core)
-    rows = [{**row, "part": _WHOLE_RUN} for row in _rows(spans)]
-    return CpuTime({**head, "outside": rows}, (), [{"path": _PATH, "reason": _NO_MARKS}])
+    rows = (structs.replace(row, part="run") for row in _rows(spans))
+    return _without_cycles(_NO_MARKS, structs.replace(head, outside=tuple(rows)))
 
 
-def _priced(counts: BlockCounts, core: str) -> tuple[list[Span], Record]:
+def _priced(counts: BlockCounts, core: str) -> tuple[list[Span], Cpu]:
     from ethosu_sdk.simulate import cpu_cycles
 
     spans = cpu_cycles.spans_of(counts, cpu_cycles.cycles_of(counts.blocks, core))
     lost = counts.unplaced_instructions
-    return spans, {"core": core, **({"unpriced": metric(lost, "instructions", COUNTED)} if lost else {})}
+    unpriced = metric(lost, "instructions", COUNTED) if lost else None
+    return spans, Cpu(core=cast(Core, core), unpriced=unpriced)
 
 
-def _rows(spans: Sequence[Span]) -> list[Record]:
+def _rows(spans: Sequence[Span]) -> list[CpuPart]:
     """The parts in the order of time; those of the same name one after another are one."""
     return [_row(part, list(group)) for part, group in groupby(spans, lambda row: row.part)]
 
 
-def _moving(spans: Sequence[Span], data: Mapping[str, MovedBytes]) -> list[Record]:
+def _moving(spans: Sequence[Span], data: Mapping[str, MovedBytes]) -> list[CpuPart]:
     """The same of an operator, with what each part moves: the first one of a name the `data`."""
     left, rows = dict(data), []
     for part, group in groupby(spans, lambda row: row.part):
         own = list(group)
         moved = replace(left.pop(part, MovedBytes()), code_bytes=sum(row.code_bytes for row in own))
         most = LINE_BYTES * sum(row.instructions for row in own)  # an instruction moves a line at most
-        sizes = {name: min(size, most) for name, size in asdict(moved).items() if size}
-        rows.append({**_row(part, own), **({"moved": sizes} if sizes else {})})
+        rows.append(_row(part, own, {name: min(size, most) for name, size in asdict(moved).items() if size}))
     return rows
 
 
-def _row(part: str, spans: Sequence[Span]) -> Record:
-    return {
-        "part": part,
-        "instructions": metric(sum(row.instructions for row in spans), "instructions", COUNTED),
-        "cycles": metric(round(sum(row.cycles for row in spans)), "cycles", MODELLED),
-    }
+def _row(part: str, spans: Sequence[Span], moved: Mapping[str, int] = _NOTHING) -> CpuPart:
+    return CpuPart(
+        part=cast(CpuPartName, part),
+        instructions=metric(sum(row.instructions for row in spans), "instructions", COUNTED),
+        cycles=metric(round(sum(row.cycles for row in spans)), "cycles", MODELLED),
+        moved=Moved(**moved) if moved else None,
+    )
 
 
-def _sum(rows: Sequence[Record], key: str) -> Record:
-    source = COUNTED if key == "instructions" else MODELLED
-    return metric(sum(row[key]["value"] for row in rows), key, source)
+def _sum(figures: Sequence[Metric]) -> Metric:
+    return structs.replace(figures[0], value=sum(row.value for row in figures))
 
 
-def _by_part(rows: Sequence[Record]) -> list[Record]:
-    """The sums of the parts of the same name."""
-    found: defaultdict[str, list[Record]] = defaultdict(list)
+def _by_part(rows: Sequence[CpuPart]) -> tuple[CpuPart, ...] | None:
+    """The sums of the parts of the same name; None where there is no part."""
+    found: defaultdict[str, list[CpuPart]] = defaultdict(list)
     for row in rows:
-        found[row["part"]].append(row)
-    return [
-        {
-            "part": name,
-            "instructions": _sum(own, "instructions"),
-            "cycles": _sum(own, "cycles"),
-            **({"moved": moved} if (moved := _all_moved(own)) else {}),
-        }
-        for name, own in found.items()
-    ]
-
-
-def _all_moved(rows: Sequence[Record]) -> Record:
-    found: Counter[str] = Counter()
-    for row in rows:
-        found.update(row.get("moved", {}))
-    return dict(found)
+        found[row.part].append(row)
+    sums = []
+    for own in found.values():
+        moved: Counter[str] = Counter()
+        for row in own:
+            moved.update({} if row.moved is None else row.moved.to_json())
+        sums.append(
+            structs.replace(
+                own[0],
+                instructions=_sum([row.instructions for row in own]),
+                cycles=_sum([row.cycles for row in own]),
+                moved=Moved(**moved) if moved else None,
+            )
+        )
+    return tuple(sums) or None

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from ethosu_sdk.base import filesystem, npz
 from ethosu_sdk.base.errors import InputError, UsageError
@@ -17,25 +18,19 @@ from ethosu_sdk.base.plain_text import counted
 from ethosu_sdk.base.terminal import Reporter
 from ethosu_sdk.compile.program_options import CompileOptions
 from ethosu_sdk.program import pte
-from ethosu_sdk.program.execution_plan import ExecutionPlan
 from ethosu_sdk.records import bundle
 from ethosu_sdk.records.sequences import Perplexity
 from ethosu_sdk.run import run_command, tokenizing
 from ethosu_sdk.run.options import RunOptions
 from ethosu_sdk.run.tokenizing import Tokenizer
 
-# ---- steps.generate.decoding
-# What a program must be to generate text: one token and its position in, the logits of the next token out.
-
-_WHOLE = ("int32", "int64")
 _NEEDED = (
     "generate needs input0, a token (int32 or int64, one element), perhaps input1, its position (the same), and "
     "output0, the logits of the next token along the last axis; caches are inside as mutable buffers"
 )
 
 
-@dataclass(frozen=True)
-class Decoder:
+class Decoder(Struct, frozen=True):
     """A decoder's program: dtype and shape of its inputs, the vocabulary, and the positions of its caches."""
 
     inputs: tuple[tuple[str, tuple[int, ...]], ...]
@@ -89,22 +84,18 @@ def decoder_of(path: Path, program: pte.Pte, context: int | None) -> Decoder:
     inputs = tuple((row.dtype, row.sizes) for row in plan.input_tensors())
     outputs = [(row.dtype, row.sizes) for row in plan.output_tensors()]
     if not 1 <= len(inputs) <= 2 or any(
-        dtype not in _WHOLE or int(np.prod(shape, dtype=np.int64)) != 1 for dtype, shape in inputs
+        dtype not in ("int32", "int64") or int(np.prod(shape, dtype=np.int64)) != 1 for dtype, shape in inputs
     ):
         found = ", ".join(f"{dtype}{list(shape)}" for dtype, shape in inputs)
         raise InputError(f"{path.name} takes {found}: it is no decoder that can go on with tokens", _NEEDED)
     if not outputs or outputs[0][0] != "float32" or not outputs[0][1]:
         raise InputError(f"{path.name} has no logits as its first output", _NEEDED)
-    return Decoder(inputs, outputs[0][1][-1], context or _positions(plan))
+    # The positions of the caches are the third axis of every buffer of four.
+    positions = {row.sizes[2] for row in plan.state_tensors() if len(row.sizes) == 4}
+    known = positions.pop() if len(positions) == 1 else None
+    return Decoder(inputs, outputs[0][1][-1], context or known)
 
 
-def _positions(plan: ExecutionPlan) -> int | None:
-    """The positions of the caches, the third axis of every buffer of four; None where nothing says it."""
-    found = {row.sizes[2] for row in plan.state_tensors() if len(row.sizes) == 4}
-    return found.pop() if len(found) == 1 else None
-
-
-# ---- steps.generate.perplexity
 # The perplexity of a model on a text: how many tokens it hesitates between, on average.
 
 PERPLEXITY_FOLDER = "perplexity"
@@ -112,7 +103,6 @@ _INPUTS_NAME = "text.npz"
 _MOST_BYTES = 1 << 24
 _MOST_TOKENS = 65_536
 _LEAST_WINDOW = 2
-_LARGEST_NLL = 700.0  # nats; exp of more has no float64
 
 
 def text_tokens(path: Path | None, tokenizer: Tokenizer | None, decoder: Decoder) -> tuple[int, ...]:
@@ -147,7 +137,7 @@ def measure_perplexity(
     logits = np.asarray(npz.read_npz(done.folder / run_command.OUTPUTS_NAME)["output0"], np.float64)
     losses = _losses(logits.reshape(len(text), -1), text, window)
     mean = float(np.mean(losses))
-    if not mean < _LARGEST_NLL:
+    if not mean < 700.0:  # exp of more has no float64
         raise InputError(f"the mean cross entropy is {mean:.1f} nats: too much for a perplexity")
     return Perplexity(
         file=PERPLEXITY_FOLDER + "/" + run_command.OUTPUTS_NAME,

@@ -2,35 +2,35 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import math
 import zlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Any, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ethosu_sdk.base.errors import SdkError, SimulationError
 from ethosu_sdk.program import protocol
 from ethosu_sdk.program.feeds import Feed, Steps, taken_value
 from ethosu_sdk.program.pte_schema import RECORD_TYPES
 from ethosu_sdk.run import input_image, sequences
-from ethosu_sdk.run.repeats import Changed, RepeatPlan, changed_results
+from ethosu_sdk.run.execution import Kind
+from ethosu_sdk.run.repeats import Changed, RepeatPlan, StartState, changed_results
 from ethosu_sdk.run.sequences import Choices
-from ethosu_sdk.run.uart import ProtocolError, UartLog, UartRecord, joined_chunks
+from ethosu_sdk.run.uart import ProtocolError, UartLog, joined_chunks
 
-# ---- evidence.evidence
-# Records → proof that the run happened as it should. A run passes on positive evidence alone.
-
+Array = npt.NDArray[Any]
 _DTYPES = {row.dtype for row in RECORD_TYPES}
 _TAIL = 12
 
 
-@dataclass(frozen=True)
-class ExpectedRun:
+class ExpectedRun(Struct, frozen=True):
     """What the host knows before the run and the firmware must confirm."""
 
     model_sha256: str
@@ -41,10 +41,8 @@ class ExpectedRun:
     repeats: int = 1  # of every set
     event_groups: int = 1  # which the repeats count in turn
     counts_cycles: bool = False  # of the processor, for each instruction
-    state: str = ""  # what a repeat begins with, as in the plan
-    pieces: Mapping[int, int] = field(
-        default_factory=dict
-    )  # of a call's stream, by instruction; empty: never cut
+    state: StartState = ""  # what a repeat begins with, as in the plan
+    pieces: dict[int, int] = {}  # of a call's stream, by instruction; empty: never cut
     nonce: bytes = input_image.NO_NONCE  # that the input image brought
     sends_last: bool = False  # whether the bytes of outputs come of the last set alone
     method: str = ""  # its name; empty: any
@@ -56,8 +54,7 @@ class ExpectedRun:
         return RepeatPlan(self.steps.count, self.repeats, self.event_groups, bool(self.pieces), self.state)
 
 
-@dataclass(frozen=True)
-class PmuSample:
+class PmuSample(Struct, frozen=True):
     """Counters around one NPU job: a delegate call, or a piece of one."""
 
     inference: int
@@ -67,20 +64,18 @@ class PmuSample:
     counters: tuple[tuple[int, int], ...]  # (event number, value)
 
 
-@dataclass(frozen=True)
-class ExecutedInstruction:
+class ExecutedInstruction(Struct, frozen=True):
     """One executed instruction of the first inference: a `kind` of INSTRUCTION_KINDS; `name` is that of the operator
     or backend, and of the instruction itself where it calls neither. `cpu_cycles` are those of the processor, where
     the run asked for them."""
 
     instruction: int
-    kind: str
+    kind: Kind
     name: str
     cpu_cycles: int | None = None
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(Struct, frozen=True):
     """A complete and consistent run, as the firmware reported it.
 
     `plan` is what ran, which a feed may have ended early. `outputs` are those of the first repeat of each set, or of
@@ -91,7 +86,7 @@ class Evidence:
     """
 
     plan: RepeatPlan
-    outputs: tuple[tuple[npt.NDArray[Any], ...], ...]  # [set][output]
+    outputs: tuple[tuple[Array, ...], ...]  # [set][output]
     crcs: tuple[tuple[str, ...], ...]  # [set][output]
     choices: tuple[Choices, ...]
     npu: dict[str, int] | None  # ID and CONFIG as read
@@ -108,17 +103,13 @@ class Evidence:
 def evidence_of_run(log: UartLog, expected: ExpectedRun, exit_code: int) -> Evidence:
     """The run's evidence; ProtocolError, with the last UART lines, for anything missing or contradictory."""
     try:
-        return _evidence_of_run(log, expected, exit_code)
+        check_log(log, [expected])
+        count = sequences.steps_done(log, expected.steps, expected.repeats)
+        check_end(log, count * expected.repeats, expected.nonce, exit_code)
+        return evidence_of_inferences(log, expected)
     except ProtocolError as error:
         lines = "\n".join(f"  | {line}" for line in log.lines[-_TAIL:])
         raise ProtocolError(f"{error.message}\nlast UART lines:\n{lines}", error.hint) from error
-
-
-def _evidence_of_run(log: UartLog, expected: ExpectedRun, exit_code: int) -> Evidence:
-    check_log(log, [expected])
-    count = sequences.steps_done(log, expected.steps, expected.repeats)
-    check_end(log, count * expected.repeats, expected.nonce, exit_code)
-    return evidence_of_inferences(log, expected)
 
 
 def check_log(log: UartLog, expected: Sequence[ExpectedRun]) -> None:
@@ -143,25 +134,42 @@ def check_log(log: UartLog, expected: Sequence[ExpectedRun]) -> None:
 def evidence_of_inferences(log: UartLog, expected: ExpectedRun) -> Evidence:
     """What the records of a checked log say of the inferences of a method."""
     count = sequences.steps_done(log, expected.steps, expected.repeats)
-    expected = replace(expected, steps=replace(expected.steps, count=count))
+    expected = replace(expected, steps=dataclasses.replace(expected.steps, count=count))
     plan = expected.plan
     done = [row["inference"] for row in log.of_type("inference")]
     if done != list(range(plan.inferences)):
         raise ProtocolError(f"{len(done)} of {plan.inferences} inferences are reported as done")
     sent = _outputs(log, expected)
-    choices = _check_inputs(log, expected, sent)
-    pmu = tuple(_pmu(row) for row in log.of_type("pmu"))
+    last = sent[expected.repeats - 1 :: expected.repeats]  # from which feeds make the next step's
+    choices = sequences.check_inputs(
+        log,
+        expected.steps,
+        expected.repeats,
+        [{index: row.array for index, row in rows.items()} for rows in last],
+        [{index: row.crc for index, row in rows.items()} for rows in last],
+    )
+    pmu = tuple(
+        PmuSample(
+            row["inference"],
+            row["instruction"],
+            row["cycles"],
+            row["overflow"],
+            tuple(map(tuple, row["counters"])),
+        )
+        for row in log.of_type("pmu")
+    )
     pieces = tuple(row for row in pmu if plan.runs_pieces(row.inference))
     calls = {row["inference"]: row["delegate_calls"] for row in log.of_type("inference")}
     _check_pieces(expected, pmu, pieces)
     npu = log.of_type("npu")
+    first = sent[:: expected.repeats]
     return Evidence(
         plan=plan,
-        outputs=_arrays(sent, expected),
-        crcs=tuple(
-            tuple(row.crc for row in sent[first].values())
-            for first in range(0, plan.inferences, plan.repeats)
+        outputs=tuple(
+            tuple(row.array for row in rows.values() if row.array is not None)
+            for rows in (first[-1:] if expected.sends_last else first)
         ),
+        crcs=tuple(tuple(row.crc for row in rows.values()) for rows in first),
         choices=choices,
         npu=npu[0] if npu else None,
         memory=tuple(log.of_type("memory")),
@@ -247,26 +255,6 @@ def seal(records: Sequence[str], nonce: bytes) -> str:
     return hashlib.sha256(nonce + hashlib.sha256(text).digest()).hexdigest()
 
 
-def _check_inputs(
-    log: UartLog, expected: ExpectedRun, sent: Sequence[dict[int, _Output]]
-) -> tuple[Choices, ...]:
-    last = sent[expected.repeats - 1 :: expected.repeats]  # from which feeds make the next step's
-    arrays = [{index: row.array for index, row in rows.items()} for rows in last]
-    crcs = [{index: row.crc for index, row in rows.items()} for rows in last]
-    return sequences.check_inputs(log, expected.steps, expected.repeats, arrays, crcs)
-
-
-def _arrays(
-    sent: Sequence[dict[int, _Output]], expected: ExpectedRun
-) -> tuple[tuple[npt.NDArray[Any], ...], ...]:
-    """Of the first repeat of each set whose outputs were sent."""
-    first = sent[:: expected.repeats]
-    return tuple(
-        tuple(row.array for row in rows.values() if row.array is not None)
-        for rows in (first[-1:] if expected.sends_last else first)
-    )
-
-
 def _by_tensor(log: UartLog, name: str) -> dict[tuple[int, int], list[dict[str, Any]]]:
     """The records of one type, grouped by (inference, output index)."""
     found: dict[tuple[int, int], list[dict[str, Any]]] = {}
@@ -275,11 +263,10 @@ def _by_tensor(log: UartLog, name: str) -> dict[tuple[int, int], list[dict[str, 
     return found
 
 
-@dataclass(frozen=True)
-class _Output:
+class _Output(Struct, frozen=True):
     """One output of one inference; `identity` is what tells it from another, `array` None if unsent."""
 
-    array: npt.NDArray[Any] | None
+    array: Array | None
     identity: tuple[object, ...]
     crc: str
 
@@ -357,59 +344,37 @@ def _output(
         return before
     if not sent and not chunks:
         return _Output(None, identity, row["crc32"])
-    return _Output(_array(row, joined_chunks(chunks, where), where), identity, row["crc32"])
-
-
-def _array(row: dict[str, Any], data: bytes, where: str) -> npt.NDArray[Any]:
-    shape = row["shape"]
-    if row["dtype"] not in _DTYPES or not all(type(size) is int and size >= 0 for size in shape):
+    data, shape = joined_chunks(chunks, where), row["shape"]
+    if row["dtype"] not in _DTYPES:
         raise ProtocolError(f"{where} has dtype {row['dtype']!r} and shape {shape!r}")
     dtype = np.dtype(row["dtype"])
     if len(data) != row["bytes"] or len(data) != dtype.itemsize * math.prod(shape):
         raise ProtocolError(f"{where} has {len(data)} bytes, but {row['bytes']} were announced")
     if f"{zlib.crc32(data):08x}" != row["crc32"]:
         raise ProtocolError(f"the CRC of {where} does not match its bytes")
-    return np.frombuffer(data, dtype).reshape(shape)
+    return _Output(np.frombuffer(data, dtype).reshape(shape), identity, row["crc32"])
 
 
 def _operators(log: UartLog, expected: ExpectedRun) -> tuple[ExecutedInstruction, ...]:
     """The instructions of the first inference, with the processor's cycles where those were asked for."""
-    found = tuple(_operator(row) for row in log.of_type("operator"))
+    found = []
+    for row in log.of_type("operator"):
+        kind = row["kind"]
+        if kind not in protocol.INSTRUCTION_KINDS:
+            raise ProtocolError(f"the firmware reports an instruction of the unknown kind {kind!r}")
+        name = row["name"] or protocol.INSTRUCTION_KINDS[kind]
+        found.append(ExecutedInstruction(row["instruction"], cast(Kind, kind), name))
     cycles = log.of_type("cpu")
-    counted = found if expected.counts_cycles else ()
+    counted = found if expected.counts_cycles else []
     if [row["instruction"] for row in cycles] != [row.instruction for row in counted]:
         raise ProtocolError(f"{len(cycles)} instructions have cycles, but {len(counted)} were executed")
-    if not counted:
-        return found
-    return tuple(replace(row, cpu_cycles=part["cycles"]) for row, part in zip(counted, cycles, strict=True))
+    if counted:
+        found = [replace(row, cpu_cycles=own["cycles"]) for row, own in zip(found, cycles, strict=True)]
+    return tuple(found)
 
 
-def _operator(row: dict[str, Any]) -> ExecutedInstruction:
-    kind = row["kind"]
-    if kind not in protocol.INSTRUCTION_KINDS:
-        raise ProtocolError(f"the firmware reports an instruction of the unknown kind {kind!r}")
-    return ExecutedInstruction(row["instruction"], kind, row["name"] or protocol.INSTRUCTION_KINDS[kind])
-
-
-def _pmu(row: dict[str, Any]) -> PmuSample:
-    pairs = row["counters"]
-    if not all(
-        isinstance(pair, list) and len(pair) == 2 and all(type(v) is int for v in pair) for pair in pairs
-    ):
-        raise ProtocolError(f"a 'pmu' record's counters are {pairs!r}")
-    return PmuSample(
-        row["inference"],
-        row["instruction"],
-        row["cycles"],
-        row["overflow"],
-        tuple((p[0], p[1]) for p in pairs),
-    )
-
-
-# ---- evidence.calls
 # The evidence of a script of calls: one log, parted into what each call left in it.
 
-Array = npt.NDArray[Any]
 _OF_CALLS = (
     "input",
     "operator",
@@ -424,20 +389,11 @@ _OF_CALLS = (
 )
 
 
-@dataclass(frozen=True)
-class ExpectedCall:
+class ExpectedCall(Struct, frozen=True):
     """What a call must report, and the `takes` that make inputs of its first step from the call before."""
 
     expected: ExpectedRun
     takes: tuple[Feed, ...] = ()
-
-
-@dataclass(frozen=True)
-class _Part:
-    """The log of a call, its inferences counted from 0, and the indices that were chosen for what it takes."""
-
-    log: UartLog
-    chosen: dict[int, tuple[int, ...]]
 
 
 def evidence_of_calls(
@@ -448,15 +404,15 @@ def evidence_of_calls(
     ProtocolError for anything missing or contradictory.
     """
     check_log(log, methods)
-    parts = _parts(log, [row.expected.method for row in calls])
+    parts = _logs_of_calls(log, [row.expected.method for row in calls])
     rows: list[Evidence] = []
-    for number, (call, part) in enumerate(zip(calls, parts, strict=True)):
+    for number, (call, (own, chosen)) in enumerate(zip(calls, parts, strict=True)):
         expected = call.expected
         try:
             if number:
-                given = with_taken(expected.steps, call.takes, rows[-1].outputs[-1], part.chosen)
+                given = with_taken(expected.steps, call.takes, rows[-1].outputs[-1], chosen)
                 expected = replace(expected, steps=given)
-            rows.append(evidence_of_inferences(part.log, expected))
+            rows.append(evidence_of_inferences(own, expected))
         except SimulationError as error:
             raise ProtocolError(f"call {number}, {expected.method}: {error.message}", error.hint) from error
     nonce = calls[0].expected.nonce
@@ -483,10 +439,11 @@ def with_taken(
             chosen[feed.input] = indices
     if told is not None and told != chosen:
         raise SimulationError(f"the firmware took {told}, but the outputs of the call before give {chosen}")
-    return replace(given, given=tuple(rows))
+    return dataclasses.replace(given, given=tuple(rows))
 
 
-def _parts(log: UartLog, methods: Sequence[str]) -> list[_Part]:
+def _logs_of_calls(log: UartLog, methods: Sequence[str]) -> list[tuple[UartLog, dict[int, tuple[int, ...]]]]:
+    """The log of each call, its inferences counted from 0, and the indices that were chosen for what it takes."""
     starts = [number for number, row in enumerate(log.records) if row.type == "call"]
     begun = [log.records[number].payload for number in starts]
     if begun != [{"number": number, "method": name} for number, name in enumerate(methods)]:
@@ -500,21 +457,19 @@ def _parts(log: UartLog, methods: Sequence[str]) -> list[_Part]:
     for start, end in zip(starts, [*starts[1:], len(log.records)], strict=True):
         own = [row for row in log.records[start:end] if row.type in _OF_CALLS]
         first = next((number for number, row in enumerate(own) if row.type != "choice"), len(own))
-        renumbered = [_shifted(row, done) for row in own]
-        part = UartLog((*common, *renumbered[first:]), log.lines, ())
-        parts.append(_Part(part, sequences.choices(UartLog(tuple(renumbered[:first]), (), ())).get(0, {})))
+        renumbered = [
+            replace(row, payload={**row.payload, "inference": row.payload["inference"] - done})
+            if "inference" in row.payload
+            else row
+            for row in own
+        ]
+        chosen = sequences.choices(UartLog(tuple(renumbered[:first]), (), ())).get(0, {})
+        parts.append((UartLog((*common, *renumbered[first:]), log.lines, ()), chosen))
         done += sum(row.type == "inference" for row in own)
     return parts
 
 
-def _shifted(record: UartRecord, done: int) -> UartRecord:
-    if "inference" not in record.payload:
-        return record
-    return replace(record, payload={**record.payload, "inference": record.payload["inference"] - done})
-
-
-# ---- evidence.witness
-# Compares what a simulator observed of a run with what the firmware reported.
+# What a simulator observed of a run, against what the firmware reported.
 
 
 class Ran(Protocol):

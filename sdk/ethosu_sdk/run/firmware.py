@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-import numpy.typing as npt
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ethosu_sdk import __version__
 from ethosu_sdk.base import boards, cache, filesystem, resources
 from ethosu_sdk.base.errors import SdkError, UsageError
-from ethosu_sdk.base.json_text import Record
 from ethosu_sdk.base.plain_text import counted
 from ethosu_sdk.base.terminal import Reporter, escape
 from ethosu_sdk.firmware_build import build_command, program_checks, resident_firmware
-from ethosu_sdk.firmware_build.build_command import Built
 from ethosu_sdk.firmware_build.executable import Executable
 from ethosu_sdk.firmware_build.program_firmware import BuildOptions
 from ethosu_sdk.npu.config import NpuConfig
+from ethosu_sdk.npu.program import Reach
 from ethosu_sdk.npu.stream import pieces
-from ethosu_sdk.npu.stream.pieces import Piece
-from ethosu_sdk.program import pte
+from ethosu_sdk.npu.stream.pieces import Piece as StreamPart
 from ethosu_sdk.program.execution_plan import DelegateCall, ExecutionPlan
 from ethosu_sdk.program.output_comparison import Check
 from ethosu_sdk.program.protocol import (
@@ -34,18 +31,26 @@ from ethosu_sdk.program.protocol import (
     PROGRAM_MEMORY_SYMBOL,
 )
 from ethosu_sdk.records import provenance, result_files
+from ethosu_sdk.records.common import Counter, Unavailable, Use
+from ethosu_sdk.records.run import Memory, Npu, Operator, Piece, Runtime
 from ethosu_sdk.run import cpu_time, evidence, input_image, input_values, kept_state, repeats, uart
 from ethosu_sdk.run.cpu_time import CpuTime
 from ethosu_sdk.run.evidence import Evidence, PmuSample
-from ethosu_sdk.run.execution import Execution, NpuFacts, loaded_part, loaded_unavailable, metric, npu_part
+from ethosu_sdk.run.execution import (
+    Execution,
+    compared_elf,
+    loaded_unavailable,
+    metric,
+    npu_part,
+    simulator_part,
+)
 from ethosu_sdk.run.input_image import ImageOptions, SequenceBlock, StateTensor, StreamPiece
 from ethosu_sdk.run.job import UART_NAME, RunJob
 from ethosu_sdk.run.kept_state import StateSeen
 from ethosu_sdk.run.options import LAST_STEP, OWN, RunOptions
-from ethosu_sdk.run.repeats import Changed, Repeated, RepeatPlan
+from ethosu_sdk.run.repeats import Repeated
 from ethosu_sdk.run.sequences import StepResult
 from ethosu_sdk.simulate import program_board, simulators
-from ethosu_sdk.simulate.block_counts import Mark
 from ethosu_sdk.simulate.program_board import BoardAndSimulator
 from ethosu_sdk.simulate.simulation import (
     COUNTED,
@@ -57,171 +62,36 @@ from ethosu_sdk.simulate.simulation import (
 )
 from ethosu_sdk.simulate.simulators import SimulatorOptions
 
-# ---- steps.run.pieces
-# Command streams that are split between operations, and the counters of each piece.
+_NO_STATE = StateSeen()
+Groups = tuple[tuple[int, ...], ...]  # PMU events that are counted together
 
 
-@dataclass(frozen=True)
-class SplitStreams:
+class Image(Struct, frozen=True):
+    """The firmware that runs a program, the `images` that must lie in memory beside the inputs, and the files that
+    its build wrote into the folder of results."""
+
+    firmware: Executable
+    notes: Sequence[str]
+    images: tuple[tuple[int, bytes], ...] = ()
+    built: Sequence[str] = ()
+
+
+class SplitStreams(Struct, frozen=True):
     """The pieces of each delegate of a program, by its number, and why some are not cut. Empty without --split.
 
     `delegates` is the number of the delegate that each delegate call, by the number of its instruction, calls.
     """
 
-    pieces: dict[int, tuple[Piece, ...]] = field(default_factory=dict)
-    uncut: dict[int, str] = field(default_factory=dict)
-    delegates: dict[int, int] = field(default_factory=dict)
+    pieces: dict[int, tuple[StreamPart, ...]] = {}
+    uncut: dict[int, str] = {}
+    delegates: dict[int, int] = {}
 
     def for_image(self) -> list[StreamPiece]:
         """As the firmware takes them."""
         return [StreamPiece(index, piece.stream) for index, row in self.pieces.items() for piece in row]
 
-    @property
-    def streams(self) -> dict[int, list[bytes]]:
-        """The command streams of the pieces of each delegate."""
-        return {index: [piece.stream for piece in row] for index, row in self.pieces.items()}
 
-    @property
-    def counts(self) -> dict[int, int]:
-        """How many pieces a delegate call runs, by the number of its instruction."""
-        return {instruction: len(self.pieces[index]) for instruction, index in self.delegates.items()}
-
-
-def split_streams(plan: ExecutionPlan) -> SplitStreams:
-    """The delegates of `plan` in pieces; one that cannot be cut stays whole. UsageError when it has none."""
-    cut_delegates: dict[int, tuple[Piece, ...]] = {}
-    uncut: dict[int, str] = {}
-    for index, delegate in enumerate(plan.delegates):
-        if delegate.vela is None:
-            continue
-        stream = bytes(delegate.vela.command_stream)
-        try:
-            cut_delegates[index] = pieces.cut(stream, NpuConfig.from_word(delegate.vela.config_word))
-        except SdkError as error:
-            cut_delegates[index] = (Piece((), stream),)
-            uncut[index] = f"its command stream is not cut: {error}"
-    if not cut_delegates:
-        raise UsageError(
-            "the program has no delegate whose command stream could be split", "leave --split out"
-        )
-    calls = {
-        number: row.delegate_index
-        for number, row in enumerate(plan.instructions)
-        if isinstance(row, DelegateCall) and row.delegate_index in cut_delegates
-    }
-    return SplitStreams(cut_delegates, uncut, calls)
-
-
-def pieces_part(
-    cut_streams: SplitStreams, samples: Sequence[PmuSample], npu: str, figures: Figures
-) -> list[Record]:
-    """The record's `pieces`: every job of the first set's inference in pieces, in the order in which they ran."""
-    if figures.absent:
-        return []
-    rows = []
-    done: dict[int, int] = {}
-    for sample in samples:
-        number = done.get(sample.instruction, 0)
-        done[sample.instruction] = number + 1
-        delegate = cut_streams.delegates[sample.instruction]
-        own = cut_streams.pieces[delegate]
-        rows.append(
-            {
-                "instruction": sample.instruction,
-                "delegate": delegate,
-                "call": number // len(own),
-                "offsets": list(own[number % len(own)].offsets),
-                **_figures(sample, npu, figures),
-            }
-        )
-    return rows
-
-
-def _figures(sample: PmuSample, npu: str, figures: Figures) -> Record:
-    totals = {
-        event: (value, bool(sample.overflow >> index & 1))
-        for index, (event, value) in enumerate(sample.counters)
-    }
-    facts = NpuFacts(npu=npu, identity={}, delegate_calls=1, cycles=sample.cycles, totals=totals)
-    part, _ = npu_part(facts, [event for event, _ in sample.counters], figures)
-    return {"cycles": part["cycles"], "counters": part["counters"]}
-
-
-def pieces_unavailable(cut_streams: SplitStreams, figures: Figures) -> Iterator[Record]:
-    """What the record cannot say of pieces, and why."""
-    if figures.absent:
-        yield {"path": "/pieces", "reason": figures.absent}
-    for index, reason in cut_streams.uncut.items():
-        yield {"path": f"/delegates/{index}/pieces", "reason": reason}
-
-
-def check_pieces(plan: RepeatPlan, changed: Sequence[Changed], count: int) -> Check:
-    """Whether the pieces gave the outputs that the whole command streams gave."""
-    name = "the pieces gave the same outputs as the whole"
-    own = [row for row in changed if plan.runs_pieces(row.set * plan.repeats + row.repeat)]
-    if own:
-        return Check(name, False, f"output {own[0].index} and {counted(len(own) - 1, 'other')} differ")
-    return Check(name, True, f"{count} NPU jobs instead of one for each delegate call, every output equal")
-
-
-# ---- steps.run.resident
-# `run --resident`: the program goes into a firmware that is there already, in place of one built for it.
-
-
-@dataclass(frozen=True)
-class ResidentProgram:
-    """A `.pte` that was read, the resident firmware, and what must lie in memory for it to run the one."""
-
-    program: pte.Pte
-    firmware: Executable
-    record: Record
-    images: tuple[tuple[int, bytes], ...] = field(repr=False)
-
-
-def load_resident(job: RunJob, reporter: Reporter) -> ResidentProgram:
-    """The resident firmware of the job's board, built if it is missing or stale, and the images of its program.
-
-    Raises BuildError when the program does not fit; the option `allow_spill` as in `build`.
-    """
-    path, program, board = job.path, job.program, job.choice.board
-    areas = None if job.priced is None else job.priced.areas
-    with reporter.stage("preparing the resident firmware (built the first time only)"):
-        firmware = resident_firmware.build_resident(_resident_folder(board), board)
-    notes = resident_firmware.check_fit(
-        program, job.plan.name, firmware.board, areas, allow_spill=job.options.allow_spill
-    )
-    for note in notes:
-        reporter.warn(escape(note))
-    mode = resident_firmware.mode_number(program.target(), areas)
-    images = (
-        (firmware.symbols[PROGRAM_MEMORY_SYMBOL].address, result_files.pte_content(path, program)),
-        (
-            firmware.symbols[PROGRAM_HEADER_SYMBOL].address,
-            input_image.encode_program_header(program.size, mode),
-        ),
-    )
-    regions = [build_command.use(row.name, row.used_bytes, row.size_bytes) for row in firmware.regions]
-    return ResidentProgram(program, firmware, {"memory": {"regions": regions}, "notes": notes}, images)
-
-
-def _resident_folder(board: str | None) -> Path:
-    """In the cache, one for each firmware tree."""
-    tree = filesystem.sha256_bytes(str(resources.directory("firmware")).encode())
-    return cache.directory(f"resident/{board or boards.BOARD_NAMES[0]}-{tree[:16]}")
-
-
-# ---- steps.run.firmware
-# `run` on a simulated board: build the firmware, run it, take its evidence.
-
-_DONE = "{} reported done, every record complete, CRCs, seal, model SHA-256 match"
-_DATA = "; SHA-256 of {} match"
-_NO_STATE = StateSeen()
-Image = Built | ResidentProgram
-Groups = tuple[tuple[int, ...], ...]  # PMU events that are counted together
-
-
-@dataclass(frozen=True)
-class Boot:
+class Boot(Struct, frozen=True):
     """One boot of the firmware for a job: what runs, and what it must report."""
 
     job: RunJob
@@ -240,7 +110,7 @@ class Boot:
 
 
 def choose(npu: str | None, options: RunOptions) -> BoardAndSimulator:
-    """The board and simulator for a program that uses `npu` (None: no NPU). Raises as :func:`board.for_run` does."""
+    """The board and simulator for a program that uses `npu` (None: no NPU)."""
     return program_board.board_for_run(npu, options.board, options.simulator, options.core)
 
 
@@ -248,21 +118,15 @@ def execute(job: RunJob, reporter: Reporter) -> Execution:
     """Build the firmware for `job` and run all of its inferences in one boot; results go to the job's folder."""
     if job.options.split and job.samples.count > 1:
         raise UsageError("--split takes one set of inputs", "give one set of inputs")
-    cut = split_streams(job.plan) if job.options.split else SplitStreams()
-    simulator_options = SimulatorOptions(
-        fast=job.options.fast,
-        simulated_limit_s=job.options.simulated_limit_s,
-        memories=job.memories,
-        streams=program_checks.reach_of_streams([job.plan], cut.streams),
-    )
-    simulator = simulators.create_simulator(
-        job.choice.simulator, job.npu, simulator_options, job.choice.board
-    )
+    cut = _split_streams(job.plan) if job.options.split else SplitStreams()
+    streams = {index: [piece.stream for piece in row] for index, row in cut.pieces.items()}
+    simulator = simulator_of(job, program_checks.reach_of_streams([job.plan], streams))
     version = simulator.version()  # a missing simulator is reported before anything is built
     groups = simulators.event_groups(job.npu, job.events)
-    expected = expected_of(job, groups, cut, simulator.figures)
+    nonce = secrets.token_bytes(INPUT_IMAGE_NONCE_BYTES)
+    expected = expected_of(job, groups, cut, simulator.figures, nonce)
     no_cpu_cycles = cpu_time.no_counts(simulator, wanted=job.options.cpu_cycles)
-    image = _image(job, cut, reporter)
+    image = _resident_image(job, reporter) if job.options.resident else _built_image(job, cut, reporter)
     boot = Boot(job, simulator, version, image, groups, cut, expected, no_cpu_cycles)
     with reporter.stage(f"running {counted(expected.plan.inferences, 'inference')} on {simulator.name}"):
         result = simulator.run(_request(boot))
@@ -282,27 +146,83 @@ def execute(job: RunJob, reporter: Reporter) -> Execution:
     return _with_pieces(execution, boot, reported) if job.options.split else execution
 
 
-def _image(job: RunJob, cut: SplitStreams, reporter: Reporter) -> Image:
-    """The firmware that is built for the program, or the one with every kernel that the program is loaded into."""
-    options = job.options
-    if options.resident:
-        return load_resident(job, reporter)
-    build_options = BuildOptions(
+def simulator_of(job: RunJob, streams: Mapping[bytes, Reach]) -> Simulator:
+    """The simulator for `job`, on which each of the command `streams` may reach so much."""
+    options = SimulatorOptions(
+        fast=job.options.fast,
+        simulated_limit_s=job.options.simulated_limit_s,
+        memories=job.memories,
+        streams=streams,
+    )
+    return simulators.create_simulator(job.choice.simulator, job.npu, options, job.choice.board)
+
+
+def _built_image(job: RunJob, cut: SplitStreams, reporter: Reporter) -> Image:
+    """The firmware that is built for the job's program and inputs."""
+    block, sizes = _sequence(job), [row.nbytes for row in job.plan.input_tensors()]
+    more = input_image.bytes_of_pieces(cut.for_image())
+    if block is not None:  # beside the inputs that are given and their table
+        more += INPUT_IMAGE_REFERENCE_BYTES * len(sizes) * job.samples.count + block.image_bytes(sizes)
+    inferences = max(map(len, job.samples.steps.given), default=1)
+    return build_image(
+        job, job.folder, reporter, inferences=inferences, extra_image_bytes=more, methods=(job.plan.name,)
+    )
+
+
+def build_image(
+    job: RunJob,
+    folder: Path,
+    reporter: Reporter,
+    *,
+    inferences: int = 1,
+    extra_image_bytes: int,
+    methods: tuple[str, ...],
+) -> Image:
+    """The firmware with `methods` of the job's program, built in `folder`, with room for an input image of so many
+    `inferences` and more bytes."""
+    options = BuildOptions(
         board=job.choice.board,
         simulator=job.choice.simulator,
-        inferences=max(map(len, job.samples.steps.given), default=1),
-        extra_image_bytes=input_image.bytes_of_pieces(cut.for_image()) + _sequence_bytes(job),
-        allow_spill=options.allow_spill,
-        data_memory=options.data_memory,
+        inferences=inferences,
+        extra_image_bytes=extra_image_bytes,
+        allow_spill=job.options.allow_spill,
+        data_memory=job.options.data_memory,
         areas=None if job.priced is None else job.priced.areas,
-        methods=(job.plan.name,),
+        methods=methods,
     )
-    return build_command.build_in(
-        job.path, job.program, job.folder, build_options, reporter, job.choice.reason
-    )
+    built = build_command.build_in(job.path, job.program, folder, options, reporter, job.choice.reason)
+    return Image(built.firmware, built.firmware.notes, built=build_command.files(built.record))
 
 
-def expected_of(job: RunJob, groups: Groups, cut: SplitStreams, figures: Figures) -> evidence.ExpectedRun:
+def _resident_image(job: RunJob, reporter: Reporter) -> Image:
+    """The firmware with every kernel, which is built if it is missing or stale, and the program to load into it.
+
+    BuildError when the program does not fit.
+    """
+    path, program, board = job.path, job.program, job.choice.board
+    areas = None if job.priced is None else job.priced.areas
+    tree = filesystem.sha256_bytes(str(resources.directory("firmware")).encode())
+    folder = cache.directory(f"resident/{board or boards.BOARD_NAMES[0]}-{tree[:16]}")
+    with reporter.stage("preparing the resident firmware (built the first time only)"):
+        firmware = resident_firmware.build_resident(folder, board)
+    notes = resident_firmware.check_fit(
+        program, job.plan.name, firmware.board, areas, allow_spill=job.options.allow_spill
+    )
+    for note in notes:
+        reporter.warn(escape(note))
+    header = input_image.encode_program_header(
+        program.size, resident_firmware.mode_number(program.target(), areas)
+    )
+    images = (
+        (firmware.symbols[PROGRAM_MEMORY_SYMBOL].address, result_files.pte_content(path, program)),
+        (firmware.symbols[PROGRAM_HEADER_SYMBOL].address, header),
+    )
+    return Image(firmware, notes, images)
+
+
+def expected_of(
+    job: RunJob, groups: Groups, cut: SplitStreams, figures: Figures, nonce: bytes
+) -> evidence.ExpectedRun:
     """What a run of `job` must report."""
     whole = max(job.options.repeat, len(groups))  # every group of events needs an inference
     return evidence.ExpectedRun(
@@ -316,8 +236,8 @@ def expected_of(job: RunJob, groups: Groups, cut: SplitStreams, figures: Figures
         state=repeats.repeats_state(job, whole),
         event_groups=max(1, len(groups)),
         counts_cycles=job.options.count_instructions and figures.instructions_per_cycle > 0,
-        pieces=cut.counts,
-        nonce=secrets.token_bytes(INPUT_IMAGE_NONCE_BYTES),
+        pieces={instruction: len(cut.pieces[index]) for instruction, index in cut.delegates.items()},
+        nonce=nonce,
         sends_last=job.options.outputs == LAST_STEP,
         method=job.plan.name,
     )
@@ -341,23 +261,25 @@ def _request(boot: Boot) -> SimulationRequest:
         pieces=parts,
         sequence=_sequence(boot.job),
     )
-    symbol = image.firmware.symbols[INPUT_IMAGE_SYMBOL]
-    if len(content) > symbol.bytes:
+    symbols = image.firmware.symbols
+    place = symbols[INPUT_IMAGE_SYMBOL]
+    if len(content) > place.bytes:
         raise UsageError(
             f"{len(sets)} sets of inputs and {len(parts)} pieces of command streams need "
-            f"{len(content):,} bytes, there are {symbol.bytes:,}",
+            f"{len(content):,} bytes, there are {place.bytes:,}",
             "leave --resident out" if options.resident else "run them in several parts",
         )
+    addresses = {name: row.address for name, row in symbols.items()}
     return SimulationRequest(
         elf=image.firmware.elf,
-        images=((symbol.address, content), *(image.images if isinstance(image, ResidentProgram) else ())),
+        images=((place.address, content), *image.images),
         target=boot.job.target,
         timeout_s=options.timeout_s,
         idle_timeout_s=options.idle_timeout_s(boot.job.path),
         uart_log=boot.job.folder / UART_NAME,
         count_instructions=expected.counts_cycles,
         compare_loaded=True,
-        marks=None if boot.no_cpu_cycles else _marks(image),
+        marks=None if boot.no_cpu_cycles else cpu_time.firmware_marks(addresses),
         uart_tee=uart.step_stream(options.on_step),
     )
 
@@ -371,71 +293,60 @@ def _sequence(job: RunJob) -> SequenceBlock | None:
     return SequenceBlock(tuple(map(len, steps.given)), steps.feeds, tuple(states), steps.first_step)
 
 
-def _sequence_bytes(job: RunJob) -> int:
-    """What the image needs for the sequence, beside the inputs that are given and their table."""
-    block, sizes = _sequence(job), [row.nbytes for row in job.plan.input_tensors()]
-    if block is None:
-        return 0
-    return INPUT_IMAGE_REFERENCE_BYTES * len(sizes) * job.samples.count + block.image_bytes(sizes)
-
-
-def _marks(image: Image) -> tuple[Mark, ...]:
-    return cpu_time.firmware_marks({name: row.address for name, row in image.firmware.symbols.items()})
-
-
 def execution_of(
     boot: Boot, reported: Evidence, result: SimulationResult, seen: StateSeen = _NO_STATE
 ) -> Execution:
     """The execution of a boot's job, or of one of its calls, from what the firmware `reported`."""
     job, simulator, firmware, plan = boot.job, boot.simulator, boot.image.firmware, reported.plan
     npu, unavailable = _npu(boot, reported)
-    modelled = boot.figures.source == MODELLED
-    loaded = loaded_part(firmware.elf_sha256, result.loaded)
+    loaded = compared_elf(firmware.elf_sha256, result.loaded)
     data = [cpu_time.cpu_traffic(job.plan, row.instruction) for row in reported.operators]
     cpu = cpu_time.cpu_time_of_run(result, job.core, data, boot.no_cpu_cycles)
+    files = len(job.program.data_files)
+    done = (
+        f"{counted(plan.inferences, 'inference')} reported done, every record complete, CRCs, seal, model SHA-256 "
+        "match"
+    )
+    tensors = job.plan.output_tensors()
+    outputs = tuple(
+        tuple(input_values.logical_array(array, tensor) for array, tensor in zip(row, tensors, strict=True))
+        for row in reported.outputs
+    )
     return Execution(
-        outputs=_logical_outputs(job, reported),
+        outputs=input_values.stacked(outputs, job.samples.stacked),
         done=Check(
             "the firmware's evidence is complete",
             True,
-            _DONE.format(counted(plan.inferences, "inference"))
-            + (
-                _DATA.format(counted(len(job.program.data_files), "data file"))
-                if job.program.data_files
-                else ""
-            ),
+            done + (f"; SHA-256 of {counted(files, 'data file')} match" if files else ""),
         ),
-        runtime={"name": OWN, "version": __version__, **loaded},
+        runtime=Runtime(name=OWN, version=__version__, elf_sha256=firmware.elf_sha256, loaded=loaded),
         steps=_steps(boot, reported, seen),
         state=seen.contents,
-        simulator={
-            "name": simulator.name,
-            "version": boot.version,
-            "fidelity": simulator.fidelity(job.npu, job.macs),
-        },
+        simulator=simulator_part(simulator, boot.version, job.npu, job.macs),
         provenance_inputs=[provenance.file_entry("firmware", firmware.elf, firmware.elf_sha256)],
         tools=[*build_command.tool_rows(), provenance.tool_entry(simulator.name, boot.version), *cpu.tools],
         npu=npu,
-        memory={
-            "regions": boot.image.record["memory"]["regions"],
-            "pools": [
-                build_command.use(row["name"], row["used_bytes"], row["size_bytes"])
+        memory=Memory(
+            regions=tuple(
+                Use(name=row.name, used_bytes=row.used_bytes, size_bytes=row.size_bytes)
+                for row in firmware.regions
+            ),
+            pools=tuple(
+                Use(name=row["name"], used_bytes=row["used_bytes"], size_bytes=row["size_bytes"])
                 for row in reported.memory
-            ],
-        },
+            ),
+        ),
         operators=_operators(reported, boot.figures, cpu),
         cpu=cpu.part,
-        unavailable=[
-            *cpu.unavailable,
-            *_not_counted(boot),
-            *loaded_unavailable(loaded),
-            *unavailable,
-        ],
+        unavailable=[*cpu.unavailable, *_not_counted(boot), *loaded_unavailable(loaded), *unavailable],
         repeated=Repeated(
-            plan, reported.changed_outputs, reported.changed_counters, counters_must_agree=modelled
+            plan,
+            reported.changed_outputs,
+            reported.changed_counters,
+            counters_must_agree=boot.figures.source == MODELLED,
         ),
-        notes=boot.image.record.get("notes", ()),
-        built=build_command.files(boot.image.record) if isinstance(boot.image, Built) else (),
+        notes=boot.image.notes,
+        built=boot.image.built,
     )
 
 
@@ -461,61 +372,51 @@ def _steps(boot: Boot, reported: Evidence, seen: StateSeen) -> list[StepResult]:
     return found
 
 
-def _with_pieces(execution: Execution, boot: Boot, reported: Evidence) -> Execution:
-    rows = pieces_part(boot.cut, reported.pieces, boot.job.npu or "", boot.figures)
-    return replace(
-        execution,
-        pieces=rows,
-        checks=[check_pieces(reported.plan, reported.changed_outputs, len(reported.pieces))],
-        unavailable=[*execution.unavailable, *pieces_unavailable(boot.cut, boot.figures)],
-    )
-
-
-def _logical_outputs(job: RunJob, reported: Evidence) -> list[npt.NDArray[Any]]:
-    tensors = job.plan.output_tensors()
-    arrays = tuple(
-        tuple(input_values.logical_array(array, tensor) for array, tensor in zip(row, tensors, strict=True))
-        for row in reported.outputs
-    )
-    return input_values.stacked(arrays, job.samples.stacked)
-
-
-def _operators(reported: Evidence, figures: Figures, cpu: CpuTime) -> list[Record]:
+def _operators(reported: Evidence, figures: Figures, cpu: CpuTime) -> tuple[Operator, ...]:
     first = () if figures.absent else reported.pmu
     cycles = {row.instruction: row.cycles for row in first if row.inference == 0}
-    rows: list[Record] = []
+    rows = []
     for number, row in enumerate(reported.operators):
-        entry: Record = {"instruction": row.instruction, "kind": row.kind, "name": row.name}
+        counted, taken = None, cycles.get(row.instruction)
         if row.cpu_cycles is not None and row.kind == "kernel":
-            count = round(row.cpu_cycles * figures.instructions_per_cycle)
-            entry["instructions"] = metric(count, "instructions", COUNTED)
-        if row.instruction in cycles:
-            entry["npu_cycles"] = metric(cycles[row.instruction], "cycles", figures.source)
-        rows.append(entry | (cpu.operators[number] if cpu.operators else {}))
-    return rows
+            counted = metric(round(row.cpu_cycles * figures.instructions_per_cycle), "instructions", COUNTED)
+        time = cpu.operators[number] if cpu.operators else None
+        rows.append(
+            Operator(
+                instruction=row.instruction,
+                kind=row.kind,
+                name=row.name,
+                npu_cycles=None if taken is None else metric(taken, "cycles", figures.source),
+                instructions=counted,
+                cpu_cycles=None if time is None else time.cycles,
+                cpu_parts=None if time is None else time.parts,
+            )
+        )
+    return tuple(rows)
 
 
-def _not_counted(boot: Boot) -> list[Record]:
+def _not_counted(boot: Boot) -> list[Unavailable]:
     if not boot.job.options.count_instructions or boot.figures.instructions_per_cycle:
         return []
-    return [{"path": "/cpu/instructions", "reason": "the simulator does not count instructions"}]
+    return [Unavailable(path="/cpu/instructions", reason="the simulator does not count instructions")]
 
 
-def _npu(boot: Boot, reported: Evidence) -> tuple[Record | None, list[Record]]:
-    """The record's `npu` object from the inferences of the first set that counted one group each."""
+def _npu(boot: Boot, reported: Evidence) -> tuple[Npu | None, list[Unavailable]]:
+    """The record's `npu` from the inferences of the first set that counted one group each."""
     groups, npu = boot.groups, boot.job.npu
     if reported.npu is None or npu is None:
-        return None, [provenance.without_npu("/npu")]
+        return None, [provenance.lacking_npu("/npu")]
     by_group = [[row for row in reported.pmu if row.inference == number] for number in range(len(groups))]
     cycles = [sum(row.cycles for row in rows) if rows else None for rows in by_group]
-    facts = NpuFacts(
-        npu=npu,
-        identity={name: reported.npu[name] for name in ("id", "config")},
+    part, unavailable = npu_part(
+        npu,
+        [event for events in groups for event in events],
+        boot.figures,
+        identity=(reported.npu["id"], reported.npu["config"]),
         delegate_calls=reported.delegate_calls,
         cycles=cycles[0],
         totals=_totals([row for rows in by_group for row in rows]),
     )
-    part, unavailable = npu_part(facts, [event for events in groups for event in events], boot.figures)
     return repeats.grouped(part, groups, cycles), unavailable
 
 
@@ -527,3 +428,89 @@ def _totals(samples: Sequence[PmuSample]) -> dict[int, tuple[int, bool]]:
             total, overflowed = totals.get(event, (0, False))
             totals[event] = (total + value, overflowed or bool(sample.overflow >> index & 1))
     return totals
+
+
+# Command streams that are split between operations, and the counters of each piece.
+
+
+def _split_streams(plan: ExecutionPlan) -> SplitStreams:
+    """The delegates of `plan` in pieces; one that cannot be cut stays whole. UsageError when it has none."""
+    cut_delegates: dict[int, tuple[StreamPart, ...]] = {}
+    uncut: dict[int, str] = {}
+    for index, delegate in enumerate(plan.delegates):
+        if delegate.vela is None:
+            continue
+        stream = bytes(delegate.vela.command_stream)
+        try:
+            cut_delegates[index] = pieces.cut(stream, NpuConfig.from_word(delegate.vela.config_word))
+        except SdkError as error:
+            cut_delegates[index] = (StreamPart((), stream),)
+            uncut[index] = f"its command stream is not cut: {error}"
+    if not cut_delegates:
+        raise UsageError(
+            "the program has no delegate whose command stream could be split", "leave --split out"
+        )
+    calls = {
+        number: row.delegate_index
+        for number, row in enumerate(plan.instructions)
+        if isinstance(row, DelegateCall) and row.delegate_index in cut_delegates
+    }
+    return SplitStreams(cut_delegates, uncut, calls)
+
+
+def _with_pieces(execution: Execution, boot: Boot, reported: Evidence) -> Execution:
+    """`execution` with the jobs of the first set's inference in pieces, and whether they gave what the whole did."""
+    unavailable = [
+        Unavailable(path=f"/delegates/{index}/pieces", reason=reason)
+        for index, reason in boot.cut.uncut.items()
+    ]
+    if boot.figures.absent:
+        unavailable.insert(0, Unavailable(path="/pieces", reason=boot.figures.absent))
+    plan, name = reported.plan, "the pieces gave the same outputs as the whole"
+    detail = f"{len(reported.pieces)} NPU jobs instead of one for each delegate call, every output equal"
+    check = Check(name, True, detail)
+    changed = [
+        row for row in reported.changed_outputs if plan.runs_pieces(row.set * plan.repeats + row.repeat)
+    ]
+    if changed:
+        others = counted(len(changed) - 1, "other")
+        check = Check(name, False, f"output {changed[0].index} and {others} differ")
+    return replace(
+        execution,
+        pieces=() if boot.figures.absent else _pieces(boot, reported.pieces),
+        checks=[check],
+        unavailable=[*execution.unavailable, *unavailable],
+    )
+
+
+def _pieces(boot: Boot, samples: Sequence[PmuSample]) -> tuple[Piece, ...]:
+    """The record's `pieces`, in the order in which they ran."""
+    rows = []
+    done: dict[int, int] = {}
+    for sample in samples:
+        number = done.get(sample.instruction, 0)
+        done[sample.instruction] = number + 1
+        delegate = boot.cut.delegates[sample.instruction]
+        own = boot.cut.pieces[delegate]
+        npu, _ = npu_part(
+            boot.job.npu or "",
+            [event for event, _ in sample.counters],
+            boot.figures,
+            identity=(0, 0),
+            delegate_calls=1,
+            cycles=sample.cycles,
+            totals=_totals([sample]),
+        )
+        assert npu.cycles is not None  # the figures are not absent
+        counters = ({name: getattr(row, name) for name in Counter.__struct_fields__} for row in npu.counters)
+        rows.append(
+            Piece(
+                instruction=sample.instruction,
+                delegate=delegate,
+                call=number // len(own),
+                offsets=own[number % len(own)].offsets,
+                cycles=npu.cycles,
+                counters=tuple(Counter(**row) for row in counters),
+            )
+        )
+    return tuple(rows)

@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import time
 import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy.typing as npt
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ethosu_sdk.base import cache, filesystem, tools
-from ethosu_sdk.base.json_text import Record
 from ethosu_sdk.base.plain_text import counted
 from ethosu_sdk.base.terminal import Reporter
 from ethosu_sdk.program import execution_plan
 from ethosu_sdk.program.feeds import Feed, Stepper
 from ethosu_sdk.program.output_comparison import Check
 from ethosu_sdk.records import provenance
-from ethosu_sdk.run import evidence as script_calls, input_values, repeats
-from ethosu_sdk.run.execution import Execution, NpuFacts, instructions, npu_part
+from ethosu_sdk.records.common import Simulator, Unavailable
+from ethosu_sdk.records.run import Memory, Npu, Runtime
+from ethosu_sdk.run import evidence, input_values, repeats
+from ethosu_sdk.run.execution import Execution, instructions, npu_part
 from ethosu_sdk.run.job import RunJob
 from ethosu_sdk.run.options import EXECUTORCH, HOST, LAST_STEP, RunOptions
 from ethosu_sdk.run.repeats import Repeated, RepeatPlan, changed_results
-from ethosu_sdk.run.sequences import StepResult
+from ethosu_sdk.run.sequences import Choices, StepResult
 from ethosu_sdk.simulate import simulation
 from ethosu_sdk.simulate.program_board import BoardAndSimulator
 
@@ -118,8 +121,7 @@ def execute_calls(calls: Sequence[HostCall], reporter: Reporter) -> list[Executi
     return found
 
 
-@dataclass(frozen=True)
-class HostCall:
+class HostCall(Struct, frozen=True):
     """A call of a script. Inputs of its first step come from the outputs of the call before by `takes`."""
 
     job: RunJob
@@ -128,13 +130,12 @@ class HostCall:
     def begun(self, last: Sequence[npt.NDArray[Any]]) -> RunJob:
         """The job with what it takes from the `last` outputs."""
         samples = self.job.samples
-        steps = script_calls.with_taken(samples.steps, self.takes, last)
+        steps = evidence.with_taken(samples.steps, self.takes, last)
         kept = replace(self.job.kept, is_watched=False)
-        return replace(self.job, samples=replace(samples, steps=steps), kept=kept)
+        return replace(self.job, samples=dataclasses.replace(samples, steps=steps), kept=kept)
 
 
-@dataclass
-class _Running:
+class _Running(Struct):
     """The NPU model of the call that runs: each counts for itself."""
 
     model: Any
@@ -143,8 +144,7 @@ class _Running:
         return self.model(call)
 
 
-@dataclass(frozen=True)
-class _Bound:
+class _Bound(Struct, frozen=True):
     """A method of a runtime that has several."""
 
     runtime: Any
@@ -172,32 +172,29 @@ def _execution(job: RunJob, plan: RepeatPlan, results: _Results, model: Any, run
         done=Check(
             "every inference ended", True, f"{counted(plan.inferences, 'inference')} ended without an error"
         ),
-        runtime={"name": EXECUTORCH, "version": version},
-        simulator={
-            "name": HOST,
-            "version": version,
-            "fidelity": _FIDELITY + simulation.cycles_band(job.npu, job.macs),
-        },
+        runtime=Runtime(name=EXECUTORCH, version=version),
+        simulator=Simulator(
+            name=HOST, version=version, fidelity=_FIDELITY + simulation.cycles_band(job.npu, job.macs)
+        ),
         provenance_inputs=[provenance.file_entry("host-runner", runner)],
         tools=[provenance.tool_entry(_PACKAGE, version)],
         npu=npu,
-        memory={"regions": [], "pools": []},
+        memory=Memory(regions=(), pools=()),
         steps=_steps(job, results, model, plan.repeats),
         state=results.states[-1] if job.kept.is_saved else (),
         operators=instructions(job.plan, npu),
-        unavailable=[{"path": "/cpu/cycles", "reason": _NO_BOARD}, *unavailable],
+        unavailable=[Unavailable(path="/cpu/cycles", reason=_NO_BOARD), *unavailable],
         repeated=_repeated(plan, results, model),
     )
 
 
-@dataclass
-class _Results:
+class _Results(Struct):
     """Of all inferences: outputs of the first repeat of each set, digests and NPU calls of every one."""
 
     outputs: list[tuple[npt.NDArray[Any], ...]]
     digests: list[dict[int, object]]
     calls: list[int]  # up to the end of each inference
-    choices: list[dict[int, tuple[int, ...]]]  # of each set
+    choices: list[Choices]  # of each set
     states: list[list[bytes]]  # after each set, where the state is watched
 
 
@@ -250,20 +247,20 @@ def _repeated(plan: RepeatPlan, results: _Results, model: Any) -> Repeated:
     return Repeated(plan, changed_results(plan, results.digests), changed_results(plan, counted))
 
 
-def _npu(job: RunJob, model: Any, first_calls: int) -> tuple[Record | None, list[Record]]:
+def _npu(job: RunJob, model: Any, first_calls: int) -> tuple[Npu | None, list[Unavailable]]:
     from ethosu_sdk.npu.config import NpuConfig
     from ethosu_sdk.simulate.host_runtime import event_totals
 
     target, events = job.target, job.events
     if target is None:
-        return None, [provenance.without_npu("/npu")]
+        return None, [provenance.lacking_npu("/npu")]
     config = NpuConfig.for_target(target.npu, target.macs)
     first = model.calls[:first_calls]
-    facts = NpuFacts(
-        npu=target.npu,
-        identity={"id": config.id_word, "config": config.config_word},
+    return npu_part(
+        target.npu,
+        events,
+        identity=(config.id_word, config.config_word),
         delegate_calls=len(model.calls),
         cycles=sum(counters.total_cycles for counters in first),
         totals={event: (value, False) for event, value in event_totals(target.npu, events, first).items()},
     )
-    return npu_part(facts, events)

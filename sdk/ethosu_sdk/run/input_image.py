@@ -5,16 +5,16 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ethosu_sdk.base.errors import InputError
 from ethosu_sdk.base.plain_text import counted
 from ethosu_sdk.program import feeds, protocol
 from ethosu_sdk.program.feeds import ARGMAX, COPY, SAMPLE, STEP, Feed
 
-# ---- evidence.sequence_block
-# The sequence block of an input image: feeds, and the tensors of the program's state.
-
+NO_NONCE = bytes(protocol.INPUT_IMAGE_NONCE_BYTES)
+_LARGEST = 0xFFFF_FFFF
 _FORMS = {
     COPY: protocol.FEED_COPY,
     ARGMAX: protocol.FEED_ARGMAX,
@@ -23,8 +23,7 @@ _FORMS = {
 }
 
 
-@dataclass(frozen=True)
-class StateTensor:
+class StateTensor(Struct, frozen=True):
     """A tensor that the program keeps from one inference to the next: `size_bytes` at `offset` of an `arena`.
 
     `initial` is what it begins with; empty: what the program brings.
@@ -36,8 +35,7 @@ class StateTensor:
     initial: bytes = b""
 
 
-@dataclass(frozen=True)
-class SequenceBlock:
+class SequenceBlock(Struct, frozen=True):
     """What makes a sequence of an image's sets.
 
     `rows` has, for each input, how many sets have a value of their own: the later ones are fed, or keep that of the
@@ -64,84 +62,14 @@ class SequenceBlock:
         return _aligned(self.size_bytes) + rooms + sum(_aligned(len(row.initial)) for row in self.states)
 
 
-def encode_sequence(block: SequenceBlock, rooms: Mapping[int, tuple[int, int]], start: int) -> bytes:
-    """The bytes of `block` for byte `start` of the image; `rooms` has offset and size by the number of the input."""
-    words = struct.pack("<4I", len(block.feeds), len(block.states), block.first_step, 0)
-    table = bytearray(words)
-    for feed in block.feeds:
-        table += _feed(feed, block.rows[feed.input], *rooms[feed.input])
-    values = bytearray()
-    first = start + _aligned(block.size_bytes)
-    for state in block.states:
-        at = first + len(values) if state.initial else 0
-        table += struct.pack("<4I", state.arena, state.offset, state.size_bytes, at)
-        values += state.initial.ljust(_aligned(len(state.initial)), b"\0")
-    return bytes(table.ljust(first - start, b"\0") + values)
-
-
-def feed_rows(
-    block: SequenceBlock, rooms: Mapping[int, tuple[int, int]], start: int, count: int
-) -> list[bytes]:
-    """The rows of a call's feeds, whose `count` sets begin with number `start` of the image."""
-    return [
-        _feed(feed, start + block.rows[feed.input], *rooms[feed.input], end=start + count)
-        for feed in block.feeds
-    ]
-
-
-def take_row(feed: Feed, start: int, room: tuple[int, int]) -> bytes:
-    """The row of what the call that begins with set `start` takes from the call before."""
-    return _feed(feed, start, *room, end=start, takes=True)
-
-
-def encode_call_sequences(rows: Sequence[bytes], calls: Sequence[tuple[int, int]]) -> bytes:
-    """The block with the `rows` of all feeds and the `calls`, each a method's number and its sets."""
-    head = struct.pack("<4I", len(rows), 0, 0, len(calls))
-    return head + b"".join(rows) + b"".join(struct.pack("<4I", *call, 0, 0) for call in calls)
-
-
-def _feed(
-    feed: Feed,
-    first: int,
-    room: int,
-    room_bytes: int,
-    *,
-    end: int = protocol.FEED_NO_END,
-    takes: bool = False,
-) -> bytes:
-    row = protocol.FEED_LAST_ROWS if feed.row is None else feed.row
-    factor = feeds.temperature_factor(feed.temperature, feed.scale or 1.0)
-    head = (_FORMS[feed.form], feed.input, feed.output, row, room, room_bytes, first)
-    words = struct.pack("<7IfIQI", *head, factor, feed.top_k, feed.seed, len(feed.stops))
-    stops = struct.pack(f"<{len(feed.stops)}I", *feed.stops)
-    behind = struct.pack("<2I", end, takes)
-    return ((words + stops).ljust(protocol.FEED_END_AT, b"\0") + behind).ljust(
-        protocol.SEQUENCE_FEED_BYTES, b"\0"
-    )
-
-
-def _aligned(size: int) -> int:
-    return -(-size // protocol.INPUT_IMAGE_ALIGNMENT) * protocol.INPUT_IMAGE_ALIGNMENT
-
-
-# ---- evidence.input_image
-# What the host writes into memory before a run: the input image, and the header of a resident program.
-
-_LARGEST = 0xFFFF_FFFF
-
-NO_NONCE = bytes(protocol.INPUT_IMAGE_NONCE_BYTES)
-
-
-@dataclass(frozen=True)
-class StreamPiece:
+class StreamPiece(Struct, frozen=True):
     """A part of the command stream of the program's delegate number `delegate` that runs as a job of its own."""
 
     delegate: int
     commands: bytes
 
 
-@dataclass(frozen=True)
-class ImageOptions:
+class ImageOptions(Struct, frozen=True):
     """What an image asks of the firmware: the processor's cycles of each instruction, that every repeat begins with
     the state which the program brings, the outputs of the last set alone."""
 
@@ -189,7 +117,7 @@ def encode_image(
     image = bytearray(start) + body + _pieces(pieces, pieces_at)
     sequence_at = len(image)
     if sequence is not None:
-        image += encode_sequence(sequence, rooms, sequence_at)
+        image += _encoded_sequence(sequence, rooms, sequence_at)
     _put(image, protocol.INPUT_IMAGE_REPEATS_AT, repeats)
     _put(image, protocol.INPUT_IMAGE_PIECES_AT, pieces_at if pieces else 0)
     _put(image, protocol.INPUT_IMAGE_PIECE_COUNT_AT, len(pieces))
@@ -197,8 +125,7 @@ def encode_image(
     return _finished(image, table, counts, event_groups, nonce, asked)
 
 
-@dataclass(frozen=True)
-class ImageCall:
+class ImageCall(Struct, frozen=True):
     """A call of the method that the firmware loads as number `method`: its sets of inputs, and the sequence that they
     are. Inputs of the first set come from the call before by `takes`."""
 
@@ -224,45 +151,39 @@ def encode_image_of_calls(
     table, body, rows, done = bytearray(), bytearray(), [], 0
     for call in calls:
         own, data, rooms = _inputs(call.sets, start + len(body), call.sequence)
-        places = {feed.input: _place(own, feed.input) for feed in call.takes}
-        if call.takes:
-            own, places = _with_takes(own, call, rooms, places)
+        own, places = _with_takes(own, call, rooms)
         width = protocol.INPUT_IMAGE_REFERENCE_BYTES * len(call.sets[0])
         for number in range(len(call.sets)):
             row = own[number * width : (number + 1) * width]
             table += row.ljust(protocol.INPUT_IMAGE_REFERENCE_BYTES * columns, b"\0")
         body += data
-        rows += feed_rows(call.sequence, rooms, done, len(call.sets))
-        rows += [take_row(feed, done, places[feed.input]) for feed in call.takes]
-        done += len(call.sets)
+        end, given = done + len(call.sets), call.sequence.rows
+        for feed in call.sequence.feeds:
+            rows.append(_feed(feed, done + given[feed.input], *rooms[feed.input], end=end))
+        rows += [_feed(feed, done, *places[feed.input], end=done, takes=True) for feed in call.takes]
+        done = end
     image = bytearray(start) + body
     sequence_at = len(image)
-    image += encode_call_sequences(rows, [(call.method, len(call.sets)) for call in calls])
+    image += struct.pack("<4I", len(rows), 0, 0, len(calls)) + b"".join(rows)
+    image += b"".join(struct.pack("<4I", call.method, len(call.sets), 0, 0) for call in calls)
     _put(image, protocol.INPUT_IMAGE_REPEATS_AT, 1)
     return _finished(image, bytes(table), (count, columns, sequence_at), event_groups, nonce, asked)
 
 
-def _place(table: bytes, index: int) -> tuple[int, int]:
-    offset, size = struct.unpack_from("<2I", table, protocol.INPUT_IMAGE_REFERENCE_BYTES * index)
-    return offset, size
-
-
 def _with_takes(
-    table: bytes,
-    call: ImageCall,
-    rooms: dict[int, tuple[int, int]],
-    places: dict[int, tuple[int, int]],
+    table: bytes, call: ImageCall, rooms: dict[int, tuple[int, int]]
 ) -> tuple[bytes, dict[int, tuple[int, int]]]:
     """The table of a call's inputs, and where the ones that it takes are made: in the place of the value that is
     given, or where that is the only one before a feed, in the feed's room, which counts on from there."""
-    changed, found = bytearray(table), dict(places)
+    changed, places = bytearray(table), {}
     for feed in call.takes:
+        at = protocol.INPUT_IMAGE_REFERENCE_BYTES * feed.input
+        offset, size = struct.unpack_from("<2I", table, at)
+        places[feed.input] = offset, size
         if call.sequence.rows[feed.input] == 1 and feed.input in rooms:
-            found[feed.input] = rooms[feed.input]
-            struct.pack_into(
-                "<2I", changed, protocol.INPUT_IMAGE_REFERENCE_BYTES * feed.input, *rooms[feed.input]
-            )
-    return bytes(changed), found
+            places[feed.input] = rooms[feed.input]
+            struct.pack_into("<2I", changed, at, *rooms[feed.input])
+    return bytes(changed), places
 
 
 def _start(sets: int, columns: int) -> int:
@@ -327,6 +248,41 @@ def _put(image: bytearray, offset: int, *words: int) -> None:
     struct.pack_into(f"<{len(words)}I", image, offset, *words)
 
 
+def _encoded_sequence(block: SequenceBlock, rooms: Mapping[int, tuple[int, int]], start: int) -> bytes:
+    """The bytes of `block` for byte `start` of the image; `rooms` has offset and size by the number of the input."""
+    words = struct.pack("<4I", len(block.feeds), len(block.states), block.first_step, 0)
+    table = bytearray(words)
+    for feed in block.feeds:
+        table += _feed(feed, block.rows[feed.input], *rooms[feed.input])
+    values = bytearray()
+    first = start + _aligned(block.size_bytes)
+    for state in block.states:
+        at = first + len(values) if state.initial else 0
+        table += struct.pack("<4I", state.arena, state.offset, state.size_bytes, at)
+        values += state.initial.ljust(_aligned(len(state.initial)), b"\0")
+    return bytes(table.ljust(first - start, b"\0") + values)
+
+
+def _feed(
+    feed: Feed,
+    first: int,
+    room: int,
+    room_bytes: int,
+    *,
+    end: int = protocol.FEED_NO_END,
+    takes: bool = False,
+) -> bytes:
+    row = protocol.FEED_LAST_ROWS if feed.row is None else feed.row
+    factor = feeds.temperature_factor(feed.temperature, feed.scale or 1.0)
+    head = (_FORMS[feed.form], feed.input, feed.output, row, room, room_bytes, first)
+    words = struct.pack("<7IfIQI", *head, factor, feed.top_k, feed.seed, len(feed.stops))
+    stops = struct.pack(f"<{len(feed.stops)}I", *feed.stops)
+    behind = struct.pack("<2I", end, takes)
+    return ((words + stops).ljust(protocol.FEED_END_AT, b"\0") + behind).ljust(
+        protocol.SEQUENCE_FEED_BYTES, b"\0"
+    )
+
+
 def bytes_of_pieces(pieces: Sequence[StreamPiece]) -> int:
     """What an image needs more for `pieces`, in bytes."""
     return _aligned(protocol.INPUT_IMAGE_PIECE_BYTES * len(pieces)) + sum(
@@ -366,3 +322,7 @@ def _check_counts(sets: Sequence[object], event_groups: Sequence[Sequence[int]],
             raise InputError(
                 f"{len(row)} PMU events in a group, but 1 to {protocol.INPUT_IMAGE_MAX_EVENTS} can be counted"
             )
+
+
+def _aligned(size: int) -> int:
+    return -(-size // protocol.INPUT_IMAGE_ALIGNMENT) * protocol.INPUT_IMAGE_ALIGNMENT

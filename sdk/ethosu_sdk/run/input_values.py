@@ -20,7 +20,10 @@ from ethosu_sdk.program.feeds import Feed, Steps
 from ethosu_sdk.records import result_files
 from ethosu_sdk.run import sequences
 
-# ---- steps.shared.exact_kernels
+Array = npt.NDArray[Any]
+MOST_BYTES = 1 << 29  # twice the DDR of the boards
+_SEED = 0
+
 # Kernels that give the same bits on every machine: conversions, and what only moves data. Floating-point arithmetic
 # is not among them: its last bits depend on the compiler and on the order of sums (docs/reference/kernels.md).
 
@@ -34,13 +37,6 @@ EXACT_MOVES = frozenset(
 )
 
 
-# ---- steps.run.input_values
-# Values of inputs that a program cannot take: NaN and infinity where it quantises, whole numbers beyond 32 bits
-# where it casts int64 to int32. A kernel would compute something from them without a sign that it is meaningless.
-
-Array = npt.NDArray[Any]
-
-_CAST = "dim_order_ops::_to_dim_order_copy"
 _FINITE_HINT = (
     "no quantised value can represent it: give real data; a program of `compile --quantize none` accepts it"
 )
@@ -48,72 +44,6 @@ _NARROW_HINT = (
     "the quantised program casts this input to int32: give values between -2147483648 and 2147483647; a program of "
     "`compile --quantize none` keeps int64"
 )
-
-
-def check_values(source: str, plan: ExecutionPlan, inferences: Sequence[tuple[Array, ...]]) -> None:
-    """InputError for the first of the `inferences` with a value that the program cannot take; `source` names them."""
-    tensors = [index for index in plan.inputs if isinstance(plan.values[index], Tensor)]
-    for position, index in enumerate(tensors):
-        limits = _limits(plan, index)
-        if limits is None:
-            continue
-        for number, inference in enumerate(inferences):
-            array = inference[position]
-            bad = (array < limits.min) | (array > limits.max) | np.isnan(array)
-            if bad.any():
-                floating = array.dtype.kind == "f"
-                raise InputError(
-                    f"{source}: 'input{position}' holds {_first(array, bad)}"
-                    + (f" of inference {number}" if len(inferences) > 1 else "")
-                    + f" ({int(bad.sum()):,} of its {array.size:,} values), and the program "
-                    + ("quantises it" if floating else "takes 32 bits of each"),
-                    _FINITE_HINT if floating else _NARROW_HINT,
-                )
-
-
-def _limits(plan: ExecutionPlan, index: int) -> np.finfo[Any] | np.iinfo[Any] | None:
-    """What the values of an input must not exceed; None where the program takes all of its type."""
-    dtype, users = _dtype(plan, index), list(_users(plan, index))
-    if dtype.startswith("float") and any(
-        name.startswith(f"{EXACT_CONVERSIONS}quantize") for name, _ in users
-    ):
-        return np.finfo(dtype)
-    if dtype == "int64" and any(name == _CAST and _dtype(plan, to) == "int32" for name, to in users):
-        return np.iinfo(np.int32)
-    return None
-
-
-def _users(plan: ExecutionPlan, index: int) -> Iterator[tuple[str, int]]:
-    """(operator without its overload, value of the result) of each call that takes a value, or what is merely moved
-    of it, as its first argument."""
-    known = {index}
-    for step in plan.instructions:
-        if isinstance(step, KernelCall) and step.args and step.args[0] in known:
-            name = plan.operators[step.op_index].name
-            if name in EXACT_MOVES:
-                known.add(step.args[-1])
-            yield name, step.args[-1]
-
-
-def _dtype(plan: ExecutionPlan, index: int) -> str:
-    value = plan.values[index]
-    return value.dtype if isinstance(value, Tensor) else ""
-
-
-def _first(array: Array, bad: npt.NDArray[np.bool_]) -> str:
-    """The first bad value and its place."""
-    place = [int(axis) for axis in np.argwhere(bad)[0]]
-    value = array[tuple(place)]
-    words = str(value)
-    if array.dtype.kind == "f":
-        words = "NaN" if np.isnan(value) else "infinity"
-    return f"{words} at {place}" if place else words
-
-
-# ---- steps.run.inputs
-# What goes into a run and what should come out: samples, their source, and expected outputs.
-
-_SEED = 0
 
 
 @dataclass(frozen=True)
@@ -187,8 +117,74 @@ def load_samples(
     count = sequences.step_count(rows, feeds, steps) if is_sequence else max(map(len, rows), default=1)
     samples = Samples(Steps(count, rows, tuple(feeds)), source, stacked or is_sequence, is_sequence)
     if path is not None:
-        check_values(str(path), plan, samples.inferences)
+        _check_values(str(path), plan, samples.inferences)
     return samples
+
+
+def _check_values(source: str, plan: ExecutionPlan, inferences: Sequence[tuple[Array, ...]]) -> None:
+    """InputError for the first of the `inferences` with a value that the program cannot take; `source` names them.
+
+    That is NaN and infinity where it quantises, whole numbers beyond 32 bits where it casts int64 to int32. A kernel
+    would compute something from them without a sign that it is meaningless.
+    """
+    tensors = [index for index in plan.inputs if isinstance(plan.values[index], Tensor)]
+    for position, index in enumerate(tensors):
+        limits = _limits(plan, index)
+        if limits is None:
+            continue
+        for number, inference in enumerate(inferences):
+            array = inference[position]
+            bad = (array < limits.min) | (array > limits.max) | np.isnan(array)
+            if bad.any():
+                floating = array.dtype.kind == "f"
+                raise InputError(
+                    f"{source}: 'input{position}' holds {_first(array, bad)}"
+                    + (f" of inference {number}" if len(inferences) > 1 else "")
+                    + f" ({int(bad.sum()):,} of its {array.size:,} values), and the program "
+                    + ("quantises it" if floating else "takes 32 bits of each"),
+                    _FINITE_HINT if floating else _NARROW_HINT,
+                )
+
+
+def _limits(plan: ExecutionPlan, index: int) -> np.finfo[Any] | np.iinfo[Any] | None:
+    """What the values of an input must not exceed; None where the program takes all of its type."""
+    dtype, users = _dtype(plan, index), list(_users(plan, index))
+    if dtype.startswith("float") and any(
+        name.startswith(f"{EXACT_CONVERSIONS}quantize") for name, _ in users
+    ):
+        return np.finfo(dtype)
+    if dtype == "int64" and any(
+        name == "dim_order_ops::_to_dim_order_copy" and _dtype(plan, to) == "int32" for name, to in users
+    ):
+        return np.iinfo(np.int32)
+    return None
+
+
+def _users(plan: ExecutionPlan, index: int) -> Iterator[tuple[str, int]]:
+    """(operator without its overload, value of the result) of each call that takes a value, or what is merely moved
+    of it, as its first argument."""
+    known = {index}
+    for step in plan.instructions:
+        if isinstance(step, KernelCall) and step.args and step.args[0] in known:
+            name = plan.operators[step.op_index].name
+            if name in EXACT_MOVES:
+                known.add(step.args[-1])
+            yield name, step.args[-1]
+
+
+def _dtype(plan: ExecutionPlan, index: int) -> str:
+    value = plan.values[index]
+    return value.dtype if isinstance(value, Tensor) else ""
+
+
+def _first(array: Array, bad: npt.NDArray[np.bool_]) -> str:
+    """The first bad value and its place."""
+    place = [int(axis) for axis in np.argwhere(bad)[0]]
+    value = array[tuple(place)]
+    words = str(value)
+    if array.dtype.kind == "f":
+        words = "NaN" if np.isnan(value) else "infinity"
+    return f"{words} at {place}" if place else words
 
 
 def _check_types(tensors: tuple[Tensor, ...], what: str) -> None:
@@ -258,13 +254,6 @@ def stacked(inferences: tuple[tuple[Array, ...], ...], stacked: bool) -> list[Ar
     return [np.stack(column) for column in zip(*inferences, strict=True)]
 
 
-# ---- steps.run.memory
-# What a run takes of this machine's memory, worked out from the program before anything is made.
-
-MOST_BYTES = 1 << 29  # twice the DDR of the boards
-_BOARDS = "the boards have 268,435,456 bytes of DDR: use a smaller model or input"
-
-
 def check_program_memory(plan: ExecutionPlan) -> None:
     """Refuse, with InputError, a program whose memory no board has several times over."""
     parts = {
@@ -276,7 +265,8 @@ def check_program_memory(plan: ExecutionPlan) -> None:
     name, largest = max(parts.items(), key=lambda part: part[1])
     if largest > MOST_BYTES:
         raise InputError(
-            f"the program needs {largest:,} bytes of {name}; the limit is {MOST_BYTES:,}", _BOARDS
+            f"the program needs {largest:,} bytes of {name}; the limit is {MOST_BYTES:,}",
+            "the boards have 268,435,456 bytes of DDR: use a smaller model or input",
         )
 
 

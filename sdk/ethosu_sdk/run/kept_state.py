@@ -6,28 +6,31 @@ import contextlib
 import re
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, cast
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ethosu_sdk.base import npz
 from ethosu_sdk.base.errors import InputError, UsageError
-from ethosu_sdk.base.json_text import Record
 from ethosu_sdk.program import pte
 from ethosu_sdk.program.execution_plan import ExecutionPlan, Tensor
 from ethosu_sdk.records import bundle
+from ethosu_sdk.records.common import Dtype
+from ethosu_sdk.records.run import RunState, StateTensor
 from ethosu_sdk.run import uart
 from ethosu_sdk.run.uart import ProtocolError, UartLog
 
-# ---- evidence.kept_state
-# What a firmware says of its program's state: the CRC of each tensor after every inference, the bytes at the end.
+_PREFIX, _SHA256, _STEPS = "state.", "program_sha256", "steps"
+_NAME = re.compile(r"[A-Za-z_][\w.]{0,199}", re.ASCII)
+_MOST_STEPS = (1 << 32) - 1  # what the firmware's block of a sequence holds
 
 
-@dataclass(frozen=True)
-class StateSeen:
-    """`crcs` are by inference, then by tensor; `contents` by tensor, where they were sent."""
+class StateSeen(Struct, frozen=True):
+    """What a firmware says of its program's state: CRCs by inference, then by tensor; `contents` by tensor, where
+    they were sent."""
 
     crcs: tuple[tuple[str, ...], ...] = ()
     contents: tuple[bytes, ...] = ()
@@ -55,18 +58,7 @@ def state_seen(log: UartLog, sizes: Sequence[int], inferences: int, *, is_sent: 
     return StateSeen(crcs, tuple(contents))
 
 
-# ---- steps.run.sequences.kept_state
-# The state of a program in a run: what it is called, where it lies, and files that it comes from or goes to.
-
-PROGRAM, FILE = "program", "file"
-_PREFIX, _SHA256, _STEPS = "state.", "program_sha256", "steps"
-_NAME = re.compile(r"[A-Za-z_][\w.]{0,199}", re.ASCII)
-_MOST_STEPS = (1 << 32) - 1  # what the firmware's block of a sequence holds
-_WRITER = "run --save-state"
-
-
-@dataclass(frozen=True)
-class KeptTensor:
+class KeptTensor(Struct, frozen=True):
     """A tensor that a program keeps between inferences; `initial` is empty for the program's own value."""
 
     name: str
@@ -80,8 +72,7 @@ class KeptTensor:
         return self.tensor.allocation.memory_id - 1, self.tensor.allocation.offset, self.tensor.nbytes
 
 
-@dataclass(frozen=True)
-class KeptState:
+class KeptState(Struct, frozen=True):
     """The state of a run. `source` is the file that it begins with, empty: the program's own values. `steps` is how
     many steps led to it. With `is_watched` it is reported after every step, with `is_saved` sent at the end."""
 
@@ -99,11 +90,13 @@ def load_state(
     *,
     saves: bool,
     is_sequence: bool,
+    steps: int,
 ) -> KeptState:
-    """The state of the method `plan`, with the values in the file `state`, if there is one.
+    """The state of the method `plan` in a run of so many `steps`, with the values in the file `state`, if there is
+    one.
 
     UsageError for a program without a state where one is given or asked for; InputError for a file that is not of
-    this program.
+    this program, or whose steps and these are more than a state counts.
     """
     tensors = plan.state_tensors()
     if not tensors and (state is not None or saves):
@@ -111,20 +104,22 @@ def load_state(
             "the program keeps no state from one inference to the next",
             "leave --state and --save-state out",
         )
-    names = _names(tensors)
-    rows = tuple(KeptTensor(name, row) for name, row in zip(names, tensors, strict=True))
-    kept = KeptState(
-        rows, is_watched=bool(rows) and (saves or is_sequence or state is not None), is_saved=saves
-    )
-    return kept if state is None else _from_file(kept, state, program)
-
-
-def _names(tensors: Sequence[Tensor]) -> list[str]:
-    """The names of the tensors in the `.pte`; where it has none for one, or none that tell them apart, numbers."""
     names = [row.name for row in tensors]
-    if len(set(names)) == len(names) and all(map(_NAME.fullmatch, names)):
-        return names
-    return [f"state{number}" for number in range(len(tensors))]
+    if len(set(names)) < len(names) or not all(map(_NAME.fullmatch, names)):
+        names = [f"state{number}" for number in range(len(tensors))]
+    rows = tuple(KeptTensor(name, row) for name, row in zip(names, tensors, strict=True))
+    is_watched = bool(rows) and (saves or is_sequence or state is not None)
+    kept = KeptState(rows, is_watched=is_watched, is_saved=saves)
+    if state is None:
+        return kept
+    kept = _from_file(kept, state, program)
+    if kept.steps + steps > _MOST_STEPS:
+        raise InputError(
+            f"{kept.steps:,} steps led to the state in {kept.source}, and {steps:,} more are above the limit of "
+            f"{_MOST_STEPS:,}",
+            "begin again without --state",
+        )
+    return kept
 
 
 def _from_file(kept: KeptState, file: Path, program: pte.Pte) -> KeptState:
@@ -149,16 +144,6 @@ def _from_file(kept: KeptState, file: Path, program: pte.Pte) -> KeptState:
     return replace(kept, tensors=tuple(rows), source=file.name, steps=int(steps))
 
 
-def check_steps(kept: KeptState, steps: int) -> None:
-    """InputError when so many more `steps` are more than a state counts."""
-    if kept.steps + steps > _MOST_STEPS:
-        raise InputError(
-            f"{kept.steps:,} steps led to the state in {kept.source}, and {steps:,} more are above the limit of "
-            f"{_MOST_STEPS:,}",
-            "begin again without --state",
-        )
-
-
 def check_place(file: Path) -> None:
     """UsageError for a file that no state can be saved to: it would take the place of something else."""
     hint = "name a file that is new or a saved state, such as state.npz"
@@ -170,12 +155,6 @@ def check_place(file: Path) -> None:
         raise UsageError(f"--save-state: {file} is a folder", hint)
     if file.exists() and not _is_replaceable(file):
         raise UsageError(f"--save-state: {file} exists and is no saved state: it would be lost", hint)
-
-
-def check_is_no_result(file: Path, folder: Path, results: Sequence[str]) -> None:
-    """UsageError for a file that is one of the `results` that the run writes into `folder`."""
-    if file.parent.resolve() == folder.resolve() and file.name in results:
-        raise UsageError(f"--save-state: {file} is a file that the run itself writes", "choose another name")
 
 
 def _is_replaceable(file: Path) -> bool:
@@ -208,40 +187,40 @@ def saving(
         arrays[_PREFIX + row.name] = stored.transpose(np.argsort(row.tensor.dim_order))
     check_place(file)
     with npz.staged_npz(file, arrays) as publish:
-        yield lambda: _publish(file, publish)
+
+        def take_place() -> None:
+            with bundle.listed(file, "run --save-state"):
+                publish()
+
+        yield take_place
 
 
-def _publish(file: Path, publish: Callable[[], None]) -> None:
-    with bundle.listed(file, _WRITER):
-        publish()
-
-
-def state_part(kept: KeptState, repeats: str, memory: str, crcs: Sequence[str]) -> Record:
-    """The record's `state`; empty for a program that keeps none. `crcs` are those of the tensors after the last
-    inference, where they are known; `repeats` is what a repeat begins with."""
+def state_part(
+    kept: KeptState, between_repeats: Literal["reset", "kept", ""], memory: str, crcs: Sequence[str]
+) -> RunState | None:
+    """The record's `state`; None for a program that keeps none. `crcs` are those of the tensors after the last
+    inference, where they are known; `between_repeats` is what a repeat begins with."""
     if not kept.tensors:
-        return {}
+        return None
     rows = []
     for number, row in enumerate(kept.tensors):
         arena, offset, size = row.place
         rows.append(
-            {
-                "name": row.name,
-                "shape": list(row.tensor.sizes),
-                "dtype": row.tensor.dtype,
-                "bytes": size,
-                "memory": memory,
-                "arena": arena,
-                "offset": offset,
-                **({"crc32": crcs[number]} if crcs else {}),
-            }
+            StateTensor(
+                name=row.name,
+                shape=row.tensor.sizes,
+                dtype=cast(Dtype, row.tensor.dtype),
+                bytes=size,
+                memory=memory,
+                arena=arena,
+                offset=offset,
+                crc32=crcs[number] if crcs else None,
+            )
         )
-    begins = {"begins_with": FILE, "file": kept.source} if kept.source else {"begins_with": PROGRAM}
-    return {
-        "state": {
-            **begins,
-            "steps_before": kept.steps,
-            **({"between_repeats": repeats} if repeats else {}),
-            "tensors": rows,
-        }
-    }
+    return RunState(
+        begins_with="file" if kept.source else "program",
+        file=kept.source or None,
+        steps_before=kept.steps,
+        between_repeats=between_repeats or None,
+        tensors=tuple(rows),
+    )

@@ -1,4 +1,8 @@
-"""The log of the inference runner of Arm's evaluation kit, and the proof in it that a program ran."""
+"""The log of the inference runner of Arm's ML embedded evaluation kit, and the proof in it that a program ran.
+
+The log is not trusted. Lines begin ``INFO - ``, ``WARN - `` or ``ERROR - ``, those of ExecuTorch's runtime within it
+``I [ExecuTorch: FILE:LINE FUNCTION()] ``, those of the NPU's driver ``E: ``.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +14,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeGuard
 
+from msgspec import Struct
+
 from ethosu_sdk.base import json_text
 from ethosu_sdk.base.errors import SdkError
 from ethosu_sdk.run.uart import ProtocolError, feed_lines, is_understood, matched_facts
-
-# ---- evidence.kit_log
-# Parses the log of the inference runner of Arm's ML embedded evaluation kit. The log is not trusted.
-#
-# Lines begin ``INFO - ``, ``WARN - `` or ``ERROR - ``, those of ExecuTorch's runtime within it ``I [ExecuTorch:
-# FILE:LINE FUNCTION()] ``, those of the NPU's driver ``E: ``.
 
 GRAMMAR = "evaluation-kit"
 _PREFIX = re.compile(r"^(?P<level>INFO|WARN|ERROR) - (?P<message>.*)$")
@@ -26,6 +26,9 @@ _RUNTIME = re.compile(r"^(?P<level>[DIEF]) \[ExecuTorch: (?P<message>.*)$")
 _DRIVER = re.compile(r"^E: \S+:\d+: (?P<message>.*)$")
 _UNCAUGHT = "terminate called"  # libstdc++'s words for an exception that nobody takes
 _ERROR_INSIDE = "ERROR - "  # the prefix of a line that begins within another's
+_LEAST_TELLING = 16  # bytes of an output that random ones cannot equal by chance
+_TAIL = 12  # lines of the log in an error
+_SHOWN = 300  # letters of a failure
 _MAX_DIGITS = 20
 _MOST_METRICS_BYTES = 1 << 20
 _MOST_GROUPS = 1 << 8
@@ -54,8 +57,7 @@ class KitMoves:
     address: int
 
 
-@dataclass(frozen=True)
-class MetricGroup:
+class MetricGroup(Struct, frozen=True):
     """What one profiling group counted: a value for each of the `count` runs, by name."""
 
     name: str
@@ -264,12 +266,7 @@ def parse_kit_log(lines: Sequence[str]) -> KitLog:
     return reader.log
 
 
-# ---- evidence.kit_evidence
 # The log and memory of Arm's inference runner → proof that it ran the program, on positive evidence alone.
-
-_LEAST_TELLING = 16  # bytes that random ones cannot equal by chance
-_TAIL = 12
-_SHOWN = 300
 
 
 @dataclass(frozen=True)
@@ -329,7 +326,10 @@ def _problems(log: KitLog, program: bytes, written: bytes, expected: KitExpected
     for name, said, due in _facts(log, expected):
         if said != due:
             yield f"Arm's runner reports {said} for {name}, but {due} is expected"
-    yield from _metrics(log)
+    if len(log.groups) != 1 or log.groups[0].count != 1 or all_cycles(log.groups[0].first) is None:
+        yield "the log of Arm's runner does not have the metrics of exactly one inference"
+    elif [log.groups[0].first] != log.reports:
+        yield f"the metrics of Arm's runner are {log.groups[0].first}, but its lines report {log.reports}"
     if hashlib.sha256(program).hexdigest() != expected.sha256:
         yield "the program in the board's memory is not the program of this run"
     yield from _not_written(written, expected)
@@ -338,30 +338,17 @@ def _problems(log: KitLog, program: bytes, written: bytes, expected: KitExpected
 def _facts(log: KitLog, expected: KitExpected) -> Iterator[tuple[str, object, object]]:
     """(what, what the log says, what it must say)"""
     said = log.facts
-    address = said.get("model_address")
-    yield "the program's address", address, f"{expected.program_address:#010x}"
+    yield "the program's address", said.get("model_address"), f"{expected.program_address:#010x}"
     yield "the method", said.get("method"), expected.method
     yield "the NPU's MACs", said.get("macs"), expected.macs
     yield "inferences", said.get("inferences"), 1
-    yield "the bytes of inputs", _sizes(log.inputs), expected.inputs
-    yield "the bytes of outputs", _sizes(log.outputs), expected.outputs
+    yield "the bytes of inputs", tuple(row.nbytes for row in log.inputs), expected.inputs
+    yield "the bytes of outputs", tuple(row.nbytes for row in log.outputs), expected.outputs
     yield "operators", tuple(log.operators), expected.operators
     yield "delegate calls", log.delegates, dict(expected.delegates)
     if expected.inputs:
         yield "the inputs read", log.read, expected.read
     yield "the outputs copied", log.copied, expected.copied
-
-
-def _sizes(tensors: Sequence[KitTensor]) -> tuple[int, ...]:
-    return tuple(row.nbytes for row in tensors)
-
-
-def _metrics(log: KitLog) -> Iterator[str]:
-    """The metrics must be there once, for one inference, and say what the lines for people say."""
-    if len(log.groups) != 1 or log.groups[0].count != 1 or all_cycles(log.groups[0].first) is None:
-        yield "the log of Arm's runner does not have the metrics of exactly one inference"
-    elif [log.groups[0].first] != log.reports:
-        yield f"the metrics of Arm's runner are {log.groups[0].first}, but its lines report {log.reports}"
 
 
 def _not_written(written: bytes, expected: KitExpected) -> Iterator[str]:

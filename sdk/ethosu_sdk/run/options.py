@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ethosu_sdk.base.boards import BOARD_NAMES
 from ethosu_sdk.compile.program_options import DATA, INPUTS, Option, option
@@ -12,16 +12,11 @@ if TYPE_CHECKING:
     from ethosu_sdk.compile.pricing_system import PricingSystem
 
 
-# ---- steps.run.options
-# The options of `run` that are not those of `compile`.
-#
-# The module is imported for every `--help`: it must stay light.
-
-HOST = "host"
+HOST: Final = "host"
 FVP = "fvp"
 SIMULATORS = ("auto", "qemu", FVP, HOST)
-OWN = "own"
-EXECUTORCH = "executorch"
+OWN: Final = "own"
+EXECUTORCH: Final = "executorch"
 BOTH = "both"
 RUNTIMES = (OWN, EXECUTORCH, BOTH)
 ALL_STEPS, LAST_STEP = "all", "last"
@@ -203,10 +198,6 @@ class RunOptions:
     def idle_timeout_s(self, program: Path) -> float:
         """How long the firmware of the .pte `program`, which it digests first, may neither print nor use the NPU."""
         return min(_IDLE_LIMIT_S + program.stat().st_size / _DIGESTED_BYTES_PER_S, self.timeout_s)
-
-
-# ---- steps.generate.options
-# The options of `generate` alone. The module is imported for every `--help`: it must stay light.
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+from msgspec import Struct
 
 from ethosu_sdk.base import tools
 from ethosu_sdk.base.errors import UsageError
-from ethosu_sdk.base.json_text import Record
 from ethosu_sdk.base.targets import Target
 from ethosu_sdk.base.terminal import Reporter
-from ethosu_sdk.firmware_build import build_command, program_checks
-from ethosu_sdk.program.execution_plan import DelegateCall, ExecutionPlan
+from ethosu_sdk.firmware_build import program_checks
+from ethosu_sdk.program.execution_plan import DelegateCall
 from ethosu_sdk.program.output_comparison import Check
 from ethosu_sdk.records import provenance, result_files
+from ethosu_sdk.records.common import Unavailable, Use
+from ethosu_sdk.records.run import Adapted as AdaptedPart, AdaptedOperator, Memory, Npu, Runtime
 from ethosu_sdk.run import cpu_time, input_values, kit_log
 from ethosu_sdk.run.evidence import raise_job_failure
 from ethosu_sdk.run.execution import (
     Execution,
-    NpuFacts,
+    compared_elf,
     instructions,
-    loaded_part,
     loaded_unavailable,
     npu_part,
+    simulator_part,
 )
 from ethosu_sdk.run.job import UART_NAME, RunJob
 from ethosu_sdk.run.kit_log import KitEvidence, KitExpected, KitMoves
@@ -38,13 +37,11 @@ from ethosu_sdk.simulate.program_board import AUTO, BoardAndSimulator
 from ethosu_sdk.simulate.simulation import SimulationRequest, SimulationResult, Simulator
 from ethosu_sdk.simulate.simulators import SimulatorOptions
 
-_ROLE = "runner"
 _END = b"\x04"  # the runner's last character; it goes on in a loop
 _DONE = "1 inference completed without an error, metrics complete, program and outputs read back from memory"
 
 
-@dataclass(frozen=True)
-class PreparedRun:
+class PreparedRun(Struct, frozen=True):
     """A job as Arm's runner takes it, and what the runner must report."""
 
     job: RunJob
@@ -81,7 +78,7 @@ def choose(npu: str | None, options: RunOptions) -> BoardAndSimulator:
 
 
 def execute(job: RunJob, reporter: Reporter) -> Execution:
-    """Run `job`, which has one set of inputs, on Arm's runner. Raises what :func:`prepare` and :func:`run` raise."""
+    """Run `job`, which has one set of inputs, on Arm's runner."""
     return run(prepare(job), job.folder / UART_NAME, reporter)
 
 
@@ -169,79 +166,75 @@ def run(request: PreparedRun, uart_log: Path, reporter: Reporter) -> Execution:
 def _execution(request: PreparedRun, evidence: KitEvidence, result: SimulationResult) -> Execution:
     job, simulator, log = request.job, request.simulator, evidence.log
     npu, unavailable = _npu(request, evidence)
-    loaded = loaded_part(request.runner.sha256, result.loaded)
+    loaded = compared_elf(request.runner.sha256, result.loaded)
     cpu = cpu_time.cpu_time_of_other_firmware(result, job.core, request.no_cpu_cycles)
     package = arm_runners.runners_package()
+    adapted = sum(row.calls for row in request.adapted.operators)
+    outputs = tuple(
+        input_values.logical_array(np.frombuffer(content, tensor.dtype), tensor)
+        for content, tensor in zip(evidence.outputs, job.plan.output_tensors(), strict=True)
+    )
     return Execution(
-        outputs=input_values.stacked((_outputs(job.plan, evidence),), job.samples.stacked),
-        done=Check("the evidence of Arm's runner is complete", True, _done(request.adapted)),
-        runtime={
-            "name": EXECUTORCH,
-            "version": f"evaluation kit {log.facts.get('kit_version', 'unknown')}",
-            **loaded,
-            **_adapted_part(request.adapted),
-        },
-        simulator={
-            "name": simulator.name,
-            "version": request.version,
-            "fidelity": simulator.fidelity(job.npu, job.macs),
-        },
-        provenance_inputs=[provenance.file_entry(_ROLE, request.elf, request.runner.sha256)],
+        outputs=input_values.stacked((outputs,), job.samples.stacked),
+        done=Check(
+            "the evidence of Arm's runner is complete",
+            True,
+            _DONE + (f"; {adapted} calls adapted to the operators that the runner has" if adapted else ""),
+        ),
+        runtime=Runtime(
+            name=EXECUTORCH,
+            version=f"evaluation kit {log.facts.get('kit_version', 'unknown')}",
+            elf_sha256=request.runner.sha256,
+            loaded=loaded,
+            adapted=_adapted(request.adapted),
+        ),
+        simulator=simulator_part(simulator, request.version, job.npu, job.macs),
+        provenance_inputs=[provenance.file_entry("runner", request.elf, request.runner.sha256)],
         tools=[
             provenance.tool_entry(package, tools.package_version(package) or "unknown"),
             provenance.tool_entry(simulator.name, request.version),
             *cpu.tools,
         ],
         npu=npu,
-        memory={
-            "regions": [],
-            "pools": [build_command.use(name, used, size) for name, (used, size) in log.pools.items()],
-        },
+        memory=Memory(
+            regions=(),
+            pools=tuple(
+                Use(name=name, used_bytes=used, size_bytes=size) for name, (used, size) in log.pools.items()
+            ),
+        ),
         operators=instructions(job.plan, npu),
         cpu=cpu.part,
-        unavailable=[
-            *cpu.unavailable,
-            *loaded_unavailable(loaded),
-            *unavailable,
-        ],
+        unavailable=[*cpu.unavailable, *loaded_unavailable(loaded), *unavailable],
         repeated=Repeated(RepeatPlan(1, 1)),
     )
 
 
-def _adapted_part(adapted: Adapted) -> Record:
-    """What the runner got instead of the program, for `runtime`; nothing when that was the program itself."""
+def _adapted(adapted: Adapted) -> AdaptedPart | None:
+    """What the runner got instead of the program; None when that was the program itself."""
     if not adapted.operators:
-        return {}
-    rows = [{**asdict(row), "changes": list(row.changes)} for row in adapted.operators]
-    return {"adapted": {"program_sha256": adapted.program.sha256, "operators": rows}}
-
-
-def _done(adapted: Adapted) -> str:
-    calls = sum(row.calls for row in adapted.operators)
-    return f"{_DONE}; {calls} calls adapted to the operators that the runner has" if calls else _DONE
-
-
-def _outputs(plan: ExecutionPlan, evidence: KitEvidence) -> tuple[npt.NDArray[Any], ...]:
-    return tuple(
-        input_values.logical_array(np.frombuffer(content, tensor.dtype), tensor)
-        for content, tensor in zip(evidence.outputs, plan.output_tensors(), strict=True)
+        return None
+    rows = (
+        AdaptedOperator(name=row.name, called=row.called, calls=row.calls, changes=tuple(row.changes))
+        for row in adapted.operators
     )
+    return AdaptedPart(program_sha256=adapted.program.sha256, operators=tuple(rows))
 
 
-def _npu(request: PreparedRun, evidence: KitEvidence) -> tuple[Record | None, list[Record]]:
+def _npu(request: PreparedRun, evidence: KitEvidence) -> tuple[Npu | None, list[Unavailable]]:
     from ethosu_sdk.npu.config import NpuConfig
 
     target, events = request.job.target, request.job.events
     if target is None:
-        return None, [provenance.without_npu("/npu")]
+        return None, [provenance.lacking_npu("/npu")]
     counted = kit_log.pmu_events(evidence.counters)
     table = simulators.pmu_events(target.npu)
     config = NpuConfig.for_target(target.npu, target.macs)
-    facts = NpuFacts(
-        npu=target.npu,
-        identity={"id": config.id_word, "config": config.config_word},
+    return npu_part(
+        target.npu,
+        events,
+        request.simulator.figures,
+        identity=(config.id_word, config.config_word),
         delegate_calls=len(evidence.log.delegates),
         cycles=kit_log.all_cycles(evidence.counters),
         totals={row: (counted[table[row].name], False) for row in events if table[row].name in counted},
     )
-    return npu_part(facts, events, request.simulator.figures)

@@ -2,89 +2,87 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy.typing as npt
+from msgspec import Struct
 
 from ethosu_sdk.base import filesystem, npz
 from ethosu_sdk.base.errors import SdkError
-from ethosu_sdk.base.json_text import Record
-from ethosu_sdk.program import pte
 from ethosu_sdk.program.execution_plan import ExecutionPlan, KernelCall
 from ethosu_sdk.program.feeds import Feed, parse_feeds
 from ethosu_sdk.program.output_comparison import Check
 from ethosu_sdk.records import bundle, result_files
+from ethosu_sdk.records.common import Unavailable
+from ethosu_sdk.records.compile import Compilation
+from ethosu_sdk.records.run import Reference as ReferencePart, ReferenceOutput
 from ethosu_sdk.run.input_values import EXACT_CONVERSIONS, EXACT_MOVES, Samples
-
-# ---- steps.run.sequences.declared
-# What the compile record beside a program says of its feeds.
-
-
-def declared_feeds(path: Path, program: pte.Pte, plan: ExecutionPlan) -> tuple[Feed, ...]:
-    """The feeds that the model's file declares for the method `plan` of the `.pte` at `path`; none if nothing says
-    so."""
-    return parse_feeds(_declared_sequence(path, program, plan).get("feeds", ()))
-
-
-def declared_reference(
-    path: Path, program: pte.Pte, plan: ExecutionPlan, wanted: tuple[Feed, ...]
-) -> Path | None:
-    """The file with the outputs in PyTorch of steps that are fed as `wanted`; None if there is none."""
-    found = _declared_sequence(path, program, plan)
-    if "file" not in found or parse_feeds(found["feeds"]) != wanted:
-        return None
-    return path.with_name(Path(found["file"]).name)
-
-
-def _declared_sequence(path: Path, program: pte.Pte, plan: ExecutionPlan) -> Record:
-    try:
-        record = bundle.read_raw_record(result_files.compile_record_path(path))
-    except SdkError:
-        return {}
-    if record["model"]["sha256"] != program.sha256 or record["model"]["entry"] != plan.name:
-        return {}
-    found: Record = record.get("sequence", {})
-    return found
-
-
-# ---- steps.run.reference
-# Compare a run of the example inputs with what `compile` left beside the program.
-#
-# That is the model's own outputs in PyTorch, of which the distance is recorded, and the digests of the outputs
-# that the
-# check of `compile` got, which must be the same.
 
 Array = npt.NDArray[Any]
 
-_FIGURES = ("max_abs_error", "sqnr_db")
+
+class CompileRecord:
+    """What `compile` wrote beside a program, which is read when it is first asked for, and once."""
+
+    def __init__(self, pte: Path, sha256: str) -> None:
+        self.pte, self._sha256 = pte, sha256
+
+    @functools.cached_property
+    def content(self) -> Compilation | None:
+        """The record; None where there is none, or it is about another program. InputError for one that is damaged or
+        was changed."""
+        path = result_files.compile_record_path(self.pte)
+        return bundle.compilation_of(path, self._sha256) if path.is_file() else None
+
+    @property
+    def readable(self) -> Compilation | None:
+        """The same; None also for one that cannot be read."""
+        try:
+            return self.content
+        except SdkError:
+            return None
 
 
-@dataclass(frozen=True)
-class Reference:
+def declared_feeds(compiled: CompileRecord, method: str) -> tuple[Feed, ...]:
+    """The feeds that the model's file declares for its first method; none for another."""
+    record = compiled.readable
+    if record is None or record.sequence is None or record.model.entry != method:
+        return ()
+    return parse_feeds(record.sequence.feeds)
+
+
+def _declared_reference(compiled: CompileRecord, method: str, wanted: tuple[Feed, ...]) -> Path | None:
+    """The file with the outputs in PyTorch of steps that are fed as `wanted`; None if there is none."""
+    record = compiled.readable
+    if record is None or record.sequence is None or declared_feeds(compiled, method) != wanted:
+        return None
+    file = record.sequence.file
+    return None if file is None else compiled.pte.with_name(Path(file).name)
+
+
+class Reference(Struct, frozen=True):
     """What stands beside the program: the record's `reference` or the reason why there is none, and a check of the
     verdict where the outputs must be the same."""
 
-    part: Record = field(default_factory=dict)
-    unavailable: tuple[Record, ...] = ()
+    part: ReferencePart | None = None
+    unavailable: tuple[Unavailable, ...] = ()
     checks: tuple[Check, ...] = ()
 
 
 def compare_with_reference(
-    path: Path,
-    program: pte.Pte,
-    plan: ExecutionPlan,
-    samples: Samples,
-    outputs: Sequence[Array],
-    first: int = 0,
+    compiled: CompileRecord, plan: ExecutionPlan, samples: Samples, outputs: Sequence[Array], first: int
 ) -> Reference:
-    """The `outputs` of a run of a method of the `.pte` at `path` against what lies beside it. Of a sequence they are
-    those from step number `first` on."""
-    fed = declared_reference(path, program, plan, samples.steps.feeds) if samples.is_sequence else None
-    stored = fed or result_files.example_io_path(path, plan.name)
+    """The `outputs` of a run of a method against what `compile` left beside the program: the model's own outputs in
+    PyTorch, of which the distance is recorded, and the digests of the outputs that the check of `compile` got, which
+    must be the same. Of a sequence `outputs` are those from step number `first` on."""
+    fed = None
+    if samples.is_sequence:
+        fed = _declared_reference(compiled, plan.name, samples.steps.feeds)
+    stored = fed or result_files.example_io_path(compiled.pte, plan.name)
     try:
         content, reason = _read_reference(stored, samples, is_fed=fed is not None)
         if fed is not None and not reason:
@@ -93,15 +91,16 @@ def compare_with_reference(
     except SdkError as error:
         content, reason = {}, error.message
     if reason:
-        return Reference(unavailable=({"path": "/reference", "reason": reason},))
-    compared = {} if fed is None else {"steps": len(outputs[0])}
+        return Reference(unavailable=(Unavailable(path="/reference", reason=reason),))
     rows, gaps = [], []
     for index, array in enumerate(outputs):
         row, missing = _distance(index, content[f"output{index}"], array)
         rows.append(row)
         gaps += missing
-    checks = _same_as_compiled(path, program, plan, outputs) if fed is None else ()
-    return Reference({"file": stored.name, **compared, "outputs": rows}, tuple(gaps), checks)
+    steps = None if fed is None else len(outputs[0])
+    checks = _same_as_compiled(compiled, plan, outputs) if fed is None else ()
+    part = ReferencePart(file=stored.name, outputs=tuple(rows), steps=steps)
+    return Reference(part, tuple(gaps), checks)
 
 
 def _read_reference(path: Path, samples: Samples, *, is_fed: bool) -> tuple[dict[str, Array], str]:
@@ -113,7 +112,7 @@ def _read_reference(path: Path, samples: Samples, *, is_fed: bool) -> tuple[dict
     begins = samples.stacked == is_fed and not samples.steps.first_step
     if (
         is_fed
-    ):  # the steps of the file are fed from the second on: more rows, such as a prompt, are another sequence
+    ):  # steps of the file are fed from the second on: more rows, such as a prompt, are another sequence
         begins = begins and all(len(rows) == 1 for rows in samples.steps.given)
     if not begins or not all(
         _same(content.get(f"input{i}"), array) for i, array in enumerate(samples.inferences[0])
@@ -153,48 +152,46 @@ def _same(stored: Array | None, array: Array) -> bool:
     )
 
 
-def _distance(index: int, stored: Array, array: Array) -> tuple[Record, list[Record]]:
+def _distance(index: int, stored: Array, array: Array) -> tuple[ReferenceOutput, list[Unavailable]]:
     """The output's figures, and the reasons of those that do not exist."""
     from ethosu_sdk.program.output_comparison import Comparison
 
     comparison = Comparison()
     comparison.add(0, stored, array)
-    row: Record = {"index": index, "elements": comparison.elements, "equal": comparison.equal}
-    gaps = []
-    for name in _FIGURES:
+    figures, gaps = {}, []
+    for name in ("max_abs_error", "sqnr_db"):
         value: float = getattr(comparison, name)
         if math.isfinite(value):
-            row[name] = value
+            figures[name] = value
         else:
             where = f"/reference/outputs/{index}/{name}"
-            gaps.append({"path": where, "reason": comparison.reason(name)})
+            gaps.append(Unavailable(path=where, reason=comparison.reason(name)))
+    row = ReferenceOutput(index=index, elements=comparison.elements, equal=comparison.equal, **figures)
     return row, gaps
 
 
 def _same_as_compiled(
-    path: Path, program: pte.Pte, plan: ExecutionPlan, outputs: Sequence[Array]
+    compiled: CompileRecord, plan: ExecutionPlan, outputs: Sequence[Array]
 ) -> tuple[Check, ...]:
     """The check that the outputs are those which `compile` executed; none where nothing says that they must be.
 
     InputError for a record that is not the one which the manifest beside it lists.
     """
-    compiled = result_files.compile_record_path(path)
-    if compiled.is_file():
-        bundle.confirm_listed(compiled)
     try:
-        record = bundle.read_raw_record(compiled)
+        record = compiled.content
     except SdkError:
+        bundle.confirm_listed(result_files.compile_record_path(compiled.pte))
         return ()
-    methods = [{**record, "name": record["model"]["entry"]}, *record.get("other_methods", ())]
-    rows: list[Record] = next(
-        (row["check"].get("outputs", []) for row in methods if row["name"] == plan.name), []
-    )
-    if record["model"]["sha256"] != program.sha256 or len(rows) != len(outputs) or not is_exact(plan):
+    if record is None:
+        return ()
+    checks = {record.model.entry: record.check} | {row.name: row.check for row in record.other_methods or ()}
+    rows = checks[plan.name].outputs or () if plan.name in checks else ()
+    if len(rows) != len(outputs) or not is_exact(plan):
         return ()
     other = [
-        row["index"]
+        row.index
         for row, array in zip(rows, outputs, strict=True)
-        if row["sha256"] != filesystem.sha256_bytes(array.tobytes())
+        if row.sha256 != filesystem.sha256_bytes(array.tobytes())
     ]
     detail = "all outputs are equal, bit for bit"
     if other:

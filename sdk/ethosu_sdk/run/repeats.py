@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ethosu_sdk.base.errors import UsageError
-from ethosu_sdk.base.json_text import Record
 from ethosu_sdk.base.plain_text import counted
 from ethosu_sdk.program.output_comparison import Check
+from ethosu_sdk.records.run import (
+    CounterChange,
+    CounterGroup,
+    Npu,
+    OutputChange,
+    RepeatedCounters,
+    RepeatedOutputs,
+    Repeats,
+)
 from ethosu_sdk.run.job import RunJob
 
-# ---- evidence.repeats
-# Compares repeats of the same inference with the first one.
+RESET: Final = "reset"
+KEPT: Final = "kept"
+StartState = Literal["reset", "kept", ""]
+_LISTED = 20  # changes in the record; their number is always there
 
 
-@dataclass(frozen=True)
-class Changed:
+class Changed(Struct, frozen=True):
     """One repeat whose result is not that of the first repeat of the same inputs.
 
     `index` is the output's, or the instruction's whose counters changed.
@@ -27,8 +39,7 @@ class Changed:
     index: int
 
 
-@dataclass(frozen=True)
-class RepeatPlan:
+class RepeatPlan(Struct, frozen=True):
     """How a run repeats: `sets` of inputs, each `repeats` times; repeat k counts event group ``k % event_groups``.
 
     With `in_pieces`, the last repeat runs command streams in pieces. `state` says what a repeat begins with in a
@@ -40,7 +51,7 @@ class RepeatPlan:
     repeats: int = 1
     event_groups: int = 1
     in_pieces: bool = False
-    state: str = ""
+    state: StartState = ""
 
     @property
     def whole(self) -> int:
@@ -60,14 +71,6 @@ class RepeatPlan:
         """The first repeat of the same inputs."""
         return inference - inference % self.repeats
 
-    def first_of_group(self, inference: int) -> int:
-        """The first repeat of the same inputs that counts the same events."""
-        return self.first(inference) + inference % self.repeats % self.event_groups
-
-    def changed(self, inference: int, index: int) -> Changed:
-        """The same place in terms of sets and repeats."""
-        return Changed(inference // self.repeats, inference % self.repeats, index)
-
 
 def changed_results(
     plan: RepeatPlan,
@@ -85,33 +88,31 @@ def changed_results(
     for inference, result in enumerate(results):
         if whole and plan.runs_pieces(inference):
             continue
-        first = results[plan.first_of_group(inference) if same_group else plan.first(inference)]
+        in_set = inference % plan.repeats
+        first = results[inference - in_set + (in_set % plan.event_groups if same_group else 0)]
         found += [
-            plan.changed(inference, index)
+            Changed(inference // plan.repeats, in_set, index)
             for index in sorted(result.keys() | first.keys())
             if result.get(index) != first.get(index)
         ]
     return tuple(found)
 
 
-# ---- steps.run.repeats
-# Repeats of a run, the state that they begin with, and groups of PMU events: what run.json says of them.
-
-RESET, KEPT = "reset", "kept"
-_LISTED = 20  # changes in the record; their number is always there
-
-
-@dataclass(frozen=True)
-class Repeated:
+class Repeated(Struct, frozen=True):
     """What the repeats of a run gave. `counters_must_agree` is for a simulator that counts by a model."""
 
     plan: RepeatPlan
     changed_outputs: tuple[Changed, ...] = ()
     changed_counters: tuple[Changed, ...] = ()
-    counters_must_agree: bool = field(default=True, kw_only=True)
+    counters_must_agree: bool = True
+
+    @property
+    def changed_whole(self) -> list[Changed]:
+        """The outputs that changed, without those of the repeat that runs pieces."""
+        return [row for row in self.changed_outputs if row.repeat < self.plan.whole]
 
 
-def repeats_state(job: RunJob, repeats: int) -> str:
+def repeats_state(job: RunJob, repeats: int) -> StartState:
     """The state that each of `repeats` inferences starts from, in a program that keeps state between inferences.
 
     ``reset`` is the state that the program brings, ``kept`` the one that the inference before left. Empty for one
@@ -131,35 +132,39 @@ def repeats_state(job: RunJob, repeats: int) -> str:
     return RESET
 
 
-def repeats_part(repeated: Repeated) -> Record:
-    """The record's `repeats` object; empty without repeats."""
-    if repeated.plan.whole == 1:
-        return {}
-    return {
-        "repeats": {
-            "count": repeated.plan.whole,
-            **({"state": repeated.plan.state} if repeated.plan.state else {}),
-            "outputs": _agreement(_whole(repeated), "output"),
-            "counters": _agreement(repeated.changed_counters, "instruction"),
-        }
-    }
-
-
-def _whole(repeated: Repeated) -> list[Changed]:
-    """The outputs that changed, without those of the repeat that runs pieces."""
-    return [row for row in repeated.changed_outputs if row.repeat < repeated.plan.whole]
-
-
-def _agreement(changed: Sequence[Changed], index: str) -> Record:
-    rows = [{"set": row.set, "repeat": row.repeat, index: row.index} for row in changed[:_LISTED]]
-    return {"agree": not changed, "changed": len(changed), **({"first_changes": rows} if rows else {})}
+def repeats_part(repeated: Repeated) -> Repeats | None:
+    """The record's `repeats`; None without repeats."""
+    plan, outputs, counters = repeated.plan, repeated.changed_whole, repeated.changed_counters
+    if plan.whole == 1:
+        return None
+    return Repeats(
+        count=plan.whole,
+        state=plan.state or None,
+        outputs=RepeatedOutputs(
+            agree=not outputs,
+            changed=len(outputs),
+            first_changes=tuple(
+                OutputChange(set=row.set, repeat=row.repeat, output=row.index) for row in outputs[:_LISTED]
+            )
+            or None,
+        ),
+        counters=RepeatedCounters(
+            agree=not counters,
+            changed=len(counters),
+            first_changes=tuple(
+                CounterChange(set=row.set, repeat=row.repeat, instruction=row.index)
+                for row in counters[:_LISTED]
+            )
+            or None,
+        ),
+    )
 
 
 def repeats_checks(repeated: Repeated) -> list[Check]:
     """Whether every repeat gave and counted the same, as checks of the verdict; none without repeats."""
     if repeated.plan.whole == 1 or repeated.plan.state == KEPT:
         return []
-    found = [_check("every repeat gave the same outputs", repeated.plan, _whole(repeated), "output")]
+    found = [_check("every repeat gave the same outputs", repeated.plan, repeated.changed_whole, "output")]
     if repeated.counters_must_agree:
         found.append(
             _check("every repeat counted the same", repeated.plan, repeated.changed_counters, "instruction")
@@ -181,7 +186,7 @@ def _check(name: str, plan: RepeatPlan, changed: Sequence[Changed], index: str) 
     )
 
 
-def grouped(npu: Record, groups: Sequence[Sequence[int]], cycles: Sequence[int | None]) -> Record:
+def grouped(npu: Npu, groups: Sequence[Sequence[int]], cycles: Sequence[int | None]) -> Npu:
     """`npu` with the group that each counter was read in, and what the cycle counter said in each group.
 
     `cycles` are those of the inference that counted each group. Where they differ the counters of two groups must not
@@ -190,10 +195,12 @@ def grouped(npu: Record, groups: Sequence[Sequence[int]], cycles: Sequence[int |
     if len(groups) == 1:
         return npu
     group_of = {event: number for number, events in enumerate(groups) for event in events}
-    rows = [{**row, "group": group_of[row["id"]]} for row in npu["counters"]]
-    known = npu.get("cycles")  # absent where no counter means anything
-    parts = [
-        {"group": number, **({"cycles": {**known, "value": value}} if known and value is not None else {})}
+    first = npu.cycles  # absent where no counter means anything
+    rows = (
+        CounterGroup(
+            group=number, cycles=None if first is None or value is None else replace(first, value=value)
+        )
         for number, value in enumerate(cycles)
-    ]
-    return {**npu, "counters": rows, "groups": parts, "groups_agree": len(set(cycles)) == 1}
+    )
+    counters = tuple(replace(row, group=group_of[row.id]) for row in npu.counters)
+    return replace(npu, counters=counters, groups=tuple(rows), groups_agree=len(set(cycles)) == 1)

@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy.typing as npt
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ethosu_sdk.base import filesystem, npz
 from ethosu_sdk.base.errors import UsageError
-from ethosu_sdk.base.json_text import Record
 from ethosu_sdk.base.targets import suggestion
 from ethosu_sdk.base.terminal import Reporter
 from ethosu_sdk.program.execution_plan import ExecutionPlan
 from ethosu_sdk.program.output_comparison import Check, Tolerance, compare, different_bits
+from ethosu_sdk.records.run import Npu, SecondOpinion, SecondOpinionNpu, SecondOpinionOutput
 from ethosu_sdk.run import firmware, host, prebuilt
-from ethosu_sdk.run.execution import Execution, SecondOpinion
+from ethosu_sdk.run.execution import Execution
 from ethosu_sdk.run.job import RunJob
 from ethosu_sdk.run.options import BOTH, EXECUTORCH, FVP, HOST, OWN, RUNTIMES, SIMULATORS, RunOptions
 from ethosu_sdk.run.reference import is_exact
 from ethosu_sdk.simulate.program_board import AUTO, BoardAndSimulator
 
-# ---- steps.run.second_opinion
-# `run --runtime both`: the program on two runtimes, and the results of the one against those of the other.
-
 Array = npt.NDArray[Any]
+
+# `--runtime both`: the program on two runtimes, and the results of the one against those of the other.
 
 OUTPUTS_NAME = "outputs-executorch.npz"
 UART_NAME = "uart-executorch.log"
@@ -56,61 +57,57 @@ def execute_both(job: RunJob, reporter: Reporter) -> Execution:
     npz.write_npz(
         job.folder / OUTPUTS_NAME, {f"output{index}": array for index, array in enumerate(other.outputs)}
     )
+    opinion, checks = _second_opinion(job.plan, own, other)
     return replace(
         own,
         provenance_inputs=[*own.provenance_inputs, *other.provenance_inputs],
         tools=[*own.tools, *(row for row in other.tools if row not in own.tools)],
-        second_opinion=_compare(own, other, may_round=not is_exact(job.plan), known=_known(job.plan)),
+        second_opinion=opinion,
+        opinion_checks=checks,
     )
 
 
-def _known(plan: ExecutionPlan) -> str:
-    """Why outputs of the program may differ from those of Arm's runner; empty when nothing is known."""
+def _second_opinion(
+    plan: ExecutionPlan, own: Execution, other: Execution
+) -> tuple[SecondOpinion, list[Check]]:
+    """`other` against the SDK's `own` execution. Floating-point outputs may differ a little where kernels round."""
+    may_round = not is_exact(plan)
     called = {name.partition(".")[0].removesuffix("_nhwc") for name in plan.called_operators()}
-    return "; ".join(words.format(name) for name, words in _OTHERWISE.items() if name in called)
+    known = "; ".join(words.format(name) for name, words in _OTHERWISE.items() if name in called)
+    checks, rows = [other.done], []
+    for index, (left, right) in enumerate(zip(own.outputs, other.outputs, strict=True)):
+        bound = _BOUND if may_round and left.dtype.kind == "f" else _EXACT
+        check = compare(f"output{index} is the same on both runtimes", left, right, bound)
+        if known and not check.passed:
+            check = dataclasses.replace(check, detail=f"{check.detail}. {known}")
+        checks.append(check)
+        rows.append(
+            SecondOpinionOutput(
+                index=index,
+                sha256=filesystem.sha256_bytes(right.tobytes()),
+                file=OUTPUTS_NAME,
+                differing=int(different_bits(left, right).sum()),
+                atol=bound.atol,
+                rtol=bound.rtol,
+            )
+        )
+    npu = other.npu
+    opinion = SecondOpinion(
+        runtime=other.runtime,
+        outputs=tuple(rows),
+        npu=None if npu is None else SecondOpinionNpu(cycles=npu.cycles, counters=npu.counters),
+    )
+    return opinion, [*checks, *_npu_check(own.npu, npu)]
 
 
-def _compare(own: Execution, other: Execution, *, may_round: bool, known: str) -> SecondOpinion:
-    """`other` against the SDK's `own` execution. Floating-point outputs may differ a little where kernels round. A
-    difference is told with the reason that is `known`."""
-    pairs = list(zip(own.outputs, other.outputs, strict=True))
-    bounds = [_BOUND if may_round and left.dtype.kind == "f" else _EXACT for left, _ in pairs]
-    checks = [
-        compare(f"output{index} is the same on both runtimes", left, right, bound)
-        for index, ((left, right), bound) in enumerate(zip(pairs, bounds, strict=True))
-    ]
-    if known:
-        checks = [row if row.passed else replace(row, detail=f"{row.detail}. {known}") for row in checks]
-    part: Record = {
-        "runtime": other.runtime,
-        "outputs": [
-            _row(index, *pair, bound) for index, (pair, bound) in enumerate(zip(pairs, bounds, strict=True))
-        ],
-        **({"npu": _npu_part(other.npu)} if other.npu is not None else {}),
-    }
-    return SecondOpinion(part, (other.done, *checks, *_npu_check(own.npu, other.npu)))
-
-
-def _row(index: int, own: Array, other: Array, bound: Tolerance) -> Record:
-    return {
-        "index": index,
-        "sha256": filesystem.sha256_bytes(other.tobytes()),
-        "file": OUTPUTS_NAME,
-        "differing": int(different_bits(own, other).sum()),
-        "atol": bound.atol,
-        "rtol": bound.rtol,
-    }
-
-
-def _npu_part(npu: Record) -> Record:
-    return {name: npu[name] for name in ("cycles", "counters") if name in npu}
-
-
-def _npu_check(own: Record | None, other: Record | None) -> Sequence[Check]:
+def _npu_check(own: Npu | None, other: Npu | None) -> Sequence[Check]:
     """Whether the NPU counted the same; nothing without an NPU, or counters that mean something."""
-    if own is None or other is None or "cycles" not in own or "cycles" not in other:
+    if own is None or other is None or own.cycles is None or other.cycles is None:
         return ()
-    left, right = _figures(own), _figures(other)
+    left, right = (
+        {"cycles": int(cycles.value)} | {row.event: row.value for row in npu.counters}
+        for npu, cycles in ((own, own.cycles), (other, other.cycles))
+    )
     name = "the NPU counted the same on both runtimes"
     for figure in left:
         if figure in right and left[figure] != right[figure]:
@@ -120,11 +117,6 @@ def _npu_check(own: Record | None, other: Record | None) -> Sequence[Check]:
     return (Check(name, True, ", ".join(common)),)
 
 
-def _figures(npu: Record) -> dict[str, int]:
-    return {"cycles": npu["cycles"]["value"]} | {row["event"]: row["value"] for row in npu["counters"]}
-
-
-# ---- steps.run.runners
 # The table of runners, the options that each refuses, and the choice of a runner.
 
 _DEFAULTS = RunOptions()
@@ -132,8 +124,7 @@ _QEMU = "qemu"
 _OUT = "leave it out"
 
 
-@dataclass(frozen=True)
-class Refusal:
+class Refusal(Struct, frozen=True):
     """A member of RunOptions that a runner does not have, and the error when it is given."""
 
     option: str
@@ -145,8 +136,7 @@ class Refusal:
         return bool(getattr(options, self.option) != getattr(_DEFAULTS, self.option))
 
 
-@dataclass(frozen=True)
-class Runner:
+class Runner(Struct, frozen=True):
     """A way to run a program, for the values of --runtime and --simulator that select it.
 
     `choose` names the board and the simulator for an NPU (None: no NPU), `execute` runs a job there.

@@ -3,41 +3,35 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from ethosu_sdk.base.errors import InputError, SimulationError, UsageError
-from ethosu_sdk.base.json_text import Record
 from ethosu_sdk.base.npz import MOST_SAMPLES
 from ethosu_sdk.program.execution_plan import ExecutionPlan
 from ethosu_sdk.program.feeds import COPY, STEP, Feed, Stepper, Steps, check_feed
 from ethosu_sdk.program.output_comparison import Check, Tolerance, compare
+from ethosu_sdk.records.common import Source
+from ethosu_sdk.records.run import Choice, Sequence as SequencePart, Step, StepTolerance
 from ethosu_sdk.run.uart import ProtocolError, UartLog
 
-# ---- steps.run.sequences.stepping_facts
-# What each step of a run gave and cost.
+Array = npt.NDArray[Any]
+Choices = dict[int, tuple[int, ...]]  # indices by input
 
 
-@dataclass(frozen=True)
-class StepResult:
+class StepResult(Struct, frozen=True):
     """One step: what feeds chose, by input; the CRC of each tensor of the state after it; the NPU's cycles and
     counters, by event, where they mean something; the CRC of each output, in the order of memory."""
 
-    choices: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    choices: Choices = {}
     state_crcs: tuple[str, ...] = ()
     npu_cycles: int | None = None
-    counters: Mapping[int, int] = field(default_factory=dict)
+    counters: dict[int, int] = {}
     output_crcs: tuple[str, ...] = ()
-
-
-# ---- steps.run.sequences.fitting
-# How many steps a sequence has, and whether its feeds fit the program.
-
-Array = npt.NDArray[Any]
 
 
 def check_feeds(feeds: Sequence[Feed], plan: ExecutionPlan) -> None:
@@ -81,10 +75,7 @@ def step_count(rows: Sequence[Sequence[Array]], feeds: Sequence[Feed], steps: in
     return found
 
 
-# ---- evidence.steps
 # The inputs of every inference as the firmware got them: given ones, and those that feeds made on the board.
-
-Choices = dict[int, tuple[int, ...]]  # indices by input
 
 
 def steps_of_bytes(sets: Sequence[Sequence[bytes]]) -> Steps:
@@ -172,45 +163,20 @@ def _check_step(
                 )
 
 
-# ---- steps.run.sequences.judging
-# Whether each step of a sequence gave what is expected, within a tolerance that may grow from step to step.
-
-
-@dataclass(frozen=True)
-class StepVerdict:
+class StepVerdict(Struct, frozen=True):
     """Whether a step's outputs are within the tolerance, and the largest difference (None: not a finite one)."""
 
     passed: bool
     max_abs_error: float | None
 
 
-@dataclass(frozen=True)
-class StepsVerdict:
+class StepsVerdict(Struct, frozen=True):
     """The verdict of all steps: one check for each output, and by number those steps that could be judged."""
 
     checks: tuple[Check, ...]
-    rows: Mapping[int, StepVerdict]
+    rows: dict[int, StepVerdict]
     tolerance: Tolerance
     growth: float
-
-    @property
-    def first_beyond(self) -> int | None:
-        """The first step beyond the tolerance."""
-        return min((number for number, row in self.rows.items() if not row.passed), default=None)
-
-
-@dataclass(frozen=True)
-class _Rule:
-    """What is allowed, and how many steps there are to be."""
-
-    tolerance: Tolerance
-    growth: float
-    due: int
-
-    @property
-    def growing(self) -> str:
-        """How the tolerance grows, in words."""
-        return f"; times 1 + {self.growth:g} · step" if self.growth else ""
 
 
 def allowed(tolerance: Tolerance, growth: float, step: int) -> Tolerance:
@@ -231,16 +197,24 @@ def judge_steps(
     expected bytes. If not, the step is beyond a tolerance of 0, and cannot be judged within another. A sequence that
     ended before the last step of `want` has not passed.
     """
-    first, rule = len(unsent), _Rule(tolerance, growth, max(map(len, want), default=0))
+    first, due = len(unsent), max(map(len, want), default=0)
     want = [array[first:] for array in want]
     count = min((len(array) for array in (*got, *want)), default=0)
+    steps = range(count)
     found = [
-        [*(_by_crc(step[index], tolerance) for step in unsent), *_compared(index, pair, rule, first, count)]
-        for index, pair in enumerate(zip(got, want, strict=True))
+        [
+            *(_by_crc(step[index], tolerance) for step in unsent),
+            *(
+                compare(f"output{index}", ours[step], theirs[step], allowed(tolerance, growth, first + step))
+                for step in steps
+            ),
+        ]
+        for index, (ours, theirs) in enumerate(zip(got, want, strict=True))
     ]
-    checks = tuple(_check(index, rows, rule, first) for index, rows in enumerate(found))
+    growing = f"; times 1 + {growth:g} · step" if growth else ""
+    checks = tuple(_check(index, rows, tolerance, growing, first, due) for index, rows in enumerate(found))
     errors = [0.0 if all(step) else None for step in unsent]
-    errors += [_error([row[step] for row in got], [row[step] for row in want]) for step in range(count)]
+    errors += [_error([row[step] for row in got], [row[step] for row in want]) for step in steps]
     rows = {}
     for step, error in enumerate(errors):
         judged = [row[step] for row in found]
@@ -255,15 +229,10 @@ def _by_crc(is_same: bool, tolerance: Tolerance) -> Check | None:
     return Check("", is_same, f"the CRC-32 of its bytes is not the expected one; {tolerance}")
 
 
-def _compared(index: int, pair: tuple[Array, Array], rule: _Rule, first: int, count: int) -> Iterator[Check]:
-    got, want = pair
-    for step in range(count):
-        yield compare(
-            f"output{index}", got[step], want[step], allowed(rule.tolerance, rule.growth, first + step)
-        )
-
-
-def _check(index: int, rows: Sequence[Check | None], rule: _Rule, first: int) -> Check:
+def _check(
+    index: int, rows: Sequence[Check | None], tolerance: Tolerance, growing: str, first: int, due: int
+) -> Check:
+    """The verdict of an output in `due` steps, of which those before number `first` are judged by CRC."""
     name = f"output{index} is as expected"
     bad = [number for number, row in enumerate(rows) if row is not None and not row.passed]
     unknown = sum(row is None for row in rows)
@@ -271,16 +240,16 @@ def _check(index: int, rows: Sequence[Check | None], rule: _Rule, first: int) ->
         reason = rows[bad[0]]
         assert reason is not None
         words = f"step {bad[0]} of {len(rows)} is the first beyond the tolerance: {reason.detail}"
-        return Check(name, False, f"{words}{rule.growing}; {len(bad)} steps are beyond it")
-    if len(rows) < rule.due:
-        return Check(name, False, f"the sequence ended after {len(rows)} steps, {rule.due} are expected")
+        return Check(name, False, f"{words}{growing}; {len(bad)} steps are beyond it")
+    if len(rows) < due:
+        return Check(name, False, f"the sequence ended after {len(rows)} steps, {due} are expected")
     by_crc = first - unknown
     which = f"all {len(rows)} steps"
     if first:
         which = f"step {first}, the last, of {len(rows)}"
         which += f"; {by_crc} others by the CRC-32 of their bytes" if by_crc else ""
         which += f"; {unknown} were not judged, for the board sent their CRC-32 alone" if unknown else ""
-    return Check(name, True, f"{which}; {rule.tolerance}{rule.growing}")
+    return Check(name, True, f"{which}; {tolerance}{growing}")
 
 
 def _error(got: Sequence[Array], want: Sequence[Array]) -> float | None:
@@ -294,10 +263,6 @@ def _error(got: Sequence[Array], want: Sequence[Array]) -> float | None:
     return largest if np.isfinite(largest) else None
 
 
-# ---- steps.run.sequences.sequence_record
-# run.json's `sequence`: what each step gave and cost.
-
-
 def sequence_part(
     steps: Sequence[StepResult],
     feeds: Sequence[Feed],
@@ -305,50 +270,40 @@ def sequence_part(
     verdict: StepsVerdict | None,
     events: Mapping[int, str],
     source: str,
-) -> Record:
-    """The member `sequence` of the `steps` that were made; `asked` is how many were asked for, None where all inputs
-    were given. `events` are the names of events that were counted, `source` says what of them is known. An event
-    without a figure in one of the steps is left out."""
+) -> SequencePart:
+    """The record's `sequence`: what each of the `steps` gave and cost; `asked` is how many were asked for, None where
+    all inputs were given. `events` are the names of events that were counted, `source` says what of them is known."""
     # An event that overflowed in one step has no figure there, so it has none in the table.
     counted = [event for event in events if steps and all(event in row.counters for row in steps)]
-    known = any(row.npu_cycles is not None for row in steps)
     judged = {} if verdict is None else verdict.rows
     rows = []
     for number, step in enumerate(steps):
-        row: Record = {"step": number}
-        if step.npu_cycles is not None:
-            row["npu_cycles"] = step.npu_cycles
-        if counted:
-            row["counters"] = [step.counters[event] for event in counted]
-        if step.choices:
-            row["choices"] = [
-                {"input": index, "values": list(values)} for index, values in sorted(step.choices.items())
-            ]
-        if step.state_crcs:
-            row["state_crc32"] = list(step.state_crcs)
-        if (found := judged.get(number)) is not None:
-            row["status"] = "pass" if found.passed else "fail"
-            row |= {} if found.max_abs_error is None else {"max_abs_error": found.max_abs_error}
-        rows.append(row)
-    return {
-        "sequence": {
-            "feeds": [str(feed) for feed in feeds],
-            **({"source": source} if known else {}),
-            **({"events": [events[event] for event in counted]} if counted else {}),
-            **({} if verdict is None else _tolerance(verdict)),
-            **({} if asked is None else {"asked": asked}),
-            "steps": rows,
-        }
-    }
-
-
-def _tolerance(verdict: StepsVerdict) -> Record:
-    beyond = verdict.first_beyond
-    return {
-        "tolerance": {
-            "atol": verdict.tolerance.atol,
-            "rtol": verdict.tolerance.rtol,
-            "growth": verdict.growth,
-        },
-        **({} if beyond is None else {"first_beyond": beyond}),
-    }
+        found = judged.get(number)
+        choices = tuple(Choice(input=index, values=values) for index, values in sorted(step.choices.items()))
+        rows.append(
+            Step(
+                step=number,
+                npu_cycles=step.npu_cycles,
+                counters=tuple(step.counters[event] for event in counted) or None,
+                choices=choices or None,
+                state_crc32=step.state_crcs or None,
+                status=None if found is None else "pass" if found.passed else "fail",
+                max_abs_error=None if found is None else found.max_abs_error,
+            )
+        )
+    tolerance, beyond = None, None
+    if verdict is not None:
+        tolerance = StepTolerance(
+            atol=verdict.tolerance.atol, rtol=verdict.tolerance.rtol, growth=verdict.growth
+        )
+        beyond = min((number for number, row in judged.items() if not row.passed), default=None)
+    known = any(row.npu_cycles is not None for row in steps)
+    return SequencePart(
+        feeds=tuple(map(str, feeds)),
+        source=cast(Source, source) if known else None,
+        events=tuple(events[event] for event in counted) or None,
+        tolerance=tolerance,
+        first_beyond=beyond,
+        asked=asked,
+        steps=tuple(rows),
+    )

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import cast
+
+from msgspec import Struct, structs
 
 from ethosu_sdk.base import board_profiles
 from ethosu_sdk.base.board_profiles import CODE, BoardMemory, BoardProfile
-from ethosu_sdk.base.json_text import Record
 from ethosu_sdk.compile.pricing_system import PricingSystem
 from ethosu_sdk.npu import timing
 from ethosu_sdk.npu.timing import systems
 from ethosu_sdk.npu.timing.systems import SystemConfig
 from ethosu_sdk.records import common
-from ethosu_sdk.records.common import CpuPart, Target
+from ethosu_sdk.records.common import CpuPart, Target, Unavailable
 from ethosu_sdk.records.run import Operator, Run
 from ethosu_sdk.records.time_line import (
     WAITS_PATH,
@@ -35,9 +36,6 @@ from ethosu_sdk.records.time_line import (
 from ethosu_sdk.simulate import cpu_cycles as cpu_band
 from ethosu_sdk.simulate.cpu_cycles import LineWaits, MovedBytes, wait_cycles
 
-# ---- steps.shared.cpu_waits
-# The memories of a board's CPU: where its code, the constants and the arena lie, and how long it waits for them.
-
 _NO_PROFILE = "the memories of the CPU are not known: --system NAME prices a board"
 _NO_AREAS = "the profile {board} does not say which memories the areas of {system} are"
 _NO_WAITS = "the profile {board} does not say how long the CPU waits for {memory}"
@@ -50,9 +48,8 @@ _SMALL = (
 )
 
 
-@dataclass(frozen=True)
-class CpuMemories:
-    """The memories by what lies in them, with their waits; `reason` is why there are none."""
+class CpuMemories(Struct, frozen=True):
+    """The memories of a board's CPU by what lies in them, with their waits; `reason` is why there are none."""
 
     names: WaitsFor | None = None
     waits: LineWaits | None = None
@@ -67,7 +64,11 @@ def cpu_memories_of_board(
     many bytes of code."""
     if profile is None:
         return CpuMemories(reason=_NO_PROFILE)
-    system = system or _default_system(profile)
+    if system is None:
+        default, npu = profile.default_system, profile.npus[0].rpartition("-")[0]
+        system = systems.system_from_ini(
+            profile.vela_ini(), profile.ini_source, npu, default.name, default.memory_modes[0]
+        )
     row = profile.system(system.name)
     areas = {} if row is None else row.areas
     names = {
@@ -81,15 +82,12 @@ def cpu_memories_of_board(
     if reason:
         return CpuMemories(reason=reason)
     waits = {part: float(_wait(profile.memory(name)) or 0) for part, name in names.items()}
-    source = f"{profile.ini_source}: {_wait_sources(profile, names)}"
-    return CpuMemories(WaitsFor(**names), LineWaits(**waits), source)
-
-
-def _default_system(profile: BoardProfile) -> SystemConfig:
-    system, npu = profile.default_system, profile.npus[0].rpartition("-")[0]
-    return systems.system_from_ini(
-        profile.vela_ini(), profile.ini_source, npu, system.name, system.memory_modes[0]
+    slow = (memory for name in names.values() if (memory := profile.memory(name)) is not None)
+    sources = dict.fromkeys(
+        profile.source(f"memories.{memory.name}.cpu_wait_cycles") for memory in slow if memory.kind != "tcm"
     )
+    source = f"{profile.ini_source}: {'; '.join(sources) or profile.source('areas')}"
+    return CpuMemories(WaitsFor(**names), LineWaits(**waits), source)
 
 
 def _wait(memory: BoardMemory | None) -> float | None:
@@ -118,24 +116,6 @@ def _missing_waits(profile: BoardProfile, names: Mapping[str, str], code_bytes: 
     return ""
 
 
-def _wait_sources(profile: BoardProfile, names: Mapping[str, str]) -> str:
-    """The sources of the waits, each once."""
-    slow = (row for name in names.values() if (row := profile.memory(name)) is not None and row.kind != "tcm")
-    places = (f"memories.{row.name}.cpu_wait_cycles" for row in slow)
-    found = dict.fromkeys(map(profile.source, places))
-    return "; ".join(found) or profile.source("areas")
-
-
-# ---- steps.shared.time_line
-# The time of an inference: the CPU's cycles and the NPU's on one axis, each by its clock.
-#
-# The firmware makes the two take turns: the driver starts a job, and the CPU sleeps until the NPU's interrupt. So
-# the
-# line is the CPU's parts in the order of time, with each job after the part that starts it. The CPU's waits for its
-# memories are in its parts where a board profile tells them. What nobody modelled is not in it: the time that an
-# interrupt takes to arrive.
-
-PATH = "/time"
 _GIVEN = "--cpu-clock-mhz"
 _NO_CLOCK = (
     "the clock of the CPU is not known: --system NAME prices a board, and --cpu-clock-mhz gives the clock of "
@@ -159,10 +139,6 @@ class KnownClock:
 
     hz: float
     source: str
-
-    def part(self) -> Record:
-        """The clock as records have it."""
-        return {"hz": self.hz, "source": self.source}
 
 
 @dataclass(frozen=True)
@@ -237,32 +213,33 @@ class TimeFacts:
         return KnownClock(system.clock_hz, f"core_clock of {system.name} in {system.source}")
 
 
-def time_member(facts: TimeFacts) -> tuple[Record, list[Record]]:
-    """The member `time` of a record, and what is unavailable."""
+def time_of_run(facts: TimeFacts) -> tuple[TimeLine | None, list[Unavailable]]:
+    """The record's `time`: the CPU's cycles and the NPU's on one axis, each by its clock; and what is unavailable.
+
+    The firmware makes the two take turns: the driver starts a job, and the CPU sleeps until the NPU's interrupt. So
+    the line is the CPU's parts in the order of time, with each job after the part that starts it. The CPU's waits for
+    its memories are in its parts where a board profile tells them. What nobody modelled is not in it: the time that
+    an interrupt takes to arrive.
+    """
     reason = _missing(facts)
     if reason:
-        return {}, [{"path": PATH, "reason": reason}]
+        return None, [Unavailable(path="/time", reason=reason)]
     memories = _memories(facts)
-    no_waits = [{"path": WAITS_PATH, "reason": memories.reason}] if memories.waits is None else []
-    return {"time": _make(facts, memories).to_json()}, no_waits
+    no_waits = [Unavailable(path=WAITS_PATH, reason=memories.reason)] if memories.waits is None else []
+    return _make(facts, memories), no_waits
 
 
 def _missing(facts: TimeFacts) -> str:
     """Why there is no time line; empty if there is one."""
-    run = facts.run
+    run, cpu = facts.run, facts.cpu
     if run.cpu.cycles is None:
         reasons = [row.reason for row in run.unavailable if row.path == "/cpu/cycles"]
         return reasons[0] if reasons else "the run has no cycles of the CPU"
-    return _missing_of_cpu(facts) or _missing_of_npu(facts)
-
-
-def _missing_of_cpu(facts: TimeFacts) -> str:
-    run = facts.run
-    if facts.cpu.clock is None:
-        return facts.cpu.reason
-    if facts.cpu.core and facts.cpu.core != run.cpu.core:
-        return _OTHER_CORE.format(found=run.cpu.core, board=facts.cpu.board, core=facts.cpu.core)
-    return ""
+    if cpu.clock is None:
+        return cpu.reason
+    if cpu.core and cpu.core != run.cpu.core:
+        return _OTHER_CORE.format(found=run.cpu.core, board=cpu.board, core=cpu.core)
+    return _missing_of_npu(facts)
 
 
 def _missing_of_npu(facts: TimeFacts) -> str:
@@ -297,8 +274,7 @@ def _memories(facts: TimeFacts) -> CpuMemories:
     return cpu_memories_of_board(profile, system, code_bytes)
 
 
-@dataclass(frozen=True)
-class _Step:
+class _Step(Struct, frozen=True):
     """A part with its cycles, and what the CPU moves in it."""
 
     operator: int
@@ -310,12 +286,35 @@ class _Step:
 def _make(facts: TimeFacts, memories: CpuMemories) -> TimeLine:
     cpu, npu = facts.cpu.clock, facts.npu_clock
     assert cpu is not None  # _missing
-    start, parts = 0.0, []
+    start, found = 0.0, []
     for step in _steps(facts):
         part = _part(step, start, facts, memories.waits)
         start = part.end_s
-        parts.append(part)
-    return _of_parts(tuple(parts), facts, (cpu, npu), memories)
+        found.append(part)
+    parts = tuple(found)
+    spent, total = sums(parts), sum(row.duration_s for row in parts)
+    waits = None
+    if memories.names is not None:
+        duration = sum(row.waits_s or 0.0 for row in parts)
+        waits = Waits(duration_s=duration, memories=memories.names, source=memories.source)
+    system = "" if facts.priced is None else facts.priced.system.name
+    target = None if npu is None else facts.run.target
+    return TimeLine(
+        place=facts.cpu.board or system or facts.run.board,
+        total=_total(total, spent, target, waits=memories.waits is not None),
+        clocks=Clocks(
+            cpu=Clock(hz=cpu.hz, source=cpu.source),
+            npu=None if npu is None else Clock(hz=npu.hz, source=npu.source),
+        ),
+        sums=spent,
+        shares=Shares(
+            cpu_percent=100 * spent.cpu_s / total if total else 0.0,
+            npu_percent=100 * spent.npu_s / total if total else 0.0,
+        ),
+        largest=_largest(parts),
+        waits=waits,
+        parts=parts,
+    )
 
 
 def _part(step: _Step, start: float, facts: TimeFacts, waits: LineWaits | None) -> TimePart:
@@ -362,44 +361,9 @@ def _add(step: _Step, row: CpuPart, times: int) -> _Step:
     names = common.Moved.__struct_fields__
     more = {name: times * (getattr(row.moved, name, None) or 0) for name in names}
     every = {name: getattr(step.moved, name) + size for name, size in more.items()}
-    return replace(step, cycles=step.cycles + times * int(row.cycles.value), moved=MovedBytes(**every))
-
-
-def _of_parts(
-    parts: tuple[TimePart, ...],
-    facts: TimeFacts,
-    clocks: tuple[KnownClock, KnownClock | None],
-    memories: CpuMemories,
-) -> TimeLine:
-    cpu, npu = clocks
-    spent = sums(parts)
-    total = sum(row.duration_s for row in parts)
-    target = facts.run.target
-    return TimeLine(
-        place=facts.cpu.board
-        or ("" if facts.priced is None else facts.priced.system.name)
-        or facts.run.board,
-        total=_total(total, spent, None if npu is None else target, waits=memories.waits is not None),
-        clocks=Clocks(
-            cpu=Clock(hz=cpu.hz, source=cpu.source),
-            npu=None if npu is None else Clock(hz=npu.hz, source=npu.source),
-        ),
-        sums=spent,
-        shares=Shares(
-            cpu_percent=100 * spent.cpu_s / total if total else 0.0,
-            npu_percent=100 * spent.npu_s / total if total else 0.0,
-        ),
-        largest=_largest(parts),
-        waits=_waits(parts, memories),
-        parts=parts,
+    return structs.replace(
+        step, cycles=step.cycles + times * int(row.cycles.value), moved=MovedBytes(**every)
     )
-
-
-def _waits(parts: Sequence[TimePart], memories: CpuMemories) -> Waits | None:
-    if memories.names is None:
-        return None
-    duration = sum(row.waits_s or 0.0 for row in parts)
-    return Waits(duration_s=duration, memories=memories.names, source=memories.source)
 
 
 def _total(total: float, spent: TimeSums, target: Target | None, *, waits: bool) -> TimeTotal:

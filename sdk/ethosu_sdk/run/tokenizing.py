@@ -11,9 +11,10 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from ethosu_sdk.base import filesystem, plain_text, proc
 from ethosu_sdk.base.errors import InputError, ToolError, UsageError
@@ -89,8 +90,7 @@ class _Worker:
         )
 
 
-@dataclass(frozen=True)
-class Tokenizer:
+class Tokenizer(Struct, frozen=True):
     """A tokenizer with `size` tokens; `bos` and `eos` are None where it has none. `sha256` is of what was read."""
 
     path: Path
@@ -156,12 +156,10 @@ def opened_tokenizer(path: Path | None) -> Iterator[Tokenizer | None]:
         ours.settimeout(_LIMIT_S)
         worker = _Worker(path, ours, process)
         facts = worker.answer()
-        bos, eos = (_known(facts[name]) for name in ("bos", "eos"))
+        bos, eos = (
+            token if isinstance(token, int) and token >= 0 else None for token in (facts["bos"], facts["eos"])
+        )
         yield Tokenizer(path, filesystem.sha256_bytes(data), int(facts["size"]), bos, eos, worker)
-
-
-def _known(token: object) -> int | None:
-    return token if isinstance(token, int) and token >= 0 else None
 
 
 def token_numbers(text: str, what: str) -> tuple[int, ...]:

@@ -10,16 +10,14 @@ import re
 import tomllib
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, cast
+
+from msgspec import Struct
 
 from ethosu_sdk.base.errors import InputError, SimulationError
 from ethosu_sdk.base.json_text import parse_json
 from ethosu_sdk.program.protocol import RECORD_PREFIX, RECORD_TYPES
-
-# ---- evidence.uart
-# Parses the UART's bytes into records and log lines. The bytes are not trusted.
 
 _SHOWN = 160
 
@@ -28,8 +26,7 @@ class ProtocolError(SimulationError):
     """The firmware's records are damaged, incomplete or contradict each other."""
 
 
-@dataclass(frozen=True)
-class UartRecord:
+class UartRecord(Struct, frozen=True):
     """One record as it arrived; `covered` is the text that its CRC covers."""
 
     sequence: int
@@ -38,8 +35,7 @@ class UartRecord:
     covered: str
 
 
-@dataclass(frozen=True)
-class UartLog:
+class UartLog(Struct, frozen=True):
     """Everything that the UART said, parted into records and human log lines."""
 
     records: tuple[UartRecord, ...]
@@ -125,10 +121,6 @@ def _is_pair(value: Any) -> bool:
 _LISTS: dict[str, Callable[[Any], bool]] = {"shape": _is_count, "counters": _is_pair, "values": _is_count}
 
 
-# ---- evidence.chunks
-# Bytes that arrive in pieces, base64.
-
-
 def joined_chunks(chunks: Sequence[dict[str, Any]], where: str) -> bytes:
     """The bytes that the records `chunks` hold in turn; ProtocolError for a gap. `where` names what they are."""
     data = bytearray()
@@ -142,8 +134,7 @@ def joined_chunks(chunks: Sequence[dict[str, Any]], where: str) -> bytes:
     return bytes(data)
 
 
-# ---- evidence.listening
-# Tells a caller of every step of a sequence as soon as the firmware reports it.
+# Steps of a sequence, told as soon as the firmware reports them.
 
 _LONGEST_LINE = 1 << 16
 Tell = Callable[[int, dict[int, tuple[int, ...]]], None]
@@ -190,10 +181,8 @@ def step_stream(tell: Tell | None) -> IO[bytes] | None:
     return None if tell is None else cast(IO[bytes], _Listener(tell))
 
 
-# ---- evidence.lines
-# Reading a log line by line, with the place of what is damaged, by tables of patterns in TOML.
-#
-# The logs are texts for people, in grammars of their programs: no library reads them.
+# Logs of other programs, line by line, by tables of patterns in TOML. They are texts for people, in grammars of these
+# programs: no library reads them.
 
 _MAX_DIGITS = 20
 _SHOWN_OF_MESSAGE = 40

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from ethosu_sdk.base.errors import VerdictError
@@ -160,13 +159,17 @@ def test_more_events_than_counters_are_read_in_groups(name: str, counters: int, 
 
 
 def test_groups_that_do_not_agree_are_marked() -> None:
+    from ethosu_sdk.records.common import Metric
+    from ethosu_sdk.records.run import Npu, NpuCounter
     from ethosu_sdk.run.repeats import grouped
 
-    metric = {"value": 10, "unit": "cycles", "source": "measured"}
-    npu = {"counters": [{"id": 1}, {"id": 2}], "cycles": metric}
+    cycles = Metric(value=10, unit="cycles", source="measured")
+    counters = [NpuCounter(event=f"E{n}", id=n, value=n, unit="cycles", source="measured") for n in (1, 2)]
+    npu = Npu(id=0, config=0, delegate_calls=1, counters=tuple(counters), cycles=cycles)
     found = grouped(npu, ((1,), (2,)), [10, 11])
-    assert found["groups_agree"] is False
-    assert [row["group"] for row in found["counters"]] == [0, 1]
-    assert [row["cycles"]["value"] for row in found["groups"]] == [10, 11]
+    assert found.groups_agree is False
+    assert [row.group for row in found.counters] == [0, 1]
+    assert found.groups is not None
+    assert [row.cycles.value for row in found.groups if row.cycles is not None] == [10, 11]
     assert grouped(npu, ((1, 2),), [10]) == npu
-    assert np.all([row["cycles"]["source"] == "measured" for row in found["groups"]])
+    assert all(row.cycles is not None and row.cycles.source == "measured" for row in found.groups)

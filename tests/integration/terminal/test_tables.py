@@ -61,7 +61,7 @@ SHOWN: dict[str, Callable[[Record], Parts]] = {
     "debug": lambda record: debug_command.debug_tables(kinds.content(record), FOLDER, None),
     "compile-result": lambda record: compile_command.compile_tables(record, FOLDER),
     "build-result": _built,
-    "run-result": lambda record: [run_record.run_summary(record, FOLDER)],
+    "run-result": lambda record: [run_record.run_summary(kinds.RUN.convert(record), FOLDER)],
     "compare": lambda record: compare_command.compare_tables(kinds.content(record), None),
     "advice": lambda record: advise_command.advice_tables(kinds.content(record), FOLDER),
     "sweep-compare": lambda record: list(sweep_comparison.comparison_tables(kinds.content(record))),

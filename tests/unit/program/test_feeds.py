@@ -162,10 +162,10 @@ EVENTS = {7: "NPU_ACTIVE", 9: "MAC_ACTIVE"}
 
 def test_records_of_steps_and_places_of_states(tmp_path: Path) -> None:
     steps = [StepResult(npu_cycles=50, counters={7: 40, 9: 30}), StepResult(npu_cycles=60, counters={9: 31})]
-    sequence = sequence_part(steps, (), 2, None, EVENTS, "modelled")["sequence"]
-    assert sequence["asked"] == 2
-    assert sequence["events"] == ["MAC_ACTIVE"]
-    assert [row["counters"] for row in sequence["steps"]] == [[30], [31]]
+    sequence = sequence_part(steps, (), 2, None, EVENTS, "modelled")
+    assert sequence.asked == 2
+    assert sequence.events == ("MAC_ACTIVE",)
+    assert [row.counters for row in sequence.steps] == [(30,), (31,)]
     kept_state.check_place(tmp_path / "state.npz")
     with pytest.raises(UsageError, match="is a folder"):
         kept_state.check_place(tmp_path)

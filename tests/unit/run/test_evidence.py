@@ -2,7 +2,6 @@
 
 import base64
 import copy
-import dataclasses
 import random
 import struct
 import zlib
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
+from msgspec import structs
 
 from ethosu_sdk.base.errors import InputError
 from ethosu_sdk.run import evidence, input_image, sequences, uart
@@ -161,7 +161,7 @@ def repeated_rows(repeats: int) -> Rows:
 
 
 def repeating(repeats: int, event_groups: int = 1) -> evidence.ExpectedRun:
-    return dataclasses.replace(EXPECTED, repeats=repeats, event_groups=event_groups)
+    return structs.replace(EXPECTED, repeats=repeats, event_groups=event_groups)
 
 
 def of_inference(rows: Rows, name: str, inference: int) -> dict[str, Any]:
@@ -233,7 +233,7 @@ def test_an_instruction_that_calls_nothing_is_named_by_its_kind() -> None:
 
 def test_a_log_of_another_run_or_changed_behind_its_crc_is_refused() -> None:
     """Every record is whole, but the firmware was given another nonce."""
-    other = dataclasses.replace(EXPECTED, nonce=b"0123456789abcdef")
+    other = structs.replace(EXPECTED, nonce=b"0123456789abcdef")
     with pytest.raises(ProtocolError, match="not from this run"):
         gather(wire.good_rows(), expected=other)
     lines = wire.uart(wire.good_rows()).splitlines(keepends=True)
@@ -277,7 +277,7 @@ def rows_in_pieces(jobs: int) -> Rows:
 
 
 def in_pieces(count: int) -> evidence.ExpectedRun:
-    return dataclasses.replace(EXPECTED, repeats=2, pieces={0: count})
+    return structs.replace(EXPECTED, repeats=2, pieces={0: count})
 
 
 def test_pieces_are_kept_apart_and_another_output_is_named() -> None:
