@@ -42,18 +42,10 @@ from ethosu_sdk.compile.loading import NO_FEEDS, DeclaredFeeds, LoadedModel
 from ethosu_sdk.compile.model_state import InitialState, one_state
 from ethosu_sdk.compile.program_options import CORTEX_M, ProgramOptions
 from ethosu_sdk.compile.quantizers import OwnQuantizer
-from ethosu_sdk.compile.rewrite import (
-    after_lowering,
-    attention_masks,
-    before_quantisation,
-    cortex_m,
-    integers,
-    prequantized,
-)
+from ethosu_sdk.compile.rewrite import cortex_m, frame, integers
 from ethosu_sdk.compile.stage_comparison import EagerRun
 from ethosu_sdk.program.execution_plan import ENTRY
 
-# ---- aot.pipeline.stage_clock
 # The stages of a compilation: which is running, and how long each took.
 
 Progress = Callable[[str], None]
@@ -78,7 +70,6 @@ class StageClock:
             self.timings_s[name] = self.timings_s.get(name, 0.0) + round(time.monotonic() - start, 3)
 
 
-# ---- aot.pipeline.quantised_program
 # From the exported graph to the quantised one, each compared with the stage before.
 
 Tensors = tuple[Any, ...]
@@ -207,8 +198,8 @@ def _judged(
     return quantized
 
 
-# ---- aot.pipeline.plans
-# What is decided about a model before it is exported: its inputs, its calibration samples and its quantisation.
+# What is decided about a model before it is exported: its inputs, its calibration samples and its
+# quantisation.
 
 
 @dataclass(frozen=True)
@@ -399,7 +390,6 @@ def _check_examples(inputs: Tensors, *, quantized: bool) -> None:
         model_checks.check_values(inputs, "example input")
 
 
-# ---- aot.pipeline.float_program
 # From the model as it was written to the exported program that is quantised or lowered.
 
 
@@ -446,7 +436,7 @@ def float_program_of(plan: Plan, target: Target | None, finder: SourceFinder) ->
     model_checks.check_program(program, finder)
     if not eager.repeats and not plan.prequantized:
         raise model_state.hidden_state_refusal(reference, finder)
-    program = before_quantisation.fill_from_shapes(
+    program = frame.rewrite_exported(
         program if plan.prequantized else functionalization.without_writes(program)
     )
     integers.refuse_wide_integers(program, plan.quantize, plan.inputs, plan.calibration, finder)
@@ -454,21 +444,14 @@ def float_program_of(plan: Plan, target: Target | None, finder: SourceFinder) ->
     warning = model_checks.unrolling_warning(program, finder)
     if plan.quantized:
         model_checks.check_outputs(eager.outputs[0], program, plan.inputs, finder)
-    finished = (
-        prequantized.complete_program(program, plan.inputs)
-        if plan.prequantized
-        else before_quantisation.replace_operators(
-            before_quantisation.add_batch_axes(before_quantisation.split_addmm(program)),
-            target,
-            quantized=plan.quantized,
-        )
-    )
-    if plan.quantized and not plan.prequantized:
-        finished = attention_masks.place_masks(finished, [plan.inputs, *plan.calibration])
+    if plan.prequantized:
+        finished = frame.rewrite_quantised(program, plan.inputs)
+    else:
+        samples = [plan.inputs, *plan.calibration]
+        finished = frame.rewrite_float(program, target, quantized=plan.quantized, samples=samples)
     return FloatProgram(reference, eager, state, written, finished, warning)
 
 
-# ---- aot.pipeline.methods
 # The methods of one program on their way to the `.pte`: each exported, quantised and lowered, then joined.
 
 _FALLBACK_CORE = "cortex-m55"  # beside an NPU; the passes do the same for a Cortex-M85
@@ -547,7 +530,7 @@ def quantised_methods(
             program = lowering.export_program(module, plan.inputs)
             model_state.keep_shared_state(program, row.read)
             if plan.quantizer is not None:
-                program = prequantized.complete_program(program, plan.inputs)
+                program = frame.rewrite_quantised(program, plan.inputs)
         subject = EvaluationSubject(row.traced.reference, module, program)
         result.append(replace(row, program=program, outputs=outputs, subject=subject))
     return result
@@ -607,7 +590,7 @@ def lowered_method(request: CompileRequest, method: Method, spec: Any, clock: St
             inputs = lowering.quantized_io_values(edge, "input", inputs)
             outputs = lowering.quantized_io_values(edge, "output", outputs)
         if request.core is not None or falls_back:
-            edge = cortex_m.replace_on_cpu(edge, request.core or _FALLBACK_CORE)
+            edge = frame.rewrite_on_cpu(edge, request.core or _FALLBACK_CORE)
         else:
             cortex_m.mark_operators(edge)
         has_references = (request.core is not None or falls_back) and not request.without_vela
@@ -617,7 +600,7 @@ def lowered_method(request: CompileRequest, method: Method, spec: Any, clock: St
 
 def with_integer_state(rows: Sequence[Lowered]) -> list[Lowered]:
     """`rows`, the methods of a program, with integers for their state where possible, and their operators counted."""
-    after_lowering.keep_integer_state([row.edge.exported_program() for row in rows])
+    frame.rewrite_lowered([row.edge.exported_program() for row in rows])
     return [replace(row, delegation=finished_program.delegation_counts(row.edge)) for row in rows]
 
 

@@ -11,13 +11,11 @@ from typing import Any
 
 from ethosu_sdk.base.errors import InputError
 from ethosu_sdk.compile import quantizers
-from ethosu_sdk.compile.rewrite import cortex_m, integers, normalisation
-from ethosu_sdk.compile.rewrite.prequantized import replace_relu6
+from ethosu_sdk.compile.rewrite import cortex_m, frame, integers
 from ethosu_sdk.compile.tool_hooks import guarded
 
-# ---- aot.quantization.calibration_samples
-# What can be said of calibration samples before a model is quantised with them: inputs that are zero or constant in
-# all of them, or far from the example inputs that the program is judged with.
+# What can be said of calibration samples before a model is quantised with them: inputs that are zero or
+# constant in all of them, or far from the example inputs that the program is judged with.
 
 Tensors = tuple[Any, ...]
 
@@ -73,9 +71,8 @@ def _distance(name: str, calibrated: tuple[float, float], given: tuple[float, fl
     return ""
 
 
-# ---- aot.quantization.ranges
-# Ranges of quantised values, where Arm's own choices lose them: steps that are too coarse for small values, fixed
-# ranges that clip large ones, biases that do not fit 32 bits.
+# Ranges of quantised values, where Arm's own choices lose them: steps that are too coarse for small values,
+# fixed ranges that clip large ones, biases that do not fit 32 bits.
 
 # The least step of activations. Arm's configurations have 2^-16 for int8 and 2^-12 for int16, so that int16 held
 # values below 0.06 worse than int8. Finer ones gain nothing above 0.00001, and the ratio of two steps must be less
@@ -191,12 +188,10 @@ def _constant(module: Any, node: Any) -> Any:
     return functools.reduce(getattr, node.target.split("."), module)
 
 
-# ---- aot.quantization.shared_ranges
 # One range for what several methods of a module compute alike, so that all of them round alike.
 #
-# Each method is calibrated with samples of its own. With ranges of their own, a prefill would leave other values
-# in a
-# cache than as many steps of a decode.
+# Each method is calibrated with samples of its own. With ranges of their own, a prefill would leave other
+# values in a cache than as many steps of a decode.
 
 
 def share_ranges(prepared: Sequence[Any]) -> None:
@@ -307,7 +302,6 @@ def _operator(node: Any) -> Hashable:
     return (path[0] if path else "", str(node.target))
 
 
-# ---- aot.lowering.quantizing
 # From an exported program to its quantised module, by torchao's PT2E and Arm's quantisers.
 
 Adjust = Callable[[Any, Any], Any]  # Arm's quantiser and the module that it is for → the quantiser to take
@@ -334,24 +328,15 @@ def prepare_module(
     """`program` as a module with the observers of :func:`quantizer`, or of what `adjust` makes of it."""
     from torchao.quantization.pt2e.quantize_pt2e import prepare_pt2e
 
-    # The guards that torch adds to an exported module are calls that PT2E's passes refuse.
-    module = program.module(check_guards=False)
-    replace_relu6(module)
-    integers.keep_scalars(module)
-    normalisation.separate_shared_weights(module)
-    if spec is None:
-        normalisation.store_computed_weights(module)
-    types, rounded = integers.output_types(module), integers.rounded_casts(module)
-    chosen = _chosen(quantizer_for(spec, quantize, per_channel=per_channel), module, adjust)
-    with integers.integer_divisions_kept():
-        prepared = guarded(
+    def observe(module: Any) -> Any:
+        quantizer = quantizer_for(spec, quantize, per_channel=per_channel)
+        chosen = quantizer if adjust is None else adjust(quantizer, module)
+        return guarded(
             "the model could not be prepared for quantisation", lambda: prepare_pt2e(module, chosen)
         )
-    return integers.restore_int64(integers.round_again(prepared, rounded), types)
 
-
-def _chosen(default: Any, module: Any, adjust: Adjust | None) -> Any:
-    return default if adjust is None else adjust(default, module)
+    # The guards that torch adds to an exported module are calls that PT2E's passes refuse.
+    return frame.rewrite_for_observers(program.module(check_guards=False), spec, observe)
 
 
 def quantize_branches(
@@ -368,8 +353,9 @@ def quantize_branches(
     InputError when the calibration samples do not reach all of them: the ranges would be made up.
     """
     module = program.module(check_guards=False)
-    types = integers.output_types(module)
-    chosen = _chosen(quantizer_for(spec, quantize, per_channel=per_channel, fine=False), module, adjust)
+    restore = integers.restore_int64(module)
+    quantizer = quantizer_for(spec, quantize, per_channel=per_channel, fine=False)
+    chosen = quantizer if adjust is None else adjust(quantizer, module)
     if not hasattr(chosen, "_quantize_with_submodules"):
         raise InputError(
             f"a {type(chosen).__name__} does not quantise the branches of torch.cond and while_loop",
@@ -388,7 +374,7 @@ def quantize_branches(
             "give samples that enter every branch of torch.cond and while_loop, with --calibration FILE.npz or "
             "'calibration' in the model's file",
         )
-    return integers.restore_int64(quantized, types)
+    return restore(quantized)
 
 
 def convert_module(prepared: Any) -> Any:

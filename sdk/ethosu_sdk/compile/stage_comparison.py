@@ -23,12 +23,10 @@ from ethosu_sdk.compile.graphs.source_lines import SourceFinder
 from ethosu_sdk.compile.graphs.tensor_arrays import Array
 from ethosu_sdk.compile.model_state import Change, InitialState
 
-# ---- aot.comparison.chain.chain_samples
-# The samples of a chain of comparisons: example inputs, calibration samples, and shuffled copies if these are too
-# few.
-
 Tensors = tuple[Any, ...]
+Rows = Sequence[Tensors]  # for each sample its outputs
 
+_CLOSE = 2.0**-14  # of the largest value: what the order of float32 sums changes in a deep network
 SAMPLE_COUNT = 3
 SAMPLE_STEPS = 16  # of a model with a state
 EXAMPLE, CALIBRATION, SHUFFLED = "example", "calibration", "shuffled"
@@ -95,14 +93,6 @@ def _shuffled(inputs: Tensors, number: int) -> Tensors:
         shuffled = item.reshape(-1)[order].reshape(item.shape)
         rows.append(torch.empty_like(item).copy_(shuffled))
     return tuple(rows)
-
-
-# ---- aot.comparison.chain.comparison
-# Compares the outputs of one stage with those of the stage before it, over several samples.
-
-Rows = Sequence[Tensors]  # for each sample its outputs
-
-_CLOSE = 2.0**-14  # of the largest value: what the order of float32 sums changes in a deep network
 
 
 @dataclass(frozen=True)
@@ -232,11 +222,6 @@ def _type(tensor: Any) -> str:
     return f"{str(tensor.dtype).removeprefix('torch.')}{list(tensor.shape)}"
 
 
-# ---- aot.comparison.chain.locating
-# Where two stages begin to differ: the operator of a graph whose value the other stage never has, although it has
-# all values that the operator is computed from.
-
-
 def place_of_loss(
     graph_module: Any, values: RecordedValues, other: RecordedValues, output: int, finder: SourceFinder
 ) -> str:
@@ -296,10 +281,6 @@ def _writer(graph_module: Any, node: Any, values: RecordedValues) -> Any | None:
         if any(leaf.untyped_storage().data_ptr() in places for leaf in execution.tensors_of(written)):
             return user
     return None
-
-
-# ---- aot.comparison.chain.eager_model
-# Executes the user's model in eager PyTorch before any other step changes it.
 
 
 @dataclass(frozen=True)

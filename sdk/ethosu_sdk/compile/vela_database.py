@@ -1,4 +1,15 @@
-"""Vela's debug database: from the command stream to the TOSA graph, and which tensor each operation writes."""
+"""Vela's debug database: from the command stream to the TOSA graph, and which tensor each operation writes.
+
+The XML that Vela 5.1.0 writes with ``--enable-debug-db`` holds tables as CSV. The way through: a row of ``queue`` is
+one NPU operation in the command stream, its offset counted in bytes from behind the driver actions' header, of many
+that stand for one the last alone; it names a row of ``perf`` (what Vela scheduled) and one of ``optimised`` (what
+Vela made of the graph), which names a row of ``source``: the operator of the TOSA block whose index is ``ext_key``.
+Operations inside of branches (TOSA's COND_IF and WHILE_LOOP) name nothing.
+
+``perf`` names the OFM of what was scheduled, which is the TOSA tensor's name unless Vela made the tensor itself;
+``perf_debug`` has its shape and the time, ``tensors`` where each tensor lies meanwhile and how. Addresses are those
+of the command stream, relative to their region.
+"""
 
 from __future__ import annotations
 
@@ -11,22 +22,21 @@ from xml.etree import ElementTree
 from ethosu_sdk.base.errors import BuildError
 from ethosu_sdk.compile.compile_facts import ScheduledOperation
 
-# ---- aot.vela.debug_database
-# Vela's debug database, and the way through it from the command stream to the TOSA graph.
-#
-# The XML that Vela 5.1.0 writes with ``--enable-debug-db`` holds tables as CSV. The way through: a row of ``queue``
-# is one NPU operation in the command stream, its offset counted in bytes from behind the driver actions' header; it
-# names a row of ``perf`` (what Vela scheduled) and one of ``optimised`` (what Vela made of the graph), which
-# names a
-# row of ``source``: the operator of the TOSA block whose index is ``ext_key``. Operations inside of branches
-# (TOSA's
-# COND_IF and WHILE_LOOP) name nothing.
-
 Row = dict[str, str]
 
 UNKNOWN_OPERATOR = "Unknown"
 _NO_ORIGIN = "0"  # the tables count from 1
 _AXES = "NHWC"
+_BRICKS = "NHCWB16"
+_MOST_ELEMENTS = 1 << 26
+DTYPES = {
+    "Int8": "int8",
+    "UInt8": "uint8",
+    "Int16": "int16",
+    "UInt16": "uint16",
+    "Int32": "int32",
+    "Bool8": "int8",
+}
 
 
 def database_tables(xml: bytes) -> dict[str, list[Row]]:
@@ -117,27 +127,6 @@ def _by_id(rows: list[Row]) -> dict[str, Row]:
 
 def _number(row: Row, key: str) -> int | None:
     return int(row[key]) if row.get(key) else None
-
-
-# ---- aot.vela.written_tensors
-# Which tensor each NPU operation writes, by Vela's debug database.
-#
-# ``perf`` names the OFM of what was scheduled, which is the TOSA tensor's name unless Vela made the tensor itself;
-# ``perf_debug`` has its shape and the time, ``tensors`` where each tensor lies meanwhile and how. Addresses are
-# those
-# of the command stream, relative to their region. ``queue`` has the NPU operations; of many that stand for one, the
-# last alone.
-
-_BRICKS = "NHCWB16"
-_MOST_ELEMENTS = 1 << 26
-DTYPES = {
-    "Int8": "int8",
-    "UInt8": "uint8",
-    "Int16": "int16",
-    "UInt16": "uint16",
-    "Int32": "int32",
-    "Bool8": "int8",
-}
 
 
 @dataclass(frozen=True)

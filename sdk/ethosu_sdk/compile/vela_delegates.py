@@ -23,9 +23,6 @@ from ethosu_sdk.compile.vela_capture import VelaCapture
 from ethosu_sdk.compile.vela_config import VelaConfig
 from ethosu_sdk.program.execution_plan import ENTRY
 
-# ---- aot.vela.artefacts
-# The files of a compilation, named by the delegate's index in the finished `.pte`.
-
 LOG_NAME = "compile.log"
 
 _SUFFIXES = {
@@ -91,14 +88,11 @@ def write_delegates(
     return tuple(facts)
 
 
-def _file_names(index: int, prefix: str) -> dict[str, str]:
-    return {part: f"{prefix}delegate{index}{suffix}" for part, suffix in _SUFFIXES.items()}
-
-
 def write_delegate(
     folder: Path, index: int, made: VelaCapture, finder: SourceFinder, prefix: str = ""
 ) -> DelegateFacts:
-    names = _file_names(index, prefix)
+    """Write the artefacts of one delegate, and return its facts."""
+    names = {part: f"{prefix}delegate{index}{suffix}" for part, suffix in _SUFFIXES.items()}
     for part, name in names.items():
         filesystem.write_bytes(folder / name, getattr(made, part))
     return DelegateFacts(
@@ -142,10 +136,6 @@ def _operations(made: VelaCapture, finder: SourceFinder) -> tuple[OperationFacts
     return tuple(facts)
 
 
-# ---- aot.vela.delegate_compiler
-# Compiles the delegates of a program while ExecuTorch lowers it, and writes their artefacts.
-
-
 @dataclass(frozen=True)
 class DelegateCompiler:
     """Vela, unless another is given.
@@ -163,12 +153,6 @@ class DelegateCompiler:
 
 
 VELA = DelegateCompiler()
-
-
-# ---- aot.sharing.without_vela
-# The compiler of delegates that keeps what Vela would be given.
-#
-# In the place of each delegate's commands stands the digest of its TOSA graph.
 
 
 @contextlib.contextmanager

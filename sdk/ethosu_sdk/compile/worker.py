@@ -56,7 +56,6 @@ from ethosu_sdk.compile.vela_delegates import VELA, WITHOUT_VELA, DelegateCompil
 from ethosu_sdk.program.execution_plan import ENTRY
 from ethosu_sdk.program.feeds import Stepper, Steps, check_feed
 
-# ---- aot.pipeline.fed_steps
 # Several steps of a model in PyTorch, each fed by the outputs of the one before as its file declares.
 
 FED_SUFFIX = ".steps.npz"
@@ -98,9 +97,7 @@ def _check_fed_steps(feeds: DeclaredFeeds, inputs: list[Any], outputs: list[Any]
             raise InputError(f"the file's feeds do not fit its model: {error.message}", error.hint) from error
 
 
-# ---- aot.pipeline.stages
-# One compilation from end to end, inside the worker process: the order of steps, their timing and the
-# files.
+# One compilation from end to end, inside the worker process: the order of steps, their timing and the files.
 
 
 @dataclass(frozen=True)
@@ -372,11 +369,10 @@ def _warnings(
     return list(dict.fromkeys([*found, *samples, *cache.take_notes()]))
 
 
-# ---- aot.pipeline.worker
 # The process that compiles: ``python -m ethosu_sdk.compile.worker REQUEST_JSON RESULT_FD``.
 #
-# torch, torchao, Vela and the user's own file print as they like; this process has only a log to print on. What
-# the parent must know goes through RESULT_FD as JSON lines: ``{"stage": …}`` as the work goes on, then
+# torch, torchao, Vela and the user's own file print as they like; this process has only a log to print on.
+# What the parent must know goes through RESULT_FD as JSON lines: ``{"stage": …}`` as the work goes on, then
 # ``{"output": …}`` or ``{"error": …}``.
 
 

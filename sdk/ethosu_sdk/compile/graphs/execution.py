@@ -12,7 +12,6 @@ from ethosu_sdk.base.errors import InputError
 from ethosu_sdk.compile.graphs.fx import is_observer
 from ethosu_sdk.compile.graphs.source_lines import last_return
 
-# ---- aot.graph.execution
 # Models and programs executed in PyTorch.
 
 Tensors = tuple[Any, ...]
@@ -56,9 +55,8 @@ def flat_outputs(leaves: Sequence[Any], module: Any = None) -> Tensors:
     return tuple(leaves)
 
 
-# ---- aot.graph.interpreting
-# Executes graphs node by node and records every value; observers only copy. Also records every value of an eager
-# module.
+# Executes graphs node by node and records every value; observers only copy. Also records every value of an
+# eager module.
 
 Replacement = Callable[[Any], Callable[..., Any] | None]  # what a node calls in place of its target, or None
 

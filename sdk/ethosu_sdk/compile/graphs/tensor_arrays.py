@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from ethosu_sdk.base import npz
 from ethosu_sdk.base.errors import InputError
 
-# ---- aot.graph.arrays
 # Example inputs and calibration samples from `.npz` files.
 
 Array = NDArray[Any]
@@ -105,7 +104,6 @@ def io_arrays(inputs: Sequence[Array], outputs: Sequence[Array]) -> Mapping[str,
     }
 
 
-# ---- aot.graph.tensors
 # Conversion between torch tensors and NumPy arrays.
 
 Tensors = tuple[Any, ...]

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from ethosu_sdk.base.errors import BuildError
 
-# ---- aot.graph.tosa_operators
 # The operators and outputs of a TOSA flatbuffer, in the file's order.
 
 _Result = TypeVar("_Result")
@@ -109,12 +108,11 @@ def read_first_block(data: bytes, reader: Callable[[Any], _Result]) -> _Result:
         raise BuildError(f"the TOSA graph cannot be read: {type(error).__name__}") from error
 
 
-# ---- aot.graph.tosa_moves
-# Where the elements of a TOSA tensor come from when operators only moved them: followed through the graph, exactly.
+# Where the elements of a TOSA tensor come from when operators only moved them: followed through the graph,
+# exactly.
 #
-# So no layout is guessed from shapes where values are cut out, joined, turned or padded. The operators' semantics
-# are
-# those of TOSA 1.0.
+# So no layout is guessed from shapes where values are cut out, joined, turned or padded. The operators'
+# semantics are those of TOSA 1.0.
 
 Places = NDArray[np.int64]
 

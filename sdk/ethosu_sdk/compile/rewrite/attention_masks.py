@@ -1,12 +1,9 @@
 """Places attention masks where they do not stretch the range of the scores.
 
 ``softmax(scores + mask)`` with a mask of 0 and -10000 quantises the sum: 256 steps of int8 for a range of 10000
-leave
-the scores one step. Here the mask becomes factors of 0 and 1, of the scores before their largest one is looked
-for
-and of their exponentials. Every range stays as without a mask, and in float the result is the same: what is
-added to
-all scores of a row does not count, and below -100 an exponential is no float32 above its least normal one.
+leave the scores one step. Here the mask becomes factors of 0 and 1, of the scores before their largest one is looked
+for and of their exponentials. Every range stays as without a mask, and in float the result is the same: what is
+added to all scores of a row does not count, and below -100 an exponential is no float32 above its least normal one.
 """
 
 from __future__ import annotations
@@ -55,9 +52,8 @@ class _Masked:
 
     terms: list[Any] = field(default_factory=list)
     masks: list[tuple[str, Any]] = field(default_factory=list)
-    rows: list[str] = field(
-        default_factory=list
-    )  # of each mask that is not constant, what a row gives without any key
+    # Of each mask that is not constant, what a row gives without any key.
+    rows: list[str] = field(default_factory=list)
 
 
 def place_masks(program: Any, samples: Sequence[Tensors]) -> Any:
@@ -65,14 +61,18 @@ def place_masks(program: Any, samples: Sequence[Tensors]) -> Any:
     inputs show which operands are masks. A constant mask without a key to keep in a row stays as it is."""
     attentions = [node for node in program.graph.nodes if _is_masked_attention(node)]
     if attentions:
-        known = _Rewriting(program, samples)
+        found = _Rewriting(program, samples)
         for node in attentions:
-            if known.takes(_attention_mask(node)):
+            if found.can_split(_arguments(node).get("attn_mask")):
                 inline(program, node, _attention)
-    nodes = [node for node in program.graph.nodes if _is_last_axis(node)]
-    if not any(_may_be_masked(node.args[0]) for node in nodes):
-        return program
-    return _Rewriting(program, samples).of(nodes)
+    nodes = [
+        node
+        for node in program.graph.nodes
+        if operator_name(node) in _SOFTMAX and node.args[1] in (-1, node.meta["val"].dim() - 1)
+    ]
+    if any(_may_be_masked(node.args[0]) for node in nodes):
+        _Rewriting(program, samples).rewrite(nodes)
+    return program
 
 
 class _Rewriting:
@@ -89,8 +89,8 @@ class _Rewriting:
             for sample in samples:
                 execution.run_graph(module, sample, note=self._note)
 
-    def of(self, nodes: Sequence[Any]) -> Any:
-        """The program with these softmax nodes rewritten where their input has a mask."""
+    def rewrite(self, nodes: Sequence[Any]) -> None:
+        """Rewrite those of the softmax `nodes` whose input has a mask."""
         for node in nodes:
             found = self._split(node.args[0])
             known = self._ranges.get(node.args[0].name, _Range())
@@ -98,14 +98,14 @@ class _Rewriting:
                 self._rewrite(node, found, known.low_kept)
         self._program.graph.eliminate_dead_code()
         self._program.graph_module.recompile()
-        return self._program
 
-    def takes(self, mask: Any | None) -> bool:
+    def can_split(self, mask: Any | None) -> bool:
         """Whether ``scaled_dot_product_attention`` with this mask, or a causal one, is the softmax in parts."""
         if mask is None:
             return True
         if self._value(mask) is not None:
-            return not _has_empty_row([self._ones(_mask_kind(mask), mask)])
+            kind = _ADDED if mask.meta["val"].dtype.is_floating_point else _KEEPS
+            return not _has_empty_row([self._ones(kind, mask)])
         known = self._ranges.get(mask.name, _Range())
         if mask.meta["val"].dtype.is_floating_point:
             return self._is_mask(mask) and (known.high_masked == -math.inf or not known.has_empty_row)
@@ -352,21 +352,9 @@ def _is_masked_attention(node: Any) -> bool:
     return arguments.get("attn_mask") is not None or bool(arguments.get("is_causal"))
 
 
-def _attention_mask(node: Any) -> Any | None:
-    return _arguments(node).get("attn_mask")
-
-
 def _arguments(node: Any) -> dict[str, Any]:
     names = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal")
     return {**dict(zip(names, node.args, strict=False)), **node.kwargs}
-
-
-def _mask_kind(mask: Any) -> str:
-    return _ADDED if mask.meta["val"].dtype.is_floating_point else _KEEPS
-
-
-def _is_last_axis(node: Any) -> bool:
-    return operator_name(node) in _SOFTMAX and node.args[1] in (-1, node.meta["val"].dim() - 1)
 
 
 def _may_be_masked(node: Any) -> bool:

@@ -11,19 +11,17 @@ from ethosu_sdk.compile.graphs.fx import is_mutable, operator_name
 from ethosu_sdk.compile.refused_operators import failing_node
 from ethosu_sdk.compile.tool_hooks import REASON_KEY, patched
 
-# ---- aot.lowering.left_out
-# Operators on which the Arm backend fails, left on the CPU.
-#
 # ExecuTorch 1.5.1 decides by tables what it takes, and then fails inside of a pass at some of it. What the pass was
 # working on came from an operator that the partitioner took: without that one, it is tried again.
 
 _NAME_KEY = "ethosu_sdk_taken_as"
 _MOST = 8
 
-
 _TRANSPOSED = 6  # the argument of a convolution that says that it is transposed
 _WIDE_TRANSPOSED = "Vela has no transposed convolution of 16 bits for Ethos-U55 and Ethos-U65"
 _WIDE_STATE = "it reads a state of 64 bits, which changes from inference to inference"
+_GIVES = "its result leaves the NPU in a type that a delegate does not give: {}"
+_TAKES = "it takes a value from the CPU in a type that a delegate does not take: {}"
 
 
 def lower_leaving_out(program: Any, lower: Callable[[Any], Any], *, ethos_u85: bool) -> Any:
@@ -61,7 +59,10 @@ def lower_leaving_out(program: Any, lower: Callable[[Any], Any], *, ethos_u85: b
             if name is None or name in reasons or failures == _MOST:
                 raise
             failures += 1
-            reasons[name] = f"the Arm backend fails on it: {plain_text.error(_first_cause(error))}"
+            cause: BaseException = error
+            while cause.__cause__ is not None:
+                cause = cause.__cause__
+            reasons[name] = f"the Arm backend fails on it: {plain_text.error(cause)}"
 
 
 def _is_wide_transposed(node: Any) -> bool:
@@ -88,31 +89,13 @@ def _wide_state(program: Any) -> set[str]:
     }
 
 
-def _first_cause(error: BaseException) -> BaseException:
-    while error.__cause__ is not None:
-        error = error.__cause__
-    return error
-
-
-# ---- aot.repairs.mistyped_results
-# Values that a delegate would return in a different type than the program expects.
-#
-# A delegate of integers gives int8, int16, int32 or bool. ExecuTorch 1.5.1 takes operators back from it whose
-# input is
-# a float from outside, and forgets those whose result is one: a `pad` or `unsqueeze` before an operator on the
-# CPU, as
-# `Conv2d(padding="same")` with an even kernel has it. The delegate then gives integers where the program reads
-# floats.
-# Constants of int64 come out as int32 in the same way, when what compares them stays on the CPU (`one_hot`).
-#
-# So such operators stay on the CPU too, and with them what then lies between the delegate and its conversions.
-
-_GIVES = "its result leaves the NPU in a type that a delegate does not give: {}"
-_TAKES = "it takes a value from the CPU in a type that a delegate does not take: {}"
-
-
 def integer_borders_kept() -> AbstractContextManager[None]:
-    """While the block runs, delegates of programs that are lowered in this process give and take integers alone."""
+    """While the block runs, delegates of programs that are lowered in this process give and take integers alone.
+
+    ExecuTorch 1.5.1 takes operators back from a delegate whose input is a float from outside, and forgets those whose
+    result is one, or an int64. They stay on the CPU too, and with them what then lies between the delegate and its
+    conversions.
+    """
     from executorch.backends.arm.tosa.partitioner import TOSAPartitioner
 
     inherited = TOSAPartitioner._detag_boundary_nodes

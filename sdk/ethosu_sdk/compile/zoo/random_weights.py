@@ -8,7 +8,6 @@ from typing import Any
 
 from ethosu_sdk.compile.zoo.packages import ZooModel
 
-# ---- aot.zoo.batch_norm
 # Random weights with BatchNorm statistics measured on data, so that activations keep their size.
 #
 # With the statistics of a fresh layer the activations of a deep random network shrink towards zero, and the
@@ -31,7 +30,6 @@ def calibrate_batch_norm(module: Any, batches: Iterable[Any]) -> None:
     module.eval()
 
 
-# ---- aot.zoo.add
 # ``zoo:add``: x + x on int32, the smallest program that is one delegate and nothing else.
 
 
@@ -46,7 +44,6 @@ def add() -> ZooModel:
     return ZooModel(Add().eval(), (torch.tensor([1, 2, -3, 1000, -70000], dtype=torch.int32),), ())
 
 
-# ---- aot.zoo.softmax
 # ``zoo:softmax``: a float softmax, which the Ethos-U partitioner leaves on the CPU.
 
 _SOFTMAX_SEED = 2
@@ -60,11 +57,10 @@ def softmax() -> ZooModel:
     return ZooModel(torch.nn.Softmax(dim=-1).eval(), (torch.randn(4, 10, generator=generator),), ())
 
 
-# ---- aot.zoo.ds_cnn
 # ``zoo:ds_cnn``: the depthwise-separable keyword-spotting network of MLPerf Tiny, with random weights.
 #
-# Ten MFCCs over 49 frames in, 12 classes out. The 24x5 average pool is beyond what Ethos-U55 pools at once, so
-# ExecuTorch's partitioner leaves it to the CPU, between two delegates; Ethos-U85 takes it.
+# Ten MFCCs over 49 frames in, 12 classes out. The 24x5 average pool is beyond what Ethos-U55 pools at once,
+# so ExecuTorch's partitioner leaves it to the CPU, between two delegates; Ethos-U85 takes it.
 
 _DS_CNN_SEED = 3
 _DS_CNN_CHANNELS = 64
@@ -106,10 +102,9 @@ def ds_cnn() -> ZooModel:
     return ZooModel(module, (samples[0],), tuple((sample,) for sample in samples[1:]))
 
 
-# ---- aot.zoo.mlperf_tiny
 # ``zoo:resnet8``, ``zoo:mobilenet_v1_025``, ``zoo:deep_autoencoder``: three networks of MLPerf Tiny, as
-# ExecuTorch's
-# wheel defines them (``executorch.examples.models.mlperf_tiny``), with random weights from fixed seeds.
+# ExecuTorch's wheel defines them (``executorch.examples.models.mlperf_tiny``), with random weights from fixed
+# seeds.
 #
 # The wheel's fourth, the keyword spotter, is ``zoo:ds_cnn`` (:mod:`ethosu_sdk.compile.zoo.random_weights`).
 
@@ -162,7 +157,6 @@ def deep_autoencoder() -> ZooModel:
     return _mlperf_tiny(DeepAutoEncoder, (640,), 7, _VECTOR_STATISTICS, _VECTOR_CALIBRATION)
 
 
-# ---- aot.zoo.mobilenet_v2
 # ``zoo:mobilenet_v2``: MobileNetV2, width 1.0, 224x224, 1000 classes, random weights from a fixed seed.
 #
 # The architecture is table 2 of Sandler et al., "MobileNetV2: Inverted Residuals and Linear Bottlenecks"
@@ -245,12 +239,11 @@ def mobilenet_v2() -> ZooModel:
     return ZooModel(module, (samples[0],), tuple((sample,) for sample in samples[1:]))
 
 
-# ---- aot.zoo.streaming
-# ``zoo:streaming_kws`` and ``zoo:vad``: networks for sound that take one frame of features an inference. What they
-# need of earlier frames is in mutable buffers. Random weights from a fixed seed.
+# ``zoo:streaming_kws`` and ``zoo:vad``: networks for sound that take one frame of features an inference. What
+# they need of earlier frames is in mutable buffers. Random weights from a fixed seed.
 #
-# The keyword spotter has temporal convolutions, whose buffers hold the frames that a window still needs. The voice
-# activity detector is a gated recurrent unit (Cho et al., 2014), whose buffer is the hidden state.
+# The keyword spotter has temporal convolutions, whose buffers hold the frames that a window still needs. The
+# voice activity detector is a gated recurrent unit (Cho et al., 2014), whose buffer is the hidden state.
 
 STREAMING_FRAMES = 64  # of calibration, one after the other
 _STREAMING_SEED = 12
@@ -328,14 +321,13 @@ def vad() -> ZooModel:
         return _streaming_model(Detector(), _VAD_FEATURES)
 
 
-# ---- aot.zoo.llama
-# ``zoo:llama_1m``, ``zoo:llama_15m``, ``zoo:llama_42m``: decoders in the shape of Llama, as ExecuTorch's wheel
-# defines them (``executorch.examples.models.llama``), with random weights from a fixed seed.
+# ``zoo:llama_1m``, ``zoo:llama_15m``, ``zoo:llama_42m``: decoders in the shape of Llama, as ExecuTorch's
+# wheel defines them (``executorch.examples.models.llama``), with random weights from a fixed seed.
 #
 # One step takes a token and its position and gives the logits of the next token. Keys and values of earlier
-# positions
-# are in mutable buffers. The sizes of 15 and 42 million parameters are those of Karpathy's TinyStories models
-# (``stories15M``, ``stories42M`` in llama2.c), which also share the embedding with the output layer.
+# positions are in mutable buffers. The sizes of 15 and 42 million parameters are those of Karpathy's
+# TinyStories models (``stories15M``, ``stories42M`` in llama2.c), which also share the embedding with the
+# output layer.
 
 LLAMA_CONTEXT = 64  # positions that the caches hold
 _LLAMA_SEED = 11
