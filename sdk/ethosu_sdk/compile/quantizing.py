@@ -14,16 +14,24 @@ from ethosu_sdk.compile import quantizers
 from ethosu_sdk.compile.rewrite import cortex_m, frame, integers
 from ethosu_sdk.compile.tool_hooks import guarded
 
-# What can be said of calibration samples before a model is quantised with them: inputs that are zero or
-# constant in all of them, or far from the example inputs that the program is judged with.
-
 Tensors = tuple[Any, ...]
+Adjust = Callable[[Any, Any], Any]  # Arm's quantiser and the module that it is for → the quantiser to take
+_NOT_CALIBRATED = "must run observer before"  # torchao's warning when it makes up a range
 
 _BEYOND = 0.5  # of the calibrated range: this far outside of it, samples are of another kind
 _WITHIN = 1 / 64  # of the calibrated range: values this small have four steps of int8
 _REMEDY = (
     "Give calibration samples like the inputs of the device, with --calibration FILE.npz or 'calibration'"
 )
+
+# The least step of activations. Arm's configurations have 2^-16 for int8 and 2^-12 for int16, so that int16 held
+# values below 0.06 worse than int8. Finer ones gain nothing above 0.00001, and the ratio of two steps must be less
+# than 2^13 behind an int16 convolution (TOSA RESCALE, 16 bits and a shift of at least 2).
+_FINEST_STEP = 2.0**-28
+# Of a tensor that was zero in every sample nothing is known: it keeps the step that Arm gives int8.
+_STEP_OF_ZEROS = 2.0**-16
+_LARGEST_BIAS = 2.0**31 - 1
+_MARGIN = 1 + 2.0**-20  # scales are float32
 
 
 def calibration_warnings(inputs: Tensors, calibration: Sequence[Tensors], source: str) -> Iterator[str]:
@@ -69,19 +77,6 @@ def _distance(name: str, calibrated: tuple[float, float], given: tuple[float, fl
     if 0 < largest < _WITHIN * width:
         return f"{words}: that is {largest / width:.2g} of the range, so few of the steps are used."
     return ""
-
-
-# Ranges of quantised values, where Arm's own choices lose them: steps that are too coarse for small values,
-# fixed ranges that clip large ones, biases that do not fit 32 bits.
-
-# The least step of activations. Arm's configurations have 2^-16 for int8 and 2^-12 for int16, so that int16 held
-# values below 0.06 worse than int8. Finer ones gain nothing above 0.00001, and the ratio of two steps must be less
-# than 2^13 behind an int16 convolution (TOSA RESCALE, 16 bits and a shift of at least 2).
-_FINEST_STEP = 2.0**-28
-# Of a tensor that was zero in every sample nothing is known: it keeps the step that Arm gives int8.
-_STEP_OF_ZEROS = 2.0**-16
-_LARGEST_BIAS = 2.0**31 - 1
-_MARGIN = 1 + 2.0**-20  # scales are float32
 
 
 def range_configuration(quantize: str, *, per_channel: bool, fine: bool = True) -> Any:
@@ -188,14 +183,9 @@ def _constant(module: Any, node: Any) -> Any:
     return functools.reduce(getattr, node.target.split("."), module)
 
 
-# One range for what several methods of a module compute alike, so that all of them round alike.
-#
-# Each method is calibrated with samples of its own. With ranges of their own, a prefill would leave other
-# values in a cache than as many steps of a decode.
-
-
 def share_ranges(prepared: Sequence[Any]) -> None:
-    """Let observers at the same place of `prepared`, methods of one module with observers, be one observer.
+    """Let observers at the same place of `prepared`, methods of one module with observers, be one observer: with
+    ranges of their own, a prefill would leave other values in a cache than as many steps of a decode.
 
     A place is the operator that computes a value, by its module and its turn among the same operators there; of an
     input or a buffer it is the operator that takes it. Where two methods have different numbers of an operator in a
@@ -205,7 +195,10 @@ def share_ranges(prepared: Sequence[Any]) -> None:
         return
     first: dict[Hashable, Any] = {}
     joined = _Joined()
-    counts = [_counts(module) for module in prepared]
+    counts = [
+        Counter(_operator(node) for node in module.graph.nodes if node.op == "call_function")
+        for module in prepared
+    ]
     common = {key for key in counts[0] if all(row[key] == counts[0][key] for row in counts[1:])}
     for module in prepared:
         for key, observer in _places(module, common):
@@ -280,19 +273,7 @@ def _places(module: Any, common: set[Hashable]) -> Iterator[tuple[Hashable, Any]
         for user in node.users:
             key, turn = place_of.get(user, (None, 0))
             if key in common:
-                yield ("argument", key, turn, _position(user, node)), observer
-
-
-def _position(user: Any, node: Any) -> int:
-    return next(index for index, given in enumerate(user.all_input_nodes) if given is node)
-
-
-def _counts(module: Any) -> Counter[Hashable]:
-    found: Counter[Hashable] = Counter()
-    for node in module.graph.nodes:
-        if node.op == "call_function":
-            found[_operator(node)] += 1
-    return found
+                yield ("argument", key, turn, user.all_input_nodes.index(node)), observer
 
 
 def _operator(node: Any) -> Hashable:
@@ -302,17 +283,10 @@ def _operator(node: Any) -> Hashable:
     return (path[0] if path else "", str(node.target))
 
 
-# From an exported program to its quantised module, by torchao's PT2E and Arm's quantisers.
-
-Adjust = Callable[[Any, Any], Any]  # Arm's quantiser and the module that it is for → the quantiser to take
-
-_NOT_CALIBRATED = "must run observer before"  # torchao's warning when it makes up a range
-
-
 def quantizer_for(spec: Any, quantize: str, *, per_channel: bool = True, fine: bool = True) -> Any:
     """Arm's quantiser for `quantize` (``int8``: int8 activations and weights; ``int16``: int16 activations and
     int8 weights); weights get a scale for each channel, or one for the tensor. `fine` is that of
-    :func:`ranges.configuration`. Without a `spec`, that of the Cortex-M backend."""
+    :func:`range_configuration`. Without a `spec`, that of the Cortex-M backend."""
     if spec is None:
         return cortex_m.cortex_m_quantizer()
     from executorch.backends.arm import quantizer as arm
@@ -325,7 +299,7 @@ def quantizer_for(spec: Any, quantize: str, *, per_channel: bool = True, fine: b
 def prepare_module(
     program: Any, spec: Any, quantize: str, *, per_channel: bool = True, adjust: Adjust | None = None
 ) -> Any:
-    """`program` as a module with the observers of :func:`quantizer`, or of what `adjust` makes of it."""
+    """`program` as a module with the observers of :func:`quantizer_for`, or of what `adjust` makes of it."""
     from torchao.quantization.pt2e.quantize_pt2e import prepare_pt2e
 
     def observe(module: Any) -> Any:

@@ -1,5 +1,9 @@
 """The process that compiles, ``python -m ethosu_sdk.compile.worker REQUEST_JSON RESULT_FD``: one compilation from
 end to end, its stages and its files.
+
+torch, torchao, Vela and the user's own file print as they like; this process has only a log to print on. What the
+parent must know goes through RESULT_FD as JSON lines: ``{"stage": …}`` as the work goes on, then ``{"output": …}``
+or ``{"error": …}``.
 """
 
 from __future__ import annotations
@@ -31,6 +35,7 @@ from ethosu_sdk.compile import (
     tool_hooks,
     vela_config,
     vela_delegates,
+    zoo,
 )
 from ethosu_sdk.compile.compile_facts import (
     CheckFacts,
@@ -56,48 +61,7 @@ from ethosu_sdk.compile.vela_delegates import VELA, WITHOUT_VELA, DelegateCompil
 from ethosu_sdk.program.execution_plan import ENTRY
 from ethosu_sdk.program.feeds import Stepper, Steps, check_feed
 
-# Several steps of a model in PyTorch, each fed by the outputs of the one before as its file declares.
-
 FED_SUFFIX = ".steps.npz"
-
-
-def write_fed_steps(
-    path: Path, program: Any, inputs: tuple[Any, ...], feeds: DeclaredFeeds, state: InitialState
-) -> None:
-    """Run the exported `program` from its initial `state` and write ``input0``…, as the first step takes them, and
-    ``output0``… of all steps, with a leading axis. InputError for feeds that do not fit the model."""
-    import torch
-
-    given = tuple((tensor_arrays.as_numpy(item),) for item in inputs)
-    stepper = Stepper(Steps(feeds.steps, given, feeds.feeds))
-    module = program.module()
-    found: list[list[Any]] = []
-    with torch.no_grad(), state.restored(module):
-        while not stepper.is_over:
-            values = tensor_arrays.tensors_like(stepper.inputs(), inputs)
-            outputs = [tensor_arrays.as_numpy(item) for item in execution.run_eager(module, values)]
-            if not found:
-                _check_fed_steps(feeds, [row[0] for row in given], outputs)
-            found.append(outputs)
-            try:
-                stepper.take(dict(enumerate(outputs)))
-            except SdkError as error:
-                raise InputError(f"step {len(found) - 1} of the feeds: {error.message}") from error
-    columns = zip(*found, strict=True)
-    arrays = {f"input{number}": row[0] for number, row in enumerate(given)}
-    npz.write_npz(path, arrays | {f"output{number}": np.stack(rows) for number, rows in enumerate(columns)})
-
-
-def _check_fed_steps(feeds: DeclaredFeeds, inputs: list[Any], outputs: list[Any]) -> None:
-    described = [[(row.dtype.name, row.shape) for row in rows] for rows in (inputs, outputs)]
-    for feed in feeds.feeds:
-        try:
-            check_feed(feed, *described)
-        except SdkError as error:
-            raise InputError(f"the file's feeds do not fit its model: {error.message}", error.hint) from error
-
-
-# One compilation from end to end, inside the worker process: the order of steps, their timing and the files.
 
 
 @dataclass(frozen=True)
@@ -144,16 +108,20 @@ def _output(
     finder: SourceFinder,
 ) -> CompileOutput:
     """Write every file; the facts of the compilation."""
-    without = _without_npu(request)
+    without = "" if request.options.delegate else "delegation was switched off"
+    if request.core is not None:
+        without = f"{request.core} has no NPU"
     operators = [
         finished_program.find_cpu_operators(program.manager, finder, without=without, method=row.name)
         for row in program.methods
     ]
-    lacking = _lacking(request, operators)
+    # What no kernel does is refused where the program is checked.
+    strict = request.check_folder is not None
+    lacking = [text for rows in operators for text in refusals.kernel_warnings(rows, strict=strict)]
     with clock.stage("write"):
         delegates, data = _written(request, spec, program, captures, finder)
     facts = [
-        _facts(request, spec, program, number, (operators[number], delegates[number]), captures, finder)
+        _facts(request, spec, program, number, operators[number], delegates[number], captures, finder)
         for number in range(len(program.methods))
     ]
     first, plan = facts[0], program.methods[0].method.plan
@@ -166,7 +134,7 @@ def _output(
         log=request.out_dir / vela_delegates.LOG_NAME,
         etrecord=f"{spec.name}{finished_program.ETRECORD_SUFFIX}" if request.options.etrecord else None,
         model_source=request.model,
-        model_sha256=_source_digest(spec),
+        model_sha256=filesystem.sha256_file(spec.path or zoo.source(str(spec.entry))),
         target=request.target,
         core=request.core,
         quantize=plan.quantize,
@@ -185,24 +153,17 @@ def _output(
     )
 
 
-def _lacking(request: CompileRequest, operators: Sequence[tuple[OperatorCount, ...]]) -> list[str]:
-    """What no kernel does, in a sentence for each; refused where the program is checked."""
-    strict = request.check_folder is not None
-    return list(
-        dict.fromkeys(text for rows in operators for text in refusals.kernel_warnings(rows, strict=strict))
-    )
-
-
 def _facts(
     request: CompileRequest,
     spec: ModelSpec,
     program: _Program,
     number: int,
-    parts: tuple[tuple[OperatorCount, ...], tuple[DelegateFacts, ...]],
+    operators: tuple[OperatorCount, ...],
+    delegates: tuple[DelegateFacts, ...],
     captures: Sequence[VelaCapture],
     finder: SourceFinder,
 ) -> MethodFacts:
-    """The facts of a method; `parts` are its operators on the CPU and its delegates."""
+    """The facts of a method with its operators on the CPU and its delegates."""
     manager, row = program.manager, program.methods[number]
     plan, chain = row.method.plan, row.method.chain
     return MethodFacts(
@@ -212,8 +173,8 @@ def _facts(
         calibration_samples=len(plan.calibration),
         inputs=finished_program.program_inputs(manager, row.name),
         outputs=finished_program.program_outputs(manager, row.name),
-        cpu_operators=parts[0],
-        delegates=parts[1],
+        cpu_operators=operators,
+        delegates=delegates,
         check=program.checks[number],
         start=_start(request, row, captures, finder),
         delegation=row.delegation,
@@ -246,7 +207,7 @@ def _written(
         fed, method = _fed(request, spec, program), program.methods[0].method
         if fed is not None and fed.file:
             plan = method.plan
-            write_fed_steps(folder / fed.file, method.program, plan.inputs, plan.feeds, method.traced.state)
+            _write_fed_steps(folder / fed.file, method.program, plan.inputs, plan.feeds, method.traced.state)
         if request.options.etrecord:
             finished_program.write_etrecord(folder / etrecord, program.manager, captures)
         filesystem.write_bytes(folder / f"{spec.name}.pte", data)
@@ -260,6 +221,42 @@ def _fed(request: CompileRequest, spec: ModelSpec, program: _Program) -> FedFact
         return None
     file = f"{spec.name}{FED_SUFFIX}" if request.options.io == "float" else ""
     return FedFacts(tuple(map(str, declared.feeds)), declared.steps, file)
+
+
+def _write_fed_steps(
+    path: Path, program: Any, inputs: tuple[Any, ...], feeds: DeclaredFeeds, state: InitialState
+) -> None:
+    """Run the exported `program` from its initial `state` and write ``input0``…, as the first step takes them, and
+    ``output0``… of all steps, with a leading axis. InputError for feeds that do not fit the model."""
+    import torch
+
+    given = tuple((tensor_arrays.as_numpy(item),) for item in inputs)
+    stepper = Stepper(Steps(feeds.steps, given, feeds.feeds))
+    module = program.module()
+    found: list[list[Any]] = []
+    with torch.no_grad(), state.restored(module):
+        while not stepper.is_over:
+            values = tensor_arrays.tensors_like(stepper.inputs(), inputs)
+            outputs = [tensor_arrays.as_numpy(item) for item in execution.run_eager(module, values)]
+            if not found:
+                _check_fed_steps(feeds, [row[0] for row in given], outputs)
+            found.append(outputs)
+            try:
+                stepper.take(dict(enumerate(outputs)))
+            except SdkError as error:
+                raise InputError(f"step {len(found) - 1} of the feeds: {error.message}") from error
+    columns = zip(*found, strict=True)
+    arrays = {f"input{number}": row[0] for number, row in enumerate(given)}
+    npz.write_npz(path, arrays | {f"output{number}": np.stack(rows) for number, rows in enumerate(columns)})
+
+
+def _check_fed_steps(feeds: DeclaredFeeds, inputs: list[Any], outputs: list[Any]) -> None:
+    described = [[(row.dtype.name, row.shape) for row in rows] for rows in (inputs, outputs)]
+    for feed in feeds.feeds:
+        try:
+            check_feed(feed, *described)
+        except SdkError as error:
+            raise InputError(f"the file's feeds do not fit its model: {error.message}", error.hint) from error
 
 
 def _compiler(request: CompileRequest) -> DelegateCompiler:
@@ -330,27 +327,12 @@ def _lower(
     )
 
 
-def _without_npu(request: CompileRequest) -> str:
-    """Why nothing is delegated; empty where the NPU may have everything."""
-    if request.core is not None:
-        return f"{request.core} has no NPU"
-    return "" if request.options.delegate else "delegation was switched off"
-
-
 def _spec(request: CompileRequest, config: VelaConfig | None) -> Any:
     """ExecuTorch's description of the NPU; None without one."""
     if request.target is None:
         return None
     ini = lowering.VELA_CONFIG if config is None else config.stored_name
     return lowering.compile_spec(request.target, ini, request.options.vela_flags)
-
-
-def _source_digest(spec: ModelSpec) -> str:
-    if spec.path is not None:
-        return filesystem.sha256_file(spec.path)
-    from ethosu_sdk.compile import zoo
-
-    return filesystem.sha256_file(zoo.source(str(spec.entry)))
 
 
 def _warnings(
@@ -367,13 +349,6 @@ def _warnings(
         )
     ]
     return list(dict.fromkeys([*found, *samples, *cache.take_notes()]))
-
-
-# The process that compiles: ``python -m ethosu_sdk.compile.worker REQUEST_JSON RESULT_FD``.
-#
-# torch, torchao, Vela and the user's own file print as they like; this process has only a log to print on.
-# What the parent must know goes through RESULT_FD as JSON lines: ``{"stage": …}`` as the work goes on, then
-# ``{"output": …}`` or ``{"error": …}``.
 
 
 def main() -> None:
@@ -410,9 +385,7 @@ def _as_sdk_error(error: Exception) -> SdkError:
         return BuildError(
             f"cannot write {where}: {error.strerror}", "free some space or choose another folder with -o"
         )
-    return BuildError(
-        f"compilation failed: {plain_text.error(error)}", "compile.log holds what the tools printed"
-    )
+    return BuildError(f"compilation failed: {plain_text.error(error)}", tool_hooks.LOG_HINT)
 
 
 def error_message(error: Exception) -> dict[str, Any]:

