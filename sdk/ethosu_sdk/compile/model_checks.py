@@ -86,17 +86,13 @@ def check_module(module: Any, where: str) -> None:
         parameters, buffers = module.named_parameters(), module.named_buffers()
     for what, named in (("parameter", parameters), ("buffer", buffers)):
         tensors = [(name, value) for name, value in named if isinstance(value, torch.Tensor)]
-        _check_weight_types(tensors, what, where)
+        refused = [(name, dtype) for name, value in tensors if _hint_of_type(dtype := _dtype(value))]
+        if refused:
+            name, dtype = refused[0]
+            more = f", and {len(refused) - 1} more are" if len(refused) > 1 else ""
+            raise InputError(f"{what} '{name}' of {where} is {dtype}{more}", _hint_of_type(dtype))
         for name, value in tensors:
             _check_weight_values(name, value, what, where)
-
-
-def _check_weight_types(tensors: list[tuple[str, Any]], what: str, where: str) -> None:
-    refused = [(name, _dtype(value)) for name, value in tensors if _hint_of_type(_dtype(value))]
-    if refused:
-        name, dtype = refused[0]
-        more = f", and {len(refused) - 1} more are" if len(refused) > 1 else ""
-        raise InputError(f"{what} '{name}' of {where} is {dtype}{more}", _hint_of_type(dtype))
 
 
 def _check_weight_values(name: str, value: Any, what: str, where: str) -> None:

@@ -368,36 +368,28 @@ def _pairs(module: Any, other: Any, own: set[str]) -> Iterator[tuple[str, str, t
 
 def _same(one: Any, other: Any, depth: int, seen: set[int]) -> bool:
     """Whether two values are equal as far as they are data; objects of an unknown kind are compared by members."""
+    import torch
+
     if id(one) in seen or depth > _DEEPEST:
         return True
     if type(one) is not type(other):
         return False
-    return next(same(one, other, depth, seen) for kind, same in _comparisons() if kind(one))
-
-
-def _comparisons() -> Iterator[tuple[Callable[[Any], bool], Callable[[Any, Any, int, set[int]], bool]]]:
-    """How values of each kind are compared, the first that fits."""
-    import torch
-
-    def is_a(*kinds: type) -> Callable[[Any], bool]:
-        return lambda value: isinstance(value, kinds)
-
-    yield is_a(torch.Tensor), lambda one, other, depth, seen: _same_tensors(one, other)
-    yield (
-        is_a(bool, int, float, complex, str, bytes),
-        lambda one, other, depth, seen: repr(one) == repr(other),
-    )
-    yield is_a(dict), _same_dicts
-    yield is_a(list, tuple, deque), _same_items
-    yield is_a(set, frozenset), lambda one, other, depth, seen: len(one) == len(other)
-    yield is_a(np.ndarray), lambda one, other, depth, seen: one.tobytes() == other.tobytes()
-    yield (
-        lambda value: (
-            hasattr(value, "__dict__") and not inspect.isroutine(value) and not inspect.isclass(value)
-        ),
-        lambda one, other, depth, seen: _same_dicts(vars(one), vars(other), depth, seen | {id(one)}),
-    )
-    yield lambda value: True, lambda one, other, depth, seen: True
+    same = True
+    if isinstance(one, torch.Tensor):
+        same = _same_tensors(one, other)
+    elif isinstance(one, (bool, int, float, complex, str, bytes)):
+        same = repr(one) == repr(other)
+    elif isinstance(one, dict):
+        same = _same_dicts(one, other, depth, seen)
+    elif isinstance(one, (list, tuple, deque)):
+        same = _same_items(one, other, depth, seen)
+    elif isinstance(one, (set, frozenset)):
+        same = len(one) == len(other)
+    elif isinstance(one, np.ndarray):
+        same = one.tobytes() == other.tobytes()
+    elif hasattr(one, "__dict__") and not inspect.isroutine(one) and not inspect.isclass(one):
+        same = _same_dicts(vars(one), vars(other), depth, seen | {id(one)})
+    return same
 
 
 def _same_dicts(one: Any, other: Any, depth: int, seen: set[int]) -> bool:

@@ -43,7 +43,9 @@ _WAY_OUT = (
 def kernel_warnings(operators: Sequence[OperatorCount], *, strict: bool) -> tuple[str, ...]:
     """A warning of operators that the firmware has no kernel for. If `strict`, InputError with the line of an
     operator for which ExecuTorch has no kernel either."""
-    lacking = _lacking(operators)
+    path = resources.directory("firmware") / "kernels" / "kernels.toml"
+    known = {name for table in tomllib.loads(path.read_text(encoding="utf-8")).values() for name in table}
+    lacking = [row for row in operators if row.name not in known]
     missing = _without_portable_kernel(lacking) if lacking else []
     if missing and strict:
         raise _kernel_refusal(missing)
@@ -62,12 +64,6 @@ def _kernel_refusal(missing: Sequence[OperatorCount]) -> InputError:
         + (f": {row.reason}" if row else ""),
         row.way_out if row else _WAY_OUT,
     )
-
-
-def _lacking(operators: Sequence[OperatorCount]) -> list[OperatorCount]:
-    path = resources.directory("firmware") / "kernels" / "kernels.toml"
-    known = {name for table in tomllib.loads(path.read_text(encoding="utf-8")).values() for name in table}
-    return [row for row in operators if row.name not in known]
 
 
 def _without_portable_kernel(operators: Sequence[OperatorCount]) -> list[OperatorCount]:

@@ -106,22 +106,19 @@ class Difference:
 
 def form_difference(reference: Rows, candidate: Rows) -> Difference | None:
     """A difference in number, shapes or types of outputs."""
+    import torch
+
     for number, (wanted, given) in enumerate(zip(reference, candidate, strict=True)):
         if len(wanted) != len(given):
             return Difference(0, number, f"it has {len(given)} outputs, but the model has {len(wanted)}")
         for index, (one, other) in enumerate(zip(wanted, given, strict=True)):
-            if one.shape != other.shape or not _holds(other.dtype, one.dtype):
+            # Arm's passes make int32 of int64: the values are compared.
+            held = other.dtype == one.dtype or (other.dtype, one.dtype) == (torch.int32, torch.int64)
+            if one.shape != other.shape or not held:
                 return Difference(
                     index, number, f"output {index} is {_type(other)}, the model's is {_type(one)}"
                 )
     return None
-
-
-def _holds(given: Any, wanted: Any) -> bool:
-    """Whether values of a type may come as another one: Arm's passes make int32 of int64. The values are compared."""
-    import torch
-
-    return given == wanted or (given, wanted) == (torch.int32, torch.int64)
 
 
 @dataclass(frozen=True)
@@ -252,23 +249,20 @@ def node_place(node: Any, finder: SourceFinder) -> str:
 
 def _deepest(graph_module: Any, node: Any, values: RecordedValues, other: RecordedValues) -> Any | None:
     """The first lost node on the ways back from `node` through lost ones; None when it is not lost itself."""
+
+    def is_close_tensor(one: Any, two: Any) -> bool:
+        return is_close(tensor_arrays.as_numpy(one), tensor_arrays.as_numpy(two))
+
     pending, lost = [node], set()
     while pending:
         current = pending.pop()
-        if current in lost or current.op != "call_function" or not _is_lost(current, values, other):
+        if current in lost or current.op != "call_function":
             continue
-        lost.add(current)
-        pending += current.all_input_nodes
+        leaves = execution.tensors_of(values.by_node.get(current.name))
+        if any(not other.hold(leaf, is_close_tensor) for leaf in leaves):
+            lost.add(current)
+            pending += current.all_input_nodes
     return next((current for current in graph_module.graph.nodes if current in lost), None)
-
-
-def _is_lost(node: Any, values: RecordedValues, other: RecordedValues) -> bool:
-    value = values.by_node.get(node.name)
-    return any(not other.hold(leaf, _close) for leaf in execution.tensors_of(value))
-
-
-def _close(one: Any, other: Any) -> bool:
-    return is_close(tensor_arrays.as_numpy(one), tensor_arrays.as_numpy(other))
 
 
 def _writer(graph_module: Any, node: Any, values: RecordedValues) -> Any | None:
@@ -315,25 +309,24 @@ def executed_eagerly(
     warm = None if untouched is None else _after_first(untouched, running)
     run.go_on(samples[1:])
     changed = [] if untouched is None else model_state.state_changes(untouched, running)
-    carried = changed if warm is None else _without_caches(changed, warm, running)
+    carried = changed
+    if warm is not None:
+        # A flag, or a table that the first inference fills and all others read, is no state.
+        later = {row.path for row in model_state.state_changes(warm, running)}
+        carried = [row for row in changed if row.kind != model_state.OTHER or row.path in later]
     filled = None
     if len(run.samples) > 1 and len(carried) < len(changed):
         InitialState(untouched).restore(warm)
         if _gives(copy.deepcopy(warm), run):
             changed, filled = carried, warm
     if changed:
-        run = _sequence(untouched, run, longer(run.samples))
+        wanted = longer(run.samples)
+        if any(one is not other for one, other in zip(run.samples, wanted, strict=False)):
+            run = _Execution(copy.deepcopy(untouched))  # it took other samples first
+        run.go_on(wanted[len(run.samples) :])
     repeats = untouched is None or _gives(copy.deepcopy(untouched), run)
     outputs = tuple(run.outputs)
     return EagerRun(tuple(run.samples), outputs, run.structure, tuple(changed), untouched, filled, repeats)
-
-
-def _sequence(untouched: Any, run: _Execution, samples: Sequence[Sample]) -> _Execution:
-    """A run on `samples`: the one that there is, which goes on, or a new one where it took others first."""
-    if any(one is not other for one, other in zip(run.samples, samples, strict=False)):
-        run = _Execution(copy.deepcopy(untouched))
-    run.go_on(samples[len(run.samples) :])
-    return run
 
 
 class _Execution:
@@ -368,7 +361,8 @@ def _gives(module: Any, run: _Execution) -> bool:
     from torch.utils import _pytree
 
     again = _pytree.tree_leaves(execution.call_module(module, run.samples[0].inputs))
-    return _all_close(execution.flat_outputs(again), run.outputs[0])
+    pairs = zip(execution.flat_outputs(again), run.outputs[0], strict=True)
+    return all(is_close(tensor_arrays.as_numpy(one), tensor_arrays.as_numpy(other)) for one, other in pairs)
 
 
 def _after_first(untouched: Any, running: Any) -> Any:
@@ -379,15 +373,3 @@ def _after_first(untouched: Any, running: Any) -> Any:
         return copy.deepcopy(running)
     except Exception:  # it may hold what Python cannot copy now
         return untouched
-
-
-def _without_caches(changed: list[Change], warm: Any, running: Any) -> list[Change]:
-    """The changes without those that the first inference alone makes: a flag, or a table that is filled once and read
-    ever after, is no state."""
-    later = {row.path for row in model_state.state_changes(warm, running)}
-    return [row for row in changed if row.kind != model_state.OTHER or row.path in later]
-
-
-def _all_close(given: Tensors, wanted: Tensors) -> bool:
-    pairs = zip(given, wanted, strict=True)
-    return all(is_close(tensor_arrays.as_numpy(one), tensor_arrays.as_numpy(other)) for one, other in pairs)

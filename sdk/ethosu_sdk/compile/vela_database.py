@@ -13,6 +13,7 @@ of the command stream, relative to their region.
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 from collections.abc import Iterator, Mapping
@@ -55,8 +56,10 @@ def scheduled_operations(xml: bytes) -> tuple[ScheduledOperation, ...]:
     """The operations of the command stream, in its order. All operations inside of branches are one, whose operator
     is UNKNOWN. BuildError when the database lacks a table."""
     database = database_tables(xml)
-    try:
-        scheduled, optimised, source = (_by_id(database[name]) for name in ("perf", "optimised", "source"))
+    with _known_format():
+        scheduled, optimised, source = (
+            {row["id"]: row for row in database[name]} for name in ("perf", "optimised", "source")
+        )
         offsets: dict[tuple[str, str], list[int]] = {}
         for row in database["queue"]:
             key = ("", _NO_ORIGIN)
@@ -68,8 +71,6 @@ def scheduled_operations(xml: bytes) -> tuple[ScheduledOperation, ...]:
             _operation(scheduled.get(key, {}), optimised[optimised_id], source, tuple(found))
             for (key, optimised_id), found in offsets.items()
         )
-    except (KeyError, ValueError) as error:
-        raise BuildError(f"Vela's debug database does not have the format of Vela 5.1.0: {error}") from error
 
 
 def misjudged_channels(xml: bytes) -> dict[int, tuple[int, int]]:
@@ -80,7 +81,7 @@ def misjudged_channels(xml: bytes) -> dict[int, tuple[int, int]]:
     BuildError when a table has another form.
     """
     database = database_tables(xml)
-    try:
+    with _known_format():
         rows = (row for row in database.get("perf_debug", ()) if row["weight_format"])
         wrong = {row["id"]: counts for row in rows if (counts := _channels(row)) is not None}
         return {
@@ -88,6 +89,13 @@ def misjudged_channels(xml: bytes) -> dict[int, tuple[int, int]]:
             for row in database["queue"]
             if row["scheduled_id"] in wrong
         }
+
+
+@contextlib.contextmanager
+def _known_format() -> Iterator[None]:
+    """BuildError for tables without the columns of Vela 5.1.0."""
+    try:
+        yield
     except (KeyError, ValueError) as error:
         raise BuildError(f"Vela's debug database does not have the format of Vela 5.1.0: {error}") from error
 
@@ -121,10 +129,6 @@ def _operation(
     )
 
 
-def _by_id(rows: list[Row]) -> dict[str, Row]:
-    return {row["id"]: row for row in rows}
-
-
 def _number(row: Row, key: str) -> int | None:
     return int(row[key]) if row.get(key) else None
 
@@ -152,7 +156,7 @@ def read_written_tensors(xml: bytes) -> tuple[WrittenTensor, ...]:
     BuildError when the database has another form than Vela 5.1.0 gives it.
     """
     database = database_tables(xml)
-    try:
+    with _known_format():
         details = {row["id"]: row for row in database["perf_debug"]}
         scheduled = {row["id"]: row for row in database["perf"]}
         offsets: dict[str, list[int]] = {}
@@ -168,8 +172,6 @@ def read_written_tensors(xml: bytes) -> tuple[WrittenTensor, ...]:
             if key in details
             for tensor in _tensor(scheduled[key]["name"], details[key], lying, tuple(found))
         )
-    except (KeyError, ValueError) as error:
-        raise BuildError(f"Vela's debug database does not have the format of Vela 5.1.0: {error}") from error
 
 
 def _tensor(

@@ -45,7 +45,6 @@ from ethosu_sdk.compile.compile_facts import (
     FedFacts,
     MethodFacts,
     OperatorCount,
-    StartFacts,
     StateFacts,
     method_folder,
 )
@@ -95,7 +94,12 @@ def run_stages(request: CompileRequest, progress: Progress) -> CompileOutput:
         lines_recorded(finder),
     ):
         program = _lower(request, found, config, clock, finder)
-    _keep_layers(program, captures, clock, finder)
+    for row in program.methods:
+        layers = row.method.plan.layers
+        if layers is not None:
+            with clock.stage("evaluate"):
+                cpu_calls = [name for name, _ in finished_program.kernel_calls(program.manager, row.name)]
+                layers.finish(row.method.program, cpu_calls, captures, finder)
     return _output(request, spec, program, captures, clock, finder)
 
 
@@ -166,6 +170,10 @@ def _facts(
     """The facts of a method with its operators on the CPU and its delegates."""
     manager, row = program.manager, program.methods[number]
     plan, chain = row.method.plan, row.method.chain
+    start = None
+    if request.locate and request.check_folder is not None:
+        folder = method_folder(request.check_folder, row.name)
+        start = fault_finding.fault_start(row.method.program, plan.inputs, captures, folder, finder)
     return MethodFacts(
         name=row.name,
         io=request.out_dir / _io_name(spec, program, number),
@@ -176,7 +184,7 @@ def _facts(
         cpu_operators=operators,
         delegates=delegates,
         check=program.checks[number],
-        start=_start(request, row, captures, finder),
+        start=start,
         delegation=row.delegation,
         layout=finished_program.find_layout_changes(manager, row.name),
         chain=None if chain is None else chain.facts,
@@ -263,25 +271,6 @@ def _compiler(request: CompileRequest) -> DelegateCompiler:
     return WITHOUT_VELA if request.without_vela else VELA
 
 
-def _keep_layers(
-    program: _Program, captures: Sequence[VelaCapture], clock: StageClock, finder: SourceFinder
-) -> None:
-    for row in program.methods:
-        if row.method.plan.layers is not None:
-            with clock.stage("evaluate"):
-                cpu_calls = [name for name, _ in finished_program.kernel_calls(program.manager, row.name)]
-                row.method.plan.layers.finish(row.method.program, cpu_calls, captures, finder)
-
-
-def _start(
-    request: CompileRequest, row: Lowered, captures: Sequence[VelaCapture], finder: SourceFinder
-) -> StartFacts | None:
-    if not request.locate or request.check_folder is None:
-        return None
-    folder = method_folder(request.check_folder, row.name)
-    return fault_finding.fault_start(row.method.program, row.method.plan.inputs, captures, folder, finder)
-
-
 @acceleration.rare_collections()
 def import_tools() -> None:
     """Import what takes seconds, so that the first stage shows it, and what registers operators: those of a program
@@ -306,7 +295,10 @@ def _lower(
     clock: StageClock,
     finder: SourceFinder,
 ) -> _Program:
-    spec = _spec(request, config)
+    spec = None
+    if request.target is not None:
+        ini = lowering.VELA_CONFIG if config is None else config.stored_name
+        spec = lowering.compile_spec(request.target, ini, request.options.vela_flags)
     traced = pipeline.with_shared_state(
         [pipeline.traced_method(request, plan, clock, finder) for plan in found]
     )
@@ -325,14 +317,6 @@ def _lower(
     return _Program(
         manager, rows, [pipeline.check_facts_of(request, row, manager, clock) for row in rows], state
     )
-
-
-def _spec(request: CompileRequest, config: VelaConfig | None) -> Any:
-    """ExecuTorch's description of the NPU; None without one."""
-    if request.target is None:
-        return None
-    ini = lowering.VELA_CONFIG if config is None else config.stored_name
-    return lowering.compile_spec(request.target, ini, request.options.vela_flags)
 
 
 def _warnings(

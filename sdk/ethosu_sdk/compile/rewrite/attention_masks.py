@@ -119,15 +119,9 @@ class _Rewriting:
         varying = [(kind, mask) for kind, mask in found.masks if self._value(mask) is None]
         if not varying or set(found.rows) == {_ZERO}:
             return True
-        return not scores.has_empty_row and not any(self._hides_a_row(kind, mask) for kind, mask in varying)
-
-    def _hides_a_row(self, kind: str, mask: Any) -> bool:
-        known = self._ranges.get(mask.name, _Range())
-        return {
-            _ADDED: known.has_empty_row,
-            _HIDES: known.is_true_along_row,
-            _KEEPS: known.is_false_along_row,
-        }[kind]
+        sign = {_ADDED: "has_empty_row", _HIDES: "is_true_along_row", _KEEPS: "is_false_along_row"}
+        hidden = (getattr(self._ranges.get(mask.name, _Range()), sign[kind]) for kind, mask in varying)
+        return not scores.has_empty_row and not any(hidden)
 
     def _note(self, node: Any, value: Any) -> None:
         import torch
@@ -155,11 +149,17 @@ class _Rewriting:
         name = operator_name(node)
         if name in _SAME_VALUE and node.meta["val"].dtype == node.args[0].meta["val"].dtype:
             return self._split(node.args[0])
-        found = {"aten::add": self._of_sum, "aten::masked_fill": self._of_fill, "aten::where": self._of_where}
-        parts = found[name](node) if name in found else None
+        parts = None
+        if name == "aten::add":
+            parts = self._split_sum(node)
+        elif name == "aten::masked_fill":
+            scores, mask, value = node.args
+            parts = self._chosen(scores, (_HIDES, mask), value) if self._masks_all(value) else None
+        elif name == "aten::where":
+            parts = self._split_where(node)
         return parts or _Masked([node])
 
-    def _of_sum(self, node: Any) -> _Masked | None:
+    def _split_sum(self, node: Any) -> _Masked | None:
         if node.kwargs or len(node.args) != 2 or not all(hasattr(item, "meta") for item in node.args):
             return None
         masks = [self._is_mask(item) for item in node.args]
@@ -178,11 +178,7 @@ class _Rewriting:
         known = self._ranges[mask.name]
         return _Masked(masks=[(_ADDED, mask)], rows=[_ZERO if known.high_masked == -math.inf else _SCORES])
 
-    def _of_fill(self, node: Any) -> _Masked | None:
-        scores, mask, value = node.args
-        return self._chosen(scores, (_HIDES, mask), value) if self._masks_all(value) else None
-
-    def _of_where(self, node: Any) -> _Masked | None:
+    def _split_where(self, node: Any) -> _Masked | None:
         mask, one, other = node.args
         if self._masks_all(other) and hasattr(one, "meta"):
             return self._chosen(one, (_KEEPS, mask), other)

@@ -363,10 +363,6 @@ def _softmax(node: Any) -> str:
     return "" if {_scale(row) for row in _values(node)[1:]} == {(1 / 256, -128)} else _OTHER_SCALES
 
 
-def _permuted(node: Any) -> str:
-    return _same_scales(node) if len(_shape(node)) <= _IMAGE else _MANY_AXES
-
-
 def _products(node: Any) -> str:
     return (
         ""
@@ -451,7 +447,9 @@ _CHECKS: Mapping[str, KernelCheck] = {
     **{f"aten.{name}": _same_scales for name in _MOVES},
     **dict.fromkeys(_FUSED, _activation),
     **{f"aten.{name}.Tensor": _same_shapes for name in ("add", "sub", "mul", "div")},
-    "aten.permute_copy.default": _permuted,
+    "aten.permute_copy.default": lambda node: (
+        _same_scales(node) if len(_shape(node)) <= _IMAGE else _MANY_AXES
+    ),
     "dim_order_ops._clone_dim_order.default": _same_scales,
     "aten.minimum.default": lambda node: _same_shapes(node) or _same_scales(node),
     "aten.maximum.default": lambda node: _same_shapes(node) or _same_scales(node),

@@ -18,10 +18,6 @@ _NAME_KEY = "ethosu_sdk_taken_as"
 _MOST = 8
 
 _TRANSPOSED = 6  # the argument of a convolution that says that it is transposed
-_WIDE_TRANSPOSED = "Vela has no transposed convolution of 16 bits for Ethos-U55 and Ethos-U65"
-_WIDE_STATE = "it reads a state of 64 bits, which changes from inference to inference"
-_GIVES = "its result leaves the NPU in a type that a delegate does not give: {}"
-_TAKES = "it takes a value from the CPU in a type that a delegate does not take: {}"
 
 
 def lower_leaving_out(program: Any, lower: Callable[[Any], Any], *, ethos_u85: bool) -> Any:
@@ -42,9 +38,11 @@ def lower_leaving_out(program: Any, lower: Callable[[Any], Any], *, ethos_u85: b
             del submodules
             node.meta[_NAME_KEY] = node.name
             if any(source.name in wide for source in node.all_input_nodes):
-                reasons[node.name] = _WIDE_STATE
+                reasons[node.name] = "it reads a state of 64 bits, which changes from inference to inference"
             if not ethos_u85 and _is_wide_transposed(node):
-                reasons[node.name] = _WIDE_TRANSPOSED
+                reasons[node.name] = (
+                    "Vela has no transposed convolution of 16 bits for Ethos-U55 and Ethos-U65"
+                )
             if node.name in reasons:
                 node.meta[REASON_KEY] = reasons[node.name]
             return node.name not in reasons
@@ -127,14 +125,16 @@ def _border_reason(node: Any, tag: str) -> str | None:
     """Why `node` cannot be in the delegate, or None."""
     result = _foreign(node)
     if result and any(user.meta.get("delegation_tag") != tag for user in node.users):
-        return _GIVES.format(result)
+        return f"its result leaves the NPU in a type that a delegate does not give: {result}"
     outside = (
         source
         for source in node.all_input_nodes
         if source.op == "call_function" and source.meta.get("delegation_tag") != tag
     )
     given = next((kind for kind in map(_foreign, outside) if kind), None)
-    return _TAKES.format(given) if given else None
+    return (
+        f"it takes a value from the CPU in a type that a delegate does not take: {given}" if given else None
+    )
 
 
 def _foreign(node: Any) -> str | None:

@@ -69,16 +69,11 @@ def _remove_dropout(module: Any) -> bool:
         node.replace_all_uses_with(source)
         module.graph.erase_node(node)
         for user in list(source.users):
-            if _undoes(user, source):
+            kinds = str(user.target), str(source.target)
+            if kinds == (QUANTIZE, DEQUANTIZE) and user.args[1:] == source.args[1:]:  # it undoes that
                 user.replace_all_uses_with(source.args[0])
                 module.graph.erase_node(user)
     return bool(found)
-
-
-def _undoes(quantize: Any, dequantize: Any) -> bool:
-    """Whether `quantize` gives the very values that `dequantize` was given."""
-    kinds = (str(quantize.target), str(dequantize.target))
-    return kinds == (QUANTIZE, DEQUANTIZE) and bool(quantize.args[1:] == dequantize.args[1:])
 
 
 def replace_relu6(module: Any) -> bool:

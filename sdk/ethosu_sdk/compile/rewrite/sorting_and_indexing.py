@@ -37,10 +37,6 @@ def _median_along(x: Any, dim: int = -1, keepdim: bool = False) -> Any:
     return _kth(x, (x.shape[dim] + 1) // 2, dim, keepdim)
 
 
-def _median(x: Any) -> Any:
-    return _median_along(x.reshape(-1))[0]
-
-
 def _extreme(reduction: str, place: str) -> Function:
     def call(x: Any, dim: int, keepdim: bool = False) -> Any:
         return getattr(x, reduction)(dim, keepdim), getattr(x, place)(dim, keepdim)
@@ -112,10 +108,6 @@ def _same_size(node: Any) -> Function | None:
     return _gathered if all(a == b for a, b in sizes) else None
 
 
-def _take(x: Any, indices: Any) -> Any:
-    return x.reshape(-1).index_select(0, indices.reshape(-1)).reshape(indices.shape)
-
-
 def _index_fill(x: Any, dim: int, index: Any, value: Any) -> Any:
     shape = list(x.shape)
     shape[dim] = index.numel()
@@ -130,12 +122,14 @@ SORTING_CHOICES: dict[str, Callable[[Any], Function | None]] = {
     ),
     "aten.kthvalue.default": _values_alone(_kth),
     "aten.median.dim": _values_alone(_median_along),
-    "aten.median.default": lambda node: _median,
+    "aten.median.default": lambda node: lambda x: _median_along(x.reshape(-1))[0],
     "aten.max.dim": lambda node: _extreme("amax", "argmax"),
     "aten.bucketize.Tensor": lambda node: _bucketize,
     "aten.searchsorted.Tensor": _one_row,
     "aten.cumprod.default": _short(_cumulative_product),
     "aten.take_along_dim.default": _same_size,
-    "aten.take.default": lambda node: _take,
+    "aten.take.default": lambda node: (
+        lambda x, indices: x.reshape(-1).index_select(0, indices.reshape(-1)).reshape(indices.shape)
+    ),
     "aten.min.dim": lambda node: _extreme("amin", "argmin"),
 }

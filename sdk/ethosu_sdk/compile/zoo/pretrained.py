@@ -34,11 +34,6 @@ _CREPE_FEATURES = 256
 _EPSILON = 0.0010000000474974513  # of the batch normalisation
 
 _CREPE_SEED = 8
-_EXAMPLE_HZ = 440.0
-_LOWEST_HZ, _HIGHEST_HZ = 40.0, 1800.0
-_CALIBRATION_TONES = 40
-_HARMONICS = 8
-_NOISE = 0.02
 
 
 def tone(frequency_hz: float, seed: int) -> NDArray[np.float32]:
@@ -49,8 +44,8 @@ def tone(frequency_hz: float, seed: int) -> NDArray[np.float32]:
     rng = np.random.default_rng(seed)
     time_s = np.arange(CREPE_FRAME) / CREPE_SAMPLE_HZ
     decay = rng.uniform(0.2, 0.9)
-    wave = rng.normal(0.0, _NOISE, CREPE_FRAME)
-    for harmonic in range(1, _HARMONICS + 1):
+    wave = rng.normal(0.0, 0.02, CREPE_FRAME)
+    for harmonic in range(1, 9):
         phase = rng.uniform(0, 2 * np.pi)
         if harmonic * frequency_hz < CREPE_SAMPLE_HZ / 2:
             wave += decay ** (harmonic - 1) * np.sin(2 * np.pi * harmonic * frequency_hz * time_s + phase)
@@ -96,11 +91,11 @@ def crepe_tiny() -> ZooModel:
 
     module = _crepe(torch.nn)
     module.load_state_dict(torch.load(packages.locate(_CREPE_WEIGHTS), map_location="cpu", weights_only=True))
-    frequencies = np.geomspace(_LOWEST_HZ, _HIGHEST_HZ, _CALIBRATION_TONES)
+    frequencies = np.geomspace(40.0, 1800.0, 40)
     tones = [tone(float(hz), _CREPE_SEED + number) for number, hz in enumerate(frequencies, start=1)]
     return ZooModel(
         module.eval(),
-        (torch.from_numpy(tone(_EXAMPLE_HZ, _CREPE_SEED)),),
+        (torch.from_numpy(tone(440.0, _CREPE_SEED)),),
         tuple((torch.from_numpy(wave),) for wave in tones),
     )
 

@@ -48,7 +48,6 @@ def softmax() -> ZooModel:
 
 
 _DS_CNN_CHANNELS = 64
-_DS_CNN_CALIBRATION = 16
 
 
 def _separable(nn: Any) -> list[Any]:
@@ -80,7 +79,7 @@ def ds_cnn() -> ZooModel:
             layers += _separable(nn)
         layers += [nn.AvgPool2d((24, 5)), nn.Flatten(), nn.Linear(_DS_CNN_CHANNELS, 12)]
         module = nn.Sequential(*layers)
-        samples = torch.randn(_DS_CNN_CALIBRATION + 1, 1, 1, 49, 10)
+        samples = torch.randn(17, 1, 1, 49, 10)
         calibrate_batch_norm(module, [samples[1:].flatten(0, 1)])
     return ZooModel(module, (samples[0],), tuple((sample,) for sample in samples[1:]))
 
@@ -88,19 +87,13 @@ def ds_cnn() -> ZooModel:
 # Three networks of MLPerf Tiny, as ExecuTorch's wheel defines them (``executorch.examples.models.mlperf_tiny``). The
 # wheel's fourth, the keyword spotter, is :func:`ds_cnn`.
 
-_IMAGE_CALIBRATION = 32
-_IMAGE_STATISTICS = 64
-# With fewer, the autoencoder's bottleneck of 8 values amplifies what the samples did not show.
-_VECTOR_CALIBRATION = 64
-_VECTOR_STATISTICS = 256
-
 
 def _mlperf_tiny(
     network: type[Any],
     shape: tuple[int, ...],
     seed: int,
-    statistics: int = _IMAGE_STATISTICS,
-    calibration: int = _IMAGE_CALIBRATION,
+    statistics: int = 64,
+    calibration: int = 32,
 ) -> ZooModel:
     """A `network` with random weights; samples of `shape` are uniform in -1…1, as the wheel's example inputs.
     The first of them is the example, `statistics` more set the batch normalisation, `calibration` of these
@@ -134,7 +127,8 @@ def deep_autoencoder() -> ZooModel:
     """Anomaly detection: float32 [1, 640] features to their reconstruction."""
     from executorch.examples.models.mlperf_tiny import DeepAutoEncoder
 
-    return _mlperf_tiny(DeepAutoEncoder, (640,), 7, _VECTOR_STATISTICS, _VECTOR_CALIBRATION)
+    # With fewer, the bottleneck of 8 values amplifies what the samples did not show.
+    return _mlperf_tiny(DeepAutoEncoder, (640,), 7, statistics=256, calibration=64)
 
 
 _MOBILENET_SIZE = 224
