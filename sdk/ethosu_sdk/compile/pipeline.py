@@ -61,7 +61,7 @@ class StageClock:
 
     @contextlib.contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """Time the block as the stage `name` of STAGES, or as more of it: a stage is announced once."""
+        """Time the block as the stage `name`, or as more of it: a stage is announced once."""
         if name not in self.timings_s:
             self._progress(name)
         start = time.monotonic()

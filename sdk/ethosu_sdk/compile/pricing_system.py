@@ -125,7 +125,7 @@ def pricing_on_board(path: Path, program: pte.Pte, profile: BoardProfile) -> Pri
 
 
 def pricing_asked_for(path: Path, program: pte.Pte, options: ProgramOptions) -> PricingSystem | None:
-    """The system of the board profile in `options`, else as :func:`of_program` has it."""
+    """The system of the board profile in `options`, else as :func:`pricing_of_program` has it."""
     if options.system is not None:
         return pricing_on_board(path, program, board_profiles.find_profile(options.system))
     return pricing_of_program(path, program, options.vela_config)

@@ -65,7 +65,7 @@ def option_fields(options: type) -> dict[str, Field[Any]]:
 
 
 def option_of(found: Field[Any]) -> Option:
-    """How the command line offers a field of :func:`rows`."""
+    """How the command line offers a field of :func:`option_fields`."""
     row: Option = found.metadata[_KEY]
     return row
 

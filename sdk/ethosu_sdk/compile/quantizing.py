@@ -194,7 +194,7 @@ def share_ranges(prepared: Sequence[Any]) -> None:
     if len(prepared) < 2:
         return
     first: dict[Hashable, Any] = {}
-    joined = _Joined()
+    joined: dict[int, Any] = {}  # by the identity of an observer the one that takes its place
     counts = [
         Counter(_operator(node) for node in module.graph.nodes if node.op == "call_function")
         for module in prepared
@@ -203,27 +203,18 @@ def share_ranges(prepared: Sequence[Any]) -> None:
     for module in prepared:
         for key, observer in _places(module, common):
             known = first.setdefault(key, observer)
-            if _alike(known, observer):
-                joined.join(known, observer)
+            one, other = _standing(joined, known), _standing(joined, observer)
+            if _alike(known, observer) and one is not other:
+                joined[id(other)] = one
     for module in prepared:
         _replace_observers(module, joined)
 
 
-class _Joined:
-    """Sets of observers that are to be one; the first of each stands for it."""
-
-    def __init__(self) -> None:
-        self._of: dict[int, Any] = {}
-
-    def find(self, observer: Any) -> Any:
-        while id(observer) in self._of:
-            observer = self._of[id(observer)]
-        return observer
-
-    def join(self, one: Any, other: Any) -> None:
-        one, other = self.find(one), self.find(other)
-        if one is not other:
-            self._of[id(other)] = one
+def _standing(joined: dict[int, Any], observer: Any) -> Any:
+    """The observer that stands for `observer`."""
+    while id(observer) in joined:
+        observer = joined[id(observer)]
+    return observer
 
 
 def _alike(one: Any, other: Any) -> bool:
@@ -238,16 +229,16 @@ def _alike(one: Any, other: Any) -> bool:
     )
 
 
-def _replace_observers(module: Any, joined: _Joined) -> None:
+def _replace_observers(module: Any, joined: dict[int, Any]) -> None:
     from torchao.quantization.pt2e import DerivedObserverOrFakeQuantize
 
     modules = dict(module.named_modules(remove_duplicate=False))
     for target in {node.target for node in module.graph.nodes if node.op == "call_module"}:
         observer = modules[target]
         if isinstance(observer, DerivedObserverOrFakeQuantize):
-            observer.obs_or_fqs = [joined.find(row) for row in observer.obs_or_fqs]
+            observer.obs_or_fqs = [_standing(joined, row) for row in observer.obs_or_fqs]
         parent, _, name = target.rpartition(".")
-        setattr(modules[parent], name, joined.find(observer))
+        setattr(modules[parent], name, _standing(joined, observer))
 
 
 def _places(module: Any, common: set[Hashable]) -> Iterator[tuple[Hashable, Any]]:

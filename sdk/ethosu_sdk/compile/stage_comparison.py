@@ -43,7 +43,7 @@ class Sample:
 
 
 def chosen_samples(inputs: Tensors, calibration: Sequence[Tensors]) -> list[Sample]:
-    """`COUNT` samples that differ, the example inputs first; fewer only when the inputs have no two orders."""
+    """SAMPLE_COUNT samples that differ, the example inputs first; fewer only when the inputs have no two orders."""
     found = [Sample(inputs, EXAMPLE, any(_equal(inputs, row) for row in calibration))]
     half = len(calibration) // 2
     for row in [*calibration[:1], *calibration[half:], *calibration[1:half]]:
@@ -57,9 +57,9 @@ def chosen_samples(inputs: Tensors, calibration: Sequence[Tensors]) -> list[Samp
 
 
 def longer_samples(samples: Sequence[Sample], calibration: Sequence[Tensors]) -> list[Sample]:
-    """A sequence of `STEPS` for a model with a state: the calibration samples in their order behind the example, as a
-    sequence that was calibrated. If these are too few, `samples` and what follows them: the calibration samples
-    again and again, or without any the samples themselves."""
+    """A sequence of SAMPLE_STEPS for a model with a state: the calibration samples in their order behind the
+    example, as a sequence that was calibrated. If these are too few, `samples` and what follows them: the
+    calibration samples again and again, or without any the samples themselves."""
     if len(calibration) >= SAMPLE_STEPS:
         first = 1 if _equal(samples[0].inputs, calibration[0]) else 0
         return [

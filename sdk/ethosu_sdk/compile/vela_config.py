@@ -41,7 +41,7 @@ class VelaConfig:
 
 
 def read_config(path: Path) -> VelaConfig:
-    """Read a configuration file. InputError when it cannot be read, or is none (:func:`vela_ini.parse`)."""
+    """Read a configuration file. InputError when it cannot be read, or is none (:func:`systems.parse`)."""
     content = filesystem.file_text(path, systems.LARGEST_BYTES)
     return VelaConfig(content.encode(), systems.parse(content, str(path)))
 

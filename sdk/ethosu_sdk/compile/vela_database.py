@@ -54,7 +54,7 @@ def database_tables(xml: bytes) -> dict[str, list[Row]]:
 
 def scheduled_operations(xml: bytes) -> tuple[ScheduledOperation, ...]:
     """The operations of the command stream, in its order. All operations inside of branches are one, whose operator
-    is UNKNOWN. BuildError when the database lacks a table."""
+    is UNKNOWN_OPERATOR. BuildError when the database lacks a table."""
     database = database_tables(xml)
     with _known_format():
         scheduled, optimised, source = (

@@ -127,9 +127,8 @@ def compile_by_version(
 ) -> tuple[bytes, VelaCapture]:
     """The payload of a TOSA graph by the Vela in `path`, a process of its own, and what that reports.
 
-    `path` is as :func:`python_path` gives it, `config` the configuration file that the
-    flags call by its `stored_name`. BuildError when that Vela refuses the
-    graph or its results cannot be packed.
+    `path` is as :func:`python_path` gives it, `config` the configuration file that the flags call by its
+    `stored_name`. BuildError when that Vela refuses the graph or its results cannot be packed.
     """
     from executorch.backends.arm import arm_vela
 

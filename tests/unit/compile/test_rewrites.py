@@ -63,3 +63,10 @@ def test_the_table_is_light_to_import() -> None:
         r"^(?:from|import) (\S+)", (FOLDER / "table.py").read_text(encoding="utf-8"), re.MULTILINE
     )
     assert set(imports) == {"__future__", "dataclasses", "enum"}
+
+
+@pytest.mark.parametrize("row", REWRITES, ids=lambda row: f"{row.moment.name}-{row.name}")
+def test_targets_that_share_a_lowering_share_its_rewrites(row: Rewrite) -> None:
+    """One lowering for Ethos-U55 and U65, another for its smallest, and one for Ethos-U85 (shared_lowering.py)."""
+    for alike in (("ethos-u55-128", "ethos-u55-256", "ethos-u65-256"), ("ethos-u55-32", "ethos-u55-64")):
+        assert len({row.is_for(target) for target in alike}) == 1

@@ -145,7 +145,8 @@ _SAME_ORDER = frozenset({"IDENTITY", "RESHAPE"})
 
 @dataclass(frozen=True)
 class MovedTensor:
-    """`places` of a tensor's elements among those of `sources`, one tensor after the other; CONSTANT for padding."""
+    """`places` of a tensor's elements among those of `sources`, one tensor after the other; CONSTANT_PLACE for
+    padding."""
 
     sources: tuple[str, ...]
     places: Places

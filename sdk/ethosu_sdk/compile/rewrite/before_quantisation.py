@@ -10,9 +10,8 @@ from ethosu_sdk.compile.graphs.fx import rename_output, take_place
 from ethosu_sdk.compile.rewrite.convolutions_and_pooling import is_grouped_volume
 
 Function = Callable[..., Any]
-Choice = Callable[
-    [Any], Function | None
-]  # for a node: a function of the same arguments, or None to keep the node
+# For a node: a function of the same arguments that replaces it, or None to keep it.
+Choice = Callable[[Any], Function | None]
 
 _VALUE_AT = {  # operator → the constant, or the position of the argument that is it
     "aten.zeros_like.default": 0,

@@ -193,9 +193,8 @@ def run_passes(edge: Any, core: str) -> Any:
 # other stays in floating point, between its conversions, with a portable kernel.
 
 PORTABLE_KEY = "ethosu_sdk_portable_because"  # under which a node has the reason
-OPERATOR_KEY = (
-    "ethosu_sdk_cortex_m_operator"  # under which a node has what :func:`replace_on_cpu` would make of it
-)
+# Under which a node has what :func:`replace_on_cpu` would make of it.
+OPERATOR_KEY = "ethosu_sdk_cortex_m_operator"
 _NAME_KEY = "ethosu_sdk_known_as"
 _MOST = 16
 _GETITEM = "getitem"
