@@ -37,7 +37,7 @@ def test_without_functionalisation_writes_through_views_are_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(functionalization, "without_writes", lambda program: program)
-    monkeypatch.setattr(pipeline.quantizing, "convert", _stop)
+    monkeypatch.setattr(pipeline.quantizing, "convert_module", _stop)
     files = {name: (MODELS / f"{name}.py", "int8") for name in CASES}
     for model in grammar.models(program.COUNT, program.SEED):
         if model.family == "writes" and model.name.endswith("_1") and model.quantize != "none":

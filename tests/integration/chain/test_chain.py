@@ -210,7 +210,7 @@ def test_a_fault_of_the_exported_graph_fails_in_the_first_link(
         compiled(tmp_path, PLAIN)
 
 
-@pytest.mark.parametrize(("link", "step"), [(PREPARED, "prepare"), (QUANTISED, "convert")])
+@pytest.mark.parametrize(("link", "step"), [(PREPARED, "prepare_module"), (QUANTISED, "convert_module")])
 @pytest.mark.parametrize("name", PLANTED)
 def test_a_fault_fails_in_the_link_where_it_was_planted(
     name: str, link: str, step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -230,7 +230,7 @@ def test_a_fault_fails_in_the_link_where_it_was_planted(
 
 def test_a_wrong_scale_fails_in_the_third_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     original = quantizing.convert_module
-    monkeypatch.setattr(pipeline.quantizing, "convert", lambda prepared: scaled(original(prepared)))
+    monkeypatch.setattr(pipeline.quantizing, "convert_module", lambda prepared: scaled(original(prepared)))
     with pytest.raises(VerdictError, match=QUANTISED) as failed:
         compiled(tmp_path, PLAIN)
     assert "aten::tanh" in failed.value.message
