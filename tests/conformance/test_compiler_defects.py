@@ -1,6 +1,6 @@
 """Graphs that Vela 5.1.0 compiles to something else, and what keeps it from that.
 
-Each part has the graphs as they go wrong, and as a repair of `aot/repairs` changes them: then the bytes are the
+Each part has the graphs as they go wrong, and as a rewrite of `compile/rewrite` changes them: then the bytes are the
 reference's.
 """
 
@@ -15,7 +15,7 @@ import pytest
 
 from ethosu_sdk import npu
 from ethosu_sdk.compile import vela_database
-from ethosu_sdk.compile.rewrite import tosa_transposes
+from ethosu_sdk.compile.rewrite.table import TARGETS_WITHOUT_TABLE_BANKS
 from ethosu_sdk.npu.errors import BusError, UnsupportedCommand, WeightOrderError
 from ethosu_sdk.npu.hazards import Conflict, HazardKind, check
 from tests.conformance.comparison import differing_elements
@@ -307,7 +307,7 @@ FUSED = (
 )
 
 
-@pytest.mark.parametrize("target", tosa_transposes.TARGETS_WITHOUT_TABLE_BANKS)
+@pytest.mark.parametrize("target", TARGETS_WITHOUT_TABLE_BANKS)
 @pytest.mark.parametrize("steps", FUSED)
 def test_a_table_behind_a_transpose_is_lost(steps: list[Step], target: str, tosa: TosaModel) -> None:
     graph = in_a_row(*steps, looked_up, shape=IMAGE)
@@ -319,7 +319,7 @@ def test_a_table_behind_a_transpose_is_lost(steps: list[Step], target: str, tosa
         differing_elements(program, graph, tosa, (0, 0))
 
 
-@pytest.mark.parametrize("target", tosa_transposes.TARGETS_WITHOUT_TABLE_BANKS)
+@pytest.mark.parametrize("target", TARGETS_WITHOUT_TABLE_BANKS)
 @pytest.mark.parametrize("steps", FUSED)
 def test_a_table_before_the_transpose_is_not(steps: list[Step], target: str, tosa: TosaModel) -> None:
     at = next(index for index, step in enumerate(steps) if step is not convolved)
@@ -333,7 +333,7 @@ def test_larger_parts_set_memory_aside_for_tables(target: str, tosa: TosaModel) 
     assert_right(used_again("MATMUL", None), target, tosa)
 
 
-@pytest.mark.parametrize("target", tosa_transposes.TARGETS_WITHOUT_TABLE_BANKS)
+@pytest.mark.parametrize("target", TARGETS_WITHOUT_TABLE_BANKS)
 def test_tables_of_int16_values_are_lost_when_they_are_used_again(target: str, tosa: TosaModel) -> None:
     def made(*steps: Step) -> bytes:
         return in_a_row(*steps, shape=IMAGE, dtype="INT16")
@@ -344,7 +344,7 @@ def test_tables_of_int16_values_are_lost_when_they_are_used_again(target: str, t
     assert_right(made(unchanged, wide, turn, unchanged, wide), target, tosa)
 
 
-@pytest.mark.parametrize("target", tosa_transposes.TARGETS_WITHOUT_TABLE_BANKS)
+@pytest.mark.parametrize("target", TARGETS_WITHOUT_TABLE_BANKS)
 @pytest.mark.parametrize("between", ["TRANSPOSE", "MATMUL"])
 def test_a_table_that_is_used_again_is_not_loaded_anew(between: str, target: str, tosa: TosaModel) -> None:
     graph = used_again(between, None)

@@ -12,9 +12,9 @@ from ethosu_sdk.compile.graphs import fx
 from ethosu_sdk.compile.graphs.fx import operator_name
 from ethosu_sdk.compile.graphs.source_lines import SourceFinder
 from ethosu_sdk.compile.model_state import initialising_passes
-from ethosu_sdk.compile.rewrite import after_lowering, cortex_m, graph_passes, partitioning
+from ethosu_sdk.compile.rewrite import cortex_m, frame, partitioning
 from ethosu_sdk.compile.rewrite.after_lowering import EDGE_DEQUANTIZE, EDGE_QUANTIZE
-from ethosu_sdk.compile.rewrite.during_lowering import rewrites_installed
+from ethosu_sdk.compile.rewrite.frame import rewrites_installed
 from ethosu_sdk.compile.tool_hooks import LOG_HINT, guarded
 
 Tensors = tuple[Any, ...]
@@ -222,15 +222,11 @@ def to_executorch(edge: Any) -> Any:
 
     programs = [edge.exported_program(name) for name in sorted(edge.methods)]
     for program in programs:
-        after_lowering.keep_write_backs(program)
-    added = [
-        graph_passes.edge_pass("WidenIndicesPass", after_lowering.widen_indices),
-        *(part for program in programs for part in initialising_passes(program)),
-    ]
+        frame.rewrite_for_emission(program)
     config = ExecutorchBackendConfig(
         emit_mutable_buffer_names=True,
         extract_delegate_segments=False,
-        passes=added,
+        passes=[part for program in programs for part in initialising_passes(program)],
         memory_planning_pass=MemoryPlanningPass(share_mutable_buffers=len(programs) > 1),
     )
     return guarded("ExecuTorch could not emit the program", lambda: edge.to_executorch(config=config))

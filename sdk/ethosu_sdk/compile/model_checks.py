@@ -1,11 +1,14 @@
-"""Refuses models that cannot become a program for the NPU, before quantisation and lowering."""
+"""Refuses models that cannot become a program for the NPU, before quantisation and lowering: tensors of complex or
+half precision types, weights and values that are not numbers, control flow that depends on data, random numbers.
+
+ExecuTorch would carry some of it to the CPU, fail in a late pass, or quantise it to something that means nothing.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from ethosu_sdk.base import plain_text
@@ -13,139 +16,15 @@ from ethosu_sdk.base.errors import BuildError, InputError, SdkError, UsageError
 from ethosu_sdk.compile.graphs import execution, fx
 from ethosu_sdk.compile.graphs.source_lines import SourceFinder
 
-# ---- aot.model.random_operators
-# Refuses operators that draw random numbers: a compiled program must give the same outputs for the same inputs.
+Tensors = tuple[Any, ...]
 
-# What operators are told that draw while a model is trained alone: quantization/training_mode.py refuses those.
+# What operators are told that draw while a model is trained alone: :func:`lowering.refuse_training_mode` refuses
+# those.
 _SWITCHES = frozenset(("train", "training", "dropout_p"))
 _RANDOM_HINT = (
     "neither the NPU nor its runtime generates random numbers: generate the noise outside and pass it to the model "
     "as another input, or use a constant"
 )
-
-
-def check_random(node: Any, finder: SourceFinder) -> None:
-    """InputError when a `node` of an exported program draws random numbers whenever it runs."""
-    import torch
-
-    schema = getattr(node.target, "_schema", None)
-    if schema is None or torch.Tag.nondeterministic_seeded not in node.target.tags:
-        return
-    if not _SWITCHES.intersection(argument.name for argument in schema.arguments):
-        place = finder.place(node.meta)
-        raise InputError(
-            f"the model draws random numbers: {schema.name}" + (f" at {place}" if place else ""), _RANDOM_HINT
-        )
-
-
-# ---- aot.model.unrolling
-# How large a recurrent network becomes: ExecuTorch unrolls GRU, LSTM and RNN, each step a set of operators.
-#
-# An Ethos-U has no loop, so a sequence of T steps is T copies in the command stream; the time of every pass of the
-# compiler grows with their number.
-
-LIMIT_VARIABLE = "ETHOSU_SDK_MAX_UNROLLED_OPERATORS"
-_LIMIT = 4000
-WORTH_A_WARNING = 800
-_UNROLLING_HINT = (
-    "process fewer steps in one inference and pass the state as an input and an output of the model, or use "
-    "convolutions over time (a TCN) instead; if time does not matter, {} raises the limit"
-)
-
-
-@dataclass(frozen=True)
-class _Layer:
-    """One kind of recurrent operator: what ExecuTorch 1.5.1's passes make of a step, and where its arguments are."""
-
-    operators_per_step: int
-    layers: int = 4  # positions among the operator's arguments
-    bidirectional: int = 7
-    batch_first: int = 8
-
-
-# By the name of ATen's operator. A step of a GRU: 2 linear, 7 slices and selects, 10 element-wise, 1 unsqueeze.
-_SEQUENCES = {
-    "aten::gru": _Layer(20),
-    "aten::lstm": _Layer(18),
-    "aten::rnn_tanh": _Layer(6),
-    "aten::rnn_relu": _Layer(6),
-}
-# The cells that a loop of the user's own calls step by step.
-_CELLS = {"aten::gru_cell": 18, "aten::lstm_cell": 16, "aten::rnn_tanh_cell": 4, "aten::rnn_relu_cell": 4}
-
-
-@dataclass(frozen=True)
-class Unrolled:
-    """The recurrent operators of a program: how many steps there are in all, about how many operators they become,
-    and the node of the longest."""
-
-    steps: int
-    operators: int
-    longest: Mapping[str, Any]
-
-
-def unrolling_warning(program: Any, finder: SourceFinder) -> str | None:
-    """A warning for a program whose recurrent layers make it large, or None. InputError beyond the limit."""
-    found = estimate(program)
-    if found is None or found.operators <= WORTH_A_WARNING:
-        return None
-    place = finder.place(found.longest)
-    what = (
-        f"recurrent layers{f' (at {place})' if place else ''} unroll: {found.steps:,} steps become about "
-        f"{found.operators:,} operators"
-    )
-    limit = _limit()
-    if found.operators > limit:
-        raise InputError(
-            f"the model's {what}, but the limit is {limit:,}", _UNROLLING_HINT.format(LIMIT_VARIABLE)
-        )
-    return f"The {what}, which takes long to compile. Fewer steps in one inference, with the state passed on, do not."
-
-
-def estimate(program: Any) -> Unrolled | None:
-    """What the recurrent operators of an exported program become; None when it has none."""
-    rows = list(_recurrent(program))
-    if not rows:
-        return None
-    longest = max(rows, key=lambda row: row[1])
-    return Unrolled(sum(row[0] for row in rows), sum(row[1] for row in rows), longest[2])
-
-
-def _recurrent(program: Any) -> Iterator[tuple[int, int, Mapping[str, Any]]]:
-    """(steps, operators, meta) of each recurrent node."""
-    for node in program.graph.nodes:
-        schema: Any = getattr(node.target, "_schema", None)
-        name = getattr(schema, "name", "")
-        if name in _CELLS:
-            yield 1, _CELLS[name], node.meta
-        elif name in _SEQUENCES and schema.overload_name == "input":
-            row, args = _SEQUENCES[name], node.args
-            shape = args[0].meta["val"].shape
-            runs = int(args[row.layers]) * (2 if args[row.bidirectional] else 1)
-            steps = int(shape[1 if args[row.batch_first] else 0]) * runs
-            yield steps, steps * row.operators_per_step, node.meta
-
-
-def _limit() -> int:
-    text = os.environ.get(LIMIT_VARIABLE)
-    if text is None:
-        return _LIMIT
-    if not text.isdecimal():
-        raise UsageError(
-            f"{LIMIT_VARIABLE} is '{text}', not a number", "give it a number of operators, or unset it"
-        )
-    return int(text)
-
-
-# ---- aot.model.model_checks
-# Refuses models that cannot become a program for the NPU, before quantisation and lowering: tensors of complex or
-# half precision types, weights and values that are not numbers, control flow that depends on data, random numbers.
-#
-# ExecuTorch would carry some of it to the CPU, fail in a late pass, or quantise it to something that means nothing.
-
-Tensors = tuple[Any, ...]
-
-_HALF = ("float16", "bfloat16")
 # What else PyTorch has, such as qint8 and bits8, NumPy and a .pte's runtime lack.
 _TYPES = {
     "bool",
@@ -206,17 +85,13 @@ def check_module(module: Any, where: str) -> None:
         parameters, buffers = module.named_parameters(), module.named_buffers()
     for what, named in (("parameter", parameters), ("buffer", buffers)):
         tensors = [(name, value) for name, value in named if isinstance(value, torch.Tensor)]
-        _check_weight_types(tensors, what, where)
+        refused = [(name, dtype) for name, value in tensors if _hint_of_type(dtype := _dtype(value))]
+        if refused:
+            name, dtype = refused[0]
+            more = f", and {len(refused) - 1} more are" if len(refused) > 1 else ""
+            raise InputError(f"{what} '{name}' of {where} is {dtype}{more}", _hint_of_type(dtype))
         for name, value in tensors:
             _check_weight_values(name, value, what, where)
-
-
-def _check_weight_types(tensors: list[tuple[str, Any]], what: str, where: str) -> None:
-    refused = [(name, _dtype(value)) for name, value in tensors if _hint_of_type(_dtype(value))]
-    if refused:
-        name, dtype = refused[0]
-        more = f", and {len(refused) - 1} more are" if len(refused) > 1 else ""
-        raise InputError(f"{what} '{name}' of {where} is {dtype}{more}", _hint_of_type(dtype))
 
 
 def _check_weight_values(name: str, value: Any, what: str, where: str) -> None:
@@ -263,14 +138,15 @@ def check_program(program: Any, finder: SourceFinder) -> None:
     import torch
     from torch.utils import _pytree
 
+    unknown = (torch.SymInt, torch.SymFloat, torch.SymBool)  # numbers that are known at run time alone
     refused: list[tuple[str, Any]] = []
     for node in fx.all_nodes(program.graph_module):
-        check_random(node, finder)
+        _check_random(node, finder)
         values = [v for v in _pytree.tree_leaves(node.meta.get("val")) if isinstance(v, torch.Tensor)]
         refused += [(_dtype(value), node) for value in values if _hint_of_type(_dtype(value))]
         # Inside of a loop's body, a number may be its counter.
-        outermost = node.graph is program.graph
-        if values and outermost and any(_is_number_of_data(source) for source in node.all_input_nodes):
+        numbers = node.all_input_nodes if values and node.graph is program.graph else ()
+        if any(isinstance(source.meta.get("val"), unknown) for source in numbers):
             raise _depends_on_data(finder.place(node.meta) or f"operator {node.target}")
     if refused:
         # torch records no line with the regions of autocast themselves.
@@ -282,11 +158,18 @@ def check_program(program: Any, finder: SourceFinder) -> None:
         )
 
 
-def _is_number_of_data(node: Any) -> bool:
-    """Whether a node's value is a number that is known at run time alone."""
+def _check_random(node: Any, finder: SourceFinder) -> None:
+    """InputError when a `node` of an exported program draws random numbers whenever it runs."""
     import torch
 
-    return isinstance(node.meta.get("val"), (torch.SymInt, torch.SymFloat, torch.SymBool))
+    schema = getattr(node.target, "_schema", None)
+    if schema is None or torch.Tag.nondeterministic_seeded not in node.target.tags:
+        return
+    if not _SWITCHES.intersection(argument.name for argument in schema.arguments):
+        place = finder.place(node.meta)
+        raise InputError(
+            f"the model draws random numbers: {schema.name}" + (f" at {place}" if place else ""), _RANDOM_HINT
+        )
 
 
 def check_outputs(outputs: Tensors, program: Any, inputs: Tensors, finder: SourceFinder) -> None:
@@ -340,7 +223,7 @@ def _hint_of_type(dtype: str) -> str:
     """Why `dtype` cannot be compiled and what to do, or nothing."""
     if dtype.startswith("complex"):
         return _COMPLEX_HINT
-    if dtype in _HALF or dtype.startswith(("float4", "float8")):
+    if dtype.startswith(("float4", "float8", "float16", "bfloat16")):
         return _HALF_HINT
     return "" if dtype in _TYPES else _TYPE_HINT
 
@@ -356,4 +239,67 @@ def _first_nan(program: Any, inputs: Tensors) -> Mapping[str, Any] | None:
 
     with contextlib.suppress(Exception):
         execution.run_graph(program.module(check_guards=False), inputs, note=note)
-    return next(iter(found), None)
+    return found[0] if found else None
+
+
+# How large a recurrent network becomes: ExecuTorch unrolls GRU, LSTM and RNN, each step a set of operators.
+#
+# An Ethos-U has no loop, so a sequence of T steps is T copies in the command stream; the time of every pass
+# of the compiler grows with their number.
+
+LIMIT_VARIABLE = "ETHOSU_SDK_MAX_UNROLLED_OPERATORS"
+_LIMIT = 4000
+WORTH_A_WARNING = 800
+_UNROLLING_HINT = (
+    "process fewer steps in one inference and pass the state as an input and an output of the model, or use "
+    "convolutions over time (a TCN) instead; if time does not matter, {} raises the limit"
+)
+# How many operators ExecuTorch 1.5.1's passes make of a step. Of a GRU: 2 linear, 7 slices and selects, 10
+# element-wise, 1 unsqueeze.
+_SEQUENCES = {"aten::gru": 20, "aten::lstm": 18, "aten::rnn_tanh": 6, "aten::rnn_relu": 6}
+# The cells that a loop of the user's own calls step by step.
+_CELLS = {"aten::gru_cell": 18, "aten::lstm_cell": 16, "aten::rnn_tanh_cell": 4, "aten::rnn_relu_cell": 4}
+
+
+def unrolling_warning(program: Any, finder: SourceFinder) -> str | None:
+    """A warning for a program whose recurrent layers make it large, or None. InputError beyond the limit."""
+    rows = list(_recurrent(program))
+    steps, operators = sum(row[0] for row in rows), sum(row[1] for row in rows)
+    if operators <= WORTH_A_WARNING:
+        return None
+    place = finder.place(max(rows, key=lambda row: row[1])[2])
+    what = (
+        f"recurrent layers{f' (at {place})' if place else ''} unroll: {steps:,} steps become about "
+        f"{operators:,} operators"
+    )
+    limit = _unrolling_limit()
+    if operators > limit:
+        raise InputError(
+            f"the model's {what}, but the limit is {limit:,}", _UNROLLING_HINT.format(LIMIT_VARIABLE)
+        )
+    return f"The {what}, which takes long to compile. Fewer steps in one inference, with the state passed on, do not."
+
+
+def _recurrent(program: Any) -> Iterator[tuple[int, int, Mapping[str, Any]]]:
+    """(steps, operators, meta) of each recurrent node."""
+    for node in program.graph.nodes:
+        schema: Any = getattr(node.target, "_schema", None)
+        name = getattr(schema, "name", "")
+        if name in _CELLS:
+            yield 1, _CELLS[name], node.meta
+        elif name in _SEQUENCES and schema.overload_name == "input":
+            layers, bidirectional, batch_first = node.args[4], node.args[7], node.args[8]
+            shape = node.args[0].meta["val"].shape
+            steps = int(shape[1 if batch_first else 0]) * int(layers) * (2 if bidirectional else 1)
+            yield steps, steps * _SEQUENCES[name], node.meta
+
+
+def _unrolling_limit() -> int:
+    text = os.environ.get(LIMIT_VARIABLE)
+    if text is None:
+        return _LIMIT
+    if not text.isdecimal():
+        raise UsageError(
+            f"{LIMIT_VARIABLE} is '{text}', not a number", "give it a number of operators, or unset it"
+        )
+    return int(text)

@@ -1,5 +1,27 @@
-"""The MODEL argument: which model to compile, in the words of the command line, and what its file's text says
-before torch is imported.
+"""The MODEL argument: which model to compile, in the words of the command line, and what its file's text says before
+torch is imported.
+
+``zoo:NAME``
+    a model of the SDK's own zoo (:mod:`ethosu_sdk.compile.zoo`).
+``FILE.py:NAME``
+    the object NAME of a Python file: an ``nn.Module`` instance, an ``nn.Module`` class that takes no arguments, or a
+    function without arguments that returns a module or ``(module, example_inputs)``.
+``FILE.py``
+    the same, with NAME the first of ``ModelUnderTest``, ``model``, ``Model``, ``get_model`` that exists, or else the
+    only ``nn.Module`` subclass or instance that the file itself defines.
+``FILE.pt2``
+    a program saved with ``torch.export.save``.
+
+Example inputs are a tensor or a tuple of tensors. They come, first found first taken, from ``--inputs``, the
+function's second result, the file's ``ModelInputs`` or ``example_inputs``, the module's ``example_inputs`` (each a
+value or a function without arguments), or the `.pt2` itself.
+
+Calibration samples, each a tensor or a tuple of tensors like the example inputs, come from ``--calibration``, or
+from the file's ``calibration`` or ``calibration_inputs``, or the module's ``calibration_inputs`` (each a list of
+samples or a function without arguments that returns one).
+
+A file's ``feeds``, a list of texts such as ``"argmax(output0):input0"``, say how a step takes inputs from the
+outputs of the step before; ``steps`` is how many of them `compile` executes in PyTorch.
 """
 
 from __future__ import annotations
@@ -18,10 +40,7 @@ from ethosu_sdk.base.errors import InputError, SdkError, UsageError
 from ethosu_sdk.base.targets import suggestion
 from ethosu_sdk.compile import saved_program, zoo
 
-# ---- aot.model.python_source
-# What can be said of a model's Python file from its text alone, before torch is imported: whether it is Python, and
-# whether the packages that it imports first are installed.
-
+_FORMS = "give zoo:NAME, FILE.py[:NAME] or FILE.pt2"
 # Packages whose name on PyPI is not the name that is imported.
 _PIP_NAMES = {
     "PIL": "pillow",
@@ -35,14 +54,88 @@ _JUDGED_ELSEWHERE = ("torch", "torchao", "executorch")
 _MAX_BYTES = 16 << 20
 
 
+@dataclass(frozen=True)
+class ModelSpec:
+    """A parsed MODEL. `kind` is ``zoo``, ``python`` or ``pt2``; `path` is None for the zoo; `entry` is the
+    zoo model's name, or the object's name in the Python file, or None."""
+
+    kind: str
+    path: Path | None
+    entry: str | None
+
+    @property
+    def name(self) -> str:
+        """The name that output files get: letters, digits, ``_``, ``-`` and ``.`` only."""
+        word = self.entry if self.path is None else self.path.stem
+        return re.sub(r"[^A-Za-z0-9_.-]", "_", word or "model").lstrip(".") or "model"
+
+
+def parse_model_spec(text: str) -> ModelSpec:
+    """Read a MODEL argument.
+
+    Raises UsageError for an unknown zoo name or form, InputError for a file that does not exist.
+    """
+    if text.startswith("zoo:"):
+        name = text.removeprefix("zoo:")
+        if name not in zoo.names():
+            known = suggestion(name, zoo.names())
+            raise UsageError(f"the zoo has no model '{name}'", f"{known} (`ethosu-sdk zoo` describes them)")
+        return ModelSpec("zoo", None, name)
+    path_text, entry = _split_entry(text)
+    path = Path(path_text)
+    if path.suffix not in (".py", ".pt2"):
+        raise _not_a_model(text, path)
+    if path.suffix == ".pt2" and entry is not None:
+        raise UsageError(f"a .pt2 file holds one program: leave out ':{entry}'", _FORMS)
+    if path.is_dir():
+        raise file_kinds.not_a(path, "a model that can be compiled", _FORMS)
+    if not path.is_file():
+        raise InputError(f"there is no model file {path}", _FORMS)
+    return ModelSpec("python" if path.suffix == ".py" else "pt2", path, entry)
+
+
+def check_model_file(spec: ModelSpec, *, trust: bool = False) -> None:
+    """InputError when the file of `spec` is not what its name says, or a ``.pt2`` that could run code and has no
+    `trust`, as far as this can be checked without torch and without running anything in it."""
+    if spec.path is None:
+        return
+    if spec.kind == "python":
+        check_python_source(spec.path)
+        return
+    kind = file_kinds.recognise(spec.path)
+    if kind is None or kind.id != "pt2":
+        raise file_kinds.not_a(spec.path, "a program saved by torch.export.save (.pt2)", _FORMS)
+    saved_program.read_saved_program(spec.path, trust=trust)
+
+
+def _not_a_model(text: str, path: Path) -> SdkError:
+    """The error for a MODEL whose name ends in neither .py nor .pt2."""
+    if text and path.exists():
+        return file_kinds.not_a(path, "a model that can be compiled", _FORMS)
+    named = file_kinds.kind_by_name(path)
+    if named is None:
+        return UsageError(f"'{text}' is not a model that can be compiled", _FORMS)
+    return UsageError(
+        f"'{text}' is not a model that can be compiled: its name says that it is {named.what}", named.way
+    )
+
+
+def _split_entry(text: str) -> tuple[str, str | None]:
+    head, colon, tail = text.rpartition(":")
+    if not colon or not head.endswith((".py", ".pt2")):
+        return text, None
+    if not tail.isidentifier():
+        raise UsageError(f"'{tail}' in '{text}' is not a Python name", _FORMS)
+    return head, tail
+
+
 def check_python_source(path: Path) -> None:
     """InputError when `path` is no Python file, has an error of syntax, or begins with an import of something that is
     not installed."""
     source = filesystem.file_content(path, _MAX_BYTES)
     if len(source) > _MAX_BYTES:
         raise file_kinds.not_a(path, "a Python file", "give a FILE.py that defines the model")
-    tree = _parse(path, source)
-    _check_imports(path, tree)
+    _check_imports(path, _parse(path, source))
 
 
 def missing_package(name: str) -> str:
@@ -60,7 +153,7 @@ def _parse(path: Path, source: bytes) -> ast.Module:
             tree = ast.parse(source, str(path))
             compile(
                 tree, str(path), "exec"
-            )  # some errors are found here alone, such as `return` outside of a function
+            )  # finds some errors alone, such as `return` outside of a function
     except SyntaxError as error:
         if not _is_text(source):
             raise file_kinds.not_a(path, "a Python file", "give a FILE.py that defines the model") from error
@@ -133,108 +226,3 @@ def _is_found(name: str) -> bool:
         return importlib.util.find_spec(name) is not None
     except (ImportError, ValueError):
         return True  # not for us to judge
-
-
-# ---- aot.model.spec
-# The MODEL argument: which model to compile, in the words of the command line.
-#
-# ``zoo:NAME``
-#     a model of the SDK's own zoo (:mod:`ethosu_sdk.compile.zoo`).
-# ``FILE.py:NAME``
-#     the object NAME of a Python file: an ``nn.Module`` instance, an ``nn.Module`` class that takes no
-#     arguments, or a function without arguments that returns a module or ``(module, example_inputs)``.
-# ``FILE.py``
-#     the same, with NAME the first of ``ModelUnderTest``, ``model``, ``Model``, ``get_model`` that exists, or
-#     else the only ``nn.Module`` subclass or instance that the file itself defines.
-# ``FILE.pt2``
-#     a program saved with ``torch.export.save``.
-#
-# Example inputs are a tensor or a tuple of tensors. They come, first found first taken, from ``--inputs``, the
-# function's second result, the file's ``ModelInputs`` or ``example_inputs``, the module's ``example_inputs``
-# (each a value or a function without arguments), or the `.pt2` itself.
-#
-# Calibration samples, each a tensor or a tuple of tensors like the example inputs, come from ``--calibration``, or
-# from the file's ``calibration`` or ``calibration_inputs``, or the module's ``calibration_inputs`` (each a list of
-# samples or a function without arguments that returns one).
-#
-# A file's ``feeds``, a list of texts such as ``"argmax(output0):input0"``, say how a step takes inputs from the
-# outputs
-# of the step before; ``steps`` is how many of them `compile` executes in PyTorch.
-
-_ZOO_PREFIX = "zoo:"
-_FORMS = "give zoo:NAME, FILE.py[:NAME] or FILE.pt2"
-
-
-@dataclass(frozen=True)
-class ModelSpec:
-    """A parsed MODEL. `kind` is ``zoo``, ``python`` or ``pt2``; `path` is None for the zoo; `entry` is the
-    zoo model's name, or the object's name in the Python file, or None."""
-
-    kind: str
-    path: Path | None
-    entry: str | None
-
-    @property
-    def name(self) -> str:
-        """The name that output files get: letters, digits, ``_``, ``-`` and ``.`` only."""
-        word = self.entry if self.path is None else self.path.stem
-        return re.sub(r"[^A-Za-z0-9_.-]", "_", word or "model").lstrip(".") or "model"
-
-
-def parse_model_spec(text: str) -> ModelSpec:
-    """Read a MODEL argument.
-
-    Raises UsageError for an unknown zoo name or form, InputError for a file that does not exist.
-    """
-    if text.startswith(_ZOO_PREFIX):
-        name = text.removeprefix(_ZOO_PREFIX)
-        if name not in zoo.names():
-            known = suggestion(name, zoo.names())
-            raise UsageError(f"the zoo has no model '{name}'", f"{known} (`ethosu-sdk zoo` describes them)")
-        return ModelSpec("zoo", None, name)
-    path_text, entry = _split_entry(text)
-    path = Path(path_text)
-    if path.suffix not in (".py", ".pt2"):
-        raise _not_a_model(text, path)
-    if path.suffix == ".pt2" and entry is not None:
-        raise UsageError(f"a .pt2 file holds one program: leave out ':{entry}'", _FORMS)
-    if path.is_dir():
-        raise file_kinds.not_a(path, "a model that can be compiled", _FORMS)
-    if not path.is_file():
-        raise InputError(f"there is no model file {path}", _FORMS)
-    return ModelSpec("python" if path.suffix == ".py" else "pt2", path, entry)
-
-
-def check_model_file(spec: ModelSpec, *, trust: bool = False) -> None:
-    """InputError when the file of `spec` is not what its name says, or a ``.pt2`` that could run code and has no
-    `trust`, as far as this can be checked without torch and without running anything in it."""
-    if spec.path is None:
-        return
-    if spec.kind == "python":
-        check_python_source(spec.path)
-        return
-    kind = file_kinds.recognise(spec.path)
-    if kind is None or kind.id != "pt2":
-        raise file_kinds.not_a(spec.path, "a program saved by torch.export.save (.pt2)", _FORMS)
-    saved_program.read_saved_program(spec.path, trust=trust)
-
-
-def _not_a_model(text: str, path: Path) -> SdkError:
-    """The error for a MODEL whose name ends in neither .py nor .pt2."""
-    if text and path.exists():
-        return file_kinds.not_a(path, "a model that can be compiled", _FORMS)
-    named = file_kinds.kind_by_name(path)
-    if named is None:
-        return UsageError(f"'{text}' is not a model that can be compiled", _FORMS)
-    return UsageError(
-        f"'{text}' is not a model that can be compiled: its name says that it is {named.what}", named.way
-    )
-
-
-def _split_entry(text: str) -> tuple[str, str | None]:
-    head, colon, tail = text.rpartition(":")
-    if not colon or not head.endswith((".py", ".pt2")):
-        return text, None
-    if not tail.isidentifier():
-        raise UsageError(f"'{tail}' in '{text}' is not a Python name", _FORMS)
-    return head, tail

@@ -11,24 +11,23 @@ import inspect
 import textwrap
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ethosu_sdk.base.errors import InputError, SdkError
 from ethosu_sdk.compile.graphs.source_lines import SourceFinder
-
-# ---- aot.model.initial_state
-# Buffers that a model writes itself, such as the state of a recurrent network: their values at the beginning.
-#
-# Every execution in PyTorch changes them, calibration included, and ExecuTorch 1.5.1 leaves their values out of a
-# `.pte` unless it is told otherwise. The program must begin where the model began.
+from ethosu_sdk.compile.tool_hooks import patched
 
 
 class InitialState:
-    """The buffers of a module as they are now."""
+    """The buffers of a module as they are now, such as the state of a recurrent network.
+
+    Every execution in PyTorch changes those that the model writes itself, calibration included, and ExecuTorch 1.5.1
+    leaves their values out of a `.pte` unless it is told otherwise. The program must begin where the model began.
+    """
 
     def __init__(self, module: Any) -> None:
         named = module.named_buffers(remove_duplicate=False)
@@ -49,7 +48,7 @@ class InitialState:
                 if value is not None and (value.shape, value.dtype) == (buffer.shape, buffer.dtype):
                     buffer.copy_(value)
 
-    @contextmanager
+    @contextlib.contextmanager
     def restored(self, module: Any) -> Iterator[None]:
         """Run the block from this state, and leave `module` in it."""
         self.restore(module)
@@ -59,7 +58,7 @@ class InitialState:
             self.restore(module)
 
 
-@contextmanager
+@contextlib.contextmanager
 def one_state(modules: Sequence[Any], names: Collection[str]) -> Iterator[None]:
     """While the block runs, each of the buffers `names` is one tensor in all `modules`; then each has its own
     again."""
@@ -97,18 +96,14 @@ def initialising_passes(program: Any) -> list[Any]:
     return [InitializedMutableBufferPass(names)] if names else []
 
 
-# ---- aot.model.shared_state
-# Buffers that one method of a program writes and another only reads.
-#
-# torch.export and the Arm backend take a buffer that a method never writes for a constant, and its value when the
-# model
-# was exported would be in the program for good. So a method that reads such a buffer also returns it as its new
-# value:
-# ExecuTorch then plans it as state, and writes nothing, because the value is the buffer itself.
-
-
 def keep_shared_state(program: Any, names: Sequence[str]) -> list[str]:
-    """Make state of the buffers `names` that the ``ExportedProgram`` reads; which of them it reads."""
+    """Make state of the buffers `names` that the ``ExportedProgram``, a method, reads and another one writes; which
+    of them it reads.
+
+    torch.export and the Arm backend take a buffer that a method never writes for a constant, and its value when the
+    model was exported would be in the program for good. So the method also returns it as its new value: ExecuTorch
+    then plans it as state, and writes nothing, because the value is the buffer itself.
+    """
     from torch.export.graph_signature import OutputKind, OutputSpec, TensorArgument
 
     signature = program.graph_signature
@@ -132,14 +127,10 @@ def keep_shared_state(program: Any, names: Sequence[str]) -> list[str]:
     return [flat[buffer.replace(".", "_")] for _, buffer in found]
 
 
-# ---- aot.model.shared_buffers
-# Buffers that share memory, or that are bound to a tensor that somebody else has: what torch.export 2.13 loses of
-# them.
-#
-# Of two names of one tensor it keeps the last and leaves the first without a use, on which functionalisation
-# fails. It
-# forgets assignments to buffers of submodules, and those of a value that is no result of an operator, such as
-# ``self.last = x`` and ``self.a, self.b = self.b, self.a``.
+# Buffers that share memory, or that are bound to a tensor that somebody else has. Of two names of one tensor,
+# torch.export 2.13 keeps the last and leaves the first without a use, on which functionalisation fails. It forgets
+# assignments to buffers of submodules, and those of a value that is no result of an operator, such as ``self.last =
+# x`` and ``self.a, self.b = self.b, self.a``.
 
 
 @contextlib.contextmanager
@@ -169,13 +160,8 @@ def assignments_kept(module: Any) -> Iterator[None]:
             owner._buffers[name] = buffer
         assigned.clear()
 
-    torch.nn.Module.__setattr__ = assign
-    hook = module.register_forward_hook(write)
-    try:
+    with patched(torch.nn.Module, __setattr__=assign), module.register_forward_hook(write):
         yield
-    finally:
-        hook.remove()
-        torch.nn.Module.__setattr__ = original
 
 
 def settled(module: Any, written: Sequence[str], execute: Callable[[Any], Any]) -> list[str]:
@@ -252,15 +238,14 @@ def _place(tensor: Any) -> tuple[Any, ...]:
     return tensor.data_ptr(), tuple(tensor.shape), tensor.stride()
 
 
-# ---- aot.model.hidden_state
-# A state that a model keeps outside of its modules: in a global variable, an attribute of a class, a closure.
-
-_HIDDEN_CHANGING = ("append", "appendleft", "extend", "pop", "update", "setdefault")
+_CHANGING = ("append", "appendleft", "extend", "pop", "update", "setdefault")
 
 
 def hidden_state_refusal(module: Any, finder: SourceFinder) -> InputError:
     """The error for a `module` of which two copies, one after the other, give different outputs."""
-    place = next(filter(None, (_hidden_line(type(part), finder) for part in module.modules())), "")
+    kinds = [type(part) for part in module.modules()]
+    own = [kind for kind in kinds if kind.__module__.partition(".")[0] != "torch"]
+    place = next(filter(None, (_first_line(kind, _hidden_changes, finder) for kind in own)), "")
     return InputError(
         "the model keeps a state outside of its modules, which a program cannot keep from one inference to the next"
         + (f": {place}" if place else ", or its outputs are random"),
@@ -269,10 +254,8 @@ def hidden_state_refusal(module: Any, finder: SourceFinder) -> InputError:
     )
 
 
-def _hidden_line(kind: type, finder: SourceFinder) -> str:
-    """The first line of a class that changes what is neither its instance's nor the function's own."""
-    if kind.__module__.partition(".")[0] == "torch":
-        return ""
+def _first_line(kind: type, lines_of: Callable[[ast.FunctionDef], list[int]], finder: SourceFinder) -> str:
+    """The first line that `lines_of` finds in a method of the class, with its text; nothing where there is none."""
     try:
         lines, start = inspect.getsourcelines(kind)
         file = inspect.getsourcefile(kind) or ""
@@ -280,13 +263,14 @@ def _hidden_line(kind: type, finder: SourceFinder) -> str:
     except (OSError, TypeError, SyntaxError):
         return ""
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
-    found = sorted(line for function in functions if function.name != "__init__" for line in _lines(function))
+    found = [line for function in functions if function.name != "__init__" for line in lines_of(function)]
     if not found:
         return ""
-    return f"{finder.named(file)[1]}, line {start + found[0] - 1}: `{lines[found[0] - 1].strip()}`"
+    return f"{finder.named(file)[1]}, line {start + min(found) - 1}: `{lines[min(found) - 1].strip()}`"
 
 
-def _lines(function: ast.FunctionDef) -> list[int]:
+def _hidden_changes(function: ast.FunctionDef) -> list[int]:
+    """The lines that change what is neither the instance's nor the function's own."""
     nodes = list(ast.walk(function))
     shared = {name for node in nodes if isinstance(node, (ast.Global, ast.Nonlocal)) for name in node.names}
     own = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
@@ -303,18 +287,11 @@ def _lines(function: ast.FunctionDef) -> list[int]:
 
 def _changed(node: ast.AST) -> list[ast.expr]:
     """What a statement or a call changes."""
-    if isinstance(node, ast.Assign):
-        return node.targets
-    if isinstance(node, (ast.AugAssign, ast.AnnAssign)):
-        return [node.target]
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        name = node.func.attr
-        return (
-            [node.func]
-            if name in _HIDDEN_CHANGING or (name.endswith("_") and not name.endswith("__"))
-            else []
-        )
-    return []
+    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
+        return _assigned(node)
+    name = node.func.attr
+    in_place = name in _CHANGING or (name.endswith("_") and not name.endswith("__"))
+    return [node.func] if in_place else []
 
 
 def _root(node: ast.expr) -> str:
@@ -327,14 +304,9 @@ def _root(node: ast.expr) -> str:
     return node.id
 
 
-# ---- aot.model.model_state
-# State that a model changes itself: kept in buffers of the program, or refused with the model's line.
-#
-# An exported program carries the buffers of a module. What else a model changes, it carries as the constant that
-# it was
-# when it was traced: attributes that hold a tensor, parameters, numbers, lists. So a copy of the model is
-# executed and
-# compared with the one that never was; tensors become buffers, and the rest is refused.
+# An exported program carries the buffers of a module. What else a model changes, it carries as the constant that it
+# was when it was traced: attributes that hold a tensor, parameters, numbers, lists. So a copy of the model is
+# executed and compared with the one that never was; tensors become buffers, and the rest is refused.
 
 BUFFER, PARAMETER, TENSOR, OTHER = "buffer", "parameter", "tensor", "other"
 _DEEPEST = 8
@@ -396,36 +368,28 @@ def _pairs(module: Any, other: Any, own: set[str]) -> Iterator[tuple[str, str, t
 
 def _same(one: Any, other: Any, depth: int, seen: set[int]) -> bool:
     """Whether two values are equal as far as they are data; objects of an unknown kind are compared by members."""
+    import torch
+
     if id(one) in seen or depth > _DEEPEST:
         return True
     if type(one) is not type(other):
         return False
-    return next(same(one, other, depth, seen) for kind, same in _comparisons() if kind(one))
-
-
-def _comparisons() -> Iterator[tuple[Callable[[Any], bool], Callable[[Any, Any, int, set[int]], bool]]]:
-    """How values of each kind are compared, the first that fits."""
-    import torch
-
-    def is_a(*kinds: type) -> Callable[[Any], bool]:
-        return lambda value: isinstance(value, kinds)
-
-    yield is_a(torch.Tensor), lambda one, other, depth, seen: _same_tensors(one, other)
-    yield (
-        is_a(bool, int, float, complex, str, bytes),
-        lambda one, other, depth, seen: repr(one) == repr(other),
-    )
-    yield is_a(dict), _same_dicts
-    yield is_a(list, tuple, deque), _same_items
-    yield is_a(set, frozenset), lambda one, other, depth, seen: len(one) == len(other)
-    yield is_a(np.ndarray), lambda one, other, depth, seen: one.tobytes() == other.tobytes()
-    yield (
-        lambda value: (
-            hasattr(value, "__dict__") and not inspect.isroutine(value) and not inspect.isclass(value)
-        ),
-        lambda one, other, depth, seen: _same_dicts(vars(one), vars(other), depth, seen | {id(one)}),
-    )
-    yield lambda value: True, lambda one, other, depth, seen: True
+    same = True
+    if isinstance(one, torch.Tensor):
+        same = _same_tensors(one, other)
+    elif isinstance(one, (bool, int, float, complex, str, bytes)):
+        same = repr(one) == repr(other)
+    elif isinstance(one, dict):
+        same = _same_dicts(one, other, depth, seen)
+    elif isinstance(one, (list, tuple, deque)):
+        same = _same_items(one, other, depth, seen)
+    elif isinstance(one, (set, frozenset)):
+        same = len(one) == len(other)
+    elif isinstance(one, np.ndarray):
+        same = one.tobytes() == other.tobytes()
+    elif hasattr(one, "__dict__") and not inspect.isroutine(one) and not inspect.isclass(one):
+        same = _same_dicts(vars(one), vars(other), depth, seen | {id(one)})
+    return same
 
 
 def _same_dicts(one: Any, other: Any, depth: int, seen: set[int]) -> bool:
@@ -466,15 +430,11 @@ def carried_state(
         if change.kind == OTHER:
             raise _refusal(module, change, finder)
         if change.kind != BUFFER:
-            _make_buffer(module.get_submodule(change.module), change)
+            owner = module.get_submodule(change.module)
+            registry = owner._parameters if change.kind == PARAMETER else vars(owner)
+            owner.register_buffer(change.name, registry.pop(change.name).detach().clone())
         names.append(change.path)
     return names
-
-
-def _make_buffer(owner: Any, change: Change) -> None:
-    registry = owner._parameters if change.kind == PARAMETER else vars(owner)
-    value = registry.pop(change.name)
-    owner.register_buffer(change.name, value.detach().clone())
 
 
 def _is_read_first(module: Any, change: Change, execute: Callable[[Any], None]) -> bool:
@@ -505,7 +465,7 @@ def _is_read_first(module: Any, change: Change, execute: Callable[[Any], None]) 
 
 def _refusal(module: Any, change: Change, finder: SourceFinder) -> InputError:
     owner = module.get_submodule(change.module)
-    place = _changing_line(type(owner), change.name, finder)
+    place = _first_line(type(owner), partial(_changes_attribute, change.name), finder)
     where = f" of module '{change.module}'" if change.module else ""
     return InputError(
         f"the model keeps a state in the attribute '{change.name}'{where} ({change.type_name}), which a program "
@@ -514,44 +474,27 @@ def _refusal(module: Any, change: Change, finder: SourceFinder) -> InputError:
     )
 
 
-def _changing_line(kind: type, name: str, finder: SourceFinder) -> str | None:
-    """The line outside of ``__init__`` that writes ``self.NAME`` or calls one of its methods."""
-    try:
-        lines, start = inspect.getsourcelines(kind)
-        file = inspect.getsourcefile(kind) or ""
-        tree = ast.parse(textwrap.dedent("".join(lines)))
-    except (OSError, TypeError, SyntaxError):
-        return None
-    for function in ast.walk(tree):
-        if not isinstance(function, ast.FunctionDef) or function.name == "__init__":
-            continue
-        found = sorted(
-            node.lineno for node in ast.walk(function) if isinstance(node, _CHANGING) and _changes(node, name)
+def _changes_attribute(name: str, function: ast.FunctionDef) -> list[int]:
+    """The lines that write ``self.NAME`` or call one of its methods."""
+
+    def is_attribute(node: ast.AST) -> bool:
+        return (
+            isinstance(node, ast.Attribute)
+            and node.attr == name
+            and isinstance(node.value, ast.Name)
+            and node.value.id == "self"
         )
-        if found:
-            text = lines[found[0] - 1].strip()
-            return f"{finder.named(file)[1]}, line {start + found[0] - 1}: `{text}`"
-    return None
+
+    found = []
+    for node in ast.walk(function):
+        called = node.func if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
+        targets = _assigned(node) if called is None else [called.value]
+        if any(is_attribute(part) for target in targets for part in ast.walk(target)):
+            found.append(getattr(node, "lineno", 0))
+    return found
 
 
-_CHANGING = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Call)
-
-
-def _changes(node: ast.AST, name: str) -> bool:
-    targets: list[ast.expr] = []
+def _assigned(node: ast.AST) -> list[ast.expr]:
     if isinstance(node, ast.Assign):
-        targets = node.targets
-    elif isinstance(node, (ast.AugAssign, ast.AnnAssign)):
-        targets = [node.target]
-    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        targets = [node.func.value]
-    return any(_is_attribute(part, name) for target in targets for part in ast.walk(target))
-
-
-def _is_attribute(node: ast.AST, name: str) -> bool:
-    return (
-        isinstance(node, ast.Attribute)
-        and node.attr == name
-        and isinstance(node.value, ast.Name)
-        and node.value.id == "self"
-    )
+        return node.targets
+    return [node.target] if isinstance(node, (ast.AugAssign, ast.AnnAssign)) else []

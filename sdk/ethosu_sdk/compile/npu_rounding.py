@@ -1,4 +1,11 @@
-"""The model in PyTorch with the NPU's rounding: in float64, and up where a value lies half-way between two codes."""
+"""The model in PyTorch with the NPU's rounding: in float64, and up where a value lies half-way between two codes.
+
+TOSA's RESCALE, and the NPU with it, round ties up; PyTorch rounds them to the even neighbour, after the noise of
+float32 arithmetic that can move a value across the middle. Tables of functions are made by ExecuTorch in PyTorch's
+own arithmetic, and so are quantised inputs: these stay. What the program calls on the CPU stays too, in float32;
+resizing is computed as by ExecuTorch's kernel, since a resized value is often half-way between two codes, and
+PyTorch adds in another order.
+"""
 
 from __future__ import annotations
 
@@ -16,62 +23,6 @@ from ethosu_sdk.compile.graphs.fx import (
     is_quantize,
     operator_name,
 )
-
-# ---- aot.comparison.cpu_resizing
-# Resizing on the CPU: PyTorch code with the same order of operations as ExecuTorch's kernels.
-#
-# Twice as large, a quantised image has values half-way between two codes all over: the last bit of a float32 sum
-# decides which code they get. PyTorch's own operators add in other orders.
-
-
-def upsample_bilinear2d(
-    planes: Any, size: Sequence[int] | None, align_corners: bool, factors: Sequence[float] | None
-) -> Any:
-    """``aten::upsample_bilinear2d.vec``: between columns first, then between rows."""
-    (top, bottom, down), (left, right, across) = (
-        _sources(
-            planes.shape[2 + axis],
-            None if size is None else size[axis],
-            None if factors is None else factors[axis],
-            align_corners,
-        )
-        for axis in range(2)
-    )
-    rows = (1 - across) * planes[..., left] + across * planes[..., right]
-    down = down[:, None]
-    return (1 - down) * rows[..., top, :] + down * rows[..., bottom, :]
-
-
-def _sources(
-    length: int, size: int | None, factor: float | None, align_corners: bool
-) -> tuple[Any, Any, Any]:
-    """For each position along an axis of the result: two of the input and the weight of the second."""
-    import torch
-
-    if size is None:
-        assert factor is not None
-        size, step = int(length * factor), 1 / factor
-    else:
-        step = length / size
-    at = torch.arange(size, dtype=torch.float32)
-    if align_corners:
-        place = at * torch.tensor((length - 1) / (size - 1) if size > 1 else 0.0)
-    else:
-        place = (torch.tensor(step) * (at + 0.5) - 0.5).clamp(min=0)
-    first = place.long().clamp(max=length - 1)
-    return first, (first + 1).clamp(max=length - 1), (place - first).clamp(0, 1)
-
-
-# ---- aot.comparison.ties_up
-# The model in PyTorch with the NPU's rounding: in float64, and up where a value lies half-way between two codes.
-#
-# TOSA's RESCALE, and the NPU with it, round ties up; PyTorch rounds them to the even neighbour, after the noise of
-# float32 arithmetic that can move a value across the middle. Tables of functions are made by ExecuTorch in
-# PyTorch's
-# own arithmetic, and so are quantised inputs: these stay. What the program calls on the CPU stays too, in float32;
-# resizing is computed as by ExecuTorch's kernel, since a resized value is often half-way between two codes.
-
-_CPU_KERNELS = {"aten.upsample_bilinear2d.vec": upsample_bilinear2d}
 
 
 def npu_replacement(on_cpu: frozenset[str], node: Any) -> Callable[..., Any] | None:
@@ -101,7 +52,7 @@ def _stays(on_cpu: frozenset[str], conversion: Any) -> bool:
 
 
 def npu_replacements(module: Any, cpu_calls: Iterable[str]) -> Callable[[Any], Callable[..., Any] | None]:
-    """:func:`replacement` for a `module` whose program calls operators `cpu_calls` on the CPU, by name and in any
+    """:func:`npu_replacement` for a `module` whose program calls operators `cpu_calls` on the CPU, by name and in any
     order. An operator counts as one of the CPU's when all of the module's calls are there."""
     from torch.fx import GraphModule
 
@@ -166,8 +117,47 @@ def _in_float64(target: Any) -> Callable[..., Any]:
     return call
 
 
+def _upsample_bilinear2d(
+    planes: Any, size: Sequence[int] | None, align_corners: bool, factors: Sequence[float] | None
+) -> Any:
+    """``aten::upsample_bilinear2d.vec``: between columns first, then between rows."""
+    (top, bottom, down), (left, right, across) = (
+        _sources(
+            planes.shape[2 + axis],
+            None if size is None else size[axis],
+            None if factors is None else factors[axis],
+            align_corners,
+        )
+        for axis in range(2)
+    )
+    rows = (1 - across) * planes[..., left] + across * planes[..., right]
+    down = down[:, None]
+    return (1 - down) * rows[..., top, :] + down * rows[..., bottom, :]
+
+
+def _sources(
+    length: int, size: int | None, factor: float | None, align_corners: bool
+) -> tuple[Any, Any, Any]:
+    """For each position along an axis of the result: two of the input and the weight of the second."""
+    import torch
+
+    if size is None:
+        assert factor is not None
+        size, step = int(length * factor), 1 / factor
+    else:
+        step = length / size
+    at = torch.arange(size, dtype=torch.float32)
+    if align_corners:
+        place = at * torch.tensor((length - 1) / (size - 1) if size > 1 else 0.0)
+    else:
+        place = (torch.tensor(step) * (at + 0.5) - 0.5).clamp(min=0)
+    first = place.long().clamp(max=length - 1)
+    return first, (first + 1).clamp(max=length - 1), (place - first).clamp(0, 1)
+
+
 _CONVERSIONS: dict[str, Callable[..., Any]] = {
     QUANTIZE: _quantize,
     DEQUANTIZE: _dequantize,
     DEQUANTIZE_CHANNELS: _dequantize_channels,
 }
+_CPU_KERNELS = {"aten.upsample_bilinear2d.vec": _upsample_bilinear2d}

@@ -36,22 +36,15 @@ from ethosu_sdk.compile.loading import NO_FEEDS, DeclaredFeeds, LoadedModel
 from ethosu_sdk.compile.model_state import InitialState, one_state
 from ethosu_sdk.compile.program_options import CORTEX_M, ProgramOptions
 from ethosu_sdk.compile.quantizers import OwnQuantizer
-from ethosu_sdk.compile.rewrite import (
-    after_lowering,
-    attention_masks,
-    before_quantisation,
-    cortex_m,
-    integers,
-    prequantized,
-)
+from ethosu_sdk.compile.rewrite import cortex_m, frame, integers
 from ethosu_sdk.compile.stage_comparison import EagerRun
 from ethosu_sdk.program.execution_plan import ENTRY
 from ethosu_sdk.records.common import Delegation
 
-# ---- aot.pipeline.stage_clock
-# The stages of a compilation: which is running, and how long each took.
-
 Progress = Callable[[str], None]
+Tensors = tuple[Any, ...]
+
+_FALLBACK_CORE = "cortex-m55"  # beside an NPU; the passes do the same for a Cortex-M85
 
 
 class StageClock:
@@ -63,7 +56,7 @@ class StageClock:
 
     @contextlib.contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """Time the block as the stage `name` of STAGES, or as more of it: a stage is announced once."""
+        """Time the block as the stage `name`, or as more of it: a stage is announced once."""
         if name not in self.timings_s:
             self._progress(name)
         start = time.monotonic()
@@ -71,139 +64,6 @@ class StageClock:
             yield
         finally:
             self.timings_s[name] = self.timings_s.get(name, 0.0) + round(time.monotonic() - start, 3)
-
-
-# ---- aot.pipeline.quantised_program
-# From the exported graph to the quantised one, each compared with the stage before.
-
-Tensors = tuple[Any, ...]
-
-
-@dataclass(frozen=True)
-class Quantising:
-    """How a model is quantised: ``int8`` or ``int16``, its weights ``per`` channel or tensor, by which quantiser of
-    the user's own, with which samples; and what keeps the values of its layers."""
-
-    quantize: str
-    per: str
-    quantizer: OwnQuantizer | None
-    calibration: tuple[Tensors, ...]
-    layers: LayerValues | None
-
-
-@dataclass(frozen=True)
-class QuantisedSubject:
-    """The exported `program` of a method, how it is quantised, what compares it, and the state that it begins with.
-    Methods of one `root` share their buffers."""
-
-    program: Any
-    wanted: Quantising
-    chain: Chain | None
-    state: InitialState
-    root: int = 0
-
-
-def quantised_modules(subjects: Sequence[QuantisedSubject], spec: Any, clock: StageClock) -> list[Any]:
-    """The quantised module of each of the `subjects`.
-
-    Methods of one root are calibrated in their order, each with the state that the one before left. What they compute
-    alike is quantised alike.
-    """
-    branching = [lowering.has_branches(row.program) for row in subjects]
-    prepared = [
-        None if branches else _prepared(row, spec, clock)
-        for row, branches in zip(subjects, branching, strict=True)
-    ]
-    for root in dict.fromkeys(row.root for row in subjects):
-        rows = [
-            (row, module)
-            for row, module in zip(subjects, prepared, strict=True)
-            if row.root == root and module is not None
-        ]
-        quantizing.share_ranges([module for _, module in rows])
-        names = frozenset(name for row, _ in rows for name in row.state.names)
-        with one_state([module for _, module in rows], names):
-            for row, module in rows:
-                _calibrate(row, module, clock)
-    return [
-        _of_branches(row, spec, clock) if module is None else _converted(row, module, clock)
-        for row, module in zip(subjects, prepared, strict=True)
-    ]
-
-
-def _prepared(subject: QuantisedSubject, spec: Any, clock: StageClock) -> Any:
-    import torch
-
-    wanted = subject.wanted
-    with clock.stage("calibrate"), torch.no_grad():
-        return quantizing.prepare_module(
-            subject.program,
-            spec,
-            wanted.quantize,
-            per_channel=wanted.per == "channel",
-            adjust=None if wanted.quantizer is None else wanted.quantizer.applied,
-        )
-
-
-def _calibrate(subject: QuantisedSubject, prepared: Any, clock: StageClock) -> None:
-    import torch
-
-    with clock.stage("calibrate"), torch.no_grad():
-        for sample in subject.wanted.calibration:
-            execution.run_eager(prepared, sample)
-        if subject.wanted.layers is not None:
-            subject.wanted.layers.take_float(prepared, subject.state)
-
-
-def _of_branches(subject: QuantisedSubject, spec: Any, clock: StageClock) -> Any:
-    import torch
-
-    wanted = subject.wanted
-    with clock.stage("calibrate"), torch.no_grad():
-        quantized = quantizing.quantize_branches(
-            subject.program,
-            spec,
-            wanted.quantize,
-            wanted.calibration,
-            per_channel=wanted.per == "channel",
-            adjust=None if wanted.quantizer is None else wanted.quantizer.applied,
-        )
-    return _judged(quantized, None, clock, subject.chain, subject.state)
-
-
-def _converted(subject: QuantisedSubject, prepared: Any, clock: StageClock) -> Any:
-    import torch
-
-    chain, state = subject.chain, subject.state
-    with clock.stage("quantize"):
-        quantizing.choose_ranges(prepared)
-        quantizing.fit_biases(prepared)
-    kept = None
-    if chain is not None:
-        with clock.stage("compare"), torch.no_grad(), state.restored(prepared):
-            chain.prepared(prepared)
-            kept = copy.deepcopy(prepared)  # conversion changes it
-    with clock.stage("quantize"), torch.no_grad():
-        quantized = quantizing.convert_module(prepared)
-    return _judged(quantized, kept, clock, chain, state)
-
-
-def _judged(
-    quantized: Any, prepared: Any, clock: StageClock, chain: Chain | None, state: InitialState
-) -> Any:
-    """The `quantized` module, once the chain holds."""
-    import torch
-
-    if chain is not None:
-        with clock.stage("compare"), torch.no_grad(), state.restored(quantized):
-            if prepared is None:
-                chain.not_prepared("the branches of torch.cond and while_loop are quantised one by one")
-            chain.quantised(quantized, prepared)
-    return quantized
-
-
-# ---- aot.pipeline.plans
-# What is decided about a model before it is exported: its inputs, its calibration samples and its quantisation.
 
 
 @dataclass(frozen=True)
@@ -224,11 +84,6 @@ class Plan:
     root: int = 0
     feeds: DeclaredFeeds = NO_FEEDS
 
-    def quantising(self, request: CompileRequest) -> Quantising:
-        """How it is quantised here."""
-        per = request.options.quantize_per
-        return Quantising(self.quantize, per, self.quantizer, self.calibration, self.layers)
-
     @property
     def quantized(self) -> bool:
         """Whether the program computes with quantised values, whoever quantised it."""
@@ -241,7 +96,7 @@ def plans_of(request: CompileRequest, model: LoadedModel) -> list[Plan]:
     InputError or UsageError for what does not fit together.
     """
     if not model.methods:
-        return [plan_of(request, model)]
+        return [_plan_of(request, model)]
     _refuse_for_several(request)
     found = []
     for row in model.methods:
@@ -254,7 +109,7 @@ def plans_of(request: CompileRequest, model: LoadedModel) -> list[Plan]:
             calibration_source="model" if samples else "none",
         )
         try:
-            found.append(replace(plan_of(request, method), name=row.name, root=row.root))
+            found.append(replace(_plan_of(request, method), name=row.name, root=row.root))
         except InputError as error:
             raise InputError(f"method '{row.name}': {error.message}", error.hint) from error
     return found
@@ -286,7 +141,7 @@ def _refuse_for_several(request: CompileRequest) -> None:
             )
 
 
-def plan_of(request: CompileRequest, model: LoadedModel) -> Plan:
+def _plan_of(request: CompileRequest, model: LoadedModel) -> Plan:
     """The plan for a loaded model. InputError or UsageError for what does not fit together."""
     options = request.options
     if model.prequantized:
@@ -322,16 +177,16 @@ def plan_of(request: CompileRequest, model: LoadedModel) -> Plan:
 def _refuse_quantizing(request: CompileRequest) -> None:
     """UsageError for options that quantise, which cannot be done to a model that is quantised already."""
     options = request.options
-    given = {
-        "--quantize": options.quantize not in (None, "none"),
-        "--quantize-per": options.quantize_per != ProgramOptions.quantize_per,
-        "--calibration": bool(options.calibration),
-    }
-    for option in (name for name, is_given in given.items() if is_given):
-        raise UsageError(
-            f"{request.model} is quantised already: {option} would have no effect",
-            f"leave {option} out, or give the float model",
-        )
+    for option, is_given in (
+        ("--quantize", options.quantize not in (None, "none")),
+        ("--quantize-per", options.quantize_per != ProgramOptions.quantize_per),
+        ("--calibration", bool(options.calibration)),
+    ):
+        if is_given:
+            raise UsageError(
+                f"{request.model} is quantised already: {option} would have no effect",
+                f"leave {option} out, or give the float model",
+            )
 
 
 def _samples(request: CompileRequest, model: LoadedModel, inputs: Tensors) -> tuple[tuple[Tensors, ...], str]:
@@ -394,10 +249,6 @@ def _check_examples(inputs: Tensors, *, quantized: bool) -> None:
         model_checks.check_values(inputs, "example input")
 
 
-# ---- aot.pipeline.float_program
-# From the model as it was written to the exported program that is quantised or lowered.
-
-
 @dataclass(frozen=True)
 class FloatProgram:
     """The float model: its module, what its untouched copy gave, the state that it begins with, the names of the
@@ -411,7 +262,7 @@ class FloatProgram:
     warning: str | None
 
 
-def float_program_of(plan: Plan, target: Target | None, finder: SourceFinder) -> FloatProgram:
+def _float_program(plan: Plan, target: Target | None, finder: SourceFinder) -> FloatProgram:
     """Execute and export the model of `plan`. InputError for what cannot be exported, or carried by a program."""
     import torch
 
@@ -441,7 +292,7 @@ def float_program_of(plan: Plan, target: Target | None, finder: SourceFinder) ->
     model_checks.check_program(program, finder)
     if not eager.repeats and not plan.prequantized:
         raise model_state.hidden_state_refusal(reference, finder)
-    program = before_quantisation.fill_from_shapes(
+    program = frame.rewrite_exported(
         program if plan.prequantized else functionalization.without_writes(program)
     )
     integers.refuse_wide_integers(program, plan.quantize, plan.inputs, plan.calibration, finder)
@@ -449,24 +300,12 @@ def float_program_of(plan: Plan, target: Target | None, finder: SourceFinder) ->
     warning = model_checks.unrolling_warning(program, finder)
     if plan.quantized:
         model_checks.check_outputs(eager.outputs[0], program, plan.inputs, finder)
-    finished = (
-        prequantized.complete_program(program, plan.inputs)
-        if plan.prequantized
-        else before_quantisation.replace_operators(
-            before_quantisation.add_batch_axes(before_quantisation.split_addmm(program)),
-            target,
-            quantized=plan.quantized,
-        )
-    )
-    if plan.quantized and not plan.prequantized:
-        finished = attention_masks.place_masks(finished, [plan.inputs, *plan.calibration])
+    if plan.prequantized:
+        finished = frame.rewrite_quantised(program, plan.inputs)
+    else:
+        samples = [plan.inputs, *plan.calibration]
+        finished = frame.rewrite_float(program, target, quantized=plan.quantized, samples=samples)
     return FloatProgram(reference, eager, state, written, finished, warning)
-
-
-# ---- aot.pipeline.methods
-# The methods of one program on their way to the `.pte`: each exported, quantised and lowered, then joined.
-
-_FALLBACK_CORE = "cortex-m55"  # beside an NPU; the passes do the same for a Cortex-M85
 
 
 @dataclass(frozen=True)
@@ -503,11 +342,11 @@ class Lowered:
 
 
 def traced_method(request: CompileRequest, plan: Plan, clock: StageClock, finder: SourceFinder) -> Method:
-    """Export a method and compare it with the model. The errors of :func:`float_program.traced`."""
+    """Export a method and compare it with the model. InputError for what no program can carry."""
     import torch
 
     with clock.stage("export"), torch.no_grad(), model_checks.explained(finder):
-        traced = float_program_of(plan, request.target, finder)
+        traced = _float_program(plan, request.target, finder)
     chain = (
         Chain(traced.eager, finder) if request.check_folder is not None and not plan.prequantized else None
     )
@@ -528,21 +367,20 @@ def quantised_methods(
 
     if found[0].plan.quantize == "none":
         return list(found)
-    subjects = [
-        QuantisedSubject(
-            row.traced.program, row.plan.quantising(request), row.chain, row.traced.state, row.plan.root
-        )
-        for row in found
-    ]
+    modules = _quantised_modules(found, spec, request.options.quantize_per == "channel", clock)
     result = []
-    for row, module in zip(found, quantised_modules(subjects, spec, clock), strict=True):
+    for row, module in zip(found, modules, strict=True):
         plan, chain, state = row.plan, row.chain, row.traced.state
         with clock.stage("quantize"), torch.no_grad():
-            outputs = chain.example if chain is not None else _executed(module, plan.inputs, state)
+            if chain is not None:
+                outputs = chain.example
+            else:
+                with state.restored(module):
+                    outputs = execution.run_eager(module, plan.inputs)
             program = lowering.export_program(module, plan.inputs)
             model_state.keep_shared_state(program, row.read)
             if plan.quantizer is not None:
-                program = prequantized.complete_program(program, plan.inputs)
+                program = frame.rewrite_quantised(program, plan.inputs)
         subject = EvaluationSubject(row.traced.reference, module, program)
         result.append(replace(row, program=program, outputs=outputs, subject=subject))
     return result
@@ -565,9 +403,96 @@ def with_shared_state(found: Sequence[Method]) -> list[Method]:
     return result
 
 
-def _executed(quantized: Any, inputs: Tensors, state: InitialState) -> Tensors:
-    with state.restored(quantized):
-        return execution.run_eager(quantized, inputs)
+def _quantised_modules(found: Sequence[Method], spec: Any, per_channel: bool, clock: StageClock) -> list[Any]:
+    """The quantised module of each method in `found`, whose weights get a scale per channel or tensor.
+
+    Methods of one root are calibrated in their order, each with the state that the one before left. What they compute
+    alike is quantised alike.
+    """
+    prepared = [_prepared(row, spec, per_channel, clock) for row in found]
+    for root in dict.fromkeys(row.plan.root for row in found):
+        rows = [
+            (row, module)
+            for row, module in zip(found, prepared, strict=True)
+            if row.plan.root == root and module is not None
+        ]
+        quantizing.share_ranges([module for _, module in rows])
+        names = frozenset(name for row, _ in rows for name in row.traced.state.names)
+        with one_state([module for _, module in rows], names):
+            for row, module in rows:
+                _calibrate(row, module, clock)
+    return [
+        _with_branches(row, spec, per_channel, clock) if module is None else _converted(row, module, clock)
+        for row, module in zip(found, prepared, strict=True)
+    ]
+
+
+def _prepared(method: Method, spec: Any, per_channel: bool, clock: StageClock) -> Any | None:
+    """The module of a method with observers; None for one with branches, which are quantised one by one."""
+    import torch
+
+    plan = method.plan
+    if lowering.has_branches(method.traced.program):
+        return None
+    with clock.stage("calibrate"), torch.no_grad():
+        return quantizing.prepare_module(
+            method.traced.program,
+            spec,
+            plan.quantize,
+            per_channel=per_channel,
+            adjust=None if plan.quantizer is None else plan.quantizer.applied,
+        )
+
+
+def _calibrate(method: Method, prepared: Any, clock: StageClock) -> None:
+    import torch
+
+    plan = method.plan
+    with clock.stage("calibrate"), torch.no_grad():
+        for sample in plan.calibration:
+            execution.run_eager(prepared, sample)
+        if plan.layers is not None:
+            plan.layers.take_float(prepared, method.traced.state)
+
+
+def _with_branches(method: Method, spec: Any, per_channel: bool, clock: StageClock) -> Any:
+    import torch
+
+    plan, chain = method.plan, method.chain
+    with clock.stage("calibrate"), torch.no_grad():
+        quantized = quantizing.quantize_branches(
+            method.traced.program,
+            spec,
+            plan.quantize,
+            plan.calibration,
+            per_channel=per_channel,
+            adjust=None if plan.quantizer is None else plan.quantizer.applied,
+        )
+    if chain is not None:
+        with clock.stage("compare"), torch.no_grad(), method.traced.state.restored(quantized):
+            chain.not_prepared("the branches of torch.cond and while_loop are quantised one by one")
+            chain.quantised(quantized, None)
+    return quantized
+
+
+def _converted(method: Method, prepared: Any, clock: StageClock) -> Any:
+    import torch
+
+    chain, state = method.chain, method.traced.state
+    with clock.stage("quantize"):
+        quantizing.choose_ranges(prepared)
+        quantizing.fit_biases(prepared)
+    kept = None
+    if chain is not None:
+        with clock.stage("compare"), torch.no_grad(), state.restored(prepared):
+            chain.prepared(prepared)
+            kept = copy.deepcopy(prepared)  # conversion changes it
+    with clock.stage("quantize"), torch.no_grad():
+        quantized = quantizing.convert_module(prepared)
+    if chain is not None:
+        with clock.stage("compare"), torch.no_grad(), state.restored(quantized):
+            chain.quantised(quantized, kept)
+    return quantized
 
 
 def evaluated_method(request: CompileRequest, method: Method, clock: StageClock) -> Method:
@@ -602,7 +527,7 @@ def lowered_method(request: CompileRequest, method: Method, spec: Any, clock: St
             inputs = lowering.quantized_io_values(edge, "input", inputs)
             outputs = lowering.quantized_io_values(edge, "output", outputs)
         if request.core is not None or falls_back:
-            edge = cortex_m.replace_on_cpu(edge, request.core or _FALLBACK_CORE)
+            edge = frame.rewrite_on_cpu(edge, request.core or _FALLBACK_CORE)
         else:
             cortex_m.mark_operators(edge)
         has_references = (request.core is not None or falls_back) and not request.without_vela
@@ -612,7 +537,7 @@ def lowered_method(request: CompileRequest, method: Method, spec: Any, clock: St
 
 def with_integer_state(rows: Sequence[Lowered]) -> list[Lowered]:
     """`rows`, the methods of a program, with integers for their state where possible, and their operators counted."""
-    after_lowering.keep_integer_state([row.edge.exported_program() for row in rows])
+    frame.rewrite_lowered([row.edge.exported_program() for row in rows])
     return [replace(row, delegation=finished_program.delegation_counts(row.edge)) for row in rows]
 
 

@@ -16,7 +16,6 @@ from ethosu_sdk.base.json_text import Record
 from ethosu_sdk.base.targets import MemoryAreas, Target, stored_name
 from ethosu_sdk.compile import vela_config as configurations
 from ethosu_sdk.compile.program_options import ProgramOptions
-from ethosu_sdk.compile.vela_config import VelaConfig
 from ethosu_sdk.npu.timing import systems
 from ethosu_sdk.npu.timing.systems import Memory, SystemConfig
 from ethosu_sdk.program import pte
@@ -63,12 +62,12 @@ def system_for_options(target: Target, options: ProgramOptions) -> SystemConfig:
     if target.vela_config not in ("", config.stored_name):
         raise InputError(f"{config.ini.source} changed while it was read")
     return systems.system_from_ini(
-        config.content.decode(), _name(config), target.npu, target.system_config, target.memory_mode
+        config.content.decode(),
+        Path(config.ini.source).name,
+        target.npu,
+        target.system_config,
+        target.memory_mode,
     )
-
-
-def _name(config: VelaConfig) -> str:
-    return Path(config.ini.source).name
 
 
 def systems_in_every_mode(path: Path, target: Target) -> Iterator[SystemConfig]:
@@ -126,7 +125,7 @@ def pricing_on_board(path: Path, program: pte.Pte, profile: BoardProfile) -> Pri
 
 
 def pricing_asked_for(path: Path, program: pte.Pte, options: ProgramOptions) -> PricingSystem | None:
-    """The system of the board profile in `options`, else as :func:`of_program` has it."""
+    """The system of the board profile in `options`, else as :func:`pricing_of_program` has it."""
     if options.system is not None:
         return pricing_on_board(path, program, board_profiles.find_profile(options.system))
     return pricing_of_program(path, program, options.vela_config)
@@ -147,13 +146,9 @@ def _compiled_for(path: Path, program: pte.Pte, target: Target) -> SystemConfig 
 
 
 def _is_compiled_for(system: SystemConfig, own: SystemConfig | None, target: Target) -> bool:
-    if own is not None:
-        return _figures(system) == _figures(own)
-    return _agrees(system, target)
-
-
-def _figures(system: SystemConfig) -> SystemConfig:
-    return dataclasses.replace(system, source="", sha256="")
+    if own is None:
+        return _agrees(system, target)
+    return dataclasses.replace(system, source=own.source, sha256=own.sha256) == own
 
 
 def _agrees(system: SystemConfig, target: Target) -> bool:
@@ -182,7 +177,9 @@ def keep_vela_config(path: Path, options: ProgramOptions) -> None:
         return
     folder = cache.directory_or_own(CACHE_PART) / pte.read(path).sha256
     try:
-        filesystem.write_bytes(filesystem.make_directory(folder) / _name(config), config.content)
+        filesystem.write_bytes(
+            filesystem.make_directory(folder) / Path(config.ini.source).name, config.content
+        )
     except BuildError as error:
         cache.note(f"{error.message}: the system of {path.name} is in its compile record alone")
 
@@ -198,7 +195,8 @@ def _cached(program: pte.Pte, target: Target) -> Iterator[SystemConfig]:
 
 def system_part(system: SystemConfig) -> Record:
     """A system as records have it."""
-    memories = {row.interface: row for row in (system.constants, system.arena, system.cache)}
+    interfaces = {row.interface: row for row in (system.constants, system.arena, system.cache)}
+    memories = [dataclasses.asdict(row) for _, row in sorted(interfaces.items())]
     place = dataclasses.asdict(system.areas)
     return {
         "name": system.name,
@@ -207,18 +205,14 @@ def system_part(system: SystemConfig) -> Record:
         "sha256": system.sha256,
         "clock_hz": system.clock_hz,
         "areas": {name: value for name, value in place.items() if value is not None},
-        "memories": [_memory_part(row) for _, row in sorted(memories.items())],
+        "memories": [{"axi": facts.pop("interface"), **facts} for facts in memories],
     }
-
-
-def _memory_part(memory: Memory) -> Record:
-    facts = dataclasses.asdict(memory)
-    return {"axi": facts.pop("interface"), **facts}
 
 
 def system_of_record(record: common.System) -> SystemConfig:
     """The system in a record, which is valid."""
-    memories = {row.axi: _memory(row) for row in record.memories}
+    rows = [row.to_json() for row in record.memories]
+    memories = {facts["axi"]: Memory(interface=facts.pop("axi"), **facts) for facts in rows}
     return SystemConfig(
         name=record.name,
         memory_mode=record.memory_mode,
@@ -230,8 +224,3 @@ def system_of_record(record: common.System) -> SystemConfig:
         source=record.source,
         sha256=record.sha256,
     )
-
-
-def _memory(row: common.SystemMemory) -> Memory:
-    facts = row.to_json()
-    return Memory(interface=facts.pop("axi"), **facts)

@@ -65,10 +65,8 @@ class ProgramCheck:
         number: int,
         row: compile_facts.MethodFacts,
     ) -> Checked:
-        part = _Part(
-            replace(self, folder=compile_facts.method_folder(self.folder, row.name)), output.pte, row
-        )
-        checked = part.checked()
+        folder = compile_facts.method_folder(self.folder, row.name)
+        checked = _MethodCheck(folder, self.reporter, output.pte, row).checked()
         if self.locate and request.core is None and not checked.explained:
             checked = replace(checked, start=self._start(request, number))
         return checked
@@ -84,19 +82,16 @@ class ProgramCheck:
 
 
 @dataclass(frozen=True)
-class _Part:
+class _MethodCheck:
     """The check of one `method` of the program at `pte`, in a folder of its own."""
 
-    of: ProgramCheck
+    folder: Path
+    reporter: Reporter
     pte: Path
     method: compile_facts.MethodFacts
 
-    @property
-    def folder(self) -> Path:
-        return self.of.folder
-
     def checked(self) -> Checked:
-        facts, reporter = self.method.check, self.of.reporter
+        facts, reporter = self.method.check, self.reporter
         if facts is None:
             return Checked(unavailable="the compiler left nothing to compare with")
         try:

@@ -1,5 +1,8 @@
 """Options as data: how the command line offers a field of an option dataclass, and the options of a compilation,
-its target and its accuracy. Imported for every `--help`: it must stay light.
+its target and its accuracy.
+
+The option dataclasses are the one place where an option is written: its type, default, text and choices. Annotations
+are not postponed, so that a field's type is there at run time. Imported for every `--help`: it must stay light.
 """
 
 from dataclasses import KW_ONLY, Field, dataclass, field, fields
@@ -11,14 +14,6 @@ from ethosu_sdk.base.targets import DEFAULT_TARGET
 if TYPE_CHECKING:
     from ethosu_sdk.compile.compile_facts import LayerRequest
     from ethosu_sdk.compile.evaluation import EvaluateOptions
-
-
-# ---- program_options
-# Options: how the command line offers a field of an option dataclass, and the options of a compilation.
-#
-# The option dataclasses are the one place where an option is written: its type, default, text and choices. Their
-# modules do not postpone annotations, so that a field's type is there at run time. They are imported for every
-# `--help`: they must stay light.
 
 QUANTIZE_CHOICES = ("int8", "int16", "none")
 QUANTIZE_PER_CHOICES = ("channel", "tensor")
@@ -70,7 +65,7 @@ def option_fields(options: type) -> dict[str, Field[Any]]:
 
 
 def option_of(found: Field[Any]) -> Option:
-    """How the command line offers a field of :func:`rows`."""
+    """How the command line offers a field of :func:`option_fields`."""
     row: Option = found.metadata[_KEY]
     return row
 
@@ -204,9 +199,6 @@ class ProgramOptions:
         ]
 
 
-# ---- steps.compile.options
-# The options of `compile`. The module is imported for every `--help`: it must stay light.
-
 # What commands offer that only need a program for some target.
 FOR_A_TARGET = ("target", "system_config", "memory_mode", "system", "trust")
 
@@ -259,12 +251,6 @@ class CompileOptions(ProgramOptions, TargetOptions):
     lines: tuple[str, ...] = ()
 
 
-# ---- steps.evaluate.options
-# The options of `compile` that judge its accuracy. The module is imported for every `--help`: it must stay light.
-
-_DATA = "evaluate"
-
-
 def _limit(unit: str, text: str) -> Option:
     """A threshold for the pair of the user's choice."""
     return Option(f"Fail with exit code 7 {text}.", metavar=f"[PAIR=]{unit}")
@@ -307,5 +293,5 @@ class AccuracyOptions:
         return {
             option_name(row): getattr(self, name)
             for name, row in option_fields(AccuracyOptions).items()
-            if name != _DATA
+            if name != "evaluate"
         }

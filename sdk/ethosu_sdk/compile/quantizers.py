@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,13 +16,15 @@ from ethosu_sdk.base.targets import suggestion
 from ethosu_sdk.compile.graphs.fx import is_observer, operator_name
 from ethosu_sdk.compile.program_options import ProgramOptions
 
-# ---- aot.quantization.own_quantizer
-# The `quantizer` of a model's file: a quantiser of the user's own, or a function that adjusts Arm's.
-
 QUANTIZER_NAME = "quantizer"
 _QUANTIZER_HINT = (
     "give a torchao Quantizer, or a function that takes Arm's quantiser, made for the target, and returns it "
     "adjusted: docs/guide/model-files.md has examples"
+)
+_UNFINISHED_OPERATORS = ("aten::fake_quantize", "aten::_fake_quantize", "aten::fused_moving_avg_obs")
+_CONVERT_HINT = (
+    "finish the quantisation: call move_exported_model_to_eval(model), then convert_pt2e(model), and export the "
+    "model that it returns"
 )
 
 
@@ -139,23 +142,12 @@ def _line(error: BaseException, path: Path) -> str:
     return f" at line {lines[-1]}" if lines else ""
 
 
-# ---- aot.quantization.prequantized
-# Recognises programs that are already quantised, and refuses those whose quantisation is unfinished.
-
-_NAMESPACE = "quantized_decomposed"
-_UNFINISHED_OPERATORS = ("aten::fake_quantize", "aten::_fake_quantize", "aten::fused_moving_avg_obs")
-_CONVERT_HINT = (
-    "finish the quantisation: call move_exported_model_to_eval(model), then convert_pt2e(model), and export the "
-    "model that it returns"
-)
-
-
 def is_quantized(graph: Any) -> bool:
     """Whether `graph` is one of torch.fx and holds the quantise and dequantise operators that PT2E puts in."""
     from torch.fx import Graph
 
     return isinstance(graph, Graph) and any(
-        getattr(node.target, "namespace", "") == _NAMESPACE for node in graph.nodes
+        getattr(node.target, "namespace", "") == "quantized_decomposed" for node in graph.nodes
     )
 
 
@@ -181,10 +173,7 @@ def _unfinished(what: str, evidence: str) -> InputError:
     )
 
 
-# ---- aot.quantization.kept_float
-# Leaves one operator in float, to try whether the model then compiles.
-
-_KEPT: list[str] = []
+_KEPT: list[str] = []  # operators that quantisers leave in float, to try whether a model then compiles
 
 
 @contextmanager
@@ -198,12 +187,9 @@ def kept_in_float(operator: str) -> Iterator[None]:
 
 
 def with_kept_float(quantizer: Any) -> Any:
-    """Arm's `quantizer`, set to leave these operators in float."""
+    """Arm's `quantizer`, set to leave the operators of :func:`kept_in_float` in float."""
     import torch
 
     for name in _KEPT:
-        target = torch.ops
-        for part in name.split("."):
-            target = getattr(target, part)
-        quantizer.set_node_target(target, None)
+        quantizer.set_node_target(functools.reduce(getattr, name.split("."), torch.ops), None)
     return quantizer

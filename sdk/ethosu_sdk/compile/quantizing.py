@@ -11,21 +11,27 @@ from typing import Any
 
 from ethosu_sdk.base.errors import InputError
 from ethosu_sdk.compile import quantizers
-from ethosu_sdk.compile.rewrite import cortex_m, integers, normalisation
-from ethosu_sdk.compile.rewrite.prequantized import replace_relu6
+from ethosu_sdk.compile.rewrite import cortex_m, frame, integers
 from ethosu_sdk.compile.tool_hooks import guarded
 
-# ---- aot.quantization.calibration_samples
-# What can be said of calibration samples before a model is quantised with them: inputs that are zero or constant in
-# all of them, or far from the example inputs that the program is judged with.
-
 Tensors = tuple[Any, ...]
+Adjust = Callable[[Any, Any], Any]  # Arm's quantiser and the module that it is for → the quantiser to take
+_NOT_CALIBRATED = "must run observer before"  # torchao's warning when it makes up a range
 
 _BEYOND = 0.5  # of the calibrated range: this far outside of it, samples are of another kind
 _WITHIN = 1 / 64  # of the calibrated range: values this small have four steps of int8
 _REMEDY = (
     "Give calibration samples like the inputs of the device, with --calibration FILE.npz or 'calibration'"
 )
+
+# The least step of activations. Arm's configurations have 2^-16 for int8 and 2^-12 for int16, so that int16 held
+# values below 0.06 worse than int8. Finer ones gain nothing above 0.00001, and the ratio of two steps must be less
+# than 2^13 behind an int16 convolution (TOSA RESCALE, 16 bits and a shift of at least 2).
+_FINEST_STEP = 2.0**-28
+# Of a tensor that was zero in every sample nothing is known: it keeps the step that Arm gives int8.
+_STEP_OF_ZEROS = 2.0**-16
+_LARGEST_BIAS = 2.0**31 - 1
+_MARGIN = 1 + 2.0**-20  # scales are float32
 
 
 def calibration_warnings(inputs: Tensors, calibration: Sequence[Tensors], source: str) -> Iterator[str]:
@@ -71,20 +77,6 @@ def _distance(name: str, calibrated: tuple[float, float], given: tuple[float, fl
     if 0 < largest < _WITHIN * width:
         return f"{words}: that is {largest / width:.2g} of the range, so few of the steps are used."
     return ""
-
-
-# ---- aot.quantization.ranges
-# Ranges of quantised values, where Arm's own choices lose them: steps that are too coarse for small values, fixed
-# ranges that clip large ones, biases that do not fit 32 bits.
-
-# The least step of activations. Arm's configurations have 2^-16 for int8 and 2^-12 for int16, so that int16 held
-# values below 0.06 worse than int8. Finer ones gain nothing above 0.00001, and the ratio of two steps must be less
-# than 2^13 behind an int16 convolution (TOSA RESCALE, 16 bits and a shift of at least 2).
-_FINEST_STEP = 2.0**-28
-# Of a tensor that was zero in every sample nothing is known: it keeps the step that Arm gives int8.
-_STEP_OF_ZEROS = 2.0**-16
-_LARGEST_BIAS = 2.0**31 - 1
-_MARGIN = 1 + 2.0**-20  # scales are float32
 
 
 def range_configuration(quantize: str, *, per_channel: bool, fine: bool = True) -> Any:
@@ -191,16 +183,9 @@ def _constant(module: Any, node: Any) -> Any:
     return functools.reduce(getattr, node.target.split("."), module)
 
 
-# ---- aot.quantization.shared_ranges
-# One range for what several methods of a module compute alike, so that all of them round alike.
-#
-# Each method is calibrated with samples of its own. With ranges of their own, a prefill would leave other values
-# in a
-# cache than as many steps of a decode.
-
-
 def share_ranges(prepared: Sequence[Any]) -> None:
-    """Let observers at the same place of `prepared`, methods of one module with observers, be one observer.
+    """Let observers at the same place of `prepared`, methods of one module with observers, be one observer: with
+    ranges of their own, a prefill would leave other values in a cache than as many steps of a decode.
 
     A place is the operator that computes a value, by its module and its turn among the same operators there; of an
     input or a buffer it is the operator that takes it. Where two methods have different numbers of an operator in a
@@ -209,33 +194,27 @@ def share_ranges(prepared: Sequence[Any]) -> None:
     if len(prepared) < 2:
         return
     first: dict[Hashable, Any] = {}
-    joined = _Joined()
-    counts = [_counts(module) for module in prepared]
+    joined: dict[int, Any] = {}  # by the identity of an observer the one that takes its place
+    counts = [
+        Counter(_operator(node) for node in module.graph.nodes if node.op == "call_function")
+        for module in prepared
+    ]
     common = {key for key in counts[0] if all(row[key] == counts[0][key] for row in counts[1:])}
     for module in prepared:
         for key, observer in _places(module, common):
             known = first.setdefault(key, observer)
-            if _alike(known, observer):
-                joined.join(known, observer)
+            one, other = _standing(joined, known), _standing(joined, observer)
+            if _alike(known, observer) and one is not other:
+                joined[id(other)] = one
     for module in prepared:
         _replace_observers(module, joined)
 
 
-class _Joined:
-    """Sets of observers that are to be one; the first of each stands for it."""
-
-    def __init__(self) -> None:
-        self._of: dict[int, Any] = {}
-
-    def find(self, observer: Any) -> Any:
-        while id(observer) in self._of:
-            observer = self._of[id(observer)]
-        return observer
-
-    def join(self, one: Any, other: Any) -> None:
-        one, other = self.find(one), self.find(other)
-        if one is not other:
-            self._of[id(other)] = one
+def _standing(joined: dict[int, Any], observer: Any) -> Any:
+    """The observer that stands for `observer`."""
+    while id(observer) in joined:
+        observer = joined[id(observer)]
+    return observer
 
 
 def _alike(one: Any, other: Any) -> bool:
@@ -250,16 +229,16 @@ def _alike(one: Any, other: Any) -> bool:
     )
 
 
-def _replace_observers(module: Any, joined: _Joined) -> None:
+def _replace_observers(module: Any, joined: dict[int, Any]) -> None:
     from torchao.quantization.pt2e import DerivedObserverOrFakeQuantize
 
     modules = dict(module.named_modules(remove_duplicate=False))
     for target in {node.target for node in module.graph.nodes if node.op == "call_module"}:
         observer = modules[target]
         if isinstance(observer, DerivedObserverOrFakeQuantize):
-            observer.obs_or_fqs = [joined.find(row) for row in observer.obs_or_fqs]
+            observer.obs_or_fqs = [_standing(joined, row) for row in observer.obs_or_fqs]
         parent, _, name = target.rpartition(".")
-        setattr(modules[parent], name, joined.find(observer))
+        setattr(modules[parent], name, _standing(joined, observer))
 
 
 def _places(module: Any, common: set[Hashable]) -> Iterator[tuple[Hashable, Any]]:
@@ -285,19 +264,7 @@ def _places(module: Any, common: set[Hashable]) -> Iterator[tuple[Hashable, Any]
         for user in node.users:
             key, turn = place_of.get(user, (None, 0))
             if key in common:
-                yield ("argument", key, turn, _position(user, node)), observer
-
-
-def _position(user: Any, node: Any) -> int:
-    return next(index for index, given in enumerate(user.all_input_nodes) if given is node)
-
-
-def _counts(module: Any) -> Counter[Hashable]:
-    found: Counter[Hashable] = Counter()
-    for node in module.graph.nodes:
-        if node.op == "call_function":
-            found[_operator(node)] += 1
-    return found
+                yield ("argument", key, turn, user.all_input_nodes.index(node)), observer
 
 
 def _operator(node: Any) -> Hashable:
@@ -307,18 +274,10 @@ def _operator(node: Any) -> Hashable:
     return (path[0] if path else "", str(node.target))
 
 
-# ---- aot.lowering.quantizing
-# From an exported program to its quantised module, by torchao's PT2E and Arm's quantisers.
-
-Adjust = Callable[[Any, Any], Any]  # Arm's quantiser and the module that it is for → the quantiser to take
-
-_NOT_CALIBRATED = "must run observer before"  # torchao's warning when it makes up a range
-
-
 def quantizer_for(spec: Any, quantize: str, *, per_channel: bool = True, fine: bool = True) -> Any:
     """Arm's quantiser for `quantize` (``int8``: int8 activations and weights; ``int16``: int16 activations and
     int8 weights); weights get a scale for each channel, or one for the tensor. `fine` is that of
-    :func:`ranges.configuration`. Without a `spec`, that of the Cortex-M backend."""
+    :func:`range_configuration`. Without a `spec`, that of the Cortex-M backend."""
     if spec is None:
         return cortex_m.cortex_m_quantizer()
     from executorch.backends.arm import quantizer as arm
@@ -331,27 +290,18 @@ def quantizer_for(spec: Any, quantize: str, *, per_channel: bool = True, fine: b
 def prepare_module(
     program: Any, spec: Any, quantize: str, *, per_channel: bool = True, adjust: Adjust | None = None
 ) -> Any:
-    """`program` as a module with the observers of :func:`quantizer`, or of what `adjust` makes of it."""
+    """`program` as a module with the observers of :func:`quantizer_for`, or of what `adjust` makes of it."""
     from torchao.quantization.pt2e.quantize_pt2e import prepare_pt2e
 
-    # The guards that torch adds to an exported module are calls that PT2E's passes refuse.
-    module = program.module(check_guards=False)
-    replace_relu6(module)
-    integers.keep_scalars(module)
-    normalisation.separate_shared_weights(module)
-    if spec is None:
-        normalisation.store_computed_weights(module)
-    types, rounded = integers.output_types(module), integers.rounded_casts(module)
-    chosen = _chosen(quantizer_for(spec, quantize, per_channel=per_channel), module, adjust)
-    with integers.integer_divisions_kept():
-        prepared = guarded(
+    def observe(module: Any) -> Any:
+        quantizer = quantizer_for(spec, quantize, per_channel=per_channel)
+        chosen = quantizer if adjust is None else adjust(quantizer, module)
+        return guarded(
             "the model could not be prepared for quantisation", lambda: prepare_pt2e(module, chosen)
         )
-    return integers.restore_int64(integers.round_again(prepared, rounded), types)
 
-
-def _chosen(default: Any, module: Any, adjust: Adjust | None) -> Any:
-    return default if adjust is None else adjust(default, module)
+    # The guards that torch adds to an exported module are calls that PT2E's passes refuse.
+    return frame.rewrite_for_observers(program.module(check_guards=False), spec, observe)
 
 
 def quantize_branches(
@@ -368,8 +318,9 @@ def quantize_branches(
     InputError when the calibration samples do not reach all of them: the ranges would be made up.
     """
     module = program.module(check_guards=False)
-    types = integers.output_types(module)
-    chosen = _chosen(quantizer_for(spec, quantize, per_channel=per_channel, fine=False), module, adjust)
+    restore = integers.restore_int64(module)
+    quantizer = quantizer_for(spec, quantize, per_channel=per_channel, fine=False)
+    chosen = quantizer if adjust is None else adjust(quantizer, module)
     if not hasattr(chosen, "_quantize_with_submodules"):
         raise InputError(
             f"a {type(chosen).__name__} does not quantise the branches of torch.cond and while_loop",
@@ -388,7 +339,7 @@ def quantize_branches(
             "give samples that enter every branch of torch.cond and while_loop, with --calibration FILE.npz or "
             "'calibration' in the model's file",
         )
-    return integers.restore_int64(quantized, types)
+    return restore(quantized)
 
 
 def convert_module(prepared: Any) -> Any:

@@ -1,5 +1,8 @@
 """Errors for models that PyTorch runs but the tools cannot compile: the operator, its line, and a workaround that
 was tried.
+
+The quantiser, Arm's passes and Vela raise what they like, from wherever they are. What they were working on is in the
+frames of the exception; what works instead is known of some operators, and is tried for the others.
 """
 
 from __future__ import annotations
@@ -19,13 +22,19 @@ from ethosu_sdk.compile import quantizers, refused_operators
 from ethosu_sdk.compile.compile_facts import CompileOutput, CompileRequest
 from ethosu_sdk.compile.graphs.source_lines import SourceFinder
 from ethosu_sdk.compile.model_spec import parse_model_spec
-from ethosu_sdk.compile.refused_operators import FailingNode, failing_node, failing_nodes
+from ethosu_sdk.compile.refused_operators import failing_node, failing_nodes
+from ethosu_sdk.compile.tool_hooks import LOG_HINT
 from ethosu_sdk.compile.vela_capture import VELA_REFUSED
 from ethosu_sdk.records.compile import CpuOperator
 
-# ---- aot.refusals.kernels
-# Refuses programs with CPU operators for which no runtime has a kernel.
-
+Compile = Callable[[CompileRequest], object]
+_FLOAT = (
+    "keep it in float: `def quantizer(default): default.set_node_target(torch.ops.{}, None); return default` in the "
+    "model's file (tried: it compiles)"
+)
+_CPU = "--no-delegate keeps every operator on the CPU (tried: it compiles)"
+_UNQUANTISED = "--quantize none keeps every operator in float on the CPU (tried: it compiles)"
+_TARGET = re.compile(r"aten\.\w+(\.\w+)?")
 _WAY_OUT = (
     "compute it outside the model, or write it with operators of docs/reference/kernels.md; --no-check compiles it "
     "anyway"
@@ -35,8 +44,10 @@ _WAY_OUT = (
 def kernel_warnings(operators: Sequence[CpuOperator], *, strict: bool) -> tuple[str, ...]:
     """A warning of operators that the firmware has no kernel for. If `strict`, InputError with the line of an
     operator for which ExecuTorch has no kernel either."""
-    lacking = _lacking(operators)
-    missing = [row for row in lacking if row.name not in _portable()] if lacking else []
+    path = resources.directory("firmware") / "kernels" / "kernels.toml"
+    known = {name for table in tomllib.loads(path.read_text(encoding="utf-8")).values() for name in table}
+    lacking = [row for row in operators if row.name not in known]
+    missing = _without_portable_kernel(lacking) if lacking else []
     if missing and strict:
         raise _kernel_refusal(missing)
     if not lacking:
@@ -56,34 +67,17 @@ def _kernel_refusal(missing: Sequence[CpuOperator]) -> InputError:
     )
 
 
-def _lacking(operators: Sequence[CpuOperator]) -> list[CpuOperator]:
-    path = resources.directory("firmware") / "kernels" / "kernels.toml"
-    known = {name for table in tomllib.loads(path.read_text(encoding="utf-8")).values() for name in table}
-    return [row for row in operators if row.name not in known]
-
-
-def _portable() -> frozenset[str]:
-    """The operators that ExecuTorch's own runtime has, as its wheel registers them."""
+def _without_portable_kernel(operators: Sequence[CpuOperator]) -> list[CpuOperator]:
+    """Those that ExecuTorch's own runtime lacks, as its wheel registers them."""
     from executorch.extension.pybindings import portable_lib
 
-    return frozenset(portable_lib._get_operator_names())
+    known = frozenset(portable_lib._get_operator_names())
+    return [row for row in operators if row.name not in known]
 
 
 def _at(row: CpuOperator) -> str:
     source = row.sites[0].source if row.sites else None
     return row.name if source is None else f"{row.name} (at {source.words})"
-
-
-# ---- aot.refusals.ways_out
-# Workarounds for a failed compilation, tried before they are suggested: one operator in float, or all on the CPU.
-
-Compile = Callable[[CompileRequest], object]
-_FLOAT = (
-    "keep it in float: `def quantizer(default): default.set_node_target(torch.ops.{}, None); return default` in the "
-    "model's file (tried: it compiles)"
-)
-_CPU = "--no-delegate keeps every operator on the CPU (tried: it compiles)"
-_UNQUANTISED = "--quantize none keeps every operator in float on the CPU (tried: it compiles)"
 
 
 def way_out_of(request: CompileRequest, compile_model: Compile, operator: str | None) -> str | None:
@@ -116,16 +110,6 @@ def _works(compile_model: Compile, request: CompileRequest) -> bool:
     return True
 
 
-# ---- aot.refusals.net
-# Turns failures of the tools on a model that PyTorch runs into an error that names the operator.
-#
-# The quantiser, Arm's passes and Vela raise what they like, from wherever they are. What they were working on is
-# in the
-# frames of the exception; what works instead is known of some operators, and is tried for the others.
-
-_TARGET = re.compile(r"aten\.\w+(\.\w+)?")
-
-
 def explain_failure(run: Callable[..., CompileOutput]) -> Callable[..., CompileOutput]:
     """`run`, which compiles a request, with the tools' errors as InputError: operator, line and a way out."""
 
@@ -136,13 +120,9 @@ def explain_failure(run: Callable[..., CompileOutput]) -> Callable[..., CompileO
         except Exception as error:
             if not _is_the_models(error, request):
                 raise
-            raise _refusal(error, request, lambda other: run(other, _silent)) from error
+            raise _refusal(error, request, lambda other: run(other, lambda stage: None)) from error
 
     return explained
-
-
-def _silent(_stage: str) -> None:
-    """Progress of a try: not shown."""
 
 
 def _is_the_models(error: Exception, request: CompileRequest) -> bool:
@@ -169,6 +149,7 @@ def _refusal(error: Exception, request: CompileRequest, compile_model: Compile) 
     found = next(known, None) or failing_node(error)
     place = finder.place(found.meta) if found else None
     operator = found.operator if found else None
+    target = _TARGET.search(operator) if operator else None
     row = refused_operators.refusal_of(operator) if operator else None
     what = (
         error.message
@@ -181,10 +162,5 @@ def _refusal(error: Exception, request: CompileRequest, compile_model: Compile) 
         return InputError(message, row.way_out)
     return InputError(
         message,
-        way_out_of(request, compile_model, _aten(found)) or "compile.log holds what the tools printed",
+        way_out_of(request, compile_model, target[0] if target else None) or LOG_HINT,
     )
-
-
-def _aten(found: FailingNode | None) -> str | None:
-    match = _TARGET.search(found.operator) if found else None
-    return match[0] if match else None

@@ -4,27 +4,24 @@ from __future__ import annotations
 
 import linecache
 import re
+import traceback
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-# ---- aot.refusals.rows
-# Known operators that cannot be compiled: the reason, and what to write instead.
-#
-# A row is of the operators whose name fits its pattern, in PyTorch's spelling without the overload. Each way out
-# was
-# compiled and run (tests/integration/compile/forms).
-
 
 @dataclass(frozen=True)
 class RefusedOperator:
-    """Operators by pattern, the reason, and the way out."""
+    """Operators whose name fits the pattern, in PyTorch's spelling without the overload; the reason, and the way out,
+    which was compiled and run (tests/integration/compile/forms)."""
 
     pattern: str
     reason: str
     way_out: str
 
 
+_OPERATOR = re.compile(r"\b(aten|tosa|prims|dim_order_ops|quantized_decomposed)\.\w+(\.\w+)?")
+_NO_OPERATORS = ("placeholder", "output", "get_attr")
 _NO_KERNEL = "neither the NPU nor the CPU kernels support it"
 
 REFUSED_OPERATORS = (
@@ -72,13 +69,6 @@ def refusal_of(operator: str) -> RefusedOperator | None:
     return next((row for row in REFUSED_OPERATORS if re.fullmatch(rf"({row.pattern})(\..*)?", name)), None)
 
 
-# ---- aot.refusals.suspects
-# Finds the operator that a tool was working on when it failed, from the frames of its exception.
-
-_OPERATOR = re.compile(r"\b(aten|tosa|prims|dim_order_ops|quantized_decomposed)\.\w+(\.\w+)?")
-_NO_OPERATORS = ("placeholder", "output", "get_attr")
-
-
 @dataclass(frozen=True)
 class FailingNode:
     """An operator of a graph: its name as PyTorch has it, such as ``aten.roll.default``, and the node's notes."""
@@ -88,37 +78,23 @@ class FailingNode:
 
 
 def failing_node(error: BaseException) -> FailingNode | None:
-    """The innermost of the :func:`suspects` that says where it is from, else the innermost."""
+    """The innermost of the :func:`failing_nodes` that says where it is from, else the innermost."""
     found = list(failing_nodes(error))
     return next((row for row in found if _has_place(row.meta)), found[0] if found else None)
 
 
 def failing_nodes(error: BaseException) -> Iterator[FailingNode]:
     """The nodes in the frames of `error` and of what it came from, the innermost of the first cause first."""
-    for cause in _causes(error):
-        for frame, line in _frames(cause):
+    chain: list[BaseException] = []
+    cause: BaseException | None = error
+    while cause is not None and cause not in chain:
+        chain.append(cause)
+        cause = cause.__cause__ or cause.__context__
+    for cause in reversed(chain):
+        for frame, line in reversed(list(traceback.walk_tb(cause.__traceback__))):
             known = _in_frame(frame.f_locals) or _in_generated_code(frame, line)
             if known is not None:
                 yield known
-
-
-def _causes(error: BaseException | None) -> list[BaseException]:
-    """`error` and what it came from, the first cause first."""
-    chain: list[BaseException] = []
-    while error is not None and error not in chain:
-        chain.append(error)
-        error = error.__cause__ or error.__context__
-    return chain[::-1]
-
-
-def _frames(error: BaseException) -> Iterator[tuple[Any, int]]:
-    """The frames that `error` went through and the line in each, innermost first."""
-    frames = []
-    step = error.__traceback__
-    while step is not None:
-        frames.append((step.tb_frame, step.tb_lineno))
-        step = step.tb_next
-    return reversed(frames)
 
 
 def _in_frame(names: Mapping[str, Any]) -> FailingNode | None:
@@ -128,7 +104,7 @@ def _in_frame(names: Mapping[str, Any]) -> FailingNode | None:
     nodes = [names.get(name) for name in ("node", "n", "mul_node", "op_node", "bias_node", "target_node")]
     for node in nodes:
         if isinstance(node, torch.fx.Node) and node.op not in _NO_OPERATORS:
-            return _of(node)
+            return _placed(node)
     meta = getattr(names.get("meta"), "data", names.get("meta"))
     operator = names.get("op", names.get("target"))
     if isinstance(meta, Mapping) and operator is not None and not isinstance(operator, str):
@@ -148,10 +124,10 @@ def _in_generated_code(frame: Any, line: int) -> FailingNode | None:
     text = linecache.getline(frame.f_code.co_filename, line, frame.f_globals)
     name = text.partition("=")[0].partition(":")[0].strip()
     node = next((node for node in module.graph.nodes if node.name == name), None)
-    return None if node is None or node.op in _NO_OPERATORS else _of(node)
+    return None if node is None or node.op in _NO_OPERATORS else _placed(node)
 
 
-def _of(node: Any) -> FailingNode:
+def _placed(node: Any) -> FailingNode:
     """The suspect for a node. Nodes that torch adds, such as the write of a buffer's new value, have no place in the
     model: the place of their input is used."""
     target = node.args[1] if _name(node.target) == "with_effects" else node.target

@@ -1,4 +1,15 @@
-"""Checks a ``.pt2`` file for code that could run when ``torch.export.load`` reads it."""
+"""Checks a ``.pt2`` file for code that could run when ``torch.export.load`` reads it.
+
+torch unpickles members with ``weights_only=False`` (tensor subclasses, the state of old files, example inputs that
+are no plain tensors), gives symbolic expressions to ``sympy.sympify`` and guards to ``exec``, both of which evaluate
+Python, puts names into source code that it generates, imports modules that a tree of inputs names, calls whatever
+function of ``torch`` a node names, and loads shared libraries. What plain ``torch.export.save`` writes of a network
+needs none of that: it passes, and everything else is refused unless the user trusts the file. The author of a
+``.pt2`` is not trusted (docs/internals/threat-model.md), and torch has no loader that does none of it.
+
+Sources: torch 2.13, ``torch/export/__init__.py``, ``torch/export/_unlift.py``, ``torch/utils/_pytree.py``,
+``torch/export/pt2_archive/_package.py`` and ``torch/_export/serde/serialize.py``.
+"""
 
 from __future__ import annotations
 
@@ -19,14 +30,34 @@ from typing import Any
 from ethosu_sdk.base import filesystem
 from ethosu_sdk.base.errors import InputError
 
-# ---- aot.model.saved_program.finding
-# The error for a saved program that is unsafe to load, and the facts that it is judged by.
-
 _SHOWN = 120
+_HINT = (
+    "save the model again with torch.export.save, or give it as FILE.py, whose code you can read; --trust loads the "
+    "file unchecked and may run code in it: use it only if you trust the source of the file"
+)
 
 
 class UnsafeError(Exception):
     """One sentence, without a full stop, that names the place and what is wrong there."""
+
+
+def read_saved_program(path: Path, *, trust: bool) -> bytes:
+    """The content of the ``.pt2`` at `path`, checked unless `trust`: load these bytes, not the file again.
+
+    Raises InputError that names the member and what it holds when loading it could run code.
+    """
+    data = filesystem.file_content(path, sys.maxsize - 1)
+    if trust:
+        return data
+    try:
+        found = archive_members(data)
+    except UnsafeError as finding:
+        raise InputError(f"{path} is not a well-formed ZIP archive: {finding}", _HINT) from finding
+    try:
+        check_members(found)
+    except UnsafeError as finding:
+        raise InputError(f"{path} is not loaded, because it could run code: {finding}", _HINT) from finding
+    return data
 
 
 def shown(text: object) -> str:
@@ -46,14 +77,10 @@ def _plain_table() -> dict[str, dict[str, list[str]]]:
     return tomllib.loads(Path(__file__).with_name("saved_program.toml").read_text(encoding="utf-8"))
 
 
-# ---- aot.model.saved_program.expressions
-# Symbolic expressions and guards of a saved program: plain arithmetic passes, by an allow-list of syntax.
-#
-# torch writes a symbolic size as sympy's ``srepr`` (``Mul(Integer(2), Symbol('s0', positive=True))``), older
-# versions
-# as ``2*s0``; reading it, ``sympy.sympify`` evaluates the text as Python with everything that sympy and
-# ``builtins``
-# define. Guards (``L['x'].size()[0] // 2 != 1``) become the source of a function.
+# Plain arithmetic passes, by an allow-list of syntax. torch writes a symbolic size as sympy's ``srepr``
+# (``Mul(Integer(2), Symbol('s0', positive=True))``), older versions as ``2*s0``; reading it, ``sympy.sympify``
+# evaluates the text as Python with everything that sympy and ``builtins`` define. Guards (``L['x'].size()[0] // 2 !=
+# 1``) become the source of a function.
 
 _MAX_CHARACTERS = 100_000
 _MAX_DIGITS = 40
@@ -163,13 +190,10 @@ def _has_symbol(node: ast.AST) -> bool:
     return any(isinstance(name, str) and (name == "L" or _SYMBOL.fullmatch(name)) for name in names)
 
 
-# ---- aot.model.saved_program.graph
-# Checks the program itself, a JSON object of torch's export schema (``torch/_export/serde/schema.py``).
-#
-# Whatever torch turns into source code, looks up or evaluates must be of the plain form that a network has: by
-# the key
-# it stands under, every text is a name, an operator, an expression or a tree of inputs. A text under an unknown key
-# must be plain too, so that what a later schema adds is not let through by accident.
+# The program itself is a JSON object of torch's export schema (``torch/_export/serde/schema.py``). Whatever torch
+# turns into source code, looks up or evaluates must be of the plain form that a network has: by the key it stands
+# under, every text is a name, an operator, an expression or a tree of inputs. A text under an unknown key must be
+# plain too, so that what a later schema adds is not let through by accident.
 
 _MAX_PLAIN = 4096
 # Nothing that ends a literal, a line or a statement of Python.
@@ -298,15 +322,10 @@ _CHECKS: dict[str, Callable[[str], None]] = {
 }
 
 
-# ---- aot.model.saved_program.archive
-# Reads the members of a ZIP archive, and refuses archives that different readers could read differently.
-#
-# torch reads a ``.pt2`` with miniz, a check in Python with :mod:`zipfile`: where an archive says a thing twice,
-# the two
-# may believe different copies. So only what torch's writer makes is taken: whole members, stored as they are, one
-# behind the other from the file's first byte to the directory, which the file ends with.
-#
-# Source: PKWARE's APPNOTE.TXT 6.3.10, sections 4.3 and 4.5.
+# torch reads a ``.pt2`` with miniz, a check in Python with :mod:`zipfile`: where an archive says a thing twice, the
+# two may believe different copies. So only what torch's writer makes is taken: whole members, stored as they are,
+# one behind the other from the file's first byte to the directory, which the file ends with. Source: PKWARE's
+# APPNOTE.TXT 6.3.10, sections 4.3 and 4.5.
 
 _END, _LOCATOR, _END64 = struct.Struct("<4s4H2LH"), struct.Struct("<4sLQL"), struct.Struct("<4sQ2H2L4Q")
 _LOCAL = struct.Struct("<4s5H3L2H")
@@ -432,12 +451,8 @@ def _behind(data: bytes, row: zipfile.ZipInfo, end: int, what: str) -> int:
     raise UnsafeError(f"{what} has a data descriptor that contradicts the directory")
 
 
-# ---- aot.model.saved_program.pickles
-# Files of ``torch.save`` that hold tensors, containers and numbers, and nothing that runs code when it is
-# unpickled.
-#
-# The globals are those that torch's own ``weights_only`` unpickler lets through, without the classes that
-# packages add
+# Files of ``torch.save`` may hold tensors, containers and numbers: the globals are those that torch's own
+# ``weights_only`` unpickler lets through, without the classes that packages add
 # (``torch/_weights_only_unpickler.py``); so are the opcodes.
 
 # dtypes and the classes of storages, of which there is one for each dtype.
@@ -480,17 +495,13 @@ def _check_opcodes(where: str, data: bytes) -> None:
         raise UnsafeError(f"the pickle {where} is damaged ({error})") from error
 
 
-# ---- aot.model.saved_program.members
-# The members of a saved program, each by what torch does with it.
-
 _Check = Callable[[str, memoryview], None]
-_ROOT_MARK = "/archive_format"
 
 
 def check_members(found: Mapping[str, memoryview]) -> None:
     """UnsafeError when one of the members `found`, by their names, could run code when torch loads the program."""
     first = next(iter(found), "")
-    if any(name.endswith(_ROOT_MARK) for name in found):
+    if any(name.endswith("/archive_format") for name in found):
         root = first.partition("/")[0] + "/"  # torch takes the first member's, and is blind to all others
         stray = [name for name in found if not name.startswith(root)]
         if stray:
@@ -499,15 +510,11 @@ def check_members(found: Mapping[str, memoryview]) -> None:
     else:
         table, rows = _BEFORE_2_8, dict(found)
     for name, data in rows.items():
-        _check_of(table, name)(name, data)
+        check = next((check for pattern, check in table.items() if re.fullmatch(pattern, name)), None)
+        if check is None:
+            raise UnsafeError(f"torch.export.save writes no member {shown(name)}")
+        check(name, data)
     _check_payloads(rows)
-
-
-def _check_of(table: Mapping[str, _Check], name: str) -> _Check:
-    for pattern, found in table.items():
-        if re.fullmatch(pattern, name):
-            return found
-    raise UnsafeError(f"torch.export.save writes no member {shown(name)}")
 
 
 def _nothing(name: str, data: memoryview) -> None:
@@ -522,21 +529,13 @@ def _library(name: str, data: memoryview) -> None:
     raise UnsafeError(f"{name} belongs to a library compiled by AOTInductor, which torch would load and run")
 
 
-def _program(name: str, data: memoryview) -> None:
-    check_graph(name, json_object(name, data))
-
-
-def _payload_config(name: str, data: memoryview) -> None:
-    json_object(name, data)
-
-
 _FACTS = r"(?:\.data/(?:version|serialization_id)|\.format_version|\.storage_alignment|byteorder|version)"
 # Patterns of names inside the archive's folder → the check. The first one that fits counts.
 _NOW: dict[str, _Check] = {
     _FACTS + r"|archive_(?:format|version)": _nothing,
-    r"models/[^/]+\.json": _program,
+    r"models/[^/]+\.json": lambda name, data: check_graph(name, json_object(name, data)),
     r"data/weights/weight_\d+|data/constants/tensor_\d+": _nothing,  # those that are pickles: see _check_payloads
-    r"data/(?:weights/[^/]+_weights|constants/[^/]+_constants)_config\.json": _payload_config,
+    r"data/(?:weights/[^/]+_weights|constants/[^/]+_constants)_config\.json": _nothing,
     r"data/(?:weights|constants|sample_inputs)/[^/]+\.pt": check_pickle,
     r"data/constants/(?:custom_obj|opaque_obj)_\d+": _object,
     r"data/aotinductor/.*": _library,
@@ -545,7 +544,7 @@ _NOW: dict[str, _Check] = {
 # What torch before 2.8 wrote, in no folder.
 _BEFORE_2_8: dict[str, _Check] = {
     _FACTS: _nothing,
-    r"serialized_exported_program\.json": _program,
+    r"serialized_exported_program\.json": lambda name, data: check_graph(name, json_object(name, data)),
     r"serialized_(?:state_dict|constants|example_inputs)\.(?:pt|json)": check_pickle,
     r"extra_files/.*": _nothing,
 }
@@ -580,49 +579,3 @@ def _check_payloads(rows: Mapping[str, memoryview]) -> None:
             check_plain(name, fqn)
             if row.get("use_pickle") is not False and f"{folder}/{path}" in rows:
                 check_pickle(f"{folder}/{path}", rows[f"{folder}/{path}"])
-
-
-# ---- aot.model.saved_program
-# Checks a ``.pt2`` file for code that could run when ``torch.export.load`` reads it.
-#
-# torch unpickles members with ``weights_only=False`` (tensor subclasses, the state of old files, example inputs
-# that
-# are no plain tensors), gives symbolic expressions to ``sympy.sympify`` and guards to ``exec``, both of which
-# evaluate
-# Python, puts names into source code that it generates, imports modules that a tree of inputs names, calls whatever
-# function of ``torch`` a node names, and loads shared libraries. What plain ``torch.export.save`` writes of a
-# network
-# needs none of that: it passes, and everything else is refused unless the user trusts the file.
-#
-# It stays: the author of a ``.pt2`` is not trusted (docs/internals/threat-model.md), and torch has no
-# loader that does none of it.
-#
-# Sources: torch 2.13, ``torch/export/__init__.py``, ``torch/export/_unlift.py``, ``torch/utils/_pytree.py``,
-# ``torch/export/pt2_archive/_package.py`` and ``torch/_export/serde/serialize.py``.
-
-_HINT = (
-    "save the model again with torch.export.save, or give it as FILE.py, whose code you can read; --trust loads the "
-    "file unchecked and may run code in it: use it only if you trust the source of the file"
-)
-
-
-def read_saved_program(path: Path, *, trust: bool) -> bytes:
-    """The content of the ``.pt2`` at `path`, checked unless `trust`: load these bytes, not the file again.
-
-    Raises InputError that names the member and what it holds when loading it could run code.
-    """
-    data = filesystem.file_content(path, sys.maxsize - 1)
-    if not trust:
-        _check(data, path)
-    return data
-
-
-def _check(data: bytes, path: Path) -> None:
-    try:
-        found = archive_members(data)
-    except UnsafeError as finding:
-        raise InputError(f"{path} is not a well-formed ZIP archive: {finding}", _HINT) from finding
-    try:
-        check_members(found)
-    except UnsafeError as finding:
-        raise InputError(f"{path} is not loaded, because it could run code: {finding}", _HINT) from finding

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from ethosu_sdk.base import filesystem
-from ethosu_sdk.compile import lowering, vela_capture, vela_checks, vela_config, vela_delegates, vela_versions
-from ethosu_sdk.compile.compile_facts import CompileOutput, CompileRequest, DelegateFacts
+from ethosu_sdk.compile import lowering, vela_capture, vela_config, vela_delegates, vela_versions
+from ethosu_sdk.compile.compile_facts import CompileOutput, CompileRequest
 from ethosu_sdk.compile.graphs.source_lines import SourceFinder
 from ethosu_sdk.compile.shared_lowering import Lowered, LoweredDelegate
 from ethosu_sdk.compile.vela_capture import VelaCapture
@@ -24,7 +23,7 @@ _ORIGIN = "ethosu_sdk_origin"
 
 
 @dataclass(frozen=True)
-class _Known(SourceFinder):
+class _KnownLines(SourceFinder):
     """Finds lines that were found when the program was lowered."""
 
     def find(self, meta: Mapping[str, Any]) -> SourceLine | None:
@@ -56,8 +55,13 @@ def compile_lowered(lowered: Lowered, request: CompileRequest, version: str) -> 
         for index, (delegate, given) in enumerate(zip(plan.delegates, lowered.delegates, strict=True)):
             payload, made = compiled[index]
             file.program.backend_delegate_data[delegate.processed.index].data = payload
-            delegate.compile_specs = _as_stored(delegate.compile_specs, spec)
-            facts.append(_written(folder, index, payload, made, given))
+            # ExecuTorch adds some of its own, which stay.
+            values = {row.key: row.value for row in spec}
+            old = delegate.compile_specs
+            delegate.compile_specs = [type(row)(row.key, values.get(row.key, row.value)) for row in old]
+            finder = _KnownLines(None)
+            checked = vela_delegates.write_checked_delegate
+            facts.append(checked(folder, index, payload, made, finder, given.arguments))
         data = bytes(serialize_pte_binary(file))
         filesystem.write_bytes(folder / name, data)
         fed = () if source.fed is None or not source.fed.file else (source.fed.file,)
@@ -77,25 +81,6 @@ def compile_lowered(lowered: Lowered, request: CompileRequest, version: str) -> 
         versions={**source.versions, vela_versions.VELA_PACKAGE: version},
         timings_s={"check": 0.0},
     )
-
-
-def _as_stored(old: Sequence[Any], new: Sequence[Any]) -> list[Any]:
-    """The `old` compile specs with the values of `new`. ExecuTorch adds some of its own, which stay."""
-    values = {spec.key: spec.value for spec in new}
-    return [type(spec)(spec.key, values.get(spec.key, spec.value)) for spec in old]
-
-
-def _written(
-    folder: Path, index: int, payload: bytes, made: VelaCapture, given: LoweredDelegate
-) -> DelegateFacts:
-    """Write a delegate's artefacts after checking it against its graph."""
-    finder = _Known(None)
-    vela_checks.check_outputs(index, payload, made, finder)
-    vela_checks.check_call(index, payload, made, finder, given.arguments)
-    facts = vela_delegates.write_delegate(folder, index, made, finder)
-    vela_checks.check_weights(facts, made.debug_xml)
-    vela_checks.check_tables(facts, payload)
-    return facts
 
 
 def _compiled(

@@ -1,10 +1,8 @@
 """One lowering for many targets: a program with its TOSA graphs, for which Vela is called later, target by target.
 
-ExecuTorch partitions and lowers for a TOSA specification, of which there are two: that of Ethos-U55 and U65,
-and that
-of Ethos-U85. System configuration, memory mode and Vela's version come after it, and so does the MAC count, but
-for
-Ethos-U55-32 and -64, whose look-up tables need a repair (:mod:`ethosu_sdk.compile.rewrite.tosa_transposes`).
+ExecuTorch partitions and lowers for a TOSA specification, of which there are two: that of Ethos-U55 and U65, and
+that of Ethos-U85. System configuration, memory mode and Vela's version come after it, and so does the MAC count, but
+for Ethos-U55-32 and -64, whose look-up tables need rewrites of their own (:mod:`ethosu_sdk.compile.rewrite.table`).
 """
 
 from __future__ import annotations
@@ -17,21 +15,8 @@ from ethosu_sdk.base import filesystem
 from ethosu_sdk.base.targets import AnyTarget, Target, parse_target
 from ethosu_sdk.compile import compile_facts
 from ethosu_sdk.compile.compile_facts import CompileOutput
-from ethosu_sdk.compile.rewrite import tosa_transposes
+from ethosu_sdk.compile.rewrite.table import TARGETS_WITHOUT_TABLE_BANKS
 from ethosu_sdk.records.common import SourceLine
-
-# ---- aot.sharing
-# One lowering for many targets: a program with its TOSA graphs, for which Vela is called later, target by target.
-#
-# ExecuTorch partitions and lowers for a TOSA specification, of which there are two: that of Ethos-U55 and U65,
-# and that
-# of Ethos-U85. System configuration, memory mode and Vela's version come after it, and so does the MAC count, but
-# for
-# Ethos-U55-32 and -64, whose look-up tables need a repair (:mod:`ethosu_sdk.compile.rewrite.tosa_transposes`).
-
-
-# ---- aot.sharing.variants
-# For which targets ExecuTorch lowers alike, and with the same repairs.
 
 # TOSA extensions in ExecuTorch 1.5.1's EthosUCompileSpec, by family.
 _VARIANTS = {"ethos-u55": "u55", "ethos-u65": "u55", "ethos-u85": "cf"}
@@ -42,9 +27,7 @@ _REPRESENTATIVES = {"u55": "ethos-u55-128", "u55-small": "ethos-u55-64", "cf": "
 def tosa_variant(target: Target) -> str:
     """The name of the TOSA specification that a program for `target` is lowered to; of those whose look-up tables
     need care, a name of their own."""
-    return (
-        "u55-small" if target.name in tosa_transposes.TARGETS_WITHOUT_TABLE_BANKS else _VARIANTS[target.npu]
-    )
+    return "u55-small" if target.name in TARGETS_WITHOUT_TABLE_BANKS else _VARIANTS[target.npu]
 
 
 def lowering_variant(target: AnyTarget) -> str:
@@ -58,9 +41,6 @@ def representative_target(target: AnyTarget) -> AnyTarget:
         return target
     return parse_target(_REPRESENTATIVES[tosa_variant(target)])
 
-
-# ---- aot.sharing.lowered_program
-# A program that was lowered without Vela: what lies in its folder.
 
 FACTS_NAME = "lowering.json"
 CHECK_FOLDER, EVALUATION_FOLDER = "check", "evaluation"  # what is compared with

@@ -24,12 +24,10 @@ from ethosu_sdk.compile.graphs.tensor_arrays import Array
 from ethosu_sdk.compile.model_state import Change, InitialState
 from ethosu_sdk.records.compile import LinkOutput
 
-# ---- aot.comparison.chain.chain_samples
-# The samples of a chain of comparisons: example inputs, calibration samples, and shuffled copies if these are too
-# few.
-
 Tensors = tuple[Any, ...]
+Rows = Sequence[Tensors]  # for each sample its outputs
 
+_CLOSE = 2.0**-14  # of the largest value: what the order of float32 sums changes in a deep network
 SAMPLE_COUNT = 3
 SAMPLE_STEPS = 16  # of a model with a state
 EXAMPLE, CALIBRATION, SHUFFLED = "example", "calibration", "shuffled"
@@ -46,7 +44,7 @@ class Sample:
 
 
 def chosen_samples(inputs: Tensors, calibration: Sequence[Tensors]) -> list[Sample]:
-    """`COUNT` samples that differ, the example inputs first; fewer only when the inputs have no two orders."""
+    """SAMPLE_COUNT samples that differ, the example inputs first; fewer only when the inputs have no two orders."""
     found = [Sample(inputs, EXAMPLE, any(_equal(inputs, row) for row in calibration))]
     half = len(calibration) // 2
     for row in [*calibration[:1], *calibration[half:], *calibration[1:half]]:
@@ -60,9 +58,9 @@ def chosen_samples(inputs: Tensors, calibration: Sequence[Tensors]) -> list[Samp
 
 
 def longer_samples(samples: Sequence[Sample], calibration: Sequence[Tensors]) -> list[Sample]:
-    """A sequence of `STEPS` for a model with a state: the calibration samples in their order behind the example, as a
-    sequence that was calibrated. If these are too few, `samples` and what follows them: the calibration samples
-    again and again, or without any the samples themselves."""
+    """A sequence of SAMPLE_STEPS for a model with a state: the calibration samples in their order behind the
+    example, as a sequence that was calibrated. If these are too few, `samples` and what follows them: the
+    calibration samples again and again, or without any the samples themselves."""
     if len(calibration) >= SAMPLE_STEPS:
         first = 1 if _equal(samples[0].inputs, calibration[0]) else 0
         return [
@@ -98,14 +96,6 @@ def _shuffled(inputs: Tensors, number: int) -> Tensors:
     return tuple(rows)
 
 
-# ---- aot.comparison.chain.comparison
-# Compares the outputs of one stage with those of the stage before it, over several samples.
-
-Rows = Sequence[Tensors]  # for each sample its outputs
-
-_CLOSE = 2.0**-14  # of the largest value: what the order of float32 sums changes in a deep network
-
-
 @dataclass(frozen=True)
 class Difference:
     """The first output that is not what it should be, in words, and the sample where it is seen."""
@@ -117,22 +107,19 @@ class Difference:
 
 def form_difference(reference: Rows, candidate: Rows) -> Difference | None:
     """A difference in number, shapes or types of outputs."""
+    import torch
+
     for number, (wanted, given) in enumerate(zip(reference, candidate, strict=True)):
         if len(wanted) != len(given):
             return Difference(0, number, f"it has {len(given)} outputs, but the model has {len(wanted)}")
         for index, (one, other) in enumerate(zip(wanted, given, strict=True)):
-            if one.shape != other.shape or not _holds(other.dtype, one.dtype):
+            # Arm's passes make int32 of int64: the values are compared.
+            held = other.dtype == one.dtype or (other.dtype, one.dtype) == (torch.int32, torch.int64)
+            if one.shape != other.shape or not held:
                 return Difference(
                     index, number, f"output {index} is {_type(other)}, the model's is {_type(one)}"
                 )
     return None
-
-
-def _holds(given: Any, wanted: Any) -> bool:
-    """Whether values of a type may come as another one: Arm's passes make int32 of int64. The values are compared."""
-    import torch
-
-    return given == wanted or (given, wanted) == (torch.int32, torch.int64)
 
 
 @dataclass(frozen=True)
@@ -233,11 +220,6 @@ def _type(tensor: Any) -> str:
     return f"{str(tensor.dtype).removeprefix('torch.')}{list(tensor.shape)}"
 
 
-# ---- aot.comparison.chain.locating
-# Where two stages begin to differ: the operator of a graph whose value the other stage never has, although it has
-# all values that the operator is computed from.
-
-
 def place_of_loss(
     graph_module: Any, values: RecordedValues, other: RecordedValues, output: int, finder: SourceFinder
 ) -> str:
@@ -268,23 +250,20 @@ def node_place(node: Any, finder: SourceFinder) -> str:
 
 def _deepest(graph_module: Any, node: Any, values: RecordedValues, other: RecordedValues) -> Any | None:
     """The first lost node on the ways back from `node` through lost ones; None when it is not lost itself."""
+
+    def is_close_tensor(one: Any, two: Any) -> bool:
+        return is_close(tensor_arrays.as_numpy(one), tensor_arrays.as_numpy(two))
+
     pending, lost = [node], set()
     while pending:
         current = pending.pop()
-        if current in lost or current.op != "call_function" or not _is_lost(current, values, other):
+        if current in lost or current.op != "call_function":
             continue
-        lost.add(current)
-        pending += current.all_input_nodes
+        leaves = execution.tensors_of(values.by_node.get(current.name))
+        if any(not other.hold(leaf, is_close_tensor) for leaf in leaves):
+            lost.add(current)
+            pending += current.all_input_nodes
     return next((current for current in graph_module.graph.nodes if current in lost), None)
-
-
-def _is_lost(node: Any, values: RecordedValues, other: RecordedValues) -> bool:
-    value = values.by_node.get(node.name)
-    return any(not other.hold(leaf, _close) for leaf in execution.tensors_of(value))
-
-
-def _close(one: Any, other: Any) -> bool:
-    return is_close(tensor_arrays.as_numpy(one), tensor_arrays.as_numpy(other))
 
 
 def _writer(graph_module: Any, node: Any, values: RecordedValues) -> Any | None:
@@ -297,10 +276,6 @@ def _writer(graph_module: Any, node: Any, values: RecordedValues) -> Any | None:
         if any(leaf.untyped_storage().data_ptr() in places for leaf in execution.tensors_of(written)):
             return user
     return None
-
-
-# ---- aot.comparison.chain.eager_model
-# Executes the user's model in eager PyTorch before any other step changes it.
 
 
 @dataclass(frozen=True)
@@ -335,25 +310,24 @@ def executed_eagerly(
     warm = None if untouched is None else _after_first(untouched, running)
     run.go_on(samples[1:])
     changed = [] if untouched is None else model_state.state_changes(untouched, running)
-    carried = changed if warm is None else _without_caches(changed, warm, running)
+    carried = changed
+    if warm is not None:
+        # A flag, or a table that the first inference fills and all others read, is no state.
+        later = {row.path for row in model_state.state_changes(warm, running)}
+        carried = [row for row in changed if row.kind != model_state.OTHER or row.path in later]
     filled = None
     if len(run.samples) > 1 and len(carried) < len(changed):
         InitialState(untouched).restore(warm)
         if _gives(copy.deepcopy(warm), run):
             changed, filled = carried, warm
     if changed:
-        run = _sequence(untouched, run, longer(run.samples))
+        wanted = longer(run.samples)
+        if any(one is not other for one, other in zip(run.samples, wanted, strict=False)):
+            run = _Execution(copy.deepcopy(untouched))  # it took other samples first
+        run.go_on(wanted[len(run.samples) :])
     repeats = untouched is None or _gives(copy.deepcopy(untouched), run)
     outputs = tuple(run.outputs)
     return EagerRun(tuple(run.samples), outputs, run.structure, tuple(changed), untouched, filled, repeats)
-
-
-def _sequence(untouched: Any, run: _Execution, samples: Sequence[Sample]) -> _Execution:
-    """A run on `samples`: the one that there is, which goes on, or a new one where it took others first."""
-    if any(one is not other for one, other in zip(run.samples, samples, strict=False)):
-        run = _Execution(copy.deepcopy(untouched))
-    run.go_on(samples[len(run.samples) :])
-    return run
 
 
 class _Execution:
@@ -388,7 +362,8 @@ def _gives(module: Any, run: _Execution) -> bool:
     from torch.utils import _pytree
 
     again = _pytree.tree_leaves(execution.call_module(module, run.samples[0].inputs))
-    return _all_close(execution.flat_outputs(again), run.outputs[0])
+    pairs = zip(execution.flat_outputs(again), run.outputs[0], strict=True)
+    return all(is_close(tensor_arrays.as_numpy(one), tensor_arrays.as_numpy(other)) for one, other in pairs)
 
 
 def _after_first(untouched: Any, running: Any) -> Any:
@@ -399,15 +374,3 @@ def _after_first(untouched: Any, running: Any) -> Any:
         return copy.deepcopy(running)
     except Exception:  # it may hold what Python cannot copy now
         return untouched
-
-
-def _without_caches(changed: list[Change], warm: Any, running: Any) -> list[Change]:
-    """The changes without those that the first inference alone makes: a flag, or a table that is filled once and read
-    ever after, is no state."""
-    later = {row.path for row in model_state.state_changes(warm, running)}
-    return [row for row in changed if row.kind != model_state.OTHER or row.path in later]
-
-
-def _all_close(given: Tensors, wanted: Tensors) -> bool:
-    pairs = zip(given, wanted, strict=True)
-    return all(is_close(tensor_arrays.as_numpy(one), tensor_arrays.as_numpy(other)) for one, other in pairs)

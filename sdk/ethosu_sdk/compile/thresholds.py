@@ -144,15 +144,10 @@ def _rows(threshold: Threshold, results: Sequence[PairResult]) -> list[tuple[str
     found = []
     for row in results:
         value = row.figure(figure)
-        if value is not None and row.pair == (threshold.pair or _default(figure, row, results)):
+        reference = _truth(row.output, results) if figure == TOP1 else _first(results)
+        if value is not None and row.pair == (threshold.pair or (reference, EXECUTED)):
             found.append((f"{row.reference} → {row.candidate}, output {row.output}", value))
     return found
-
-
-def _default(figure: str, row: PairResult, results: Sequence[PairResult]) -> tuple[str, str]:
-    if figure == TOP1:
-        return _truth(row.output, results), EXECUTED
-    return _first(results), EXECUTED
 
 
 def _first(results: Sequence[PairResult]) -> str:

@@ -1,14 +1,17 @@
-"""Runs Vela for each delegate, ExecuTorch's own or another version, and keeps what it reads and writes."""
+"""Runs Vela for each delegate, ExecuTorch's own or another version, and keeps what it reads and writes.
+
+ExecuTorch 1.5.1 can dump these files itself, but then the folder's path becomes part of the `.pte`, and with several
+delegates the last one overwrites the others. So its call of Vela is wrapped instead.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import csv
-import hashlib
 import io
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,14 +21,8 @@ import numpy as np
 from ethosu_sdk.base import filesystem, plain_text
 from ethosu_sdk.base.errors import BuildError
 from ethosu_sdk.compile import tool_hooks
-from ethosu_sdk.compile.tool_hooks import LoweringTrace, patched
+from ethosu_sdk.compile.tool_hooks import LOG_HINT, patched
 from ethosu_sdk.compile.vela_config import VelaConfig
-
-# ---- aot.vela.capture
-# What Vela reads and writes for each delegate, kept in memory while ExecuTorch lowers a program.
-#
-# ExecuTorch 1.5.1 can dump these files itself, but then the folder's path becomes part of the `.pte`, and with
-# several delegates the last one overwrites the others. So its call of Vela is wrapped instead.
 
 # Reports beside the stream. Given to Vela alone, not to the compile specs, they leave the `.pte` unchanged.
 REPORT_FLAGS = ("--verbose-performance", "--enable-debug-db")
@@ -114,36 +111,28 @@ def runs_captured(config: VelaConfig | None = None) -> Iterator[list[VelaCapture
 
     captures: list[VelaCapture] = []
     with tool_hooks.lowering_traced() as trace:
-        recording = _recording(backend.vela_compile, captures, trace, config)
-        with patched(backend, vela_compile=recording):
+        original = backend.vela_compile
+
+        def vela_compile(
+            tosa_flatbuffer: bytes,
+            args: list[str],
+            verbose: bool = False,
+            intermediate_path: str | None = None,
+            block_placements: Any = None,
+        ) -> Any:
+            del verbose, intermediate_path
+            tosa, nodes = bytes(tosa_flatbuffer), trace.take()
+            with _working_folder() as folder:
+                arguments = [*with_config(args, config, folder), *REPORT_FLAGS]
+                with _refusals_explained():
+                    result = original(
+                        tosa, arguments, intermediate_path=str(folder), block_placements=block_placements
+                    )
+                captures.append(read_capture(tosa, nodes, bytes(result.processed_bytes), folder))
+            return result
+
+        with patched(backend, vela_compile=vela_compile):
             yield captures
-
-
-def _recording(
-    original: Callable[..., Any],
-    captures: list[VelaCapture],
-    trace: LoweringTrace,
-    config: VelaConfig | None,
-) -> Callable[..., Any]:
-    def vela_compile(
-        tosa_flatbuffer: bytes,
-        args: list[str],
-        verbose: bool = False,
-        intermediate_path: str | None = None,
-        block_placements: Any = None,
-    ) -> Any:
-        del verbose, intermediate_path
-        tosa, nodes = bytes(tosa_flatbuffer), trace.take()
-        with _working_folder() as folder:
-            arguments = [*with_config(args, config, folder), *REPORT_FLAGS]
-            with _refusals_explained():
-                result = original(
-                    tosa, arguments, intermediate_path=str(folder), block_placements=block_placements
-                )
-            captures.append(read_capture(tosa, nodes, bytes(result.processed_bytes), folder))
-        return result
-
-    return vela_compile
 
 
 @contextlib.contextmanager
@@ -180,7 +169,7 @@ def _refusals_explained() -> Iterator[None]:
     except (Exception, SystemExit) as error:
         lines = printed.getvalue().strip().splitlines() if isinstance(error, SystemExit) else []
         reason = lines[-1] if lines else plain_text.error(error)
-        raise BuildError(f"{VELA_REFUSED}{reason}", "compile.log holds what the tools printed") from error
+        raise BuildError(f"{VELA_REFUSED}{reason}", LOG_HINT) from error
     finally:
         with contextlib.suppress(OSError):  # the log's disk may be full
             sys.stderr.write(printed.getvalue())
@@ -195,7 +184,7 @@ def read_capture(
         scratch = int(np.atleast_1d(arrays["scratch_shape"])[0])
         fast = int(np.atleast_1d(arrays["scratch_fast_shape"])[0]) if "scratch_fast_shape" in arrays else 0
     return VelaCapture(
-        payload_sha256=hashlib.sha256(payload).hexdigest(),
+        payload_sha256=filesystem.sha256_bytes(payload),
         payload_bytes=len(payload),
         tosa=tosa,
         summary_csv=_only(output, "*_summary_*.csv"),

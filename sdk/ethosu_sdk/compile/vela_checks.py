@@ -1,4 +1,8 @@
-"""Checks that Vela gave a delegate all outputs of its graph, whole weights and its look-up tables."""
+"""Checks that Vela gave a delegate all outputs of its graph, whole weights and its look-up tables.
+
+Vela 5.1.0 can lose them without a word, and ExecuTorch packs what it is given. Rewrites avoid the known ways
+(:mod:`ethosu_sdk.compile.rewrite.table`).
+"""
 
 from __future__ import annotations
 
@@ -15,16 +19,17 @@ from ethosu_sdk.npu import hazards, vela_blocks
 from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.records.common import SourceLine
 
-# ---- aot.vela.delegate_outputs
-# Checks that Vela gave a delegate all outputs of its TOSA graph.
-#
-# Vela 5.1.0 can lose one without a word (:mod:`ethosu_sdk.compile.rewrite.tosa_transposes` avoids the known way),
-# and
-# ExecuTorch packs what it is given: the program would read memory that the NPU never writes.
-
 _OUTPUTS_HINT = (
     "let the model return the tensor in another form, such as multiplied by 1.0, or keep the operator on the CPU; "
     "--no-delegate keeps every operator on the CPU"
+)
+_WEIGHTS_HINT = (
+    "combine its result with others in another way, such as after an activation, or keep the operator on the CPU; "
+    "--no-delegate keeps every operator on the CPU"
+)
+_TABLES_HINT = (
+    "apply the activation before the axes are permuted, or compile for a target that reserves memory for tables, "
+    "such as ethos-u55-128; --no-delegate keeps every operator on the CPU"
 )
 
 
@@ -51,8 +56,7 @@ def check_call(
     index: int, payload: bytes, capture: VelaCapture, finder: SourceFinder, arguments: int | None
 ) -> None:
     """InputError when the program calls the delegate with another number of tensors than its commands know: one that
-    it is given was found to be of no use (:mod:`ethosu_sdk.compile.rewrite.before_quantisation` avoids the known
-    way)."""
+    it is given was found to be of no use."""
     blocks = vela_blocks.parse(payload)
     known = len(blocks.inputs) + len(blocks.outputs)
     if arguments in (None, known):
@@ -72,19 +76,6 @@ def made_at(source: SourceLine | None) -> str:
     return f"made at {'an unknown place' if source is None else source.words}"
 
 
-# ---- aot.vela.delegate_weights
-# Checks that Vela encoded the weights of each layer for all of its channels.
-#
-# Vela 5.1.0 can take another axis for them without a word
-# (:mod:`ethosu_sdk.compile.rewrite.tosa_transposes` avoids the known way):
-# channels would be computed without weights, or weights read that belong to nothing.
-
-_WEIGHTS_HINT = (
-    "combine its result with others in another way, such as after an activation, or keep the operator on the CPU; "
-    "--no-delegate keeps every operator on the CPU"
-)
-
-
 def check_weights(delegate: DelegateFacts, debug_xml: bytes) -> None:
     """InputError that names the layer's place in the model when its weights are for other channels."""
     wrong = vela_database.misjudged_channels(debug_xml)
@@ -100,19 +91,6 @@ def check_weights(delegate: DelegateFacts, debug_xml: bytes) -> None:
                 )
 
 
-# ---- aot.vela.delegate_tables
-# Checks that Vela loads each look-up table to where it is used, and that nothing overwrites it before.
-#
-# Vela 4.5.0 to 5.2.0 can lose one on Ethos-U55-32 and -64 without a word
-# (:mod:`ethosu_sdk.compile.rewrite.tosa_transposes` avoids the known ways):
-# the operation would look into what other operations left there.
-
-_TABLES_HINT = (
-    "apply the activation before the axes are permuted, or compile for a target that reserves memory for tables, "
-    "such as ethos-u55-128; --no-delegate keeps every operator on the CPU"
-)
-
-
 def check_tables(delegate: DelegateFacts, payload: bytes) -> None:
     """InputError that names the operation's place in the model when it would not find its look-up table."""
     blocks = vela_blocks.parse(payload)
@@ -120,7 +98,9 @@ def check_tables(delegate: DelegateFacts, payload: bytes) -> None:
     found = hazards.table_hazards(bytes(blocks.command_stream), config)
     if not found:
         return
-    operation = _at(delegate, found[0].offset)
+    # Vela gives the end of each operation.
+    behind = [row for row in delegate.operations if row.offsets and max(row.offsets) >= found[0].offset]
+    operation = min(behind, key=lambda row: max(row.offsets), default=None)
     where = (
         "" if operation is None else f". It is that of the {_name(operation)}, {_place(delegate, operation)}"
     )
@@ -129,12 +109,6 @@ def check_tables(delegate: DelegateFacts, payload: bytes) -> None:
         f"be wrong: {found[0].describe()}{where}",
         _TABLES_HINT,
     )
-
-
-def _at(delegate: DelegateFacts, offset: int) -> OperationFacts | None:
-    """The operation that the command at byte `offset` is a part of: Vela gives the end of each one."""
-    behind = [row for row in delegate.operations if row.offsets and max(row.offsets) >= offset]
-    return min(behind, key=lambda row: max(row.offsets), default=None)
 
 
 def _place(delegate: DelegateFacts, operation: OperationFacts) -> str:

@@ -25,9 +25,6 @@ from ethosu_sdk.compile.program_options import ProgramOptions
 from ethosu_sdk.npu.timing import systems
 from ethosu_sdk.npu.timing.systems import VelaIni
 
-# ---- aot.vela.vela_config
-# A Vela configuration in place of Vela's own, from a file or a board profile, and the target that it describes.
-
 
 @dataclass(frozen=True)
 class VelaConfig:
@@ -44,13 +41,12 @@ class VelaConfig:
 
 
 def read_config(path: Path) -> VelaConfig:
-    """Read a configuration file. InputError when it cannot be read, or is none (:func:`vela_ini.parse`)."""
+    """Read a configuration file. InputError when it cannot be read, or is none (:func:`systems.parse`)."""
     content = filesystem.file_text(path, systems.LARGEST_BYTES)
     return VelaConfig(content.encode(), systems.parse(content, str(path)))
 
 
-def config_of_profile(profile: BoardProfile) -> VelaConfig:
-    """The configuration of a board profile."""
+def _config_of_profile(profile: BoardProfile) -> VelaConfig:
     text = profile.vela_ini()
     return VelaConfig(text.encode(), systems.parse(text, profile.ini_source), profile)
 
@@ -65,7 +61,7 @@ def chosen_config(options: ProgramOptions) -> VelaConfig | None:
             "--system and --vela-config both give Vela's configuration", "leave one of the two out"
         )
     if options.system is not None:
-        return config_of_profile(board_profiles.find_profile(options.system))
+        return _config_of_profile(board_profiles.find_profile(options.system))
     return None if options.vela_config is None else read_config(options.vela_config)
 
 
@@ -157,21 +153,17 @@ def _on_board(
         macs=macs,
         system_config=system.name,
         memory_mode=mode,
-        vela_config=config_of_profile(profile).stored_name,
+        vela_config=_config_of_profile(profile).stored_name,
     )
 
-
-# ---- aot.vela.vela_flags
-# The flags of Vela 5.1.0 that a user may add, and why the others are refused.
-#
-# Vela itself ends the process for a flag that it does not know and accepts abbreviations; so a flag is judged
-# here, by its whole name, before anything runs.
 
 _SWITCH = "no value"
 _COUNT = "a whole number"
 _NUMBER = "a number"
 
-# Flag → what it takes: one of the kinds above, or the words that Vela knows. From the option list of vela.py.
+# The flags of Vela 5.1.0 that a user may add, and what each takes: one of the kinds above, or the words that Vela
+# knows. From the option list of vela.py. Vela itself ends the process for a flag that it does not know and accepts
+# abbreviations; so a flag is judged here, by its whole name, before anything runs.
 ALLOWED_FLAGS: dict[str, str | tuple[str, ...]] = {
     "--optimise": ("Size", "Performance"),
     "--arena-cache-size": _COUNT,

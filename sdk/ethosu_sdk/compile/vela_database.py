@@ -1,7 +1,19 @@
-"""Vela's debug database: from the command stream to the TOSA graph, and which tensor each operation writes."""
+"""Vela's debug database: from the command stream to the TOSA graph, and which tensor each operation writes.
+
+The XML that Vela 5.1.0 writes with ``--enable-debug-db`` holds tables as CSV. The way through: a row of ``queue`` is
+one NPU operation in the command stream, its offset counted in bytes from behind the driver actions' header, of many
+that stand for one the last alone; it names a row of ``perf`` (what Vela scheduled) and one of ``optimised`` (what
+Vela made of the graph), which names a row of ``source``: the operator of the TOSA block whose index is ``ext_key``.
+Operations inside of branches (TOSA's COND_IF and WHILE_LOOP) name nothing.
+
+``perf`` names the OFM of what was scheduled, which is the TOSA tensor's name unless Vela made the tensor itself;
+``perf_debug`` has its shape and the time, ``tensors`` where each tensor lies meanwhile and how. Addresses are those
+of the command stream, relative to their region.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 from collections.abc import Iterator, Mapping
@@ -11,22 +23,21 @@ from xml.etree import ElementTree
 from ethosu_sdk.base.errors import BuildError
 from ethosu_sdk.compile.compile_facts import ScheduledOperation
 
-# ---- aot.vela.debug_database
-# Vela's debug database, and the way through it from the command stream to the TOSA graph.
-#
-# The XML that Vela 5.1.0 writes with ``--enable-debug-db`` holds tables as CSV. The way through: a row of ``queue``
-# is one NPU operation in the command stream, its offset counted in bytes from behind the driver actions' header; it
-# names a row of ``perf`` (what Vela scheduled) and one of ``optimised`` (what Vela made of the graph), which
-# names a
-# row of ``source``: the operator of the TOSA block whose index is ``ext_key``. Operations inside of branches
-# (TOSA's
-# COND_IF and WHILE_LOOP) name nothing.
-
 Row = dict[str, str]
 
 UNKNOWN_OPERATOR = "Unknown"
 _NO_ORIGIN = "0"  # the tables count from 1
 _AXES = "NHWC"
+_BRICKS = "NHCWB16"
+_MOST_ELEMENTS = 1 << 26
+DTYPES = {
+    "Int8": "int8",
+    "UInt8": "uint8",
+    "Int16": "int16",
+    "UInt16": "uint16",
+    "Int32": "int32",
+    "Bool8": "int8",
+}
 
 
 def database_tables(xml: bytes) -> dict[str, list[Row]]:
@@ -43,10 +54,12 @@ def database_tables(xml: bytes) -> dict[str, list[Row]]:
 
 def scheduled_operations(xml: bytes) -> tuple[ScheduledOperation, ...]:
     """The operations of the command stream, in its order. All operations inside of branches are one, whose operator
-    is UNKNOWN. BuildError when the database lacks a table."""
+    is UNKNOWN_OPERATOR. BuildError when the database lacks a table."""
     database = database_tables(xml)
-    try:
-        scheduled, optimised, source = (_by_id(database[name]) for name in ("perf", "optimised", "source"))
+    with _known_format():
+        scheduled, optimised, source = (
+            {row["id"]: row for row in database[name]} for name in ("perf", "optimised", "source")
+        )
         offsets: dict[tuple[str, str], list[int]] = {}
         for row in database["queue"]:
             key = ("", _NO_ORIGIN)
@@ -58,8 +71,6 @@ def scheduled_operations(xml: bytes) -> tuple[ScheduledOperation, ...]:
             _operation(scheduled.get(key, {}), optimised[optimised_id], source, tuple(found))
             for (key, optimised_id), found in offsets.items()
         )
-    except (KeyError, ValueError) as error:
-        raise BuildError(f"Vela's debug database does not have the format of Vela 5.1.0: {error}") from error
 
 
 def misjudged_channels(xml: bytes) -> dict[int, tuple[int, int]]:
@@ -70,7 +81,7 @@ def misjudged_channels(xml: bytes) -> dict[int, tuple[int, int]]:
     BuildError when a table has another form.
     """
     database = database_tables(xml)
-    try:
+    with _known_format():
         rows = (row for row in database.get("perf_debug", ()) if row["weight_format"])
         wrong = {row["id"]: counts for row in rows if (counts := _channels(row)) is not None}
         return {
@@ -78,6 +89,13 @@ def misjudged_channels(xml: bytes) -> dict[int, tuple[int, int]]:
             for row in database["queue"]
             if row["scheduled_id"] in wrong
         }
+
+
+@contextlib.contextmanager
+def _known_format() -> Iterator[None]:
+    """BuildError for tables without the columns of Vela 5.1.0."""
+    try:
+        yield
     except (KeyError, ValueError) as error:
         raise BuildError(f"Vela's debug database does not have the format of Vela 5.1.0: {error}") from error
 
@@ -111,33 +129,8 @@ def _operation(
     )
 
 
-def _by_id(rows: list[Row]) -> dict[str, Row]:
-    return {row["id"]: row for row in rows}
-
-
 def _number(row: Row, key: str) -> int | None:
     return int(row[key]) if row.get(key) else None
-
-
-# ---- aot.vela.written_tensors
-# Which tensor each NPU operation writes, by Vela's debug database.
-#
-# ``perf`` names the OFM of what was scheduled, which is the TOSA tensor's name unless Vela made the tensor itself;
-# ``perf_debug`` has its shape and the time, ``tensors`` where each tensor lies meanwhile and how. Addresses are
-# those
-# of the command stream, relative to their region. ``queue`` has the NPU operations; of many that stand for one, the
-# last alone.
-
-_BRICKS = "NHCWB16"
-_MOST_ELEMENTS = 1 << 26
-DTYPES = {
-    "Int8": "int8",
-    "UInt8": "uint8",
-    "Int16": "int16",
-    "UInt16": "uint16",
-    "Int32": "int32",
-    "Bool8": "int8",
-}
 
 
 @dataclass(frozen=True)
@@ -163,7 +156,7 @@ def read_written_tensors(xml: bytes) -> tuple[WrittenTensor, ...]:
     BuildError when the database has another form than Vela 5.1.0 gives it.
     """
     database = database_tables(xml)
-    try:
+    with _known_format():
         details = {row["id"]: row for row in database["perf_debug"]}
         scheduled = {row["id"]: row for row in database["perf"]}
         offsets: dict[str, list[int]] = {}
@@ -179,8 +172,6 @@ def read_written_tensors(xml: bytes) -> tuple[WrittenTensor, ...]:
             if key in details
             for tensor in _tensor(scheduled[key]["name"], details[key], lying, tuple(found))
         )
-    except (KeyError, ValueError) as error:
-        raise BuildError(f"Vela's debug database does not have the format of Vela 5.1.0: {error}") from error
 
 
 def _tensor(

@@ -21,10 +21,6 @@ from ethosu_sdk.compile.shared_lowering import graph_file, origins_file
 from ethosu_sdk.compile.tool_hooks import patched
 from ethosu_sdk.compile.vela_capture import VelaCapture
 from ethosu_sdk.compile.vela_config import VelaConfig
-from ethosu_sdk.program.execution_plan import ENTRY
-
-# ---- aot.vela.artefacts
-# The files of a compilation, named by the delegate's index in the finished `.pte`.
 
 LOG_NAME = "compile.log"
 
@@ -69,8 +65,8 @@ def write_delegates(
     manager: Any,
     captures: Sequence[VelaCapture],
     finder: SourceFinder,
-    method: str = ENTRY,
-    prefix: str = "",
+    method: str,
+    prefix: str,
 ) -> tuple[DelegateFacts, ...]:
     """Write the artefacts of each delegate of a method, in files that begin with `prefix`, and return the facts in
     the program's order.
@@ -82,23 +78,34 @@ def write_delegates(
     payloads = list(finished_program.delegate_payloads(manager, method))
     facts = []
     for index, turn in enumerate(vela_capture.run_turns(payloads, captures)):
-        payload, made = payloads[index], captures[turn]
-        vela_checks.check_outputs(index, payload, made, finder)
-        vela_checks.check_call(index, payload, made, finder, arguments.get(index))
-        facts.append(write_delegate(folder, index, made, finder, prefix))
-        vela_checks.check_weights(facts[-1], made.debug_xml)
-        vela_checks.check_tables(facts[-1], payload)
+        made, called = captures[turn], arguments.get(index)
+        facts.append(write_checked_delegate(folder, index, payloads[index], made, finder, called, prefix))
     return tuple(facts)
 
 
-def _file_names(index: int, prefix: str) -> dict[str, str]:
-    return {part: f"{prefix}delegate{index}{suffix}" for part, suffix in _SUFFIXES.items()}
+def write_checked_delegate(
+    folder: Path,
+    index: int,
+    payload: bytes,
+    made: VelaCapture,
+    finder: SourceFinder,
+    arguments: int | None,
+    prefix: str = "",
+) -> DelegateFacts:
+    """Write a delegate's artefacts, and check its payload against its graph and the number of its `arguments`."""
+    vela_checks.check_outputs(index, payload, made, finder)
+    vela_checks.check_call(index, payload, made, finder, arguments)
+    facts = write_delegate(folder, index, made, finder, prefix)
+    vela_checks.check_weights(facts, made.debug_xml)
+    vela_checks.check_tables(facts, payload)
+    return facts
 
 
 def write_delegate(
     folder: Path, index: int, made: VelaCapture, finder: SourceFinder, prefix: str = ""
 ) -> DelegateFacts:
-    names = _file_names(index, prefix)
+    """Write the artefacts of one delegate, and return its facts."""
+    names = {part: f"{prefix}delegate{index}{suffix}" for part, suffix in _SUFFIXES.items()}
     for part, name in names.items():
         filesystem.write_bytes(folder / name, getattr(made, part))
     return DelegateFacts(
@@ -142,33 +149,16 @@ def _operations(made: VelaCapture, finder: SourceFinder) -> tuple[OperationFacts
     return tuple(facts)
 
 
-# ---- aot.vela.delegate_compiler
-# Compiles the delegates of a program while ExecuTorch lowers it, and writes their artefacts.
-
-
 @dataclass(frozen=True)
 class DelegateCompiler:
-    """Vela, unless another is given.
+    """While the block of `captured` runs, each delegate that is compiled adds to its list; `write` lays the
+    artefacts of a method of a finished program into a folder, in files whose names begin with the last argument."""
 
-    While the block of `captured` runs, each delegate that is compiled adds to its list; `write` lays the artefacts of
-    a method of a finished program into a folder, in files whose names begin with the last argument.
-    """
-
-    captured: Callable[[VelaConfig | None], AbstractContextManager[list[VelaCapture]]] = (
-        vela_capture.runs_captured
-    )
-    write: Callable[[Path, Any, Sequence[VelaCapture], SourceFinder, str, str], tuple[DelegateFacts, ...]] = (
-        write_delegates
-    )
+    captured: Callable[[VelaConfig | None], AbstractContextManager[list[VelaCapture]]]
+    write: Callable[[Path, Any, Sequence[VelaCapture], SourceFinder, str, str], tuple[DelegateFacts, ...]]
 
 
-VELA = DelegateCompiler()
-
-
-# ---- aot.sharing.without_vela
-# The compiler of delegates that keeps what Vela would be given.
-#
-# In the place of each delegate's commands stands the digest of its TOSA graph.
+VELA = DelegateCompiler(vela_capture.runs_captured, write_delegates)
 
 
 @contextlib.contextmanager

@@ -1,4 +1,7 @@
-"""Other versions of Vela: kept in the cache, run as processes, and programs compiled again with them."""
+"""Other versions of Vela: kept in the cache, run as processes, and programs compiled again with them.
+
+What is not in the cache is installed from the package index: this is the one place where a command uses the network.
+"""
 
 from __future__ import annotations
 
@@ -21,20 +24,17 @@ from ethosu_sdk.base.forks import Task
 from ethosu_sdk.compile import compile_facts, vela_capture, vela_checks, vela_delegates
 from ethosu_sdk.compile.compile_facts import DelegateFacts
 from ethosu_sdk.compile.graphs.source_lines import SourceFinder
+from ethosu_sdk.compile.tool_hooks import patched
 from ethosu_sdk.compile.vela_capture import VelaCapture
 from ethosu_sdk.compile.vela_config import VelaConfig
 from ethosu_sdk.program.execution_plan import ENTRY
-
-# ---- aot.vela.versions
-# Other versions of Vela: each is kept in a folder of the cache and runs as a process.
-#
-# What is not in the cache is installed from the package index: this is the one place where a command uses the
-# network.
 
 VELA_PACKAGE = "ethos-u-vela"
 _RUN = "import sys; from ethosu.vela.vela import main; sys.exit(main(sys.argv[1:]))"
 _VERSION = re.compile(r"[1-9]\d?\.\d{1,2}\.\d{1,2}", re.ASCII)
 _TIMEOUT_S = 600.0
+RECOMPILE_LOG = "vela.log"
+_RECOMPILE_TIMEOUT_S = 3600.0
 # Packages that a version needs besides those of the SDK, by its first number.
 _NEEDS = {"4": ("lxml<6.0.1",)}
 _MARK = "ethosu"  # the package's own folder
@@ -113,22 +113,13 @@ def _pip(target: Path, *words: str) -> None:
     proc.run([*command, "--target", str(target), *words], timeout_s=_TIMEOUT_S, error=ToolError)
 
 
-def _environment(path: str) -> dict[str, str]:
-    return {**os.environ, **({"PYTHONPATH": path} if path else {})}
-
-
 def run_vela(path: str, arguments: Sequence[str], folder: Path) -> None:
     """Run the Vela in `path` (:func:`python_path`) with `arguments` in `folder`. ToolError when it fails."""
     command = [sys.executable, "-c", _RUN, *arguments]
-    done = proc.run(
-        command, cwd=folder, env=_environment(path), timeout_s=_TIMEOUT_S, error=ToolError, check=False
-    )
+    environment = {**os.environ, **({"PYTHONPATH": path} if path else {})}
+    done = proc.run(command, cwd=folder, env=environment, timeout_s=_TIMEOUT_S, error=ToolError, check=False)
     if done.returncode:
         raise ToolError(f"Vela ended with exit status {done.returncode}: {_last_line(done.output)}")
-
-
-# ---- aot.vela.another
-# Runs another version of Vela than ExecuTorch's own. ExecuTorch packs its result in the usual way.
 
 
 def compile_by_version(
@@ -136,35 +127,21 @@ def compile_by_version(
 ) -> tuple[bytes, VelaCapture]:
     """The payload of a TOSA graph by the Vela in `path`, a process of its own, and what that reports.
 
-    `path` is as :func:`python_path` gives it, `config` the configuration file that the
-    flags call by its `stored_name`. BuildError when that Vela refuses the
-    graph or its results cannot be packed.
+    `path` is as :func:`python_path` gives it, `config` the configuration file that the flags call by its
+    `stored_name`. BuildError when that Vela refuses the graph or its results cannot be packed.
     """
     from executorch.backends.arm import arm_vela
 
-    own = arm_vela.vela
     with tempfile.TemporaryDirectory(prefix="ethosu-vela-", dir=vela_capture.spaceless_directory()) as name:
         folder = Path(name)
-        arm_vela.vela = SimpleNamespace(main=lambda words: run_vela(path, words, folder))
+        other = SimpleNamespace(main=lambda words: run_vela(path, words, folder))
         try:
             words = [*vela_capture.with_config(flags, config, folder), *vela_capture.REPORT_FLAGS]
-            payload = bytes(arm_vela.vela_compile(tosa, words, intermediate_path=name).processed_bytes)
+            with patched(arm_vela, vela=other):
+                payload = bytes(arm_vela.vela_compile(tosa, words, intermediate_path=name).processed_bytes)
         except (OSError, ValueError, KeyError, RuntimeError) as error:
             raise BuildError(f"Vela's results cannot be packed: {error}") from error
-        finally:
-            arm_vela.vela = own
         return payload, vela_capture.read_capture(tosa, {}, payload, folder)
-
-
-# ---- aot.vela.recompile
-# Compiles a program's TOSA graphs with other versions of Vela: the same program with new payloads.
-#
-# ExecuTorch's own function calls Vela and packs what that wrote; here another Vela is called in its place, in a
-# fork of
-# a process that has ExecuTorch imported.
-
-RECOMPILE_LOG = "vela.log"
-_RECOMPILE_TIMEOUT_S = 3600.0
 
 
 @dataclass(frozen=True)

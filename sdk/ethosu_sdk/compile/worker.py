@@ -1,5 +1,9 @@
 """The process that compiles, ``python -m ethosu_sdk.compile.worker REQUEST_JSON RESULT_FD``: one compilation from
 end to end, its stages and its files.
+
+torch, torchao, Vela and the user's own file print as they like; this process has only a log to print on. What the
+parent must know goes through RESULT_FD as JSON lines: ``{"stage": …}`` as the work goes on, then ``{"output": …}``
+or ``{"error": …}``.
 """
 
 from __future__ import annotations
@@ -31,6 +35,7 @@ from ethosu_sdk.compile import (
     tool_hooks,
     vela_config,
     vela_delegates,
+    zoo,
 )
 from ethosu_sdk.compile.compile_facts import (
     CheckFacts,
@@ -51,15 +56,180 @@ from ethosu_sdk.compile.vela_config import VelaConfig
 from ethosu_sdk.compile.vela_delegates import VELA, WITHOUT_VELA, DelegateCompiler
 from ethosu_sdk.program.execution_plan import ENTRY
 from ethosu_sdk.program.feeds import Stepper, Steps, check_feed
-from ethosu_sdk.records.compile import CpuOperator, Fed, Start, State
-
-# ---- aot.pipeline.fed_steps
-# Several steps of a model in PyTorch, each fed by the outputs of the one before as its file declares.
+from ethosu_sdk.records.compile import CpuOperator, Fed, State
 
 FED_SUFFIX = ".steps.npz"
 
 
-def write_fed_steps(
+@dataclass(frozen=True)
+class _Program:
+    """The finished program manager, its methods in their order, what each is checked against, and its state."""
+
+    manager: Any
+    methods: list[Lowered]
+    checks: list[CheckFacts | None]
+    state: list[tuple[State, ...]]
+
+
+@refusals.explain_failure
+@acceleration.rare_collections()
+def run_stages(request: CompileRequest, progress: Progress) -> CompileOutput:
+    """Compile, write every file into the (existing) output folder and return the facts. Raises InputError, UsageError
+    or BuildError; a failed run leaves the files of an earlier one as they were."""
+    clock = StageClock(progress)
+    with clock.stage("import"):
+        import_tools()
+    spec = parse_model_spec(request.model)
+    with clock.stage("model"):
+        loaded = loading.load_model(spec, trust=request.options.trust)
+        found = pipeline.plans_of(request, loading.with_added_lines(loaded, request.lines))
+    config = vela_config.chosen_config(request.options)
+    finder = SourceFinder(None if spec.path is None else spec.path.resolve().parent, found[0].lines)
+    with (
+        acceleration.accelerated(),
+        _compiler(request).captured(config) as captures,
+        tool_hooks.progress_told(progress),
+        lines_recorded(finder),
+    ):
+        program = _lower(request, found, config, clock, finder)
+    for row in program.methods:
+        layers = row.method.plan.layers
+        if layers is not None:
+            with clock.stage("evaluate"):
+                cpu_calls = [name for name, _ in finished_program.kernel_calls(program.manager, row.name)]
+                layers.finish(row.method.program, cpu_calls, captures, finder)
+    return _output(request, spec, program, captures, clock, finder)
+
+
+def _output(
+    request: CompileRequest,
+    spec: ModelSpec,
+    program: _Program,
+    captures: Sequence[VelaCapture],
+    clock: StageClock,
+    finder: SourceFinder,
+) -> CompileOutput:
+    """Write every file; the facts of the compilation."""
+    without = "" if request.options.delegate else "delegation was switched off"
+    if request.core is not None:
+        without = f"{request.core} has no NPU"
+    operators = [
+        finished_program.find_cpu_operators(program.manager, finder, without=without, method=row.name)
+        for row in program.methods
+    ]
+    # What no kernel does is refused where the program is checked.
+    strict = request.check_folder is not None
+    lacking = [text for rows in operators for text in refusals.kernel_warnings(rows, strict=strict)]
+    with clock.stage("write"):
+        delegates, data = _written(request, spec, program, captures, finder)
+    facts = [
+        _facts(request, spec, program, number, operators[number], delegates[number], captures, finder)
+        for number in range(len(program.methods))
+    ]
+    first, plan = facts[0], program.methods[0].method.plan
+    traced = [row.method.traced.warning for row in program.methods]
+    return CompileOutput(
+        name=spec.name,
+        pte=request.out_dir / f"{spec.name}.pte",
+        pte_sha256=filesystem.sha256_bytes(data),
+        pte_bytes=len(data),
+        log=request.out_dir / vela_delegates.LOG_NAME,
+        etrecord=f"{spec.name}{finished_program.ETRECORD_SUFFIX}" if request.options.etrecord else None,
+        model_source=request.model,
+        model_sha256=filesystem.sha256_file(spec.path or zoo.source(str(spec.entry))),
+        target=request.target,
+        core=request.core,
+        quantize=plan.quantize,
+        io_type=request.options.io,
+        methods=finished_program.method_names(program.manager),
+        versions=finished_program.package_versions(),
+        timings_s=clock.timings_s,
+        warnings=tuple(_warnings(request, program, sum(map(len, delegates)), (*traced, *lacking))),
+        prequantized=plan.prequantized,
+        own_quantizer=None if plan.quantizer is None else plan.quantizer.kind,
+        evaluation=program.methods[0].method.evaluation,
+        entry=first.name,
+        **first.of_method(),
+        fed=_fed(request, spec, program),
+        other_methods=tuple(facts[1:]),
+    )
+
+
+def _facts(
+    request: CompileRequest,
+    spec: ModelSpec,
+    program: _Program,
+    number: int,
+    operators: tuple[CpuOperator, ...],
+    delegates: tuple[DelegateFacts, ...],
+    captures: Sequence[VelaCapture],
+    finder: SourceFinder,
+) -> MethodFacts:
+    """The facts of a method with its operators on the CPU and its delegates."""
+    manager, row = program.manager, program.methods[number]
+    plan, chain = row.method.plan, row.method.chain
+    start = None
+    if request.locate and request.check_folder is not None:
+        folder = method_folder(request.check_folder, row.name)
+        start = fault_finding.fault_start(row.method.program, plan.inputs, captures, folder, finder)
+    return MethodFacts(
+        name=row.name,
+        io=request.out_dir / _io_name(spec, program, number),
+        calibration_source=plan.calibration_source,
+        calibration_samples=len(plan.calibration),
+        inputs=finished_program.program_inputs(manager, row.name),
+        outputs=finished_program.program_outputs(manager, row.name),
+        cpu_operators=operators,
+        delegates=delegates,
+        check=program.checks[number],
+        start=start,
+        delegation=row.delegation,
+        layout=finished_program.find_layout_changes(manager, row.name),
+        chain=None if chain is None else chain.facts,
+        state=program.state[number],
+    )
+
+
+def _io_name(spec: ModelSpec, program: _Program, number: int) -> str:
+    return f"{spec.name}.{program.methods[number].name}.io.npz" if number else f"{spec.name}.io.npz"
+
+
+def _written(
+    request: CompileRequest,
+    spec: ModelSpec,
+    program: _Program,
+    captures: Sequence[VelaCapture],
+    finder: SourceFinder,
+) -> tuple[list[tuple[DelegateFacts, ...]], bytes]:
+    """Write every file; the facts of each method's delegates, and the program."""
+    etrecord, data = f"{spec.name}{finished_program.ETRECORD_SUFFIX}", bytes(program.manager.buffer)
+    delegates = []
+    with vela_delegates.published_folder(request.out_dir, etrecord, f"{spec.name}{FED_SUFFIX}") as folder:
+        for number, row in enumerate(program.methods):
+            prefix = f"{row.name}." if number else ""
+            write = _compiler(request).write
+            delegates.append(write(folder, program.manager, captures, finder, row.name, prefix))
+            vela_delegates.write_io(folder / _io_name(spec, program, number), row.inputs, row.outputs)
+        fed, method = _fed(request, spec, program), program.methods[0].method
+        if fed is not None and fed.file:
+            plan = method.plan
+            _write_fed_steps(folder / fed.file, method.program, plan.inputs, plan.feeds, method.traced.state)
+        if request.options.etrecord:
+            finished_program.write_etrecord(folder / etrecord, program.manager, captures)
+        filesystem.write_bytes(folder / f"{spec.name}.pte", data)
+    return delegates, data
+
+
+def _fed(request: CompileRequest, spec: ModelSpec, program: _Program) -> Fed | None:
+    """What the model's file declares of feeds. Steps are executed in PyTorch where the program takes floats."""
+    declared = program.methods[0].method.plan.feeds
+    if not declared.feeds:
+        return None
+    file = f"{spec.name}{FED_SUFFIX}" if request.options.io == "float" else None
+    return Fed(feeds=tuple(map(str, declared.feeds)), steps=declared.steps, file=file)
+
+
+def _write_fed_steps(
     path: Path, program: Any, inputs: tuple[Any, ...], feeds: DeclaredFeeds, state: InitialState
 ) -> None:
     """Run the exported `program` from its initial `state` and write ``input0``…, as the first step takes them, and
@@ -95,194 +265,8 @@ def _check_fed_steps(feeds: DeclaredFeeds, inputs: list[Any], outputs: list[Any]
             raise InputError(f"the file's feeds do not fit its model: {error.message}", error.hint) from error
 
 
-# ---- aot.pipeline.stages
-# One compilation from end to end, inside the worker process: the order of steps, their timing and the
-# files.
-
-
-@dataclass(frozen=True)
-class _Program:
-    """The finished program manager, its methods in their order, what each is checked against, and its state."""
-
-    manager: Any
-    methods: list[Lowered]
-    checks: list[CheckFacts | None]
-    state: list[tuple[State, ...]]
-
-
-@refusals.explain_failure
-@acceleration.rare_collections()
-def run_stages(request: CompileRequest, progress: Progress) -> CompileOutput:
-    """Compile, write every file into the (existing) output folder and return the facts. Raises InputError, UsageError
-    or BuildError; a failed run leaves the files of an earlier one as they were."""
-    clock = StageClock(progress)
-    with clock.stage("import"):
-        import_tools()
-    spec = parse_model_spec(request.model)
-    with clock.stage("model"):
-        loaded = loading.load_model(spec, trust=request.options.trust)
-        found = pipeline.plans_of(request, loading.with_added_lines(loaded, request.lines))
-    config = vela_config.chosen_config(request.options)
-    finder = SourceFinder(None if spec.path is None else spec.path.resolve().parent, found[0].lines)
-    with (
-        acceleration.accelerated(),
-        _compiler(request).captured(config) as captures,
-        tool_hooks.progress_told(progress),
-        lines_recorded(finder),
-    ):
-        program = _lower(request, found, config, clock, finder)
-    _keep_layers(program, captures, clock, finder)
-    return _output(request, spec, program, captures, clock, finder)
-
-
-def _output(
-    request: CompileRequest,
-    spec: ModelSpec,
-    program: _Program,
-    captures: Sequence[VelaCapture],
-    clock: StageClock,
-    finder: SourceFinder,
-) -> CompileOutput:
-    """Write every file; the facts of the compilation."""
-    without = _without_npu(request)
-    operators = [
-        finished_program.find_cpu_operators(program.manager, finder, without=without, method=row.name)
-        for row in program.methods
-    ]
-    lacking = _lacking(request, operators)
-    with clock.stage("write"):
-        delegates, data = _written(request, spec, program, captures, finder)
-    facts = [
-        _facts(request, spec, program, number, (operators[number], delegates[number]), captures, finder)
-        for number in range(len(program.methods))
-    ]
-    first, plan = facts[0], program.methods[0].method.plan
-    traced = [row.method.traced.warning for row in program.methods]
-    return CompileOutput(
-        name=spec.name,
-        pte=request.out_dir / f"{spec.name}.pte",
-        pte_sha256=filesystem.sha256_bytes(data),
-        pte_bytes=len(data),
-        log=request.out_dir / vela_delegates.LOG_NAME,
-        etrecord=f"{spec.name}{finished_program.ETRECORD_SUFFIX}" if request.options.etrecord else None,
-        model_source=request.model,
-        model_sha256=_source_digest(spec),
-        target=request.target,
-        core=request.core,
-        quantize=plan.quantize,
-        io_type=request.options.io,
-        methods=finished_program.method_names(program.manager),
-        versions=finished_program.package_versions(),
-        timings_s=clock.timings_s,
-        warnings=tuple(_warnings(request, program, sum(map(len, delegates)), (*traced, *lacking))),
-        prequantized=plan.prequantized,
-        own_quantizer=None if plan.quantizer is None else plan.quantizer.kind,
-        evaluation=program.methods[0].method.evaluation,
-        entry=first.name,
-        **first.of_method(),
-        fed=_fed(request, spec, program),
-        other_methods=tuple(facts[1:]),
-    )
-
-
-def _lacking(request: CompileRequest, operators: Sequence[tuple[CpuOperator, ...]]) -> list[str]:
-    """What no kernel does, in a sentence for each; refused where the program is checked."""
-    strict = request.check_folder is not None
-    return list(
-        dict.fromkeys(text for rows in operators for text in refusals.kernel_warnings(rows, strict=strict))
-    )
-
-
-def _facts(
-    request: CompileRequest,
-    spec: ModelSpec,
-    program: _Program,
-    number: int,
-    parts: tuple[tuple[CpuOperator, ...], tuple[DelegateFacts, ...]],
-    captures: Sequence[VelaCapture],
-    finder: SourceFinder,
-) -> MethodFacts:
-    """The facts of a method; `parts` are its operators on the CPU and its delegates."""
-    manager, row = program.manager, program.methods[number]
-    plan, chain = row.method.plan, row.method.chain
-    return MethodFacts(
-        name=row.name,
-        io=request.out_dir / _io_name(spec, program, number),
-        calibration_source=plan.calibration_source,
-        calibration_samples=len(plan.calibration),
-        inputs=finished_program.program_inputs(manager, row.name),
-        outputs=finished_program.program_outputs(manager, row.name),
-        cpu_operators=parts[0],
-        delegates=parts[1],
-        check=program.checks[number],
-        start=_start(request, row, captures, finder),
-        delegation=row.delegation,
-        layout=finished_program.find_layout_changes(manager, row.name),
-        chain=None if chain is None else chain.facts,
-        state=program.state[number],
-    )
-
-
-def _io_name(spec: ModelSpec, program: _Program, number: int) -> str:
-    return f"{spec.name}.{program.methods[number].name}.io.npz" if number else f"{spec.name}.io.npz"
-
-
-def _written(
-    request: CompileRequest,
-    spec: ModelSpec,
-    program: _Program,
-    captures: Sequence[VelaCapture],
-    finder: SourceFinder,
-) -> tuple[list[tuple[DelegateFacts, ...]], bytes]:
-    """Write every file; the facts of each method's delegates, and the program."""
-    etrecord, data = f"{spec.name}{finished_program.ETRECORD_SUFFIX}", bytes(program.manager.buffer)
-    delegates = []
-    with vela_delegates.published_folder(request.out_dir, etrecord, f"{spec.name}{FED_SUFFIX}") as folder:
-        for number, row in enumerate(program.methods):
-            prefix = f"{row.name}." if number else ""
-            write = _compiler(request).write
-            delegates.append(write(folder, program.manager, captures, finder, row.name, prefix))
-            vela_delegates.write_io(folder / _io_name(spec, program, number), row.inputs, row.outputs)
-        fed, method = _fed(request, spec, program), program.methods[0].method
-        if fed is not None and fed.file:
-            plan = method.plan
-            write_fed_steps(folder / fed.file, method.program, plan.inputs, plan.feeds, method.traced.state)
-        if request.options.etrecord:
-            finished_program.write_etrecord(folder / etrecord, program.manager, captures)
-        filesystem.write_bytes(folder / f"{spec.name}.pte", data)
-    return delegates, data
-
-
-def _fed(request: CompileRequest, spec: ModelSpec, program: _Program) -> Fed | None:
-    """What the model's file declares of feeds. Steps are executed in PyTorch where the program takes floats."""
-    declared = program.methods[0].method.plan.feeds
-    if not declared.feeds:
-        return None
-    file = f"{spec.name}{FED_SUFFIX}" if request.options.io == "float" else None
-    return Fed(feeds=tuple(map(str, declared.feeds)), steps=declared.steps, file=file)
-
-
 def _compiler(request: CompileRequest) -> DelegateCompiler:
     return WITHOUT_VELA if request.without_vela else VELA
-
-
-def _keep_layers(
-    program: _Program, captures: Sequence[VelaCapture], clock: StageClock, finder: SourceFinder
-) -> None:
-    for row in program.methods:
-        if row.method.plan.layers is not None:
-            with clock.stage("evaluate"):
-                cpu_calls = [name for name, _ in finished_program.kernel_calls(program.manager, row.name)]
-                row.method.plan.layers.finish(row.method.program, cpu_calls, captures, finder)
-
-
-def _start(
-    request: CompileRequest, row: Lowered, captures: Sequence[VelaCapture], finder: SourceFinder
-) -> Start | None:
-    if not request.locate or request.check_folder is None:
-        return None
-    folder = method_folder(request.check_folder, row.name)
-    return fault_finding.fault_start(row.method.program, row.method.plan.inputs, captures, folder, finder)
 
 
 @acceleration.rare_collections()
@@ -309,7 +293,10 @@ def _lower(
     clock: StageClock,
     finder: SourceFinder,
 ) -> _Program:
-    spec = _spec(request, config)
+    spec = None
+    if request.target is not None:
+        ini = lowering.VELA_CONFIG if config is None else config.stored_name
+        spec = lowering.compile_spec(request.target, ini, request.options.vela_flags)
     traced = pipeline.with_shared_state(
         [pipeline.traced_method(request, plan, clock, finder) for plan in found]
     )
@@ -330,29 +317,6 @@ def _lower(
     )
 
 
-def _without_npu(request: CompileRequest) -> str:
-    """Why nothing is delegated; empty where the NPU may have everything."""
-    if request.core is not None:
-        return f"{request.core} has no NPU"
-    return "" if request.options.delegate else "delegation was switched off"
-
-
-def _spec(request: CompileRequest, config: VelaConfig | None) -> Any:
-    """ExecuTorch's description of the NPU; None without one."""
-    if request.target is None:
-        return None
-    ini = lowering.VELA_CONFIG if config is None else config.stored_name
-    return lowering.compile_spec(request.target, ini, request.options.vela_flags)
-
-
-def _source_digest(spec: ModelSpec) -> str:
-    if spec.path is not None:
-        return filesystem.sha256_file(spec.path)
-    from ethosu_sdk.compile import zoo
-
-    return filesystem.sha256_file(zoo.source(str(spec.entry)))
-
-
 def _warnings(
     request: CompileRequest, program: _Program, delegates: int, first: Sequence[str | None]
 ) -> list[str]:
@@ -367,14 +331,6 @@ def _warnings(
         )
     ]
     return list(dict.fromkeys([*found, *samples, *cache.take_notes()]))
-
-
-# ---- aot.pipeline.worker
-# The process that compiles: ``python -m ethosu_sdk.compile.worker REQUEST_JSON RESULT_FD``.
-#
-# torch, torchao, Vela and the user's own file print as they like; this process has only a log to print on. What
-# the parent must know goes through RESULT_FD as JSON lines: ``{"stage": …}`` as the work goes on, then
-# ``{"output": …}`` or ``{"error": …}``.
 
 
 def main() -> None:
@@ -411,9 +367,7 @@ def _as_sdk_error(error: Exception) -> SdkError:
         return BuildError(
             f"cannot write {where}: {error.strerror}", "free some space or choose another folder with -o"
         )
-    return BuildError(
-        f"compilation failed: {plain_text.error(error)}", "compile.log holds what the tools printed"
-    )
+    return BuildError(f"compilation failed: {plain_text.error(error)}", tool_hooks.LOG_HINT)
 
 
 def error_message(error: Exception) -> dict[str, Any]:

@@ -25,14 +25,13 @@ def main(name: str, prompt: str, count: str) -> None:
     worker.import_tools()
     target = parse_target("ethos-u85-256", memory_mode="Dedicated_Sram_512KB")
     request = CompileRequest(name, target, Path())
-    plan = pipeline.plan_of(request, loading.load_model(parse_model_spec(name), trust=True))
-    with torch.no_grad():
-        traced = pipeline.float_program_of(plan, target, SourceFinder(None, plan.lines))
+    (plan,) = pipeline.plans_of(request, loading.load_model(parse_model_spec(name), trust=True))
     spec, clock = lowering.compile_spec(target, lowering.VELA_CONFIG, ()), StageClock(lambda *_: None)
-    subject = pipeline.QuantisedSubject(traced.program, plan.quantising(request), None, traced.state)
-    (quantised,) = pipeline.quantised_modules([subject], spec, clock)
+    traced = pipeline.traced_method(request, plan, clock, SourceFinder(None, plan.lines))
+    (method,) = pipeline.quantised_methods(request, [traced], spec, clock)
+    quantised, state = method.subject.quantised_module, method.traced.state
     tokens, margins = [int(word) for word in prompt.split(",")], []
-    with torch.no_grad(), traced.state.restored(quantised):
+    with torch.no_grad(), state.restored(quantised):
         for place in range(len(tokens) + int(count) - 1):
             logits = execution.run_eager(quantised, _step(tokens, place))[0].reshape(-1)
             if place + 1 == len(tokens):

@@ -83,7 +83,7 @@ def test_torch_unpickles_tensors_alone_even_if_the_check_lets_more_through(
     program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(saved_program, "_check", lambda data, path: None)
+    monkeypatch.setattr(saved_program, "check_members", lambda found: None)
     saved_programs.tampered(program, tmp_path / "net.pt2", saved_programs.sample_inputs)
     request = CompileRequest("net.pt2", parse_target("ethos-u55-128"), tmp_path)
     with pytest.raises(InputError, match="cannot load the program"):

@@ -19,7 +19,8 @@ from ethosu_sdk.compile import acceleration
 from tests.places import ROOT
 
 Array = NDArray[Any]
-LOWERING = tuple((ROOT / "sdk" / "ethosu_sdk" / "aot" / "lowering").glob("*.py"))
+_COMPILE = ROOT / "sdk" / "ethosu_sdk" / "compile"
+LOWERING = (_COMPILE / "acceleration.py", _COMPILE / "lowering.py", *_COMPILE.glob("rewrite/*.py"))
 
 
 @dataclass(frozen=True)

@@ -57,11 +57,7 @@ def calls(graph: Any) -> list[str]:
 def marked(module: Any) -> dict[str, bool]:
     """The operations that carry the mark of Arm's quantiser, and what it says."""
     rows = ((str(node.target), node.meta.get("custom", {})) for node in module.graph.nodes)
-    return {
-        name: meta[prequantized._mark_key()]["quantized"]
-        for name, meta in rows
-        if prequantized._mark_key() in meta
-    }
+    return {name: meta[fx.mark_key()]["quantized"] for name, meta in rows if fx.mark_key() in meta}
 
 
 def convolution(*, per_channel: bool, bias: list[float] | None = None, scale: float = 1.0) -> Any:

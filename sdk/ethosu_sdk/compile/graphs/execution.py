@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,10 +12,8 @@ from ethosu_sdk.base.errors import InputError
 from ethosu_sdk.compile.graphs.fx import is_observer
 from ethosu_sdk.compile.graphs.source_lines import last_return
 
-# ---- aot.graph.execution
-# Models and programs executed in PyTorch.
-
 Tensors = tuple[Any, ...]
+Replacement = Callable[[Any], Callable[..., Any] | None]  # what a node calls in place of its target, or None
 
 
 def run_eager(module: Any, inputs: Tensors) -> Tensors:
@@ -54,13 +52,6 @@ def flat_outputs(leaves: Sequence[Any], module: Any = None) -> Tensors:
             "return only tensors, alone or in tuples, lists and dicts",
         )
     return tuple(leaves)
-
-
-# ---- aot.graph.interpreting
-# Executes graphs node by node and records every value; observers only copy. Also records every value of an eager
-# module.
-
-Replacement = Callable[[Any], Callable[..., Any] | None]  # what a node calls in place of its target, or None
 
 
 def observer_of(graph_module: Any, node: Any) -> Any | None:
@@ -112,12 +103,8 @@ class RecordedValues:
 
     def add(self, value: Any) -> None:
         """Keep a copy of every tensor in `value`."""
-        import torch
-        from torch.utils import _pytree
-
-        for leaf in _pytree.tree_leaves(value):
-            if isinstance(leaf, torch.Tensor):
-                self.by_form.setdefault((leaf.shape, leaf.dtype), []).append(leaf.detach().clone())
+        for leaf in tensors_of(value):
+            self.by_form.setdefault((leaf.shape, leaf.dtype), []).append(leaf.detach().clone())
 
     def note(self, node: Any, value: Any) -> None:
         """Keep the value of a node, and itself, so that what is written to it later is seen."""
@@ -182,16 +169,16 @@ def targets_replaced(module: Any, replacement: Replacement) -> Iterator[None]:
     graphs = [part for part in module.modules() if isinstance(part, GraphModule)]
     # All of the answers first: what a node becomes may depend on the targets of others.
     targets = [(node, replacement(node)) for graph_module in graphs for node in graph_module.graph.nodes]
-    changed = [(node, node.target) for node, target in targets if target is not None]
-    for node, target in targets:
-        if target is not None:
-            node.target = target
-    for graph_module in graphs:
-        graph_module.recompile()
-    try:
-        yield
-    finally:
-        for node, target in changed:
+    before = [(node, node.target) for node, target in targets if target is not None]
+
+    def give(rows: Iterable[tuple[Any, Any]]) -> None:
+        for node, target in rows:
             node.target = target
         for graph_module in graphs:
             graph_module.recompile()
+
+    give((node, target) for node, target in targets if target is not None)
+    try:
+        yield
+    finally:
+        give(before)

@@ -7,11 +7,13 @@ from typing import Any
 
 from ethosu_sdk.compile.compile_facts import Quantisation
 
-# ---- aot.graph.fx
-# Graphs of torch.fx.
-
 # By name, because torch and torchao have classes of their own.
 _OBSERVERS = frozenset({"ObserverBase", "FakeQuantizeBase"})
+# The operators between floating-point and quantised values in a program of ``torch.export``.
+QUANTIZED_NAMESPACE = "quantized_decomposed."
+QUANTIZE = f"{QUANTIZED_NAMESPACE}quantize_per_tensor.default"
+DEQUANTIZE = f"{QUANTIZED_NAMESPACE}dequantize_per_tensor.default"
+DEQUANTIZE_CHANNELS = f"{QUANTIZED_NAMESPACE}dequantize_per_channel.default"
 
 
 def all_nodes(module: Any) -> Iterator[Any]:
@@ -39,6 +41,13 @@ def is_observer(module: Any) -> bool:
     return bool(_OBSERVERS & {kind.__name__ for kind in type(module).__mro__})
 
 
+def mark_key() -> str:
+    """Under which of a node's custom notes Arm's quantisers leave whether they marked the node."""
+    from executorch.backends.arm.common.annotation_meta import ArmAnnotationInfo
+
+    return str(ArmAnnotationInfo.CUSTOM_META_KEY)
+
+
 def take_place(program: Any, old: Any, new: Any) -> None:
     """Let the node `new` of an ``ExportedProgram`` take the place of `old`, which goes."""
     old.replace_all_uses_with(new)
@@ -51,15 +60,6 @@ def rename_output(program: Any, old: Any, new: Any) -> None:
     for row in program.graph_signature.output_specs:
         if row.arg.name == old.name:
             row.arg.name = new.name
-
-
-# ---- aot.graph.conversions
-# The operators between floating-point and quantised values in a program of ``torch.export``, by name.
-
-QUANTIZED_NAMESPACE = "quantized_decomposed."
-QUANTIZE = f"{QUANTIZED_NAMESPACE}quantize_per_tensor.default"
-DEQUANTIZE = f"{QUANTIZED_NAMESPACE}dequantize_per_tensor.default"
-DEQUANTIZE_CHANNELS = f"{QUANTIZED_NAMESPACE}dequantize_per_channel.default"
 
 
 def is_quantize(node: Any) -> bool:

@@ -13,10 +13,8 @@ from numpy.typing import NDArray
 from ethosu_sdk.base import npz
 from ethosu_sdk.base.errors import InputError
 
-# ---- aot.graph.arrays
-# Example inputs and calibration samples from `.npz` files.
-
 Array = NDArray[Any]
+Tensors = tuple[Any, ...]
 _OUTPUT = re.compile(r"output\d+")
 
 
@@ -103,12 +101,6 @@ def io_arrays(inputs: Sequence[Array], outputs: Sequence[Array]) -> Mapping[str,
         **{f"input{index}": np.asarray(array, order="C") for index, array in enumerate(inputs)},
         **{f"output{index}": np.asarray(array, order="C") for index, array in enumerate(outputs)},
     }
-
-
-# ---- aot.graph.tensors
-# Conversion between torch tensors and NumPy arrays.
-
-Tensors = tuple[Any, ...]
 
 
 def as_numpy(tensor: Any, what: str = "a tensor") -> Array:

@@ -12,9 +12,6 @@ from numpy.typing import NDArray
 
 from ethosu_sdk.base.errors import BuildError
 
-# ---- aot.graph.tosa_operators
-# The operators and outputs of a TOSA flatbuffer, in the file's order.
-
 _Result = TypeVar("_Result")
 
 
@@ -109,11 +106,8 @@ def read_first_block(data: bytes, reader: Callable[[Any], _Result]) -> _Result:
         raise BuildError(f"the TOSA graph cannot be read: {type(error).__name__}") from error
 
 
-# ---- aot.graph.tosa_moves
-# Where the elements of a TOSA tensor come from when operators only moved them: followed through the graph, exactly.
-#
-# So no layout is guessed from shapes where values are cut out, joined, turned or padded. The operators' semantics
-# are
+# Where the elements of a tensor come from when operators only moved them is followed through the graph, exactly: no
+# layout is guessed from shapes where values are cut out, joined, turned or padded. The operators' semantics are
 # those of TOSA 1.0.
 
 Places = NDArray[np.int64]
@@ -151,7 +145,8 @@ _SAME_ORDER = frozenset({"IDENTITY", "RESHAPE"})
 
 @dataclass(frozen=True)
 class MovedTensor:
-    """`places` of a tensor's elements among those of `sources`, one tensor after the other; CONSTANT for padding."""
+    """`places` of a tensor's elements among those of `sources`, one tensor after the other; CONSTANT_PLACE for
+    padding."""
 
     sources: tuple[str, ...]
     places: Places

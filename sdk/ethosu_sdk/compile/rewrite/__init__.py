@@ -1,1 +1,1 @@
-"""Rewrites of graphs: before quantisation, before and during lowering, in Vela's graph, and after lowering."""
+"""Rewrites of graphs from the exported program to the `.pte`: `table` has all in their order, `frame` runs them."""

@@ -11,20 +11,13 @@ from typing import Any
 
 from ethosu_sdk.compile.graphs.fx import operator_name
 
-# ---- aot.lowering.integer_state
-# Keeps the state of a quantised program as integers.
-#
-# The writes of a quantised model end in a dequantise operator, and its reads begin with a quantise operator.
-# Between
+# The writes of a quantised model end in a dequantise operator, and its reads begin with a quantise operator. Between
 # them a buffer would hold floating-point values, and the CPU would convert all of them twice in each inference.
-# Where
-# both have one scale, zero point and type, the buffer holds the integers, and the conversions go. That changes no
-# result: a value that was dequantised and is quantised with the same parameters gives the same integer (computed
-# here
-# for each integer of the type), moves give the same of integers, and of the initial value the program sees only
-# what
-# the quantise operator makes of it. Arm's int16 ends at -32767: should a delegate give -32768, which the quantise
-# operator would have made -32767, the buffer keeps that.
+# Where both have one scale, zero point and type, the buffer holds the integers, and the conversions go. That changes
+# no result: a value that was dequantised and is quantised with the same parameters gives the same integer (computed
+# here for each integer of the type), moves give the same of integers, and of the initial value the program sees only
+# what the quantise operator makes of it. Arm's int16 ends at -32767: should a delegate give -32768, which the
+# quantise operator would have made -32767, the buffer keeps that.
 
 EDGE_QUANTIZE = "quantized_decomposed::quantize_per_tensor"
 EDGE_DEQUANTIZE = "quantized_decomposed::dequantize_per_tensor"
@@ -49,6 +42,8 @@ _MOVES: Mapping[str, tuple[int, ...]] = {
     "aten::index_copy": (0, 3),
 }
 _ACCUMULATE = 3  # the argument of index_put that makes a sum of it
+_INDEX = 2  # the place of an index among the arguments of `gather` and `scatter`
+_VIEWS = ("aten::view_copy", "aten::view", "aten::alias", "aten::alias_copy", "aten::detach")
 _BITS = 16  # of the widest integers that are tried one by one
 
 Parameters = tuple[Any, ...]  # scale, zero point, least and largest integer, type
@@ -100,7 +95,7 @@ class _Program:
 
 
 @dataclass(frozen=True)
-class _Part:
+class _Connected:
     """The values of a program that moves connect with a state: their `nodes`, the names of the `states` among them,
     and the one quantisation of all; None where they have to stay floating-point values."""
 
@@ -119,7 +114,7 @@ def keep_integer_state(programs: Sequence[Any]) -> None:
         _retype(part)
 
 
-def _agreeing(parts: Sequence[_Part]) -> list[_Part]:
+def _agreeing(parts: Sequence[_Connected]) -> list[_Connected]:
     """Those of the `parts` that have a quantisation, and share each of their states with none of another."""
     uses = Counter(name for part in parts for name in part.states)
     left = [part for part in parts if part.parameters is not None]
@@ -131,7 +126,7 @@ def _agreeing(parts: Sequence[_Part]) -> list[_Part]:
         left = kept
 
 
-def _parts(program: _Program) -> Iterator[_Part]:
+def _parts(program: _Program) -> Iterator[_Connected]:
     seen: set[Any] = set()
     for start in program.states.values():
         found, waiting = [], [start]
@@ -144,7 +139,7 @@ def _parts(program: _Program) -> Iterator[_Part]:
                 waiting += [row for row in program.connected(node) if row not in found]
         names = tuple(name for name, node in program.states.items() if node in found)
         if names:
-            yield _Part(program, tuple(found), names, _parameters(program, found, names))
+            yield _Connected(program, tuple(found), names, _parameters(program, found, names))
 
 
 def _moved(node: Any) -> list[Any]:
@@ -204,7 +199,7 @@ def _initial_integers(values: Any, parameters: Parameters) -> Any:
     return torch.ops.quantized_decomposed.quantize_per_tensor.default(values, *parameters)
 
 
-def _retype(part: _Part) -> None:
+def _retype(part: _Connected) -> None:
     """Let the values of `part` be integers."""
     program, parameters = part.program.program, part.parameters
     assert parameters is not None
@@ -227,7 +222,7 @@ def _retype(part: _Part) -> None:
     program.graph_module.recompile()
 
 
-def _return(part: _Part) -> None:
+def _return(part: _Connected) -> None:
     """Let the program return the integers as the new values of the states."""
     output, results = part.program.program.graph.output_node(), part.program.outputs
     for name in part.states:
@@ -238,21 +233,15 @@ def _return(part: _Part) -> None:
     output.args = (tuple(results),)
 
 
-# ---- aot.repairs.lost_write_backs
-# Keeps a buffer's new value that is the old value of a buffer.
-#
-# ExecuTorch 1.5.1 writes new values back by ``copy_`` at the end of a program, but not where the value is a
-# placeholder
-# of a buffer: it takes such a value for one that was written in place. ``self.a.copy_(self.b)`` is lost, and so
-# is a
-# reset to a constant. If the value is a view of a buffer, the program reads the view only after it has written that
-# buffer.
-
-_VIEWS = ("aten::view_copy", "aten::view", "aten::alias", "aten::alias_copy", "aten::detach")
-
-
 def keep_write_backs(program: Any) -> None:
-    """Copy such values in `program`, an edge program, before anything is written back."""
+    """Copy new values of buffers that are old values of buffers in `program`, an edge program, before anything is
+    written back.
+
+    ExecuTorch 1.5.1 writes new values back by ``copy_`` at the end of a program, but not where the value is a
+    placeholder of a buffer: it takes such a value for one that was written in place. ``self.a.copy_(self.b)`` is
+    lost, and so is a reset to a constant. If the value is a view of a buffer, the program reads the view only after
+    it has written that buffer.
+    """
     from executorch.exir.dialects._ops import ops
 
     signature = program.graph_signature
@@ -278,7 +267,9 @@ def _changes_too_early(node: Any, row: Any, signature: Any) -> bool:
     """Whether the result `node` of a program is a buffer's memory, and is lost or overwritten before it is taken."""
     from torch.export.graph_signature import OutputKind
 
-    root = _root(node)
+    root = node
+    while operator_name(root) in _VIEWS:
+        root = root.args[0]
     buffer = signature.inputs_to_buffers.get(getattr(root, "name", None))
     if buffer is None:
         return False
@@ -287,48 +278,28 @@ def _changes_too_early(node: Any, row: Any, signature: Any) -> bool:
     return buffer in signature.buffers_to_mutate.values()
 
 
-def _root(node: Any) -> Any:
-    while operator_name(node) in _VIEWS:
-        node = node.args[0]
-    return node
+def widen_indices(program: Any) -> None:
+    """Cast what is not int64 among the indices of `program`, an edge program, to the type that the kernels take.
 
-
-# ---- aot.repairs.narrowed_indices
-# Converts indices to the type that the kernels accept.
-#
-# Before a model is quantised, the Arm backend of ExecuTorch 1.5.1 makes every int64 input an int32, for the sake
-# of the
-# NPU. An operator that then stays on the CPU gets those, and the kernels of `gather` and `scatter` take int64
-# alone:
-# the program ends with error 0x12 in its first inference. So they are cast back.
-
-_INDEX = 2  # its place among the arguments of each
-_OPERATORS = ("gather.default", "scatter.src", "scatter.value", "scatter_add.default")
-
-
-def widen_indices(graph: Any) -> bool:
-    """Cast what is not int64 among the indices of `graph`; whether there was any."""
+    Before a model is quantised, the Arm backend of ExecuTorch 1.5.1 makes every int64 input an int32, for the sake
+    of the NPU. An operator that then stays on the CPU gets those: the program ends with error 0x12 in its first
+    inference.
+    """
     import torch
     from executorch.exir.dialects._ops import ops
 
-    targets = {_overload(ops.edge.aten, name) for name in _OPERATORS}
-    narrow = [
-        node
-        for node in graph.nodes
-        if node.target in targets and node.args[_INDEX].meta["val"].dtype != torch.int64
-    ]
-    for node in narrow:
+    aten = ops.edge.aten
+    targets = {aten.gather.default, aten.scatter.src, aten.scatter.value, aten.scatter_add.default}
+    for node in [node for node in program.graph.nodes if node.target in targets]:
         index = node.args[_INDEX]
+        if index.meta["val"].dtype == torch.int64:
+            continue
         value = index.meta["val"].to(torch.int64)
         options = {"dtype": torch.int64, "dim_order": list(value.dim_order())}
-        with graph.inserting_before(node):
-            cast = graph.call_function(ops.edge.dim_order_ops._to_dim_order_copy.default, (index,), options)
+        with program.graph.inserting_before(node):
+            cast = program.graph.call_function(
+                ops.edge.dim_order_ops._to_dim_order_copy.default, (index,), options
+            )
         cast.meta = {**node.meta, "val": value}
         node.update_arg(_INDEX, cast)
-    return bool(narrow)
-
-
-def _overload(namespace: Any, name: str) -> Any:
-    """The overload `name`, such as ``scatter.src``, of a namespace of operators."""
-    packet, _, overload = name.partition(".")
-    return getattr(getattr(namespace, packet), overload)
+    program.graph_module.recompile()

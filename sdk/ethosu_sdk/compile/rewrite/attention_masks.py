@@ -1,12 +1,9 @@
 """Places attention masks where they do not stretch the range of the scores.
 
 ``softmax(scores + mask)`` with a mask of 0 and -10000 quantises the sum: 256 steps of int8 for a range of 10000
-leave
-the scores one step. Here the mask becomes factors of 0 and 1, of the scores before their largest one is looked
-for
-and of their exponentials. Every range stays as without a mask, and in float the result is the same: what is
-added to
-all scores of a row does not count, and below -100 an exponential is no float32 above its least normal one.
+leave the scores one step. Here the mask becomes factors of 0 and 1, of the scores before their largest one is looked
+for and of their exponentials. Every range stays as without a mask, and in float the result is the same: what is
+added to all scores of a row does not count, and below -100 an exponential is no float32 above its least normal one.
 """
 
 from __future__ import annotations
@@ -55,9 +52,8 @@ class _Masked:
 
     terms: list[Any] = field(default_factory=list)
     masks: list[tuple[str, Any]] = field(default_factory=list)
-    rows: list[str] = field(
-        default_factory=list
-    )  # of each mask that is not constant, what a row gives without any key
+    # Of each mask that is not constant, what a row gives without any key.
+    rows: list[str] = field(default_factory=list)
 
 
 def place_masks(program: Any, samples: Sequence[Tensors]) -> Any:
@@ -65,14 +61,18 @@ def place_masks(program: Any, samples: Sequence[Tensors]) -> Any:
     inputs show which operands are masks. A constant mask without a key to keep in a row stays as it is."""
     attentions = [node for node in program.graph.nodes if _is_masked_attention(node)]
     if attentions:
-        known = _Rewriting(program, samples)
+        found = _Rewriting(program, samples)
         for node in attentions:
-            if known.takes(_attention_mask(node)):
+            if found.can_split(_arguments(node).get("attn_mask")):
                 inline(program, node, _attention)
-    nodes = [node for node in program.graph.nodes if _is_last_axis(node)]
-    if not any(_may_be_masked(node.args[0]) for node in nodes):
-        return program
-    return _Rewriting(program, samples).of(nodes)
+    nodes = [
+        node
+        for node in program.graph.nodes
+        if operator_name(node) in _SOFTMAX and node.args[1] in (-1, node.meta["val"].dim() - 1)
+    ]
+    if any(_may_be_masked(node.args[0]) for node in nodes):
+        _Rewriting(program, samples).rewrite(nodes)
+    return program
 
 
 class _Rewriting:
@@ -89,8 +89,8 @@ class _Rewriting:
             for sample in samples:
                 execution.run_graph(module, sample, note=self._note)
 
-    def of(self, nodes: Sequence[Any]) -> Any:
-        """The program with these softmax nodes rewritten where their input has a mask."""
+    def rewrite(self, nodes: Sequence[Any]) -> None:
+        """Rewrite those of the softmax `nodes` whose input has a mask."""
         for node in nodes:
             found = self._split(node.args[0])
             known = self._ranges.get(node.args[0].name, _Range())
@@ -98,14 +98,14 @@ class _Rewriting:
                 self._rewrite(node, found, known.low_kept)
         self._program.graph.eliminate_dead_code()
         self._program.graph_module.recompile()
-        return self._program
 
-    def takes(self, mask: Any | None) -> bool:
+    def can_split(self, mask: Any | None) -> bool:
         """Whether ``scaled_dot_product_attention`` with this mask, or a causal one, is the softmax in parts."""
         if mask is None:
             return True
         if self._value(mask) is not None:
-            return not _has_empty_row([self._ones(_mask_kind(mask), mask)])
+            kind = _ADDED if mask.meta["val"].dtype.is_floating_point else _KEEPS
+            return not _has_empty_row([self._ones(kind, mask)])
         known = self._ranges.get(mask.name, _Range())
         if mask.meta["val"].dtype.is_floating_point:
             return self._is_mask(mask) and (known.high_masked == -math.inf or not known.has_empty_row)
@@ -119,15 +119,9 @@ class _Rewriting:
         varying = [(kind, mask) for kind, mask in found.masks if self._value(mask) is None]
         if not varying or set(found.rows) == {_ZERO}:
             return True
-        return not scores.has_empty_row and not any(self._hides_a_row(kind, mask) for kind, mask in varying)
-
-    def _hides_a_row(self, kind: str, mask: Any) -> bool:
-        known = self._ranges.get(mask.name, _Range())
-        return {
-            _ADDED: known.has_empty_row,
-            _HIDES: known.is_true_along_row,
-            _KEEPS: known.is_false_along_row,
-        }[kind]
+        sign = {_ADDED: "has_empty_row", _HIDES: "is_true_along_row", _KEEPS: "is_false_along_row"}
+        hidden = (getattr(self._ranges.get(mask.name, _Range()), sign[kind]) for kind, mask in varying)
+        return not scores.has_empty_row and not any(hidden)
 
     def _note(self, node: Any, value: Any) -> None:
         import torch
@@ -155,11 +149,17 @@ class _Rewriting:
         name = operator_name(node)
         if name in _SAME_VALUE and node.meta["val"].dtype == node.args[0].meta["val"].dtype:
             return self._split(node.args[0])
-        found = {"aten::add": self._of_sum, "aten::masked_fill": self._of_fill, "aten::where": self._of_where}
-        parts = found[name](node) if name in found else None
+        parts = None
+        if name == "aten::add":
+            parts = self._split_sum(node)
+        elif name == "aten::masked_fill":
+            scores, mask, value = node.args
+            parts = self._chosen(scores, (_HIDES, mask), value) if self._masks_all(value) else None
+        elif name == "aten::where":
+            parts = self._split_where(node)
         return parts or _Masked([node])
 
-    def _of_sum(self, node: Any) -> _Masked | None:
+    def _split_sum(self, node: Any) -> _Masked | None:
         if node.kwargs or len(node.args) != 2 or not all(hasattr(item, "meta") for item in node.args):
             return None
         masks = [self._is_mask(item) for item in node.args]
@@ -178,11 +178,7 @@ class _Rewriting:
         known = self._ranges[mask.name]
         return _Masked(masks=[(_ADDED, mask)], rows=[_ZERO if known.high_masked == -math.inf else _SCORES])
 
-    def _of_fill(self, node: Any) -> _Masked | None:
-        scores, mask, value = node.args
-        return self._chosen(scores, (_HIDES, mask), value) if self._masks_all(value) else None
-
-    def _of_where(self, node: Any) -> _Masked | None:
+    def _split_where(self, node: Any) -> _Masked | None:
         mask, one, other = node.args
         if self._masks_all(other) and hasattr(one, "meta"):
             return self._chosen(one, (_KEEPS, mask), other)
@@ -352,21 +348,9 @@ def _is_masked_attention(node: Any) -> bool:
     return arguments.get("attn_mask") is not None or bool(arguments.get("is_causal"))
 
 
-def _attention_mask(node: Any) -> Any | None:
-    return _arguments(node).get("attn_mask")
-
-
 def _arguments(node: Any) -> dict[str, Any]:
     names = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal")
     return {**dict(zip(names, node.args, strict=False)), **node.kwargs}
-
-
-def _mask_kind(mask: Any) -> str:
-    return _ADDED if mask.meta["val"].dtype.is_floating_point else _KEEPS
-
-
-def _is_last_axis(node: Any) -> bool:
-    return operator_name(node) in _SOFTMAX and node.args[1] in (-1, node.meta["val"].dim() - 1)
 
 
 def _may_be_masked(node: Any) -> bool:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ethosu_sdk.base.targets import Target
 from ethosu_sdk.compile.graphs.fx import rename_output, take_place
-from ethosu_sdk.compile.rewrite import convolutions_and_pooling, integers, normalisation, sorting_and_indexing
+from ethosu_sdk.compile.rewrite.convolutions_and_pooling import is_grouped_volume
 
-# ---- aot.repairs.shifted_arguments
-# Makes constants of tensors that use only the shape of another tensor.
-#
-# ``ones_like(x)`` and its kin read nothing of `x`. Where ExecuTorch 1.5.1 puts one into a delegate, `x` becomes an
-# input of it; inside, the constant is folded and the input goes, but the program still passes it: the delegate's
-# arguments are off by one. So they become constants before anything else looks at them.
+Function = Callable[..., Any]
+# For a node: a function of the same arguments that replaces it, or None to keep it.
+Choice = Callable[[Any], Function | None]
 
 _VALUE_AT = {  # operator → the constant, or the position of the argument that is it
     "aten.zeros_like.default": 0,
@@ -25,10 +22,22 @@ _VALUE_AT = {  # operator → the constant, or the position of the argument that
     "aten.new_full.default": "third",
 }
 _POSITION = {"second": 1, "third": 2}
+_BATCHED_AXES = {  # operator → axes of an input with batches
+    **dict.fromkeys(("aten.conv1d.default", "aten.conv1d.padding", "aten.conv_transpose1d.default"), 3),
+    **dict.fromkeys(("aten.avg_pool1d.default", "aten.adaptive_avg_pool1d.default"), 3),
+    **dict.fromkeys(("aten.conv2d.default", "aten.conv2d.padding", "aten.conv_transpose2d.input"), 4),
+    **dict.fromkeys(("aten.avg_pool2d.default", "aten.adaptive_avg_pool2d.default"), 4),
+}
+_ON_U85 = ("aten.conv3d.", "aten.floor_divide.", "aten.div.")
 
 
 def fill_from_shapes(program: Any) -> Any:
-    """The ``ExportedProgram`` with such operators of fixed shape in terms of ``aten.full``, changed in place."""
+    """The ``ExportedProgram`` with ``aten.full`` for operators that only take their shape from a tensor, such as
+    ``ones_like(x)``, changed in place.
+
+    Where ExecuTorch 1.5.1 puts one into a delegate, `x` becomes an input of it; inside, the constant is folded and
+    the input goes, but the program still passes it.
+    """
     import torch
 
     graph = program.graph
@@ -66,17 +75,12 @@ def _fill_value(node: Any) -> bool | int | float | None:
     return value if fixed and isinstance(value, (bool, int, float)) else None
 
 
-# ---- aot.repairs.failing_addmm
-# ``addmm`` as a product and a sum.
-#
-# ExecuTorch 1.5.1 takes it apart itself before a model is quantised, into ``beta * bias + alpha * (x @ w)``, also
-# where
-# both factors are one; that product of a parameter and a number then fails ('Parameter' object has no attribute
-# 'to_tensor'). The Conv1D layers of GPT-2 in transformers are such.
-
-
 def split_addmm(program: Any) -> Any:
-    """The ``ExportedProgram`` without ``addmm`` whose factors are one, changed in place."""
+    """The ``ExportedProgram`` with a product and a sum for ``addmm`` whose factors are one, changed in place.
+
+    ExecuTorch 1.5.1 takes it apart into ``beta * bias + alpha * (x @ w)``, and fails at the product of a parameter
+    and a number. The Conv1D layers of GPT-2 in transformers are such.
+    """
     import torch
 
     aten, graph = torch.ops.aten, program.graph
@@ -94,23 +98,9 @@ def split_addmm(program: Any) -> Any:
     return program
 
 
-# ---- aot.repairs.missing_batch_axis
-# Layers of one sample without an axis of batches, which PyTorch takes: ``Conv2d`` on [channels, height, width].
-#
-# ExecuTorch 1.5.1 fails on pooling of such, and makes convolutions that give a part of their result. They get a
-# batch
-# of one.
-
-_BATCHED_AXES = {  # operator → axes of an input with batches
-    **dict.fromkeys(("aten.conv1d.default", "aten.conv1d.padding", "aten.conv_transpose1d.default"), 3),
-    **dict.fromkeys(("aten.avg_pool1d.default", "aten.adaptive_avg_pool1d.default"), 3),
-    **dict.fromkeys(("aten.conv2d.default", "aten.conv2d.padding", "aten.conv_transpose2d.input"), 4),
-    **dict.fromkeys(("aten.avg_pool2d.default", "aten.adaptive_avg_pool2d.default"), 4),
-}
-
-
 def add_batch_axes(program: Any) -> Any:
-    """The ``ExportedProgram`` with a batch of one around such layers, changed in place."""
+    """The ``ExportedProgram`` with a batch of one around layers of one sample without an axis of batches, such as
+    ``Conv2d`` on [channels, height, width], changed in place."""
     import torch
 
     graph = program.graph
@@ -134,33 +124,17 @@ def add_batch_axes(program: Any) -> Any:
     return program
 
 
-# ---- aot.equivalents.replacing
-# Replaces nodes of an exported program by a function of the same arguments.
-
-Function = Callable[..., Any]
-# Given a node, each returns a function of the same arguments to use instead, or None to keep the node.
-_CHOICES: dict[str, Callable[[Any], Function | None]] = {
-    **convolutions_and_pooling.CONVOLUTION_CHOICES,
-    **integers.DIVISION_CHOICES,
-    **normalisation.NORMALISATION_CHOICES,
-    **sorting_and_indexing.SORTING_CHOICES,
-    **convolutions_and_pooling.PADDING_CHOICES,
-    **convolutions_and_pooling.POOLING_CHOICES,
-}
-_ON_U85 = ("aten.conv3d.", "aten.floor_divide.", "aten.div.")
-
-
-def replace_operators(program: Any, target: Target | None, *, quantized: bool) -> Any:
-    """The ``ExportedProgram`` with such operators in terms of others, changed in place; what an Ethos-U85 has stays,
-    if the program is for that and will be quantised."""
+def replace_operators(
+    program: Any, choices: Mapping[str, Choice], target: Target | None, *, quantized: bool
+) -> Any:
+    """The ``ExportedProgram`` with the functions of `choices`, by operator, in the place of nodes, changed in place.
+    What an Ethos-U85 has stays, if the program is for that and will be quantised."""
     ethos_u85 = quantized and target is not None and target.npu == "ethos-u85"
     changed = False
     for node in list(program.graph.nodes):
         name = str(node.target)
-        stays = (ethos_u85 and name.startswith(_ON_U85)) or (
-            target and convolutions_and_pooling.is_grouped_volume(node)
-        )
-        choice = None if stays else _CHOICES.get(name)
+        stays = (ethos_u85 and name.startswith(_ON_U85)) or (target and is_grouped_volume(node))
+        choice = None if stays else choices.get(name)
         function = choice and choice(node)
         if function:
             inline(program, node, function)
@@ -210,12 +184,11 @@ def inline(
 
 def _use(program: Any, node: Any, result: Any) -> None:
     """Let `result`, a node or several, take the place of `node` and of what takes its parts."""
-    pairs = (
-        [(node, result)]
-        if not isinstance(result, (tuple, list))
-        else [(user, result[user.args[1]]) for user in list(node.users)]
-    )
-    for old, new in pairs:
-        take_place(program, old, new)
-    if pairs and pairs[0][0] is not node:
+    if not isinstance(result, (tuple, list)):
+        take_place(program, node, result)
+        return
+    users = list(node.users)
+    for user in users:
+        take_place(program, user, result[user.args[1]])
+    if users:
         node.graph.erase_node(node)

@@ -7,17 +7,15 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-# ---- aot.equivalents.convolutions
-# Convolutions with uneven padding, without a batch axis, over three axes, and transposed with groups.
-#
-# The quantiser of ExecuTorch 1.5.1 marks the operator, and its decomposition then puts a `pad` or an `unsqueeze`
-# that
-# is not marked between it and its conversions: the convolution stays on the CPU. Vela has Conv3d for the Ethos-U85
-# alone, and the CPU's kernels do not have it.
+# The quantiser of ExecuTorch 1.5.1 marks a convolution, and its decomposition then puts a `pad` or an `unsqueeze`
+# that is not marked between it and its conversions: the convolution stays on the CPU. Vela has Conv3d for the
+# Ethos-U85 alone, and the CPU's kernels do not have it. Pooling is separable: first height and width, then depth.
 
 Function = Callable[..., Any]
+Choice = Callable[[Any], Function | None]
 
 _GROUPS = 6  # the argument of a transposed convolution
+_MANY_WINDOWS = 16
 
 
 def _explicit(
@@ -42,12 +40,12 @@ def _explicit(
         pads = [part for count in reversed(total) for part in (count // 2, count - count // 2)]
         x, before = functional.pad(x, pads), [0] * len(total)
     single = x.dim() == len(sizes) + 1
-    call = volume if convolution == "conv3d" else getattr(functional, convolution)
+    call = _volume if convolution == "conv3d" else getattr(functional, convolution)
     result = call(x.unsqueeze(0) if single else x, weight, bias, stride, before, dilation, groups)
     return result.squeeze(0) if single else result
 
 
-def volume(
+def _volume(
     x: Any,
     weight: Any,
     bias: Any = None,
@@ -81,10 +79,6 @@ def _three(value: Any) -> list[int]:
     return [value] * 3 if isinstance(value, int) else list(value) * (3 // len(value))
 
 
-def _volume(node: Any) -> Function | None:
-    return volume if node.args[0].meta["val"].dim() == 5 else None
-
-
 def is_grouped_volume(node: Any) -> bool:
     """Whether `node` is a conv3d with groups. As one conv2d of a batch, Vela computes other values."""
     if not str(node.target).startswith("aten.conv3d."):
@@ -93,7 +87,7 @@ def is_grouped_volume(node: Any) -> bool:
     return bool(x.shape[-4] != weight.shape[1])
 
 
-def unbatched(name: str, axes: int) -> Callable[[Any], Function | None]:
+def _unbatched(name: str, axes: int) -> Choice:
     """A choice for the function `name` of ``torch.nn.functional`` over `axes` axes: its input gets a batch of one."""
 
     def choose(node: Any) -> Function | None:
@@ -107,10 +101,10 @@ def unbatched(name: str, axes: int) -> Callable[[Any], Function | None]:
     return choose
 
 
-def _transposed(name: str, axes: int) -> Callable[[Any], Function | None]:
+def _transposed(name: str, axes: int) -> Choice:
     """A choice for the transposed convolution `name`: one without a batch axis gets one, and the bias of one with
     groups is added behind it. ExecuTorch 1.5.1 gives such a bias one scale for each channel of the input."""
-    batched = unbatched(name, axes)
+    batched = _unbatched(name, axes)
 
     def choose(node: Any) -> Function | None:
         bias = node.args[2] if len(node.args) > 2 else None
@@ -126,10 +120,6 @@ def _transposed(name: str, axes: int) -> Callable[[Any], Function | None]:
     return choose
 
 
-def _padded(convolution: str) -> Callable[[Any], Function]:
-    return lambda node: functools.partial(_explicit, convolution)
-
-
 def groups_of_transposed(node: Any) -> int:
     """The groups of a transposed convolution; one for another node."""
     if not str(node.target).startswith("aten.conv_transpose"):
@@ -138,26 +128,16 @@ def groups_of_transposed(node: Any) -> int:
     return groups
 
 
-CONVOLUTION_CHOICES: dict[str, Callable[[Any], Function | None]] = {
-    "aten.conv1d.padding": _padded("conv1d"),
-    "aten.conv2d.padding": _padded("conv2d"),
-    "aten.conv3d.padding": _padded("conv3d"),
-    "aten.conv1d.default": unbatched("conv1d", 1),
-    "aten.conv2d.default": unbatched("conv2d", 2),
-    "aten.conv3d.default": _volume,
+CONVOLUTION_CHOICES: dict[str, Choice] = {
+    "aten.conv1d.padding": lambda node: functools.partial(_explicit, "conv1d"),
+    "aten.conv2d.padding": lambda node: functools.partial(_explicit, "conv2d"),
+    "aten.conv3d.padding": lambda node: functools.partial(_explicit, "conv3d"),
+    "aten.conv1d.default": _unbatched("conv1d", 1),
+    "aten.conv2d.default": _unbatched("conv2d", 2),
+    "aten.conv3d.default": lambda node: _volume if node.args[0].meta["val"].dim() == 5 else None,
     "aten.conv_transpose1d.default": _transposed("conv_transpose1d", 1),
     "aten.conv_transpose2d.input": _transposed("conv_transpose2d", 2),
 }
-
-
-# ---- aot.equivalents.pooling
-# Pooling without a batch axis, and over three axes.
-#
-# The quantiser of ExecuTorch 1.5.1 fails at pooling of a tensor of three axes (channels, height, width), and
-# neither
-# the NPU nor the CPU has pooling over depth. Pooling is separable: first height and width, then depth.
-
-_MANY_WINDOWS = 16
 
 
 def _separate(function: Any, x: Any, window: Sequence[Sequence[int]], *options: Any) -> Any:
@@ -202,14 +182,8 @@ def _average(
 
 
 def _choose_average(node: Any) -> Function | None:
-    given = dict(
-        zip(
-            ("x", "kernel_size", "stride", "padding", "ceil_mode", "count", "divisor"),
-            node.args,
-            strict=False,
-        )
-    )
-    return None if given.get("divisor") is not None else _average
+    divisor = node.args[6] if len(node.args) > 6 else None
+    return _average if divisor is None else None
 
 
 def _adaptive(reduction: str) -> Function:
@@ -237,7 +211,7 @@ def _choose_adaptive_average(node: Any) -> Function | None:
     """Windows that differ: ExecuTorch makes an operator for each of them."""
     value, sizes = node.args[0].meta["val"], node.args[1]
     if value.dim() == 3:
-        return _single_average(node)
+        return _unbatched("adaptive_avg_pool2d", 2)(node)
     uneven = any(size and whole % size for whole, size in zip(value.shape[2:], sizes, strict=True))
     return _adaptive("mean") if uneven and sizes[0] * sizes[1] > _MANY_WINDOWS else None
 
@@ -248,27 +222,20 @@ def _choose_adaptive_maximum(node: Any) -> Function | None:
     return (lambda x, size: (maximum(x, size), None)) if taken <= {0} else None
 
 
-_single_average = unbatched("adaptive_avg_pool2d", 2)
-POOLING_CHOICES: dict[str, Callable[[Any], Function | None]] = {
+POOLING_CHOICES: dict[str, Choice] = {
     "aten.max_pool3d.default": lambda node: _maximum,
     "aten.avg_pool3d.default": _choose_average,
-    "aten.avg_pool2d.default": unbatched("avg_pool2d", 2),
+    "aten.avg_pool2d.default": _unbatched("avg_pool2d", 2),
     "aten.adaptive_avg_pool2d.default": _choose_adaptive_average,
     "aten.adaptive_max_pool1d.default": _choose_adaptive_maximum,
     "aten.adaptive_max_pool2d.default": _choose_adaptive_maximum,
-    "aten.avg_pool1d.default": unbatched("avg_pool1d", 1),
-    "aten.adaptive_avg_pool1d.default": unbatched("adaptive_avg_pool1d", 1),
+    "aten.avg_pool1d.default": _unbatched("avg_pool1d", 1),
+    "aten.adaptive_avg_pool1d.default": _unbatched("adaptive_avg_pool1d", 1),
 }
 
 
-# ---- aot.equivalents.padding
-# Padding with negative sizes, which crops: a slice, and the padding that is left.
-#
-# ExecuTorch 1.5.1 has no such `pad` for the CPU, and Vela 5.1.0 crops nothing where it replicates or reflects. In
-# PyTorch, every mode gives what the two operators give.
-
-
 def _cropped(x: Any, sizes: Sequence[int], *options: Any) -> Any:
+    """Padding of which negative sizes crop, in any mode: a slice, and the padding that is left."""
     from torch.nn import functional
 
     for axis, (before, behind) in enumerate(zip(sizes[::2], sizes[1::2], strict=True), 1):
@@ -283,7 +250,7 @@ def _crops(node: Any) -> bool:
     return any(size < 0 for size in node.args[1])
 
 
-PADDING_CHOICES: dict[str, Callable[[Any], Function | None]] = {
+PADDING_CHOICES: dict[str, Choice] = {
     "aten.pad.default": lambda node: _cropped if _crops(node) else None,
     "aten.constant_pad_nd.default": lambda node: (
         (lambda x, sizes, value=0: _cropped(x, sizes, "constant", value)) if _crops(node) else None

@@ -4,33 +4,33 @@ from __future__ import annotations
 
 import copy
 import importlib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ethosu_sdk.base import plain_text
 from ethosu_sdk.base.errors import SdkError
+from ethosu_sdk.compile.graphs.fx import mark_key
 from ethosu_sdk.compile.refused_operators import failing_nodes
 from ethosu_sdk.compile.rewrite import graph_passes
 from ethosu_sdk.compile.tool_hooks import guarded
 from ethosu_sdk.program.execution_plan import ENTRY
 
-# ---- aot.lowering.cortex_m_passes
-# The passes of ExecuTorch's Cortex-M backend with explicit layouts, and ours in the place of some.
+# The backend delegates nothing. Its passes put ``cortex_m::`` operators, int8 with CMSIS-NN's arithmetic, in the
+# place of quantised ones. They are used with explicit layouts (ExecuTorch 1.5.1, ``use_explicit_layout``): images
+# lie in NHWC, a model in NCHW stays as it is, and each change of the layout is an operator of the program.
 #
-# The backend's own (ExecuTorch 1.5.1) take every convolution and pooling for a quantised one, and refuse a
-# program with
-# another. They fuse an activation only if the calibrated range ends at its bounds, and keep some activations
-# whole that
-# no kernel computes in floating point.
+# Some of the passes are ours. The backend's own take every convolution and pooling for a quantised one, and refuse a
+# program with another. They fuse an activation only if the calibrated range ends at its bounds, and keep some
+# activations whole that no kernel computes in floating point.
 
-_PASSES_PACKAGE = "executorch.backends.cortex_m.passes"
+_PACKAGE = "executorch.backends.cortex_m"
+_WEIGHTED = ("aten.conv", "aten.linear")
 _HARDTANH = (-1.0, 1.0)  # its bounds where a call has none
-_KEYS = ("input_qparams", "output_qparams")  # under which the backend has a node's quantisation
 
 
 def pass_classes() -> list[Any]:
     """The classes of the passes, in order."""
-    manager = importlib.import_module(f"{_PASSES_PACKAGE}.cortex_m_pass_manager").CortexMPassManager
+    manager = importlib.import_module(f"{_PACKAGE}.passes.cortex_m_pass_manager").CortexMPassManager
     own = {
         "ActivationFusionPass": _fusion,
         "ConvertConv1dToConv2dPass": _images,
@@ -44,20 +44,13 @@ def pass_classes() -> list[Any]:
     ]
 
 
-def mark_key() -> str:
-    """Under which of a node's custom notes a quantiser leaves whether it marked the node."""
-    from executorch.backends.arm.common.annotation_meta import ArmAnnotationInfo
-
-    return str(ArmAnnotationInfo.CUSTOM_META_KEY)
-
-
 def is_marked(meta: Mapping[str, Any]) -> bool:
     """Whether these are the notes of a node that a quantiser marked."""
     return bool(getattr(meta.get("custom", {}).get(mark_key()), "quantized", False))
 
 
 def _is_quantised(node: Any) -> bool:
-    return any(node.meta.get(key) for key in _KEYS)
+    return bool(node.meta.get("input_qparams") or node.meta.get("output_qparams"))
 
 
 def _fusion(base: Any) -> Any:
@@ -106,18 +99,19 @@ def _explicit_bounds() -> Any:
     """The backend reads both bounds of a hardtanh from its arguments."""
     from executorch.exir.dialects._ops import ops
 
-    target = ops.edge.aten.hardtanh.default
+    def complete(graph: Any) -> bool:
+        calls = graph.find_nodes(op="call_function", target=ops.edge.aten.hardtanh.default)
+        short = [node for node in calls if len(node.args) < 1 + len(_HARDTANH)]
+        for node in short:
+            bounds = [
+                node.kwargs.get(name, value)
+                for name, value in zip(("min_val", "max_val"), _HARDTANH, strict=True)
+            ]
+            node.args = (*node.args, *bounds[len(node.args) - 1 :])
+            node.kwargs = {}
+        return bool(short)
 
-    def complete(_graph: Any, node: Any) -> None:
-        named = [
-            node.kwargs.get(name, value)
-            for name, value in zip(("min_val", "max_val"), _HARDTANH, strict=True)
-        ]
-        node.args = (*node.args, *named[len(node.args) - 1 :])
-        node.kwargs = {}
-
-    is_short = lambda node: node.target == target and len(node.args) < 1 + len(_HARDTANH)  # noqa: E731
-    return graph_passes.edge_pass_class("ExplicitBoundsPass", graph_passes.rewrite_each(is_short, complete))
+    return graph_passes.edge_pass_class("ExplicitBoundsPass", complete)
 
 
 def _portable_activations() -> Any:
@@ -149,18 +143,6 @@ def _portable_activations() -> Any:
             return super().call_operator(op, args, kwargs, meta)
 
     return PortableActivations
-
-
-# ---- aot.lowering.cortex_m
-# ExecuTorch's Cortex-M backend: its quantiser, and its passes over what no NPU computes.
-#
-# The backend delegates nothing. Its passes put ``cortex_m::`` operators, int8 with CMSIS-NN's arithmetic, in the
-# place
-# of quantised ones. They are used with explicit layouts (ExecuTorch 1.5.1, ``use_explicit_layout``): images lie in
-# NHWC, a model in NCHW stays as it is, and each change of the layout is an operator of the program.
-
-_PACKAGE = "executorch.backends.cortex_m"
-_WEIGHTED = ("aten.conv", "aten.linear")
 
 
 def cortex_m_quantizer() -> Any:
@@ -205,23 +187,17 @@ def run_passes(edge: Any, core: str) -> Any:
     return edge
 
 
-# ---- aot.lowering.fallback
-# What is left to the CPU, through the passes of ExecuTorch's Cortex-M backend.
-#
-# Those passes trust that each marked node has a kernel of the backend, and is quantised on all sides. Arm's
-# quantiser
-# for Ethos-U knows nothing of these kernels, and the backend's own marks more than its passes take. So a node
-# keeps its
-# mark where the conditions of the kernels hold for it (quantizer/pattern_checkers.py of ExecuTorch 1.5.1). Any
-# other
-# stays in floating point, between its conversions, with a portable kernel.
+# The passes trust that each marked node has a kernel of the backend, and is quantised on all sides. Arm's quantiser
+# for Ethos-U knows nothing of these kernels, and the backend's own marks more than its passes take. So a node keeps
+# its mark where the conditions of the kernels hold for it (quantizer/pattern_checkers.py of ExecuTorch 1.5.1). Any
+# other stays in floating point, between its conversions, with a portable kernel.
 
 PORTABLE_KEY = "ethosu_sdk_portable_because"  # under which a node has the reason
-OPERATOR_KEY = "ethosu_sdk_cortex_m_operator"  # under which a node has what `replace` would make of it
+# Under which a node has what :func:`replace_on_cpu` would make of it.
+OPERATOR_KEY = "ethosu_sdk_cortex_m_operator"
 _NAME_KEY = "ethosu_sdk_known_as"
 _MOST = 16
 _GETITEM = "getitem"
-_HARDSWISH_FROM = -3  # it is 0 below
 _IMAGE, _BATCHED = 4, 3  # axes
 
 _DEQUANTIZE = "quantized_decomposed.dequantize_per_"
@@ -251,22 +227,17 @@ def replace_on_cpu(edge: Any, core: str) -> Any:
             if not left:
                 raise
             why = plain_text.error(error)
-            name = _blamed(error, left)
+            blamed = (row.meta.get(_NAME_KEY) for row in failing_nodes(error))
+            name = next((name for name in blamed if name in left), None)
             if name is None or len(reasons) >= _MOST:
                 reasons |= dict.fromkeys(left, f"the Cortex-M backend fails on the program: {why}")
             else:
                 reasons[name] = f"the Cortex-M backend fails on it: {why}"
 
 
-def _blamed(error: SdkError, names: Collection[str]) -> str | None:
-    """Which of the nodes `names` the passes failed on, if it is known."""
-    found = (row.meta.get(_NAME_KEY) for row in failing_nodes(error))
-    return next((name for name in found if name in names), None)
-
-
 def mark_operators(edge: Any) -> None:
-    """Leave the name of the ``cortex_m::`` operator at each node outside of the delegates that :func:`replace` would
-    compute with one."""
+    """Leave the name of the ``cortex_m::`` operator at each node outside of the delegates that
+    :func:`replace_on_cpu` would compute with one."""
     for node in edge.exported_program().graph.nodes:
         name = _OPERATORS.get(_name(node)) if _is_marked(node) and not _refusal(node) else None
         if name is not None:
@@ -314,18 +285,12 @@ def _refusal(node: Any) -> str:
 
 def _name(node: Any) -> str:
     """The operator with its overload, such as ``aten.add.Tensor``."""
-    found = getattr(node.target, "_op", node.target)
-    return str(found)
-
-
-def _sources(node: Any) -> list[Any]:
-    """The nodes that `node` takes, those in lists among them."""
-    return list(node.all_input_nodes)
+    return str(getattr(node.target, "_op", node.target))
 
 
 def _values(node: Any) -> list[Any]:
     """The conversions around `node`, but those of weights and biases: from what it takes, and to what takes it."""
-    taken = _sources(node)
+    taken = node.all_input_nodes
     own = [taken[0]] if _name(node) in _WITH_WEIGHTS else taken
     given = [user for user in _users(node) if not (_name(user) in _FUSED and _is_marked(user))]
     return [*own, *given]
@@ -360,12 +325,8 @@ def _scale(node: Any) -> tuple[Any, ...]:
     return tuple(node.args[1:3])
 
 
-def _anything(_node: Any) -> str:
-    return ""
-
-
 def _same_shapes(node: Any) -> str:
-    if len({_shape(row) for row in _sources(node)}) > 1:
+    if len({_shape(row) for row in node.all_input_nodes}) > 1:
         return _OTHER_SHAPES
     return "" if node.kwargs.get("alpha", 1) == 1 else "its alpha is not 1"
 
@@ -377,7 +338,7 @@ def _same_scales(node: Any) -> str:
 
 def _activation(node: Any) -> str:
     """One that is no part of another operator only limits values of one scale."""
-    if _is_fused(_sources(node)[0]):
+    if _is_fused(node.all_input_nodes[0]):
         return ""
     return _NO_KERNEL if _name(node) == _HARDSIGMOID else _same_scales(node)
 
@@ -385,9 +346,9 @@ def _activation(node: Any) -> str:
 def _hardswish(node: Any) -> str:
     """The backend's decomposition is for the result of a convolution or linear layer, which nothing else takes and
     which its quantiser has limited to where the function is not 0."""
-    taken = _sources(node)[0]
+    taken = node.all_input_nodes[0]
     for name in (_DEQUANTIZE, _QUANTIZE, _CLAMP):
-        is_low = name == _CLAMP and _argument(taken, 1, None) != _HARDSWISH_FROM
+        is_low = name == _CLAMP and _argument(taken, 1, None) != -3  # hardswish is 0 below
         if not _name(taken).startswith(name) or len(taken.users) > 1 or is_low:
             return _ALONE
         taken = taken.args[0]
@@ -401,18 +362,12 @@ def _softmax(node: Any) -> str:
     return "" if {_scale(row) for row in _values(node)[1:]} == {(1 / 256, -128)} else _OTHER_SCALES
 
 
-def _permuted(node: Any) -> str:
-    return _same_scales(node) if len(_shape(node)) <= _IMAGE else _MANY_AXES
-
-
 def _products(node: Any) -> str:
     return (
-        "" if {len(_shape(row)) for row in _sources(node)} == {_BATCHED} else "its operands have not 3 axes"
+        ""
+        if {len(_shape(row)) for row in node.all_input_nodes} == {_BATCHED}
+        else "its operands have not 3 axes"
     )
-
-
-def _extreme(node: Any) -> str:
-    return _same_shapes(node) or _same_scales(node)
 
 
 def _argument(node: Any, index: int, default: Any) -> Any:
@@ -487,14 +442,16 @@ _MOVES = (
     *("split_with_sizes_copy.default", "repeat.default", "clone.default", "alias_copy.default"),
 )
 _CHECKS: Mapping[str, KernelCheck] = {
-    **{f"aten.{name}.default": _anything for name in _ACTIVATIONS},
+    **{f"aten.{name}.default": lambda node: "" for name in _ACTIVATIONS},
     **{f"aten.{name}": _same_scales for name in _MOVES},
     **dict.fromkeys(_FUSED, _activation),
     **{f"aten.{name}.Tensor": _same_shapes for name in ("add", "sub", "mul", "div")},
-    "aten.permute_copy.default": _permuted,
+    "aten.permute_copy.default": lambda node: (
+        _same_scales(node) if len(_shape(node)) <= _IMAGE else _MANY_AXES
+    ),
     "dim_order_ops._clone_dim_order.default": _same_scales,
-    "aten.minimum.default": _extreme,
-    "aten.maximum.default": _extreme,
+    "aten.minimum.default": lambda node: _same_shapes(node) or _same_scales(node),
+    "aten.maximum.default": lambda node: _same_shapes(node) or _same_scales(node),
     "aten.avg_pool2d.default": _average,
     "aten.max_pool2d.default": _maximum,
     "aten.max_pool2d_with_indices.default": _maximum,

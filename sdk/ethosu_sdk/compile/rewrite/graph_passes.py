@@ -1,4 +1,4 @@
-"""Passes of ExecuTorch that call a function of ours, and the nodes of TOSA graphs that such functions change."""
+"""ExecuTorch's passes around functions of ours, and the nodes of TOSA graphs that such functions change."""
 
 from __future__ import annotations
 
@@ -8,57 +8,41 @@ from typing import Any
 
 from ethosu_sdk.compile.graphs.fx import operator_name
 
-# ---- aot.repairs.passes
-# Passes of ExecuTorch that call a function of ours; their bases are expensive to import, so they are made late.
+GraphRewrite = Callable[[Any], bool]  # changes a torch.fx graph, and says whether it did
 
-Rewrite = Callable[[Any], bool]  # changes a torch.fx graph, and says whether it did
-
-
-def edge_pass(name: str, repair: Rewrite) -> Any:
-    """A pass `name` over a graph of edge operators, among which the quantisations still are."""
-    return edge_pass_class(name, repair)()
+_TRANSPARENT = ("IDENTITY", "RESCALE", "RESHAPE")
+_MOVED = ("IDENTITY", "RESHAPE", "TRANSPOSE")
 
 
-def edge_pass_class(name: str, repair: Rewrite) -> Any:
-    """The class of the passes that :func:`of_edge` makes."""
-    from executorch.exir.pass_base import ExportPass
+# The bases of passes are expensive to import, so the classes are made late.
+def edge_pass_class(name: str, rewrite: GraphRewrite) -> Any:
+    """The class of the passes `name` over graphs of edge operators, among which the quantisations still are."""
+    from executorch.exir.pass_base import ExportPass, PassResult
 
-    return _made(name, ExportPass, repair)
+    def call(self: Any, graph_module: Any) -> Any:
+        del self
+        changed = rewrite(graph_module.graph)
+        if changed:
+            graph_module.recompile()
+        return PassResult(graph_module, changed)
+
+    return type(name, (ExportPass,), {"call": call})
 
 
-def tosa_pass(name: str, repair: Rewrite) -> Any:
-    """A pass `name` over a graph of TOSA operators, whose shapes are computed again where it changed something."""
+def tosa_pass_class(name: str, rewrite: GraphRewrite) -> Any:
+    """The class of the passes `name` over graphs of TOSA operators, whose shapes are computed again where one changed
+    something."""
     from executorch.backends.arm._passes import ArmPass
-
-    return _made(name, ArmPass, repair, retrace=ArmPass.call, _passes_required_after=frozenset())()
-
-
-def _made(
-    name: str, base: Any, repair: Rewrite, retrace: Callable[[Any, Any], Any] | None = None, **attributes: Any
-) -> Any:
-    """The class of all passes: change the graph, regenerate its code, and trace it again if needed."""
     from executorch.exir.pass_base import PassResult
 
     def call(self: Any, graph_module: Any) -> Any:
-        changed = repair(graph_module.graph)
+        changed = rewrite(graph_module.graph)
         if changed:
             graph_module.recompile()
-            graph_module = graph_module if retrace is None else retrace(self, graph_module).graph_module
+            graph_module = ArmPass.call(self, graph_module).graph_module
         return PassResult(graph_module, changed)
 
-    return type(name, (base,), {"call": call, **attributes})
-
-
-def rewrite_each(is_wrong: Callable[[Any], bool], change: Callable[[Any, Any], None]) -> Rewrite:
-    """`change` (graph, node) for each node that `is_wrong`; all are found before the first is changed."""
-
-    def repair(graph: Any) -> bool:
-        found = [node for node in graph.nodes if is_wrong(node)]
-        for node in found:
-            change(graph, node)
-        return bool(found)
-
-    return repair
+    return type(name, (ArmPass,), {"call": call, "_passes_required_after": frozenset()})
 
 
 def stored_and_read(value: Any, parameters: tuple[Any, ...], quantize: Any) -> tuple[Any, Any]:
@@ -79,13 +63,6 @@ def stored_and_read(value: Any, parameters: tuple[Any, ...], quantize: Any) -> t
     return written, read
 
 
-# ---- aot.graph.tosa_nodes
-# Nodes of a graph that ExecuTorch has brought to operators of TOSA, before it is written as a flatbuffer.
-
-_TRANSPARENT = ("IDENTITY", "RESCALE", "RESHAPE")
-_MOVED = ("IDENTITY", "RESHAPE", "TRANSPOSE")
-
-
 def tosa_operator(node: Any) -> str | None:
     """The name of the node's TOSA operator, such as ``CONV2D``; None for an input or another operator."""
     space, _, name = operator_name(node).partition("::")
@@ -100,8 +77,7 @@ def tosa_origin(node: Any) -> Any:
 
 
 def first_transpose(node: Any) -> Any | None:
-    """The first TRANSPOSE of those through which values alone come from `node` to its one reader; None when there is
-    none."""
+    """The first TRANSPOSE of those through which values alone come from `node` to its one reader, or None."""
     found = None
     while tosa_operator(node) in _MOVED and len(node.users) == 1:
         found = node if tosa_operator(node) == "TRANSPOSE" else found
@@ -119,3 +95,19 @@ def bring_forward(activation: Any, first: Any) -> None:
     activation.replace_input_with(last, first.args[0])
     first.replace_input_with(first.args[0], activation)
     first.prepend(activation)
+
+
+def unchanged_copy(graph: Any, value: Any) -> Any:
+    """A node at the current place that gives `value` as it is and that Vela does not merge: a CLAMP to all values of
+    the type, or LOGICAL_OR of a truth value with itself."""
+    import torch
+    from executorch.exir.dialects._ops import ops
+
+    tosa, dtype = ops.backend.tosa, value.meta["val"].dtype
+    if dtype == torch.bool:
+        same = graph.call_function(tosa.LOGICAL_OR.default, (value, value))
+    else:
+        limits = torch.iinfo(dtype)
+        same = graph.call_function(tosa.CLAMP.default, (value, limits.min, limits.max))
+    same.meta = dict(value.meta)
+    return same

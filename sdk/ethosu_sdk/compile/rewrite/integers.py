@@ -10,14 +10,19 @@ from ethosu_sdk.base.errors import InputError
 from ethosu_sdk.compile.graphs.source_lines import SourceFinder
 from ethosu_sdk.compile.tool_hooks import patched
 
-# ---- aot.equivalents.integers
-# Replaces divisions of integers by a number with divisions by a tensor: the CPU kernels have only those.
-
 Function = Callable[..., Any]
+Tensors = tuple[Any, ...]
+
+_HINT = (
+    "a quantised program computes with 32-bit integers: give values between -2147483648 and 2147483647, as int32, "
+    "or compile with --quantize none, which keeps int64 on the CPU"
+)
+_CASTS = ("aten.to.dtype", "aten._to_copy.")
+_ROUNDING = tuple(f"aten.{name}." for name in ("round", "floor", "ceil", "trunc", "fix"))
 
 
 def _by_number(node: Any) -> Function | None:
-    """A choice for integers that are divided by a number."""
+    """A choice for integers that are divided by a number: the CPU's kernels divide by a tensor alone."""
     import torch
 
     integer = not node.args[0].meta["val"].dtype.is_floating_point
@@ -30,26 +35,15 @@ def _divided(x: Any, divisor: int, *, rounding_mode: str = "floor") -> Any:
     return torch.div(x, torch.full((), divisor, dtype=x.dtype), rounding_mode=rounding_mode)
 
 
-DIVISION_CHOICES: dict[str, Callable[[Any], Function | None]] = {
-    "aten.floor_divide.default": _by_number,
-    "aten.floor_divide.Scalar": _by_number,
-    "aten.div.Tensor_mode": _by_number,
-    "aten.div.Scalar_mode": _by_number,
-}
-
-
-# ---- aot.repairs.quantised_divisions
-# Divisions of integers, of which an Ethos-U55 or U65 would make divisions of quantised numbers.
-#
-# For a target without INTDIV, the quantiser of ExecuTorch 1.5.1 takes a division of integers with a rounding mode
-# for
-# one of floats, and gives it 256 steps: what is right for small numbers is wrong for larger ones. So it stays one
-# of
-# integers; the CPU has a kernel for it.
+DIVISION_CHOICES: dict[str, Callable[[Any], Function | None]] = dict.fromkeys(
+    ("aten.floor_divide.default", "aten.floor_divide.Scalar", "aten.div.Tensor_mode", "aten.div.Scalar_mode"),
+    _by_number,
+)
 
 
 def integer_divisions_kept() -> AbstractContextManager[None]:
-    """While the block runs, divisions of integers with a rounding mode stay as they are, where there is no INTDIV."""
+    """While the block runs, divisions of integers with a rounding mode stay as they are, where there is no INTDIV:
+    the CPU has a kernel. ExecuTorch 1.5.1 takes them for divisions of floats, and gives them 256 steps."""
     from executorch.backends.arm._passes import DecomposeDivTensorModePass
     from executorch.backends.arm.tosa.specification import get_context_spec
     from executorch.exir.pass_base import ExportPass
@@ -63,21 +57,6 @@ def integer_divisions_kept() -> AbstractContextManager[None]:
         return inherited(self, op, args, kwargs, meta)
 
     return patched(DecomposeDivTensorModePass, call_operator=call_operator)
-
-
-# ---- aot.quantization.whole_numbers
-# int64 in a model that Arm's quantiser quantises: it lets every int64 input be cast to int32, with no look at its
-# values, and the results stay int32.
-
-Tensors = tuple[Any, ...]
-
-_HINT = (
-    "a quantised program computes with 32-bit integers: give values between -2147483648 and 2147483647, as int32, "
-    "or compile with --quantize none, which keeps int64 on the CPU"
-)
-
-_CASTS = ("aten.to.dtype", "aten._to_copy.")
-_ROUNDING = tuple(f"aten.{name}." for name in ("round", "floor", "ceil", "trunc", "fix"))
 
 
 def refuse_wide_integers(
@@ -117,31 +96,48 @@ def _check_width(tensor: Any, what: str, node: Any, finder: SourceFinder) -> Non
         )
 
 
-def output_types(module: Any) -> tuple[Any, ...]:
-    """The types of a module's outputs, for :func:`restore`."""
-    return tuple(getattr(node.meta.get("val"), "dtype", None) for node in _outputs(module))
-
-
-def restore_int64(module: Any, types: Sequence[Any]) -> Any:
-    """`module` with int64 for each output that was one of `types` and has become int32, and for its own buffers."""
+def restore_int64(module: Any) -> Callable[[Any], Any]:
+    """What gives the quantised or prepared `module` int64 for each output that has become int32, and for its own
+    buffers: Arm's quantiser lets every int64 input be cast to int32."""
     import torch
 
-    graph = module.graph
-    output = graph.output_node()
-    _restore_state(module)
-    changed = {}
-    for node, dtype in zip(_outputs(module), types, strict=True):
-        found = getattr(node.meta.get("val"), "dtype", None)
-        if dtype == torch.int64 and found == torch.int32 and node not in changed:
-            with graph.inserting_before(output):
-                wide = graph.call_function(torch.ops.aten.to.dtype, (node, torch.int64))
-            wide.meta = {**node.meta, "val": node.meta["val"].to(torch.int64)}
-            changed[node] = wide
-    for node, wide in changed.items():
-        output.replace_input_with(node, wide)
-    if changed:
-        module.recompile()
-    return module
+    types = [_dtype(node) for node in _outputs(module)]
+
+    def restore(changed: Any) -> Any:
+        _restore_state(changed)
+        output, wide = changed.graph.output_node(), {}
+        for node, dtype in zip(_outputs(changed), types, strict=True):
+            if dtype == torch.int64 and _dtype(node) == torch.int32 and node not in wide:
+                wide[node] = _widened(changed.graph, node, output)
+        for node, result in wide.items():
+            output.replace_input_with(node, result)
+        if wide:
+            changed.recompile()
+        return changed
+
+    return restore
+
+
+def _dtype(node: Any) -> Any:
+    return getattr(node.meta.get("val"), "dtype", None)
+
+
+def _outputs(module: Any) -> list[Any]:
+    import torch
+    from torch.utils import _pytree
+
+    leaves = _pytree.tree_leaves(module.graph.output_node().args)
+    return [leaf for leaf in leaves if isinstance(leaf, torch.fx.Node)]
+
+
+def _widened(graph: Any, node: Any, before: Any) -> Any:
+    """A cast of `node` to int64, ahead of the node `before`."""
+    import torch
+
+    with graph.inserting_before(before):
+        wide = graph.call_function(torch.ops.aten.to.dtype, (node, torch.int64))
+    wide.meta = {**node.meta, "val": node.meta["val"].to(torch.int64)}
+    return wide
 
 
 def _restore_state(module: Any) -> None:
@@ -149,18 +145,13 @@ def _restore_state(module: Any) -> None:
     nobody's."""
     import torch
 
-    for node in list(module.graph.nodes):
-        if node.target is not torch.ops.aten.copy_.default:
-            continue
+    for node in module.graph.find_nodes(op="call_function", target=torch.ops.aten.copy_.default):
         copy, source = node.args[:2]
         buffer: Any = copy.args[0] if copy.op == "call_function" and copy.args else copy
         value = buffer.meta.get("val") if isinstance(buffer, torch.fx.Node) else None
         if value is None or buffer is copy or buffer.op != "get_attr" or value.dtype != torch.int64:
             continue
-        with module.graph.inserting_before(node):
-            wide = module.graph.call_function(torch.ops.aten.to.dtype, (source, torch.int64))
-        wide.meta = {**source.meta, "val": source.meta["val"].to(torch.int64)}
-        node.args = (buffer, wide, *node.args[2:])
+        node.args = (buffer, _widened(module.graph, source, node), *node.args[2:])
         node.meta = {**node.meta, "val": value}
         module.recompile()
 
@@ -169,9 +160,7 @@ def keep_scalars(module: Any) -> None:
     """Let what is written to a buffer without axes have none: Arm's passes give an axis to numbers in arithmetic."""
     import torch
 
-    for node in list(module.graph.nodes):
-        if node.target is not torch.ops.aten.copy_.default:
-            continue
+    for node in module.graph.find_nodes(op="call_function", target=torch.ops.aten.copy_.default):
         source = node.args[1]
         value = source.meta.get("val")
         if value is None or value.dim():
@@ -183,43 +172,36 @@ def keep_scalars(module: Any) -> None:
         module.recompile()
 
 
-def rounded_casts(module: Any) -> tuple[str, ...]:
-    """The names of the nodes that cast to integers what was rounded to whole numbers, for :func:`round_again`."""
-    return tuple(
+def round_casts_again(module: Any) -> Callable[[Any], Any]:
+    """What lets casts of `module` to integers round, in the prepared module, where whole numbers are cast:
+    quantised, 3 may become 2.99, of which a cast makes 2. The quantiser leaves these in float."""
+    import torch
+
+    names = {
         node.name
         for node in module.graph.nodes
         if str(node.target).startswith(_CASTS)
         and not node.meta["val"].is_floating_point()
         and str(getattr(node.args[0], "target", "")).startswith(_ROUNDING)
-    )
+    }
 
+    def round_again(prepared: Any) -> Any:
+        casts = [
+            node
+            for node in prepared.graph.nodes
+            if node.name in names and str(node.target).startswith(_CASTS)
+        ]
+        for node in casts:
+            source = node.args[0]
+            value = source.meta.get("val")
+            if value is not None and not value.is_floating_point():
+                continue
+            with prepared.graph.inserting_before(node):
+                whole = prepared.graph.call_function(torch.ops.aten.round.default, (source,))
+            whole.meta = {name: item for name, item in node.meta.items() if name != "val"}
+            node.replace_input_with(source, whole)
+        if casts:
+            prepared.recompile()
+        return prepared
 
-def round_again(module: Any, names: Sequence[str]) -> Any:
-    """The prepared `module`, in which the casts of those `names` round: quantised, 3 may become 2.99, of which a cast
-    makes 2. The quantiser has been here: it leaves these in float."""
-    import torch
-
-    casts = [
-        node for node in module.graph.nodes if node.name in names and str(node.target).startswith(_CASTS)
-    ]
-    for node in casts:
-        source = node.args[0]
-        value = source.meta.get("val")
-        if value is not None and not value.is_floating_point():
-            continue
-        with module.graph.inserting_before(node):
-            whole = module.graph.call_function(torch.ops.aten.round.default, (source,))
-        whole.meta = {name: item for name, item in node.meta.items() if name != "val"}
-        node.replace_input_with(source, whole)
-    if casts:
-        module.recompile()
-    return module
-
-
-def _outputs(module: Any) -> list[Any]:
-    """The nodes that a module returns."""
-    import torch
-    from torch.utils import _pytree
-
-    leaves = _pytree.tree_leaves(module.graph.output_node().args)
-    return [leaf for leaf in leaves if isinstance(leaf, torch.fx.Node)]
+    return round_again

@@ -11,19 +11,13 @@ from ethosu_sdk.compile.graphs.fx import is_mutable, operator_name
 from ethosu_sdk.compile.refused_operators import failing_node
 from ethosu_sdk.compile.tool_hooks import REASON_KEY, patched
 
-# ---- aot.lowering.left_out
-# Operators on which the Arm backend fails, left on the CPU.
-#
 # ExecuTorch 1.5.1 decides by tables what it takes, and then fails inside of a pass at some of it. What the pass was
 # working on came from an operator that the partitioner took: without that one, it is tried again.
 
 _NAME_KEY = "ethosu_sdk_taken_as"
 _MOST = 8
 
-
 _TRANSPOSED = 6  # the argument of a convolution that says that it is transposed
-_WIDE_TRANSPOSED = "Vela has no transposed convolution of 16 bits for Ethos-U55 and Ethos-U65"
-_WIDE_STATE = "it reads a state of 64 bits, which changes from inference to inference"
 
 
 def lower_leaving_out(program: Any, lower: Callable[[Any], Any], *, ethos_u85: bool) -> Any:
@@ -44,9 +38,11 @@ def lower_leaving_out(program: Any, lower: Callable[[Any], Any], *, ethos_u85: b
             del submodules
             node.meta[_NAME_KEY] = node.name
             if any(source.name in wide for source in node.all_input_nodes):
-                reasons[node.name] = _WIDE_STATE
+                reasons[node.name] = "it reads a state of 64 bits, which changes from inference to inference"
             if not ethos_u85 and _is_wide_transposed(node):
-                reasons[node.name] = _WIDE_TRANSPOSED
+                reasons[node.name] = (
+                    "Vela has no transposed convolution of 16 bits for Ethos-U55 and Ethos-U65"
+                )
             if node.name in reasons:
                 node.meta[REASON_KEY] = reasons[node.name]
             return node.name not in reasons
@@ -61,7 +57,10 @@ def lower_leaving_out(program: Any, lower: Callable[[Any], Any], *, ethos_u85: b
             if name is None or name in reasons or failures == _MOST:
                 raise
             failures += 1
-            reasons[name] = f"the Arm backend fails on it: {plain_text.error(_first_cause(error))}"
+            cause: BaseException = error
+            while cause.__cause__ is not None:
+                cause = cause.__cause__
+            reasons[name] = f"the Arm backend fails on it: {plain_text.error(cause)}"
 
 
 def _is_wide_transposed(node: Any) -> bool:
@@ -88,31 +87,13 @@ def _wide_state(program: Any) -> set[str]:
     }
 
 
-def _first_cause(error: BaseException) -> BaseException:
-    while error.__cause__ is not None:
-        error = error.__cause__
-    return error
-
-
-# ---- aot.repairs.mistyped_results
-# Values that a delegate would return in a different type than the program expects.
-#
-# A delegate of integers gives int8, int16, int32 or bool. ExecuTorch 1.5.1 takes operators back from it whose
-# input is
-# a float from outside, and forgets those whose result is one: a `pad` or `unsqueeze` before an operator on the
-# CPU, as
-# `Conv2d(padding="same")` with an even kernel has it. The delegate then gives integers where the program reads
-# floats.
-# Constants of int64 come out as int32 in the same way, when what compares them stays on the CPU (`one_hot`).
-#
-# So such operators stay on the CPU too, and with them what then lies between the delegate and its conversions.
-
-_GIVES = "its result leaves the NPU in a type that a delegate does not give: {}"
-_TAKES = "it takes a value from the CPU in a type that a delegate does not take: {}"
-
-
 def integer_borders_kept() -> AbstractContextManager[None]:
-    """While the block runs, delegates of programs that are lowered in this process give and take integers alone."""
+    """While the block runs, delegates of programs that are lowered in this process give and take integers alone.
+
+    ExecuTorch 1.5.1 takes operators back from a delegate whose input is a float from outside, and forgets those whose
+    result is one, or an int64. They stay on the CPU too, and with them what then lies between the delegate and its
+    conversions.
+    """
     from executorch.backends.arm.tosa.partitioner import TOSAPartitioner
 
     inherited = TOSAPartitioner._detag_boundary_nodes
@@ -144,14 +125,16 @@ def _border_reason(node: Any, tag: str) -> str | None:
     """Why `node` cannot be in the delegate, or None."""
     result = _foreign(node)
     if result and any(user.meta.get("delegation_tag") != tag for user in node.users):
-        return _GIVES.format(result)
+        return f"its result leaves the NPU in a type that a delegate does not give: {result}"
     outside = (
         source
         for source in node.all_input_nodes
         if source.op == "call_function" and source.meta.get("delegation_tag") != tag
     )
     given = next((kind for kind in map(_foreign, outside) if kind), None)
-    return _TAKES.format(given) if given else None
+    return (
+        f"it takes a value from the CPU in a type that a delegate does not take: {given}" if given else None
+    )
 
 
 def _foreign(node: Any) -> str | None:

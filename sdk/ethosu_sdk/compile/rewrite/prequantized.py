@@ -1,9 +1,7 @@
 """Passes for programs that are already quantised, so that the NPU gets every quantised operator.
 
-ExecuTorch's partitioner was made for what Arm's quantiser leaves behind. Other quantisers, and what torchao
-does to
-a trained model, leave float biases, layers without Arm's mark and dropout that does nothing. None of the steps
-here
+ExecuTorch's partitioner was made for what Arm's quantiser leaves behind. Other quantisers, and what torchao does to
+a trained model, leave float biases, layers without Arm's mark and dropout that does nothing. None of the steps here
 changes a result by more than the rounding of a bias to the accumulator's own steps.
 """
 
@@ -17,6 +15,7 @@ from ethosu_sdk.compile.graphs.fx import (
     QUANTIZE,
     is_dequantize,
     is_quantize,
+    mark_key,
     operator_name,
 )
 
@@ -33,8 +32,6 @@ _INT32_MAX = 2**31 - 1  # symmetric, as Arm's quantiser has it
 _DEQUANTIZES = (DEQUANTIZE, DEQUANTIZE_CHANNELS)
 _DROPOUTS = ("aten::dropout", "aten::feature_dropout", "aten::alpha_dropout", "aten::feature_alpha_dropout")
 _ACTIVATIONS = ("aten::relu", "aten::hardtanh", "aten::clamp")
-_IN_PLACE = "_"
-_RELU6_LIMITS = (0.0, 6.0)
 
 
 def complete_program(program: Any, inputs: tuple[Any, ...]) -> Any:
@@ -58,7 +55,7 @@ def complete_program(program: Any, inputs: tuple[Any, ...]) -> Any:
 
 def _name(node: Any) -> str:
     """The operator that a node calls, ``aten::relu`` for its in-place form too; empty for another node."""
-    return operator_name(node).removesuffix(_IN_PLACE)
+    return operator_name(node).removesuffix("_")
 
 
 def _remove_dropout(module: Any) -> bool:
@@ -72,16 +69,11 @@ def _remove_dropout(module: Any) -> bool:
         node.replace_all_uses_with(source)
         module.graph.erase_node(node)
         for user in list(source.users):
-            if _undoes(user, source):
+            kinds = str(user.target), str(source.target)
+            if kinds == (QUANTIZE, DEQUANTIZE) and user.args[1:] == source.args[1:]:  # it undoes that
                 user.replace_all_uses_with(source.args[0])
                 module.graph.erase_node(user)
     return bool(found)
-
-
-def _undoes(quantize: Any, dequantize: Any) -> bool:
-    """Whether `quantize` gives the very values that `dequantize` was given."""
-    kinds = (str(quantize.target), str(dequantize.target))
-    return kinds == (QUANTIZE, DEQUANTIZE) and bool(quantize.args[1:] == dequantize.args[1:])
 
 
 def replace_relu6(module: Any) -> bool:
@@ -91,20 +83,14 @@ def replace_relu6(module: Any) -> bool:
     found = [node for node in module.graph.nodes if _name(node) == "aten::relu6"]
     for node in found:
         node.target = torch.ops.aten.hardtanh.default
-        node.args = (node.args[0], *_RELU6_LIMITS)
+        node.args = (node.args[0], 0.0, 6.0)
         if _has_mark(module):
             _mark_if_quantized(node)
     return bool(found)
 
 
 def _has_mark(module: Any) -> bool:
-    return any(_mark_key() in node.meta.get("custom", {}) for node in module.graph.nodes)
-
-
-def _mark_key() -> str:
-    from executorch.backends.arm.common.annotation_meta import ArmAnnotationInfo
-
-    return str(ArmAnnotationInfo.CUSTOM_META_KEY)
+    return any(mark_key() in node.meta.get("custom", {}) for node in module.graph.nodes)
 
 
 def _mark_quantized(module: Any) -> bool:
@@ -127,14 +113,14 @@ def _mark_if_quantized(node: Any) -> bool:
 
 
 def _mark(node: Any, *, quantized: bool) -> None:
-    node.meta["custom"] = {**node.meta.get("custom", {}), _mark_key(): {"quantized": quantized}}
+    node.meta["custom"] = {**node.meta.get("custom", {}), mark_key(): {"quantized": quantized}}
 
 
 def _unmark_differing(module: Any) -> bool:
     """Take the mark off each operation that the NPU would compute with a scale that is not its own; True for a
     change."""
     found = [
-        node for node in module.graph.nodes if _mark_key() in node.meta.get("custom", {}) and _differs(node)
+        node for node in module.graph.nodes if mark_key() in node.meta.get("custom", {}) and _differs(node)
     ]
     for node in found:
         _mark(node, quantized=False)
@@ -180,7 +166,8 @@ def _quantize_biases(module: Any) -> bool:
     quantisers that were not made for integer hardware.
     """
     layers = [node for node in module.graph.nodes if _quantized_layer(node)]
-    found = [node for node in layers if _is_float(_attribute(module, _bias(node)))]
+    biases = ((node, _attribute(module, _bias(node))) for node in layers)
+    found = [node for node, value in biases if value is not None and value.is_floating_point()]
     return sum(_quantize_bias(module, node, f"_integer_bias_{index}") for index, node in enumerate(found)) > 0
 
 
@@ -193,10 +180,6 @@ def _quantized_layer(node: Any) -> bool:
 
 def _bias(node: Any) -> Any:
     return node.args[2] if len(node.args) > 2 else node.kwargs.get("bias")
-
-
-def _is_float(value: Any) -> bool:
-    return value is not None and value.is_floating_point()
 
 
 def _attribute(module: Any, node: Any) -> Any:

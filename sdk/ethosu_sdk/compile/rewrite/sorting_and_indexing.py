@@ -1,7 +1,6 @@
 """Operators without a kernel: sorting and its kin as `topk`, which the firmware and ExecuTorch have, and others.
 
-The values are the same. The places of equal values are not: where a model uses those of a sort, it stays as it
-is.
+The values are the same. The places of equal values are not: where a model uses those of a sort, it stays as it is.
 """
 
 from __future__ import annotations
@@ -36,10 +35,6 @@ def _kth(x: Any, k: int, dim: int = -1, keepdim: bool = False) -> Any:
 
 def _median_along(x: Any, dim: int = -1, keepdim: bool = False) -> Any:
     return _kth(x, (x.shape[dim] + 1) // 2, dim, keepdim)
-
-
-def _median(x: Any) -> Any:
-    return _median_along(x.reshape(-1))[0]
 
 
 def _extreme(reduction: str, place: str) -> Function:
@@ -113,38 +108,28 @@ def _same_size(node: Any) -> Function | None:
     return _gathered if all(a == b for a, b in sizes) else None
 
 
-def _take(x: Any, indices: Any) -> Any:
-    return x.reshape(-1).index_select(0, indices.reshape(-1)).reshape(indices.shape)
-
-
 def _index_fill(x: Any, dim: int, index: Any, value: Any) -> Any:
     shape = list(x.shape)
     shape[dim] = index.numel()
     return x.index_copy(dim, index, x.new_full(shape, value))
 
 
-def _with_number(node: Any) -> Function | None:
-    return _index_fill if node.args[0].meta["val"].dim() else None
-
-
-def _always(function: Function) -> Callable[[Any], Function]:
-    return lambda node: function
-
-
 SORTING_CHOICES: dict[str, Callable[[Any], Function | None]] = {
-    "aten.index_fill.int_Scalar": _with_number,
+    "aten.index_fill.int_Scalar": lambda node: _index_fill if node.args[0].meta["val"].dim() else None,
     "aten.sort.default": _values_alone(_sort),
     "aten.sort.stable": _values_alone(
         lambda x, *, stable=False, dim=-1, descending=False: _sort(x, dim, descending)
     ),
     "aten.kthvalue.default": _values_alone(_kth),
     "aten.median.dim": _values_alone(_median_along),
-    "aten.median.default": _always(_median),
-    "aten.max.dim": _always(_extreme("amax", "argmax")),
-    "aten.bucketize.Tensor": _always(_bucketize),
+    "aten.median.default": lambda node: lambda x: _median_along(x.reshape(-1))[0],
+    "aten.max.dim": lambda node: _extreme("amax", "argmax"),
+    "aten.bucketize.Tensor": lambda node: _bucketize,
     "aten.searchsorted.Tensor": _one_row,
     "aten.cumprod.default": _short(_cumulative_product),
     "aten.take_along_dim.default": _same_size,
-    "aten.take.default": _always(_take),
-    "aten.min.dim": _always(_extreme("amin", "argmin")),
+    "aten.take.default": lambda node: (
+        lambda x, indices: x.reshape(-1).index_select(0, indices.reshape(-1)).reshape(indices.shape)
+    ),
+    "aten.min.dim": lambda node: _extreme("amin", "argmin"),
 }

@@ -6,92 +6,88 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ethosu_sdk.compile.rewrite.graph_passes import bring_forward, first_transpose, tosa_operator, tosa_origin
-
-# ---- aot.repairs.crashing_slices
-# Slices of tensors of five and more axes, at which Vela's compiler for Ethos-U55 and Ethos-U65 crashes.
-#
-# Vela 5.1.0 cuts an operation on several batches into one for each. Where it reads a part of a tensor of more than
-# four axes, through a RESHAPE, the pieces are cut again without end, until the stack overflows. Windowed attention
-# (a Swin transformer) asks for that: query, key and value are the parts of one tensor (3, windows, heads, …).
-#
-# So such a part is taken of the same tensor with three axes: those before the cut one, itself, and those behind.
+from ethosu_sdk.compile.rewrite.graph_passes import (
+    bring_forward,
+    first_transpose,
+    tosa_operator,
+    tosa_origin,
+    unchanged_copy,
+)
 
 _MOST_AXES = 4
-
-
-def flatten_slices(graph: Any) -> bool:
-    """Take parts of tensors of many axes from the same values with three axes."""
-    from executorch.backends.arm.tosa.specification import get_context_spec
-
-    found = [node for node in graph.nodes if _is_deep(node)] if get_context_spec().is_U55_subset else []
-    for node in found:
-        _flatten(graph, node)
-    return bool(found)
-
-
-def _is_deep(node: Any) -> bool:
-    from executorch.exir.dialects._ops import ops
-
-    return bool(node.target == ops.edge.aten.slice_copy.Tensor and node.meta["val"].dim() > _MOST_AXES)
-
-
-def _flatten(graph: Any, node: Any) -> None:
-    """Let `node` cut the second of three axes, between two changes of shape."""
-    from executorch.exir.dialects._ops import ops
-
-    source, axis, shape = node.args[0], node.args[1], node.meta["val"].shape
-    whole = source.meta["val"].shape
-    axis %= len(whole)
-    flat = [math.prod(whole[:axis]), whole[axis], math.prod(whole[axis + 1 :])]
-    with graph.inserting_before(node):
-        joined = graph.call_function(ops.edge.aten.view_copy.default, (source, flat))
-    with graph.inserting_after(node):
-        restored = graph.call_function(ops.edge.aten.view_copy.default, (node, list(shape)))
-    joined.meta, restored.meta = dict(source.meta), dict(node.meta)
-    node.replace_all_uses_with(restored, delete_user_cb=lambda user: user is not restored)
-    node.args = (joined, 1, *node.args[2:])
-
-
-# ---- aot.repairs.mixed_up_shapes
-# Tensors that Vela would read or write with the shape of another tensor.
-#
-# Vela 5.1.0 saves copies where it can: the operation behind a SLICE reads the part where it lies, and the one
-# before a
-# CONCAT, PAD or RESHAPE writes where, and in which shape, the result shall lie. Some operations are given another
-# shape
-# on their way to the NPU, or are several there. Of these, without a word:
-#
-# - reductions, and on Ethos-U55 and Ethos-U65 the first operand of a MATMUL, read the whole tensor as if it were
-# the
-#   part. Attention that splits one tensor into query, key and value is made of such products.
-# - maxima and minima, of truth values too, write a part of a larger tensor as if it were all of it.
-# - the subtractions that begin and end a REDUCE_MIN on Ethos-U55 and Ethos-U65 read their operand in the shape that
-#   another reader has, or that is behind a RESHAPE or TRANSPOSE; and Vela refuses one behind which the result is
-#   rescaled.
-# - a convolution that takes over the zeros of a PAD before it reads in the shape before the PAD: where a RESHAPE
-# lies
-#   between the two, the batches of sequences are rows to it.
-#
-# A CLAMP to all values of the type between the two, or LOGICAL_OR of a truth value with itself, changes nothing and
-# keeps them apart: it reads and writes rightly.
-
 _EXTREMA = ("REDUCE_ALL", "REDUCE_ANY", "REDUCE_MAX", "REDUCE_MIN")
 _CONVOLUTIONS = ("CONV2D", "DEPTHWISE_CONV2D")
 _REDUCTIONS = (*_EXTREMA, "REDUCE_PRODUCT", "REDUCE_SUM")
 
+_MARK = "ethosu_sdk_in_shape"
+_ACTIVATIONS = ("CLAMP", "TABLE")
+_JOINED = ("CONV2D", "SLICE")
+_FUSED = (*_ACTIVATIONS, "RESCALE")
+_BATCH_REDUCTIONS = ("REDUCE_MAX", "REDUCE_MIN", "REDUCE_SUM")
+_AXES = 3  # of one batch: height, width, channels
+
+
+def flatten_slices(graph: Any) -> bool:
+    """Take parts of tensors of many axes from the same values with three axes: those before the cut one, itself, and
+    those behind.
+
+    Vela 5.1.0 cuts an operation on several batches into one for each. Where it reads a part of a tensor of more than
+    four axes, through a RESHAPE, the pieces are cut again without end, until the stack overflows. Windowed attention
+    (a Swin transformer) asks for that: query, key and value are the parts of one tensor (3, windows, heads, …).
+    """
+    from executorch.exir.dialects._ops import ops
+
+    slice_copy = ops.edge.aten.slice_copy.Tensor
+    found = [row for row in graph.nodes if row.target == slice_copy and row.meta["val"].dim() > _MOST_AXES]
+    for node in found:
+        source, axis, shape = node.args[0], node.args[1], node.meta["val"].shape
+        whole = source.meta["val"].shape
+        axis %= len(whole)
+        flat = [math.prod(whole[:axis]), whole[axis], math.prod(whole[axis + 1 :])]
+        with graph.inserting_before(node):
+            joined = graph.call_function(ops.edge.aten.view_copy.default, (source, flat))
+        with graph.inserting_after(node):
+            restored = graph.call_function(ops.edge.aten.view_copy.default, (node, list(shape)))
+        joined.meta, restored.meta = dict(source.meta), dict(node.meta)
+        node.replace_all_uses_with(restored, delete_user_cb=lambda user, kept=restored: user is not kept)
+        node.args = (joined, 1, *node.args[2:])
+    return bool(found)
+
 
 def separate_shapes(graph: Any) -> bool:
-    """Put an operator that changes nothing between those whose shapes Vela mixes up."""
+    """Put an operator that changes nothing between those whose shapes Vela mixes up.
+
+    Vela 5.1.0 saves copies where it can: the operation behind a SLICE reads the part where it lies, and the one
+    before a CONCAT, PAD or RESHAPE writes where, and in which shape, the result shall lie. Some operations are given
+    another shape on their way to the NPU, or are several there. Of these, without a word:
+
+    - reductions, and on Ethos-U55 and Ethos-U65 the first operand of a MATMUL, read the whole tensor as if it were
+      the part. Attention that splits one tensor into query, key and value is made of such products.
+    - maxima and minima, of truth values too, write a part of a larger tensor as if it were all of it.
+    - the subtractions that begin and end a REDUCE_MIN on Ethos-U55 and Ethos-U65 read their operand in the shape that
+      another reader has, or that is behind a RESHAPE or TRANSPOSE; and Vela refuses one behind which the result is
+      rescaled.
+    - a convolution that takes over the zeros of a PAD before it reads in the shape before the PAD: where a RESHAPE
+      lies between the two, the batches of sequences are rows to it.
+    """
     from executorch.backends.arm.tosa.specification import get_context_spec
 
     u55 = get_context_spec().is_U55_subset
-    found, read = dict.fromkeys(_mixed_up(graph, u55)), list(_read_too(graph)) if u55 else []
-    for node in found:
-        _separate_reader(graph, node)
-    for node, reader in read:
-        _separate_reader(graph, node, reader)
-    return bool(found or read)
+    found = dict.fromkeys(_mixed_up(graph, u55))
+    # On those families, also the operands of REDUCE_MIN that others read too, perhaps in another shape.
+    minima = [
+        node
+        for node in graph.nodes
+        if u55 and tosa_operator(node) == "REDUCE_MIN" and _is_narrow(node) and len(node.args[0].users) > 1
+    ]
+    for node, reader in [*((node, None) for node in found), *((node.args[0], node) for node in minima)]:
+        with graph.inserting_after(node):
+            same = unchanged_copy(graph, node)
+        node.replace_all_uses_with(
+            same,
+            delete_user_cb=lambda user, same=same, reader=reader: user is not same and reader in (None, user),
+        )
+    return bool(found or minima)
 
 
 def _mixed_up(graph: Any, u55: bool) -> Iterator[Any]:
@@ -133,54 +129,18 @@ def _is_narrow(node: Any) -> bool:
     return node.meta["val"].dtype in (torch.bool, torch.int8, torch.int16)
 
 
-def _read_too(graph: Any) -> Iterator[tuple[Any, Any]]:
-    """The operands of REDUCE_MIN that others read too, perhaps in another shape, each with that operation."""
-    for node in graph.nodes:
-        if tosa_operator(node) == "REDUCE_MIN" and _is_narrow(node) and len(node.args[0].users) > 1:
-            yield node.args[0], node
-
-
-def _separate_reader(graph: Any, node: Any, reader: Any = None) -> None:
-    """Let the readers of `node`, or the one that is given, read a copy of it."""
-    import torch
-    from executorch.exir.dialects._ops import ops
-
-    tosa, dtype = ops.backend.tosa, node.meta["val"].dtype
-    with graph.inserting_after(node):
-        if dtype == torch.bool:
-            same = graph.call_function(tosa.LOGICAL_OR.default, (node, node))
-        else:
-            limits = torch.iinfo(dtype)
-            same = graph.call_function(tosa.CLAMP.default, (node, limits.min, limits.max))
-    same.meta = dict(node.meta)
-    node.replace_all_uses_with(same, delete_user_cb=lambda user: user is not same and reader in (None, user))
-
-
-# ---- aot.repairs.lost_batches
-# Operations on several batches that Vela would give wrong values.
-#
 # Vela 5.1.0 takes an operation on several batches apart, or gives it another shape, without what is fused into it:
 #
 # - It makes one operation of a CONV2D with a kernel of one element and the CLAMP or TABLE behind it, also where the
-#   activation has several batches: those that follow the first then get other values, on every family. Linear
-# layers
+#   activation has several batches: those that follow the first then get other values, on every family. Linear layers
 #   of several rows, and convolutions of batches, are such.
 # - It reduces the height or width of several batches in another shape than what is fused behind: windows then lie
 #   beside their values. Maxima and sums are such, and with them softmax.
-# - It reads a part of a tensor of more axes where it lies, and fuses an activation of several batches into the
-# copy, or
-#   into one of the operations that transpose it.
+# - It reads a part of a tensor of more axes where it lies, and fuses an activation of several batches into the copy,
+#   or into one of the operations that transpose it.
 #
-# So an activation gets its values as one batch, a part's before they are transposed. A reduction and what follows
-# it
+# So an activation gets its values as one batch, a part's before they are transposed. A reduction and what follows it
 # have three axes: those before the reduced one, itself, and those behind. No value changes.
-
-_MARK = "ethosu_sdk_in_shape"
-_ACTIVATIONS = ("CLAMP", "TABLE")
-_JOINED = ("CONV2D", "SLICE")
-_FUSED = (*_ACTIVATIONS, "RESCALE")
-_BATCH_REDUCTIONS = ("REDUCE_MAX", "REDUCE_MIN", "REDUCE_SUM")
-_AXES = 3  # of one batch: height, width, channels
 
 
 def hoist_over_batches(graph: Any) -> bool:
@@ -198,7 +158,8 @@ def hoist_over_batches(graph: Any) -> bool:
 
 
 def make_joining_pass() -> Any:
-    """The pass, as an object; its class is made here because its base is expensive to import."""
+    """The pass that gives operations another shape; its class is made here because its base is expensive to
+    import."""
     from executorch.backends.arm._passes import ArmPass
     from executorch.exir.pass_base import PassResult
 

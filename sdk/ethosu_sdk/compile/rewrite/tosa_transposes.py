@@ -6,29 +6,29 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ethosu_sdk.compile.rewrite.graph_passes import bring_forward, first_transpose, tosa_operator
+from ethosu_sdk.compile.rewrite.graph_passes import (
+    bring_forward,
+    first_transpose,
+    tosa_operator,
+    unchanged_copy,
+)
 
-# ---- aot.repairs.merged_transposes
-# Outputs of a delegate that Vela would lose.
-#
-# Vela 5.1.0 merges a TRANSPOSE into the TRANSPOSE, or the reshaping to the same shape, that it reads from, also
-# where
-# the first result is an output of the graph: its payload then has one output fewer than the program. ExecuTorch
-# makes
-# such pairs wherever a feature map in NCHW order is both returned and used by a further layer in NHWC order: in the
-# taps of a backbone, and around operators that stay on the CPU. An output that is an unchanged input of the graph,
-# Vela refuses.
-#
-# So each TRANSPOSE that reads from an output, perhaps through further ones, reads instead what the output was
-# made of,
-# and an input that is returned gets a copy. Vela's MATMUL has a transpose of its own, which it merges likewise on
-# Ethos-U85: caches of attention are such outputs. A MATMUL reads from a second TRANSPOSE like the one that is
-# returned.
-# No value changes.
+_FORGOTTEN = ("MATMUL", "TRANSPOSE")
 
 
 def separate_outputs(graph: Any) -> bool:
-    """Separate the outputs of a TOSA graph from the transposes that read them."""
+    """Separate the outputs of a TOSA graph from the transposes that read them.
+
+    Vela 5.1.0 merges a TRANSPOSE into the TRANSPOSE, or the reshaping to the same shape, that it reads from, also
+    where the first result is an output of the graph: its payload then has one output fewer than the program.
+    ExecuTorch makes such pairs wherever a feature map in NCHW order is both returned and used by a further layer in
+    NHWC order: in the taps of a backbone, and around operators that stay on the CPU. Vela's MATMUL merges likewise
+    on Ethos-U85: caches of attention are such outputs. An output that is an unchanged input of the graph, Vela
+    refuses.
+
+    So each TRANSPOSE that reads from an output, perhaps through further ones, reads instead what the output was made
+    of, a MATMUL reads from a second TRANSPOSE like the returned one, and an input that is returned gets a copy.
+    """
     # Both look at the whole graph, so neither may be left out by the other's result.
     changed = any([_reroot_all(graph), _separate_matmuls(graph), _copy_inputs(graph)])
     if changed:
@@ -36,19 +36,10 @@ def separate_outputs(graph: Any) -> bool:
     return changed
 
 
-def _outputs(graph: Any) -> frozenset[Any]:
-    """The nodes whose values the graph returns."""
-    return frozenset(graph.output_node().all_input_nodes)
-
-
 def _reroot_all(graph: Any) -> bool:
-    from executorch.exir.dialects._ops import ops
-
-    outputs, changed = _outputs(graph), False
-    for node in list(graph.nodes):
-        if node.target == ops.backend.tosa.TRANSPOSE.default:
-            changed |= _reroot(graph, node, outputs)
-    return changed
+    outputs = frozenset(graph.output_node().all_input_nodes)
+    transposes = [node for node in graph.nodes if tosa_operator(node) == "TRANSPOSE"]
+    return sum(_reroot(graph, node, outputs) for node in transposes) > 0
 
 
 def _reroot(graph: Any, reader: Any, outputs: frozenset[Any]) -> bool:
@@ -116,7 +107,7 @@ def _copy_inputs(graph: Any) -> bool:
     """Return a copy of each input that the graph returns."""
     from executorch.exir.dialects._ops import ops
 
-    returned = [node for node in _outputs(graph) if node.op == "placeholder"]
+    returned = [node for node in graph.output_node().all_input_nodes if node.op == "placeholder"]
     for node in returned:
         with graph.inserting_before(graph.output_node()):
             kept = graph.call_function(ops.backend.tosa.IDENTITY.default, (node,))
@@ -125,39 +116,23 @@ def _copy_inputs(graph: Any) -> bool:
     return bool(returned)
 
 
-# ---- aot.repairs.miscounted_channels
-# Weights that Vela would encode for another number of channels.
-#
-# For Ethos-U85, Vela 5.1.0 makes one NPU operation of a layer with weights, a TRANSPOSE behind it and a CLAMP or
-# TABLE
-# behind that. Where the last of them makes a part of a larger tensor, an input of a CONCAT or the middle of a PAD,
-# Vela takes the last axis of the transposed part for the layer's channels. The weights are then encoded for too few
-# channels, or for too many: with what lies behind them in Vela's memory. The operation computes something else, or
-# the NPU runs out of weights.
-#
-# An activation looks at single values, so it can as well come before the TRANSPOSE. Then Vela makes the TRANSPOSE
-# an
-# operation of its own, and the weights are whole. No value changes.
-
-
 def hoist_activations(graph: Any) -> bool:
-    """Move activations that make a part of a tensor from behind a TRANSPOSE to before it."""
-    from executorch.backends.arm.tosa.specification import get_context_spec
+    """Move activations that make a part of a tensor from behind a TRANSPOSE to before it.
 
-    # Ethos-U55 and Ethos-U65 transpose in operations of their own.
-    nodes = [] if get_context_spec().is_U55_subset else list(graph.nodes)
-    return sum(_hoist(node) for node in nodes) > 0
-
-
-def _hoist(activation: Any) -> bool:
-    """Let `activation` read what the TRANSPOSE before it reads; False when it is not an affected one."""
-    if tosa_operator(activation) not in ("CLAMP", "TABLE") or not _makes_part(activation):
-        return False
-    moved = _transposed(activation.args[0])
-    if moved is None:
-        return False
-    bring_forward(activation, moved)
-    return True
+    For Ethos-U85, Vela 5.1.0 makes one NPU operation of a layer with weights, a TRANSPOSE behind it and a CLAMP or
+    TABLE behind that. Where the last of them makes a part of a larger tensor, an input of a CONCAT or the middle of
+    a PAD, Vela takes the last axis of the transposed part for the layer's channels. The weights are then encoded for
+    too few channels, or for too many: with what lies behind them in Vela's memory. Ethos-U55 and Ethos-U65 transpose
+    in operations of their own.
+    """
+    changed = False
+    for activation in list(graph.nodes):
+        if tosa_operator(activation) in ("CLAMP", "TABLE") and _makes_part(activation):
+            moved = _transposed(activation.args[0])
+            if moved is not None:
+                bring_forward(activation, moved)
+                changed = True
+    return changed
 
 
 def _makes_part(node: Any) -> bool:
@@ -182,29 +157,18 @@ def _transposed(node: Any) -> Any | None:
     return found
 
 
-# ---- aot.repairs.lost_lookup_tables
-# Look-up tables that Vela would lose or misplace on Ethos-U55 and Ethos-U65.
+# Vela 4.5.0 to 5.2.0 makes one operation of a TRANSPOSE of int8 values and the TABLE behind it, and forgets what it
+# is:
 #
-# Vela 4.5.0 to 5.2.0 makes one operation of a TRANSPOSE of int8 values and the TABLE behind it, and forgets what
-# it is:
-#
-# - It pads the operation as if the transposed result were read in its own order: with as many columns as are
-# missing
+# - It pads the operation as if the transposed result were read in its own order: with as many columns as are missing
 #   then, though its window is one element wide. What the NPU makes of windows beyond their input is not documented.
-# - On Ethos-U55-32 and -64, which have 16 KiB of shared RAM and no part of it set aside for look-up tables, it
-# plans
-#   the shared RAM as for a TRANSPOSE alone. The table is loaded behind the end of the shared RAM, and
-# accumulators lie
-#   where it is looked for. Moreover, it takes tables to be there still after a TRANSPOSE or MATMUL. What uses one
-# of
-#   them again looks into what is left of the accumulators.
+# - On Ethos-U55-32 and -64, which have 16 KiB of shared RAM and no part of it set aside for look-up tables, it plans
+#   the shared RAM as for a TRANSPOSE alone. The table is loaded behind the end of the shared RAM, and accumulators
+#   lie where it is looked for. Moreover, it takes tables to be there still after a TRANSPOSE or MATMUL. What uses
+#   one of them again looks into what is left of the accumulators.
 #
 # A TABLE looks at single values, so it can as well come before the TRANSPOSE. And a CLAMP to all values of the type
 # before each TABLE of those that have the same table makes Vela load it anew. No value changes.
-
-# Targets without banks for tables: reservedEndBanks in Vela's ethos_u55.cpp.
-TARGETS_WITHOUT_TABLE_BANKS = ("ethos-u55-32", "ethos-u55-64")
-_FORGOTTEN = ("MATMUL", "TRANSPOSE")
 
 
 def _tables(graph: Any) -> list[Any]:
@@ -231,17 +195,7 @@ def reload_tables(graph: Any) -> bool:
         users[table.args[1]].append(table)
     found = [table for alike in users.values() if len(alike) > 1 for table in alike]
     for table in found:
-        _separate_table(graph, table)
+        with graph.inserting_before(table):
+            same = unchanged_copy(graph, table.args[0])
+        table.replace_input_with(table.args[0], same)
     return bool(found)
-
-
-def _separate_table(graph: Any, table: Any) -> None:
-    import torch
-    from executorch.exir.dialects._ops import ops
-
-    value = table.args[0]
-    limits = torch.iinfo(value.meta["val"].dtype)
-    with graph.inserting_before(table):
-        same = graph.call_function(ops.backend.tosa.CLAMP.default, (value, limits.min, limits.max))
-    same.meta = dict(value.meta)
-    table.replace_input_with(value, same)

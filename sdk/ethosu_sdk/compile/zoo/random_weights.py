@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from ethosu_sdk.compile.zoo.packages import ZooModel
 
-# ---- aot.zoo.batch_norm
-# Random weights with BatchNorm statistics measured on data, so that activations keep their size.
-#
-# With the statistics of a fresh layer the activations of a deep random network shrink towards zero, and the
-# observed quantisation scales sit on the quantiser's lower bound.
-
 
 def calibrate_batch_norm(module: Any, batches: Iterable[Any]) -> None:
-    """Set every BatchNorm's mean and variance to the average over `batches`; leaves `module` in eval mode."""
+    """Set every BatchNorm's mean and variance to the average over `batches`; leaves `module` in eval mode.
+
+    With the statistics of a fresh layer the activations of a deep random network shrink towards zero, and the
+    observed quantisation scales sit on the quantiser's lower bound.
+    """
     import torch
 
     kinds = (torch.nn.BatchNorm1d, torch.nn.BatchNorm2d)
@@ -31,12 +28,8 @@ def calibrate_batch_norm(module: Any, batches: Iterable[Any]) -> None:
     module.eval()
 
 
-# ---- aot.zoo.add
-# ``zoo:add``: x + x on int32, the smallest program that is one delegate and nothing else.
-
-
 def add() -> ZooModel:
-    """The module, its example input (int32 [5]) and no calibration samples."""
+    """x + x on int32 [5], the smallest program that is one delegate and nothing else; no calibration samples."""
     import torch
 
     class Add(torch.nn.Module):  # type: ignore[misc]
@@ -46,32 +39,15 @@ def add() -> ZooModel:
     return ZooModel(Add().eval(), (torch.tensor([1, 2, -3, 1000, -70000], dtype=torch.int32),), ())
 
 
-# ---- aot.zoo.softmax
-# ``zoo:softmax``: a float softmax, which the Ethos-U partitioner leaves on the CPU.
-
-_SOFTMAX_SEED = 2
-
-
 def softmax() -> ZooModel:
-    """The module, its example input (float32 [4, 10]) and no calibration samples."""
+    """A softmax of float32 [4, 10], which the Ethos-U partitioner leaves on the CPU; no calibration samples."""
     import torch
 
-    generator = torch.Generator().manual_seed(_SOFTMAX_SEED)
+    generator = torch.Generator().manual_seed(2)
     return ZooModel(torch.nn.Softmax(dim=-1).eval(), (torch.randn(4, 10, generator=generator),), ())
 
 
-# ---- aot.zoo.ds_cnn
-# ``zoo:ds_cnn``: the depthwise-separable keyword-spotting network of MLPerf Tiny, with random weights.
-#
-# Ten MFCCs over 49 frames in, 12 classes out. The 24x5 average pool is beyond what Ethos-U55 pools at once, so
-# ExecuTorch's partitioner leaves it to the CPU, between two delegates; Ethos-U85 takes it.
-
-_DS_CNN_SEED = 3
 _DS_CNN_CHANNELS = 64
-_DS_CNN_CLASSES = 12
-_SEPARABLE_LAYERS = 4
-_FRAMES, _COEFFICIENTS = 49, 10
-_DS_CNN_CALIBRATION = 16
 
 
 def _separable(nn: Any) -> list[Any]:
@@ -86,46 +62,38 @@ def _separable(nn: Any) -> list[Any]:
 
 
 def ds_cnn() -> ZooModel:
-    """The module, its example input (float32 [1, 1, 49, 10]) and the calibration samples."""
+    """The depthwise-separable keyword spotter of MLPerf Tiny: ten MFCCs over 49 frames, float32 [1, 1, 49, 10], to
+    12 classes. The 24x5 average pool is beyond what Ethos-U55 pools at once, so ExecuTorch's partitioner leaves it
+    to the CPU, between two delegates; Ethos-U85 takes it."""
     import torch
 
     nn = torch.nn
     with torch.random.fork_rng():
-        torch.manual_seed(_DS_CNN_SEED)
+        torch.manual_seed(3)
         layers = [
             nn.Conv2d(1, _DS_CNN_CHANNELS, (10, 4), stride=2, padding=(5, 1), bias=False),
             nn.BatchNorm2d(_DS_CNN_CHANNELS),
             nn.ReLU(),
         ]
-        for _ in range(_SEPARABLE_LAYERS):
+        for _ in range(4):
             layers += _separable(nn)
-        layers += [nn.AvgPool2d((24, 5)), nn.Flatten(), nn.Linear(_DS_CNN_CHANNELS, _DS_CNN_CLASSES)]
+        layers += [nn.AvgPool2d((24, 5)), nn.Flatten(), nn.Linear(_DS_CNN_CHANNELS, 12)]
         module = nn.Sequential(*layers)
-        samples = torch.randn(_DS_CNN_CALIBRATION + 1, 1, 1, _FRAMES, _COEFFICIENTS)
+        samples = torch.randn(17, 1, 1, 49, 10)
         calibrate_batch_norm(module, [samples[1:].flatten(0, 1)])
     return ZooModel(module, (samples[0],), tuple((sample,) for sample in samples[1:]))
 
 
-# ---- aot.zoo.mlperf_tiny
-# ``zoo:resnet8``, ``zoo:mobilenet_v1_025``, ``zoo:deep_autoencoder``: three networks of MLPerf Tiny, as
-# ExecuTorch's
-# wheel defines them (``executorch.examples.models.mlperf_tiny``), with random weights from fixed seeds.
-#
-# The wheel's fourth, the keyword spotter, is ``zoo:ds_cnn`` (:mod:`ethosu_sdk.compile.zoo.random_weights`).
-
-_IMAGE_CALIBRATION = 32
-_IMAGE_STATISTICS = 64
-# With fewer, the autoencoder's bottleneck of 8 values amplifies what the samples did not show.
-_VECTOR_CALIBRATION = 64
-_VECTOR_STATISTICS = 256
+# Three networks of MLPerf Tiny, as ExecuTorch's wheel defines them (``executorch.examples.models.mlperf_tiny``). The
+# wheel's fourth, the keyword spotter, is :func:`ds_cnn`.
 
 
 def _mlperf_tiny(
     network: type[Any],
     shape: tuple[int, ...],
     seed: int,
-    statistics: int = _IMAGE_STATISTICS,
-    calibration: int = _IMAGE_CALIBRATION,
+    statistics: int = 64,
+    calibration: int = 32,
 ) -> ZooModel:
     """A `network` with random weights; samples of `shape` are uniform in -1…1, as the wheel's example inputs.
     The first of them is the example, `statistics` more set the batch normalisation, `calibration` of these
@@ -159,20 +127,11 @@ def deep_autoencoder() -> ZooModel:
     """Anomaly detection: float32 [1, 640] features to their reconstruction."""
     from executorch.examples.models.mlperf_tiny import DeepAutoEncoder
 
-    return _mlperf_tiny(DeepAutoEncoder, (640,), 7, _VECTOR_STATISTICS, _VECTOR_CALIBRATION)
+    # With fewer, the bottleneck of 8 values amplifies what the samples did not show.
+    return _mlperf_tiny(DeepAutoEncoder, (640,), 7, statistics=256, calibration=64)
 
 
-# ---- aot.zoo.mobilenet_v2
-# ``zoo:mobilenet_v2``: MobileNetV2, width 1.0, 224x224, 1000 classes, random weights from a fixed seed.
-#
-# The architecture is table 2 of Sandler et al., "MobileNetV2: Inverted Residuals and Linear Bottlenecks"
-# (2018). The example input is contiguous, so the program takes NCHW bytes and the NPU transposes them first.
-
-_MOBILENET_SEED = 4
 _MOBILENET_SIZE = 224
-_MOBILENET_CLASSES = 1000
-_MOBILENET_BATCHES, _MOBILENET_BATCH = 2, 4
-_MOBILENET_CALIBRATION = 4
 
 # expansion, channels, repeats, stride of the first repeat
 MOBILENET_V2_STAGES = (
@@ -222,35 +181,27 @@ def _mobilenet(nn: Any) -> Any:
             layers.append(Residual(body) if stride == 1 and channels == channels_out else body)
             channels = channels_out
     layers += [*_conv(nn, channels, _HEAD_CHANNELS), nn.ReLU6()]
-    return nn.Sequential(
-        *layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(_HEAD_CHANNELS, _MOBILENET_CLASSES)
-    )
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(_HEAD_CHANNELS, 1000))
 
 
 def mobilenet_v2() -> ZooModel:
-    """The module, its example input (float32 [1, 3, 224, 224]) and the calibration samples."""
+    """MobileNetV2, width 1.0: float32 [1, 3, 224, 224] to 1000 classes. The architecture is table 2 of Sandler et
+    al., "MobileNetV2: Inverted Residuals and Linear Bottlenecks" (2018). The example input is contiguous, so the
+    program takes NCHW bytes and the NPU transposes them first."""
     import torch
 
     with torch.random.fork_rng():
-        torch.manual_seed(_MOBILENET_SEED)
+        torch.manual_seed(4)
         module = _mobilenet(torch.nn)
-        calibrate_batch_norm(
-            module,
-            [
-                torch.randn(_MOBILENET_BATCH, 3, _MOBILENET_SIZE, _MOBILENET_SIZE)
-                for _ in range(_MOBILENET_BATCHES)
-            ],
-        )
-        samples = torch.randn(_MOBILENET_CALIBRATION + 1, 1, 3, _MOBILENET_SIZE, _MOBILENET_SIZE)
+        shape = 3, _MOBILENET_SIZE, _MOBILENET_SIZE
+        calibrate_batch_norm(module, [torch.randn(4, *shape) for _ in range(2)])
+        samples = torch.randn(5, 1, *shape)
     return ZooModel(module, (samples[0],), tuple((sample,) for sample in samples[1:]))
 
 
-# ---- aot.zoo.streaming
-# ``zoo:streaming_kws`` and ``zoo:vad``: networks for sound that take one frame of features an inference. What they
-# need of earlier frames is in mutable buffers. Random weights from a fixed seed.
-#
-# The keyword spotter has temporal convolutions, whose buffers hold the frames that a window still needs. The voice
-# activity detector is a gated recurrent unit (Cho et al., 2014), whose buffer is the hidden state.
+# Networks for sound that take one frame of features an inference. What they need of earlier frames is in mutable
+# buffers: the keyword spotter has temporal convolutions, whose buffers hold the frames that a window still needs;
+# the voice activity detector is a gated recurrent unit (Cho et al., 2014), whose buffer is the hidden state.
 
 STREAMING_FRAMES = 64  # of calibration, one after the other
 _STREAMING_SEED = 12
@@ -328,13 +279,9 @@ def vad() -> ZooModel:
         return _streaming_model(Detector(), _VAD_FEATURES)
 
 
-# ---- aot.zoo.llama
-# ``zoo:llama_1m``, ``zoo:llama_15m``, ``zoo:llama_42m``: decoders in the shape of Llama, as ExecuTorch's wheel
-# defines them (``executorch.examples.models.llama``), with random weights from a fixed seed.
-#
-# One step takes a token and its position and gives the logits of the next token. Keys and values of earlier
-# positions
-# are in mutable buffers. The sizes of 15 and 42 million parameters are those of Karpathy's TinyStories models
+# Decoders in the shape of Llama, as ExecuTorch's wheel defines them (``executorch.examples.models.llama``). One step
+# takes a token and its position and gives the logits of the next token. Keys and values of earlier positions are in
+# mutable buffers. The sizes of 15 and 42 million parameters are those of Karpathy's TinyStories models
 # (``stories15M``, ``stories42M`` in llama2.c), which also share the embedding with the output layer.
 
 LLAMA_CONTEXT = 64  # positions that the caches hold
@@ -343,28 +290,8 @@ _LLAMA_SEED = 11
 _EMBEDDING_DEVIATION = 0.02
 
 
-@dataclass(frozen=True)
-class _LlamaShape:
-    dim: int
-    layers: int
-    heads: int
-    hidden: int
-    vocabulary: int
-
-
-def _llama_model(shape: _LlamaShape) -> ZooModel:
-    """Example: the first calibration sample. Calibration: a sequence of CONTEXT random tokens, step by step."""
-    import torch
-
-    with torch.random.fork_rng():
-        torch.manual_seed(_LLAMA_SEED)
-        module = _llama_module(shape)
-        tokens = torch.randint(0, shape.vocabulary, (LLAMA_CONTEXT,)).tolist()
-    steps = tuple((torch.tensor([[token]]), torch.tensor([place])) for place, token in enumerate(tokens))
-    return ZooModel(module, tuple(value.clone() for value in steps[0]), steps)
-
-
-def _llama_module(shape: _LlamaShape) -> Any:
+def _llama(*, dim: int, layers: int, heads: int, hidden: int, vocabulary: int) -> ZooModel:
+    """Example: the first calibration sample. Calibration: a sequence of LLAMA_CONTEXT random tokens, step by step."""
     import torch
     from executorch.examples.models.llama.llama_transformer import construct_transformer
     from executorch.examples.models.llama.model_args import ModelArgs
@@ -376,11 +303,11 @@ def _llama_module(shape: _LlamaShape) -> Any:
             super().__init__()
             self.transformer = construct_transformer(
                 ModelArgs(
-                    dim=shape.dim,
-                    n_layers=shape.layers,
-                    n_heads=shape.heads,
-                    hidden_dim=shape.hidden,
-                    vocab_size=shape.vocabulary,
+                    dim=dim,
+                    n_layers=layers,
+                    n_heads=heads,
+                    hidden_dim=hidden,
+                    vocab_size=vocabulary,
                     max_seq_len=LLAMA_CONTEXT,
                     max_context_len=LLAMA_CONTEXT,
                     use_kv_cache=True,
@@ -392,25 +319,29 @@ def _llama_module(shape: _LlamaShape) -> Any:
         def forward(self, token: Any, input_pos: Any) -> Any:
             return self.transformer(token, {"input_pos": input_pos})
 
-    made = Decoder()
-    for name, values in made.named_parameters():
-        if values.dim() == 2:
-            embedding = name == "transformer.tok_embeddings.weight"
-            deviation = _EMBEDDING_DEVIATION if embedding else values.shape[1] ** -0.5
-            torch.nn.init.normal_(values, std=deviation)
-    return made.eval()
+    with torch.random.fork_rng():
+        torch.manual_seed(_LLAMA_SEED)
+        module = Decoder()
+        for name, values in module.named_parameters():
+            if values.dim() == 2:
+                embedding = name == "transformer.tok_embeddings.weight"
+                deviation = _EMBEDDING_DEVIATION if embedding else values.shape[1] ** -0.5
+                torch.nn.init.normal_(values, std=deviation)
+        tokens = torch.randint(0, vocabulary, (LLAMA_CONTEXT,)).tolist()
+    steps = tuple((torch.tensor([[token]]), torch.tensor([place])) for place, token in enumerate(tokens))
+    return ZooModel(module.eval(), tuple(value.clone() for value in steps[0]), steps)
 
 
 def llama_1m() -> ZooModel:
     """0.9 million parameters."""
-    return _llama_model(_LlamaShape(dim=128, layers=4, heads=4, hidden=352, vocabulary=1024))
+    return _llama(dim=128, layers=4, heads=4, hidden=352, vocabulary=1024)
 
 
 def llama_15m() -> ZooModel:
     """15.2 million parameters, as stories15M."""
-    return _llama_model(_LlamaShape(dim=288, layers=6, heads=6, hidden=768, vocabulary=32000))
+    return _llama(dim=288, layers=6, heads=6, hidden=768, vocabulary=32000)
 
 
 def llama_42m() -> ZooModel:
     """41.7 million parameters, as stories42M."""
-    return _llama_model(_LlamaShape(dim=512, layers=8, heads=8, hidden=1376, vocabulary=32000))
+    return _llama(dim=512, layers=8, heads=8, hidden=1376, vocabulary=32000)

@@ -94,6 +94,8 @@ WORKING = (
     Form("buckets", "return torch.bucketize(x, torch.tensor([-1.0, 0.0, 1.0]))", quantize="none", exact=True),
     Form("products", "return x.cumprod(1)", "torch.rand(2, 6) + 0.5", "pass", quantize="none"),
     Form("quotients", "return x // 7", _LARGE, "pass", exact=True),
+    Form("addmm", "return torch.addmm(self.l.bias, x, self.l.weight)"),
+    Form("rounded", "return (4 * x).round().to(torch.int32)", layers="pass"),
     Form("power-mean", "return self.c(x)", "torch.randn(1, 3, 8, 8)", "self.c = nn.LPPool2d(2, 2)"),
 )
 _LOOP = (
