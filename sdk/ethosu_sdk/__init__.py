@@ -7,6 +7,8 @@ does not need them starts as fast as it can.
 
 from __future__ import annotations
 
+import sys
+import types
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -35,6 +37,31 @@ __all__ = [
     "profile",
     "run",
 ]
+
+
+class _Package(types.ModuleType):
+    """`compile` and `run` are functions here, although folders of this package have the same names."""
+
+    @property
+    def compile(self) -> Any:
+        """As :func:`ethosu_sdk.api.compile`."""
+        return __getattr__("compile")
+
+    @compile.setter
+    def compile(self, folder: types.ModuleType) -> None:
+        """Python's import binds the folder; it stays in `sys.modules`."""
+
+    @property
+    def run(self) -> Any:
+        """As :func:`ethosu_sdk.api.run`."""
+        return __getattr__("run")
+
+    @run.setter
+    def run(self, folder: types.ModuleType) -> None:
+        """As that of `compile`."""
+
+
+sys.modules[__name__].__class__ = _Package
 
 
 def __getattr__(name: str) -> Any:

@@ -20,8 +20,8 @@ _TIME_LIMIT_S = 2700
 _SDK, _HERE = ROOT / "sdk" / "ethosu_sdk", Path(__file__).parent
 # What a lowered graph and Vela's payload depend on.
 SOURCES = (
-    *(_SDK / "aot").rglob("*.py"),
-    *(_SDK / name for name in ("program_options.py", "targets.py", "targets.toml")),
+    *(_SDK / "compile").rglob("*.py"),
+    *(_SDK / "base" / name for name in ("targets.py", "targets.toml")),
     *(_HERE / "models").glob("*.py"),
     *(_HERE / f"{name}.py" for name in ("lower", "targets", "tosa_graph", "tosa_graphs", "tosa_operators")),
 )
