@@ -71,7 +71,7 @@ def test_a_stream_that_is_slower_is_found_with_its_operator(made: Path, tmp_path
     operator = found.only["operators"][row["operator"]]
     assert (operator["name"], operator["source"]["module"]) == ("CONV2D", "3")
     assert f"npu.cycles: {cycles[0]:,} → {cycles[1]:,} cycles (modelled)" in found.done.err
-    assert "most of it at CONV2D (module 3, ethosu_sdk/compile/zoo/digits.py:62" in found.done.err
+    assert "most of it at CONV2D (module 3, ethosu_sdk/compile/zoo/digits.py:60" in found.done.err
     growth: Counter[str] = Counter()
     for row in found.only["operators"]:
         growth[row["source"]["module"]] += _change(row, "cycles.modelled")
@@ -108,7 +108,7 @@ def test_a_planted_percent_is_found_at_its_operator(made: Path, tmp_path: Path) 
     found = compare(source, changed(source, tmp_path / "slower.json", slower), cwd=tmp_path)
     assert found.done.code == 7
     assert "profile.cycles.modelled" in found.done.err
-    assert "most of it at CONV2D (module 7, ethosu_sdk/compile/zoo/digits.py:66" in found.done.err
+    assert "most of it at CONV2D (module 7, ethosu_sdk/compile/zoo/digits.py:64" in found.done.err
     assert [row["name"] for row in found.only["metrics"]] == ["profile.cycles.modelled"]
     assert len(found.only["operators"]) == 1
     assert 0.9 < found.metric("profile.cycles.modelled")["percent"] <= 1.0
@@ -148,7 +148,7 @@ def test_a_bad_scale_in_one_layer_is_found_by_the_outputs(made: Path, tmp_path: 
     assert (operator["constants"], operator["figures"]) == ("differ", [])
     assert (operator["name"], operator["source"]["module"]) == ("CONV2D", "3")
     assert (
-        "other weights or scales at CONV2D (module 3, ethosu_sdk/compile/zoo/digits.py:62 in _network)"
+        "other weights or scales at CONV2D (module 3, ethosu_sdk/compile/zoo/digits.py:60 in _network)"
         in found.done.err
     )
 
