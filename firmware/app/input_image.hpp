@@ -1,4 +1,4 @@
-// The input image: how inputs reach the firmware without a rebuild. Laid out in sdk/ethosu_sdk/program/protocol.py.
+// The input image: how inputs reach the firmware without a rebuild. Laid out in the SDK: program/protocol.py.
 #pragma once
 
 #include <cstddef>

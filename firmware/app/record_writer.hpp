@@ -44,7 +44,7 @@ class RecordWriter {
 
   // Records written so far; the next one's sequence number.
   std::uint32_t count() const { return count_; }
-  // What only a run that knows `nonce` can say of the records written so far: see sdk/ethosu_sdk/program/protocol.py.
+  // What only a run that knows `nonce` can say of the records written so far: see program/protocol.py.
   void seal(Bytes nonce, char (&hex)[sha256_hex_size]) const;
 
  private:

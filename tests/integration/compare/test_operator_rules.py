@@ -15,7 +15,7 @@ from tests.records import read
 SOURCE = ROOT / "schemas" / "examples" / "valid" / "profile-digits_cnn.json"
 LINEAR, CONV = "7", "3"  # modules: 1,317 and 3,190 modelled cycles
 PERCENT = 13  # one percent of the first
-WHERE = "CONV2D (module 7, ethosu_sdk/compile/zoo/digits.py:57 in _network)"
+WHERE = "CONV2D (module 7, ethosu_sdk/compile/zoo/digits.py:59 in _network)"
 
 
 def _grown(record: Record, module: str, cycles: int) -> None:
