@@ -227,7 +227,7 @@ def refuse_data_files(options: RunOptions) -> None:
 def choose_runner(options: RunOptions, npu: str | None) -> tuple[Runner, BoardAndSimulator]:
     """The runner of a program that uses `npu` (None: no NPU), the board and the simulator.
 
-    `options` have passed :func:`check`. UsageError for what the runner does not have.
+    `options` have passed :func:`check_runner_options`. UsageError for what the runner does not have.
     """
     fitting = _fitting(options)
     choice = fitting[0].choose(npu, options)
