@@ -40,25 +40,10 @@ __all__ = [
 
 
 class _Package(types.ModuleType):
-    """`compile` and `run` are functions here, although folders of this package have the same names."""
-
-    @property
-    def compile(self) -> Any:
-        """As :func:`ethosu_sdk.api.compile`."""
-        return __getattr__("compile")
-
-    @compile.setter
-    def compile(self, folder: types.ModuleType) -> None:
-        """Python's import binds the folder; it stays in `sys.modules`."""
-
-    @property
-    def run(self) -> Any:
-        """As :func:`ethosu_sdk.api.run`."""
-        return __getattr__("run")
-
-    @run.setter
-    def run(self, folder: types.ModuleType) -> None:
-        """As that of `compile`."""
+    def __setattr__(self, name: str, value: object) -> None:
+        """Python's import binds folders as `compile` and `run`, too, which are functions here: they are not bound."""
+        if name not in __all__ or not isinstance(value, types.ModuleType):
+            super().__setattr__(name, value)
 
 
 sys.modules[__name__].__class__ = _Package

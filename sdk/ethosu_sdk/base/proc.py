@@ -3,8 +3,8 @@
 Killing a process group is not enough: Ninja gives every compiler a group of its own, and a SIGKILL leaves the SDK no
 time to kill anything. So a fork of the SDK stays behind as the program's parent. Orphans among the program's
 offspring become its children (``PR_SET_CHILD_SUBREAPER``, prctl(2)), and it ends them all when the program ends, when
-it gets :data:`END_ALL`, or when the SDK is gone (``PR_SET_PDEATHSIG``). It is a fork without an exec: no helper has
-to be compiled, and none starts a second interpreter.
+it gets :data:`END_ALL`, or when the SDK is gone (``PR_SET_PDEATHSIG``). It is a fork without an exec: nothing has to
+be compiled, and no second interpreter starts.
 """
 
 from __future__ import annotations

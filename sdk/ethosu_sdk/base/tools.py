@@ -33,7 +33,7 @@ def package_version(name: str) -> str | None:
 def git_revision() -> str | None:
     """The SDK's commit, with ``-dirty`` when files differed from it; None where nothing names it.
 
-    A checkout asks git; a wheel has the commit that it was made of (hatch_build.py).
+    In a checkout git tells it; hatch_build.py writes it into a wheel.
     """
     root = resources.repository()
     if root is None:

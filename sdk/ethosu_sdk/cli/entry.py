@@ -33,7 +33,7 @@ def main() -> None:
 
 
 def run() -> int:
-    """Run the command of the command line; its exit code, which also tells of output that has not arrived."""
+    """Run the command of the command line; its exit code, which is not 0 when output was lost."""
     plain_text.guard_streams()
     code = interrupts.run(_run_app)
     lost = plain_text.stream_failure(sys.stdout)

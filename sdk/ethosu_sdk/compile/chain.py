@@ -211,7 +211,7 @@ class Chain:
         return stage_comparison.node_place(first, self._finder)
 
     def _values(self, module: Any, difference: Difference) -> RecordedValues:
-        """The values of a graph on the sample where the difference is seen."""
+        """The values of a graph on the sample that shows the difference."""
         values = RecordedValues()
         with execution.state_kept(module):
             for sample in self.samples[: difference.sample]:

@@ -357,7 +357,7 @@ class DelegateFacts:
     """One delegate, at its index in the `.pte`.
 
     `payload_sha256` and `payload_bytes` are of the Vela block chain as stored; `tosa_file` is the TOSA
-    flatbuffer that it was made from; the other files are Vela's (`summary_file`, `per_layer_file` CSV,
+    flatbuffer that Vela was given; the other files are Vela's own (`summary_file`, `per_layer_file` CSV,
     `debug_file` XML). `scratch_bytes` is the tensor arena; `scratch_fast_bytes` the staging buffer that
     Dedicated_Sram memory modes need beside it (0 when none). `estimates` are the numbers of Vela's summary
     CSV, under Vela's own column names and units (`*_memory_used` in KiB, `inference_time` in s). `operations`

@@ -116,11 +116,6 @@ def build_in(
     return built
 
 
-def model_part(path: Path, program: pte.Pte, method: str) -> Record:
-    """The `model` object of a record of a method."""
-    return {"file": path.name, "sha256": program.sha256, "bytes": program.size, "entry": method}
-
-
 def tool_rows() -> list[Record]:
     """The programs that shape a firmware, as rows of `provenance.tools`."""
     return [provenance.tool_entry(name, tools.probe(name).version) for name in cmake.PROGRAMS]

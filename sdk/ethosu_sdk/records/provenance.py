@@ -114,8 +114,3 @@ def target_members(target: Target | None) -> Record:
     """The same as JSON; a program without an NPU does not have it."""
     part = recorded_target(target)
     return {} if part is None else {"target": part.to_json()}
-
-
-def without_npu(path: str) -> Record:
-    """The row of `unavailable` for the member `path`, which needs an NPU."""
-    return lacking_npu(path).to_json()

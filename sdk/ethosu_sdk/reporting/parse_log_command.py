@@ -38,7 +38,7 @@ def parse_log(path: Path, reporter: Reporter) -> None:
     """Read the log at `path` and show its record.
 
     InputError when it cannot be read or holds nothing that is known; VerdictError, after the record was shown, when
-    it tells of a failure or does not reach the end of a run.
+    it reports a failure or ends before the run does.
     """
     content = _read(path)
     record = make_log_record(path.name if str(path) != _STDIN else "stdin", content)

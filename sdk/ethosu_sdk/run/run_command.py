@@ -70,7 +70,7 @@ def run(
     path, program, options = setting.path, setting.program, setting.options
     folder = result_files.folder_for_pte(path, setting.target, out_dir)
     if options.save_state is not None:
-        kept_state.check_place(options.save_state)
+        kept_state.check_place(options.save_state)  # again: what was compiled may lie there now
         _check_is_no_result(options.save_state, folder)
     with contextlib.ExitStack() as stack:
         with filesystem.locked_folder(folder), bundle.writing_folder(folder, "run") as add:

@@ -86,7 +86,6 @@ COLUMNS = {
     "top1": NUMBER,
     "outputs_sha256": TEXT,
 }
-VOLATILE = ("seconds",)
 
 
 def write_cell(out: Path, task: Mapping[str, Any], outcome: Mapping[str, Any]) -> Row:

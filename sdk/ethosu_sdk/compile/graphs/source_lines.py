@@ -42,7 +42,7 @@ class SourceFinder:
     none), or to the folder of the installed package that they belong to."""
 
     root: Path | None
-    # Where the user's files constructed each module, by the module's name (:class:`loading.ConstructionLines`).
+    # Where the user's files constructed each module, by the module's name.
     constructed: Mapping[str, Line] = field(default_factory=dict)
 
     @cached_property

@@ -68,8 +68,8 @@ REWRITES = (
     Rewrite(
         Moment.EXPORTED,
         "before_quantisation.fill_from_shapes",
-        "ExecuTorch drops the input of a delegate of which only the shape is used (`ones_like(x)`): the later "
-        "arguments are off by one.",
+        "ExecuTorch drops an input of a delegate if only its shape is used (`ones_like(x)`): the later arguments "
+        "are off by one.",
         "tests/integration/compile/test_shifted_arguments.py::test_a_model_that_normalises_by_ones_runs",
     ),
     Rewrite(

@@ -124,8 +124,8 @@ def figure_evidence(name: str, value: float, unit: str, source: Source | None = 
 def expected_change(
     metric: Metric, before: float, after: float, how: str, source: Source | None = None
 ) -> Change:
-    """What becomes of a figure when the advice is followed, and `how` that was computed. `before` comes from
-    `source`, `after` is the expectation."""
+    """The change of a figure that following the advice should bring. `before` comes from `source`, `after` is
+    expected; `how` says how it was computed."""
     return Change(
         metric=metric.name,
         unit=metric.unit,

@@ -42,7 +42,7 @@ def drawn_plot(name: str, title: str, text: str, chart: Any, **datasets: Rows) -
 
 
 def named_data(dataset: str) -> Any:
-    """The data of a chart, by the name in :func:`drawn`."""
+    """The data of a chart, by the name in :func:`drawn_plot`."""
     return altair.NamedData(name=dataset)
 
 
