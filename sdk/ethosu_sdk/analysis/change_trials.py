@@ -100,6 +100,7 @@ def subject_of(
         delegate=record.options.delegate,
         vela_flags=record.options.vela_flags,
         fallback=record.options.fallback,
+        as_written=bool(record.options.as_written),
         calibration=tuple(_files(record, "calibration")),
         inputs=next(iter(_files(record, "example inputs")), None),
         vela_config=compile_options.vela_config or next(iter(_files(record, "vela configuration")), None),

@@ -22,6 +22,7 @@ from ethosu_sdk.records.compile import (
     LayoutChanges,
     Link,
     NoisyLayer,
+    Rewrite,
     SampleOrigin,
     Start,
     State,
@@ -395,6 +396,7 @@ class _OfMethod:
     chain: ChainFacts | None = None
     state: tuple[State, ...] = ()
     layout: LayoutChanges = field(default=LayoutChanges(calls=0, bytes=0))
+    rewrites: tuple[Rewrite, ...] = ()
 
     def of_method(self) -> dict[str, Any]:
         """Them by name."""

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from ethosu_sdk.base.errors import InputError, UsageError
-from ethosu_sdk.base.targets import Target
 from ethosu_sdk.compile import (
     check_references,
     evaluation_outputs,
@@ -37,9 +38,11 @@ from ethosu_sdk.compile.model_state import InitialState, one_state
 from ethosu_sdk.compile.program_options import CORTEX_M, ProgramOptions
 from ethosu_sdk.compile.quantizers import OwnQuantizer
 from ethosu_sdk.compile.rewrite import cortex_m, frame, integers
+from ethosu_sdk.compile.rewrite.before_quantisation import Goal
 from ethosu_sdk.compile.stage_comparison import EagerRun
 from ethosu_sdk.program.execution_plan import ENTRY
 from ethosu_sdk.records.common import Delegation
+from ethosu_sdk.records.compile import Rewrite
 
 Progress = Callable[[str], None]
 Tensors = tuple[Any, ...]
@@ -252,17 +255,19 @@ def _check_examples(inputs: Tensors, *, quantized: bool) -> None:
 @dataclass(frozen=True)
 class FloatProgram:
     """The float model: its module, what its untouched copy gave, the state that it begins with, the names of the
-    buffers that an inference changes, the exported program without writes, and a warning for the user."""
+    buffers that an inference changes, the exported program without writes, what was rewritten in it for speed, and a
+    warning for the user."""
 
     reference: Any
     eager: EagerRun
     state: InitialState
     written: list[str]
     program: Any
+    rewrites: tuple[Rewrite, ...]
     warning: str | None
 
 
-def _float_program(plan: Plan, target: Target | None, finder: SourceFinder) -> FloatProgram:
+def _float_program(plan: Plan, goal: Goal, finder: SourceFinder) -> FloatProgram:
     """Execute and export the model of `plan`. InputError for what cannot be exported, or carried by a program."""
     import torch
 
@@ -300,12 +305,23 @@ def _float_program(plan: Plan, target: Target | None, finder: SourceFinder) -> F
     warning = model_checks.unrolling_warning(program, finder)
     if plan.quantized:
         model_checks.check_outputs(eager.outputs[0], program, plan.inputs, finder)
+    taken: list[frame.Taken] = []
     if plan.prequantized:
         finished = frame.rewrite_quantised(program, plan.inputs)
     else:
-        samples = [plan.inputs, *plan.calibration]
-        finished = frame.rewrite_float(program, target, quantized=plan.quantized, samples=samples)
-    return FloatProgram(reference, eager, state, written, finished, warning)
+        finished, taken = frame.rewrite_float(program, goal, [plan.inputs, *plan.calibration])
+    return FloatProgram(reference, eager, state, written, finished, _rewrites_of(taken, finder), warning)
+
+
+def _rewrites_of(taken: Sequence[frame.Taken], finder: SourceFinder) -> tuple[Rewrite, ...]:
+    """What was rewritten for speed, one row for each line of the model."""
+    calls: dict[Rewrite, int] = {}
+    for row, meta, operator in taken:
+        name = operator.removesuffix(".default").replace(".", "::", 1)
+        source = finder.find(meta)
+        found = Rewrite(name=row.gain, operator=name, calls=1, reason=row.reason, source=source)
+        calls[found] = calls.get(found, 0) + 1
+    return tuple(msgspec.structs.replace(row, calls=count) for row, count in calls.items())
 
 
 @dataclass(frozen=True)
@@ -346,7 +362,9 @@ def traced_method(request: CompileRequest, plan: Plan, clock: StageClock, finder
     import torch
 
     with clock.stage("export"), torch.no_grad(), model_checks.explained(finder):
-        traced = _float_program(plan, request.target, finder)
+        options = request.options
+        goal = Goal(request.target, plan.quantize, delegate=options.delegate, as_written=options.as_written)
+        traced = _float_program(plan, goal, finder)
     chain = (
         Chain(traced.eager, finder) if request.check_folder is not None and not plan.prequantized else None
     )

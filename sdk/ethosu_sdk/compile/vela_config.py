@@ -100,6 +100,7 @@ def _core(
         "--extra-vela-flag": options.vela_flags,
         "--require-full-delegation": options.require_full_delegation,
         "--fallback": options.fallback,
+        "--as-written": options.as_written,
     }
     for option in (name for name, value in given.items() if value):
         raise UsageError(

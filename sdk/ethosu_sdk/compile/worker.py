@@ -187,6 +187,7 @@ def _facts(
         layout=finished_program.find_layout_changes(manager, row.name),
         chain=None if chain is None else chain.facts,
         state=program.state[number],
+        rewrites=row.method.traced.rewrites,
     )
 
 

@@ -67,6 +67,7 @@ class Options(Part):
     vela_flags: tuple[Annotated[str, Meta(pattern="^--[a-z]")], ...]  #: flags that the user added to Vela's
     #: kernels that were asked for where the NPU leaves a quantised operator to the CPU; absent: portable
     fallback: Literal["cortex-m", "portable"] | None = None
+    as_written: Literal[True] | None = None  #: rewrites that are made for speed were left out
 
     together: ClassVar[dict[str, Any]] = {
         "if": {
@@ -109,6 +110,16 @@ class Site(Part):
     #: operator of the Cortex-M backend that --fallback cortex-m would make of it; absent where
     #: options.fallback asks for that
     cortex_m: Text | None = None
+    source: SourceLine | None = None
+
+
+class Rewrite(Part):
+    """A rewrite for speed that took the place of an operator of the model."""
+
+    name: Text  #: in a few words, such as pooling as mean
+    operator: Text
+    calls: PositiveCount
+    reason: Text  #: what it is good for
     source: SourceLine | None = None
 
 
@@ -408,6 +419,7 @@ class Method(Part):
     outputs: tuple[Tensor, ...]
     #: buffers that the program keeps from one inference to the next; absent when it keeps none
     state: Some[State] | None = None
+    rewrites: tuple[Rewrite, ...] = ()  #: made for speed, in the order of the table of rewrites
     layout_changes: LayoutChanges | None = None
     cpu_operators: tuple[CpuOperator, ...]  #: operators that stay on the CPU, calls in one inference
     delegates: tuple[Delegate, ...]
@@ -437,6 +449,7 @@ class Compilation(Derived[Status], tag_field="schema", tag="compile-result/1"):
     #: buffers that the program keeps from one inference to the next; absent when it keeps none
     state: Some[State] | None = None
     #: calls on the CPU that change the order of an image's axes between NCHW and NHWC, in one inference
+    rewrites: tuple[Rewrite, ...] = ()  #: made for speed, in the order of the table of rewrites
     layout_changes: LayoutChanges | None = None
     cpu_operators: tuple[CpuOperator, ...]  #: operators that stay on the CPU, calls in one inference
     delegates: tuple[Delegate, ...]

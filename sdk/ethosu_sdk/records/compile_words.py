@@ -10,9 +10,9 @@ from rich.table import Table
 from ethosu_sdk.base.plain_text import counted
 from ethosu_sdk.base.terminal import escape
 from ethosu_sdk.records import common
-from ethosu_sdk.records.compile import Compilation, LsbHistogram, Pair, Site, State
+from ethosu_sdk.records.compile import Compilation, LsbHistogram, Pair, Rewrite, Site, State
 
-_NAMED = 4  # buffers of a state
+_NAMED = 4  # buffers of a state, or rewrites
 
 
 def cpu_lines(record: Compilation) -> list[str]:
@@ -42,6 +42,13 @@ def cpu_words(record: Compilation) -> str:
     """How much stays on the CPU."""
     calls = sum(row.calls for row in record.cpu_operators)
     return counted(calls, "operator call") if calls else "nothing"
+
+
+def rewrite_words(rows: Sequence[Rewrite]) -> str:
+    """What was rewritten for speed, such as ``pooling as mean (model.py:48)``."""
+    named = [f"{row.name} ({common.source_text(row.source) or row.operator})" for row in rows[:_NAMED]]
+    more = [f"{len(rows) - _NAMED} more"] if len(rows) > _NAMED else []
+    return f"{counted(sum(row.calls for row in rows), 'operator')} for speed: {', '.join(named + more)}"
 
 
 def layout_words(record: Compilation) -> str:

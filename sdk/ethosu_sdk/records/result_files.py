@@ -139,6 +139,7 @@ def recompile_arguments(record: Compilation, **changed: str) -> Iterator[str]:
         yield from ("--quantize-per", options.quantize_per)
     yield from ("--io", changed.get("io", options.io))
     yield from (() if options.delegate else ("--no-delegate",))
+    yield from (("--as-written",) if options.as_written else ())
     fallback = changed.get("fallback", options.fallback)
     yield from (() if fallback is None else ("--fallback", fallback))
     for flag in options.vela_flags:

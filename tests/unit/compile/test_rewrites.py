@@ -15,7 +15,11 @@ FOLDER = ROOT / "sdk" / "ethosu_sdk" / "compile" / "rewrite"
 MODULES = sorted({path.stem for path in FOLDER.glob("*.py")} - {"__init__", "frame", "graph_passes", "table"})
 # Public functions that rewrite no graph: checks, the frame of replacements, and parts of the Cortex-M backend.
 OTHERS = {
-    *("before_quantisation.inline", "before_quantisation.replace_operators"),
+    *(
+        "before_quantisation.inline",
+        "before_quantisation.make_faster",
+        "before_quantisation.replace_operators",
+    ),
     *("convolutions_and_pooling.groups_of_transposed", "convolutions_and_pooling.is_grouped_volume"),
     *("cortex_m.cortex_m_quantizer", "cortex_m.edge_configuration", "cortex_m.is_marked"),
     *("cortex_m.mark_operators", "cortex_m.pass_classes", "cortex_m.run_passes"),
@@ -26,7 +30,8 @@ OTHERS = {
 @pytest.mark.parametrize("row", REWRITES, ids=lambda row: f"{row.moment.name}-{row.name}")
 def test_each_row_has_a_function_and_a_test(row: Rewrite) -> None:
     found = frame.function_of(row)
-    assert callable(found) or (row.moment is Moment.FLOAT and isinstance(found, dict))
+    assert callable(found) or (row.moment in (Moment.FLOAT, Moment.FASTER) and isinstance(found, dict))
+    assert bool(row.gain) == (row.moment is Moment.FASTER)
     assert bool(row.before) == (row.moment in (Moment.EDGE, Moment.TOSA))
     file, _, name = row.test.partition("::")
     text = (ROOT / file).read_text(encoding="utf-8")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ethosu_sdk.base.targets import Target
@@ -12,6 +13,8 @@ from ethosu_sdk.compile.rewrite.convolutions_and_pooling import is_grouped_volum
 Function = Callable[..., Any]
 # For a node: a function of the same arguments that replaces it, or None to keep it.
 Choice = Callable[[Any], Function | None]
+# The same for a rewrite that is made for speed, where it pays for the goal.
+GoalChoice = Callable[[Any, "Goal"], Function | None]
 
 _VALUE_AT = {  # operator → the constant, or the position of the argument that is it
     "aten.zeros_like.default": 0,
@@ -143,6 +146,50 @@ def replace_operators(
         program.graph.eliminate_dead_code()
         program.graph_module.recompile()
     return program
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What a program is rewritten for: an NPU, or None for a processor; what it will be quantised to, one of
+    QUANTIZE_CHOICES; whether operators are delegated, and whether all stay that the user wrote."""
+
+    target: Target | None
+    quantize: str
+    delegate: bool = True
+    as_written: bool = False
+
+    @property
+    def quantized(self) -> bool:
+        return self.quantize != "none"
+
+    @property
+    def delegate_to(self) -> Target | None:
+        """The NPU that computes what it can; None where a processor computes all."""
+        return self.target if self.quantized and self.delegate else None
+
+    @property
+    def is_ethos_u85(self) -> bool:
+        """Whether the program is for an Ethos-U85, which takes more than Ethos-U55 and Ethos-U65."""
+        return self.target is not None and self.target.npu == "ethos-u85"
+
+
+def make_faster(
+    program: Any, choices: Mapping[str, GoalChoice], goal: Goal
+) -> list[tuple[dict[str, Any], str]]:
+    """Put the functions of `choices`, by operator, in the place of nodes of `program`; the meta data and the operator
+    of each of these nodes."""
+    made = []
+    for node in list(program.graph.nodes):
+        name = str(node.target)
+        choice = choices.get(name) if node.op == "call_function" else None
+        function = choice and choice(node, goal)
+        if function:
+            made.append((dict(node.meta), name))
+            inline(program, node, function)
+    if made:
+        program.graph.eliminate_dead_code()
+        program.graph_module.recompile()
+    return made
 
 
 def inline(

@@ -8,13 +8,14 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any
 
-from ethosu_sdk.base.targets import Target
 from ethosu_sdk.compile.rewrite import table
-from ethosu_sdk.compile.rewrite.before_quantisation import replace_operators
+from ethosu_sdk.compile.rewrite.before_quantisation import Goal, make_faster, replace_operators
 from ethosu_sdk.compile.rewrite.graph_passes import edge_pass_class, tosa_pass_class
 from ethosu_sdk.compile.rewrite.table import CORES, Moment, Rewrite
 
 Tensors = tuple[Any, ...]
+# A rewrite that was made for speed, the meta data of the node in whose place, and that node's operator.
+Taken = tuple[Rewrite, dict[str, Any], str]
 
 
 def functions_at(moment: Moment, target: str = "") -> list[Any]:
@@ -35,19 +36,26 @@ def rewrite_exported(program: Any) -> Any:
     return program
 
 
-def rewrite_float(program: Any, target: Target | None, *, quantized: bool, samples: Sequence[Tensors]) -> Any:
-    """An ``ExportedProgram`` for an NPU, or for a processor without, that is ready to be lowered, or `quantized` with
-    `samples` of its inputs."""
+def rewrite_float(program: Any, goal: Goal, samples: Sequence[Tensors]) -> tuple[Any, list[Taken]]:
+    """An ``ExportedProgram`` that is ready to be lowered, or quantised with `samples` of its inputs, as `goal` says;
+    and what was rewritten for speed."""
     choices: dict[str, Any] = {}
     for change in functions_at(Moment.FLOAT):
         if isinstance(change, dict):
             choices |= change
         else:
             program = change(program)
-    program = replace_operators(program, choices, target, quantized=quantized)
-    for change in functions_at(Moment.SAMPLED) if quantized else ():
+    program = replace_operators(program, choices, goal.target, quantized=goal.quantized)
+    taken: list[Taken] = []
+    target = None if goal.as_written else goal.delegate_to
+    for row in table.REWRITES:
+        if target and row.moment is Moment.FASTER and row.is_for(target.name):
+            change = function_of(row)
+            made = change(program, goal) if callable(change) else make_faster(program, change, goal)
+            taken += [(row, meta, name) for meta, name in made]
+    for change in functions_at(Moment.SAMPLED) if goal.quantized else ():
         program = change(program, samples)
-    return program
+    return program, taken
 
 
 def rewrite_for_observers(module: Any, spec: Any, observe: Callable[[Any], Any]) -> Any:

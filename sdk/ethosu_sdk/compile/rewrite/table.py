@@ -16,6 +16,9 @@ class Moment(Enum):
 
     EXPORTED = "the exported program, before it is checked: program → program"
     FLOAT = "before quantisation: program → program, or a choice of functions by operator"
+    FASTER = (
+        "behind those, for speed: program, goal → what was replaced, or a choice of functions by operator"
+    )
     SAMPLED = "before quantisation, if there is one: program, samples of its inputs → program"
     OBSERVED = "before the quantiser puts observers in: module, changed in place"
     PREPARED = "around the quantiser: module → (module with observers → the same, rewritten)"
@@ -42,7 +45,8 @@ class Rewrite:
     gain that it brings, and `test` a file with the name of a test, or of a test network, in it.
 
     `targets` are the beginnings of the names of targets that it is for, empty for all; `before` is ExecuTorch's pass
-    that an EDGE or TOSA rewrite runs before.
+    that an EDGE or TOSA rewrite runs before. One with a `gain` is made for speed: `gain` is what `compile` says of it
+    in a few words, and ``--as-written`` leaves it out.
     """
 
     moment: Moment
@@ -51,6 +55,7 @@ class Rewrite:
     test: str
     targets: tuple[str, ...] = ()
     before: str = ""
+    gain: str = ""
 
     def is_for(self, target: str) -> bool:
         """Whether it is for the target of that name; for one that is not known, whether it is for all."""
@@ -126,6 +131,14 @@ REWRITES = (
         "ExecuTorch's quantiser fails at pooling without an axis of batches; neither NPU nor CPU pools over "
         "depth.",
         _FORMS + "pool3d",
+    ),
+    Rewrite(
+        Moment.FASTER,
+        "pooling.MEAN_CHOICES",
+        "The NPU has no average pooling with a stride above 3; a mean over all of a channel it has.",
+        "tests/integration/compile/faster/test_poolings.py::WHOLE",
+        targets=U55_U65,
+        gain="pooling as mean",
     ),
     Rewrite(
         Moment.SAMPLED,
