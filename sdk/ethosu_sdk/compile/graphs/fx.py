@@ -55,6 +55,19 @@ def take_place(program: Any, old: Any, new: Any) -> None:
     old.graph.erase_node(old)
 
 
+def add_constant(program: Any, name: str, value: Any) -> Any:
+    """A node for the tensor `value`, a new buffer of `program` that nothing writes, called like `name`."""
+    from executorch.backends.transforms.utils import create_constant_placeholder
+    from torch.export.graph_signature import InputKind
+
+    taken = {node.name for node in program.graph.nodes} | program.state_dict.keys()
+    name = next(found for found in (name, *(f"{name}_{n}" for n in range(len(taken)))) if found not in taken)
+    with program.graph.inserting_before(next(iter(program.graph.nodes))):
+        return create_constant_placeholder(
+            program, program.graph, name, InputKind.BUFFER, value.contiguous(), True
+        )
+
+
 def rename_output(program: Any, old: Any, new: Any) -> None:
     """Let the outputs of an ``ExportedProgram`` that are called like `old` be called like `new`."""
     for row in program.graph_signature.output_specs:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ethosu_sdk.compile.graphs import execution
-from ethosu_sdk.compile.graphs.fx import operator_name
+from ethosu_sdk.compile.graphs.fx import add_constant, operator_name
 from ethosu_sdk.compile.rewrite.before_quantisation import inline
 
 Tensors = tuple[Any, ...]
@@ -216,7 +216,7 @@ class _Rewriting:
         for kind, mask in found.masks:
             offsets = self._offsets(kind, mask)
             if offsets is not None:
-                terms.append(self._constant(f"{mask.name}_offsets", offsets))
+                terms.append(add_constant(self._program, f"{mask.name}_offsets", offsets))
         factors = [(self._value(mask) is None, self._factor(node, kind, mask)) for kind, mask in found.masks]
         fixed = [factor for is_varying, factor in factors if not is_varying]
         varying = [factor for is_varying, factor in factors if is_varying]
@@ -234,7 +234,9 @@ class _Rewriting:
                 factor = _FACTORS.get(kind) or _of_binary(self._ranges[mask.name].high_masked)
                 self._factors[key] = inline(self._program, None, factor, [mask], before=node)
             else:
-                self._factors[key] = self._constant(f"{mask.name}_factors", self._ones(kind, mask).float())
+                self._factors[key] = add_constant(
+                    self._program, f"{mask.name}_factors", self._ones(kind, mask).float()
+                )
         return self._factors[key]
 
     def _ones(self, kind: str, mask: Any) -> Any:
@@ -254,16 +256,6 @@ class _Rewriting:
         """The value of a constant."""
         value = self._values.get(node.name)
         return self._constants.get(node.name) if value is None else value
-
-    def _constant(self, name: str, value: Any) -> Any:
-        from executorch.backends.transforms.utils import create_constant_placeholder
-        from torch.export.graph_signature import InputKind
-
-        first = next(iter(self._program.graph.nodes))
-        with self._program.graph.inserting_before(first):
-            return create_constant_placeholder(
-                self._program, self._program.graph, name, InputKind.BUFFER, value.contiguous(), True
-            )
 
 
 def _masked_softmax(counts: tuple[int, int], axis: int, low: float, row: str) -> Callable[..., Any]:

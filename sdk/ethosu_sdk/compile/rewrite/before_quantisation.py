@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ethosu_sdk.base.targets import Target
-from ethosu_sdk.compile.graphs.fx import rename_output, take_place
+from ethosu_sdk.compile.graphs.fx import add_constant, rename_output, take_place
 from ethosu_sdk.compile.rewrite.convolutions_and_pooling import is_grouped_volume
 
 Function = Callable[..., Any]
@@ -198,7 +198,8 @@ def inline(
     """Put the operators that `function` calls in the place of `node`, as made by the same line of the model, and
     return what they give.
 
-    The function gets the node's arguments, or `sources`, other nodes. With `before`, nothing is replaced.
+    The function gets the node's arguments, or `sources`, other nodes. Tensors that it holds become constants of the
+    program. With `before`, nothing is replaced.
     """
     import torch
     from torch.fx.experimental.proxy_tensor import make_fx
@@ -216,8 +217,11 @@ def inline(
 
     values = [source.meta["val"] for source in sources]
     with values[0].fake_mode:
-        traced = make_fx(call, pre_dispatch=True)(*values).graph
+        module = make_fx(call, pre_dispatch=True, _allow_non_fake_inputs=True)(*values)
+    traced = module.graph
     known = dict(zip(traced.find_nodes(op="placeholder"), sources, strict=True))
+    for held in traced.find_nodes(op="get_attr"):
+        known[held] = add_constant(program, "constant", getattr(module, held.target))
     with place.graph.inserting_before(place):
         for step in traced.nodes:
             if step.op == "call_function":

@@ -141,6 +141,14 @@ REWRITES = (
         gain="pooling as mean",
     ),
     Rewrite(
+        Moment.FASTER,
+        "means.MEAN_CHOICES",
+        "The NPU adds along one axis at a time, and turns the image round between: ten times the cycles.",
+        "tests/integration/compile/faster/test_means.py::IMAGE",
+        targets=("ethos-u",),
+        gain="mean as depthwise convolution",
+    ),
+    Rewrite(
         Moment.SAMPLED,
         "attention_masks.place_masks",
         "A mask of -10000 that is added to scores leaves them one step of int8. As factors, masks cost no "
