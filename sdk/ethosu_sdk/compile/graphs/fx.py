@@ -55,6 +55,15 @@ def take_place(program: Any, old: Any, new: Any) -> None:
     old.graph.erase_node(old)
 
 
+def values_of(program: Any) -> dict[str, Any]:
+    """The parameters and constants of `program` that no inference writes, by the name of the node of each."""
+    signature, held = program.graph_signature, {**program.constants, **program.state_dict}
+    written = set(signature.buffers_to_mutate.values())
+    targets = {**signature.inputs_to_parameters, **signature.inputs_to_buffers}
+    targets |= signature.inputs_to_lifted_tensor_constants
+    return {name: held[target].detach() for name, target in targets.items() if target not in written}
+
+
 def add_constant(program: Any, name: str, value: Any) -> Any:
     """A node for the tensor `value`, a new buffer of `program` that nothing writes, called like `name`."""
     from executorch.backends.transforms.utils import create_constant_placeholder

@@ -149,6 +149,23 @@ REWRITES = (
         gain="mean as depthwise convolution",
     ),
     Rewrite(
+        Moment.FASTER,
+        "transformers.split_projections",
+        "Queries, keys and values of one layer are turned round in five axes: a third of a block on Ethos-U55.",
+        "tests/integration/compile/faster/test_transformers.py::ATTENTION",
+        targets=("ethos-u",),
+        gain="attention's projection in parts",
+    ),
+    Rewrite(
+        Moment.FASTER,
+        "transformers.simplify_layer_norms",
+        "The difference from the mean is computed twice, and scale and offset, which a layer can take over, are two "
+        "operations more.",
+        "tests/integration/compile/faster/test_transformers.py::ATTENTION",
+        targets=("ethos-u",),
+        gain="shorter layer normalisation",
+    ),
+    Rewrite(
         Moment.SAMPLED,
         "attention_masks.place_masks",
         "A mask of -10000 that is added to scores leaves them one step of int8. As factors, masks cost no "
@@ -316,6 +333,13 @@ REWRITES = (
         "Vela applies the activation after a 1x1 convolution to the first batch alone, and reduces several "
         "batches in another shape than what is fused behind.",
         _REPAIRED + "Reduced",
+        before=_LAST,
+    ),
+    Rewrite(
+        Moment.TOSA,
+        "tosa_products.separate_squares",
+        "Vela fuses a product with the scales around it, but not a square, whose factors come from one RESCALE.",
+        "tests/integration/compile/faster/test_products.py::SQUARES",
         before=_LAST,
     ),
     Rewrite(
