@@ -27,6 +27,7 @@ class Short:
 
 
 BENCHMARKS = {
+    "against_stock": Short("--short --out {folder}", "Geometric mean of 1 ratios"),
     "arm_kernels": Short("--short", "DS-CNN: linear, 64 to 12"),
     "compile_times": Short("--short", "the programs are identical"),
     "evaluate_digits": Short("--short", "compile --evaluate"),
