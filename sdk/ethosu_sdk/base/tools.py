@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import importlib.util
 import os
 import re
 import shutil
@@ -17,6 +18,8 @@ from typing import Any, Literal
 
 from ethosu_sdk.base import cache, filesystem, proc, resources
 from ethosu_sdk.base.errors import InputError, SdkError, ToolError
+
+EXECUTORCH_INSTALL = "pip install 'ethosu-sdk[compile]'"
 
 
 def package_version(name: str) -> str | None:
@@ -215,3 +218,23 @@ def require(name: str) -> ToolStatus:
             f"'{name}', needed for {found.tool.needed_for}, is {found.status}{version}", found.tool.fix
         )
     return found
+
+
+def executorch_root() -> Path:
+    """The folder of the installed package. ToolError when it is absent or lacks the C++ runtime."""
+    spec = importlib.util.find_spec("executorch")
+    locations = [] if spec is None else list(spec.submodule_search_locations or [])
+    if not locations:
+        raise ToolError("the Python package executorch is not installed", EXECUTORCH_INSTALL)
+    for folder in map(Path, locations):
+        if (folder / "lib" / "libexecutorch.so").is_file():
+            return folder
+    raise ToolError("the installed executorch package has no C++ runtime", EXECUTORCH_INSTALL)
+
+
+def event_place(tensor: str) -> str:
+    """What stands in an event's identifier for the TOSA operator that makes `tensor`, in an ETDump and its ETRecord.
+
+    The Inspector takes an identifier for any of which it contains the name: one name must not be in another.
+    """
+    return f"[{tensor}]"
