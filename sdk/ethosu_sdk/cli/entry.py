@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import gc
 import io
 import shlex
 import sys
@@ -19,8 +18,6 @@ from ethosu_sdk.cli.app import app
 from ethosu_sdk.cli.options import Invocation
 
 _DISK = (*errors.DISK_FULL, errno.EROFS, errno.EIO)
-# Objects; with Python's own 700 a short command spends a twelfth of its time on what is imported and stays.
-_COLLECT_AFTER = 50_000
 _NEXT_HINT = "\nhint: "
 # Errors whose message quotes a linker, a firmware or a simulator.
 _TOLD_BY_OTHERS = (ToolError.exit_code, BuildError.exit_code, SimulationError.exit_code)
@@ -28,7 +25,6 @@ _TOLD_BY_OTHERS = (ToolError.exit_code, BuildError.exit_code, SimulationError.ex
 
 def main() -> None:
     """Run the command of the command line and end the process with its exit code."""
-    gc.set_threshold(_COLLECT_AFTER)
     sys.exit(run())
 
 
