@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import os
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 import typer.core
+from typer.main import get_command
 
 from ethosu_sdk import __version__
 from ethosu_sdk.cli import completion, parameters
@@ -71,7 +73,7 @@ class Application(typer.Typer):
     def command(self, name: str | None = None, **settings: Any) -> Callable[[Any], Any]:
         """As Typer's."""
         join = super().command(name, cls=Command, **settings)
-        return lambda function: join(parameters.expanded(function))
+        return lambda function: join(parameters.Expanded(function))
 
 
 app = Application(
@@ -103,3 +105,15 @@ def _root(
     ] = False,
 ) -> None:
     """Common to all commands."""
+
+
+def command_line(words: Sequence[str]) -> Any:
+    """Click's command for a line of `words`: if the first names a command or a group, without all others.
+
+    To make them takes Typer longer than some commands take.
+    """
+    first = words[0] if words else ""
+    chosen = copy.copy(app)
+    chosen.registered_commands = [row for row in app.registered_commands if row.name == first]
+    chosen.registered_groups = [row for row in app.registered_groups if row.name == first]
+    return get_command(chosen if chosen.registered_commands or chosen.registered_groups else app)

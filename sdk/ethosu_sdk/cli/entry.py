@@ -9,12 +9,11 @@ import sys
 import traceback
 
 import typer
-from typer.main import get_command
 
 from ethosu_sdk.base import errors, filesystem, interrupts, json_text, plain_text
 from ethosu_sdk.base.errors import BuildError, InputError, SdkError, SimulationError, ToolError, UsageError
 from ethosu_sdk.cli import completion
-from ethosu_sdk.cli.app import app
+from ethosu_sdk.cli.app import command_line
 from ethosu_sdk.cli.options import Invocation
 
 _DISK = (*errors.DISK_FULL, errno.EROFS, errno.EIO)
@@ -42,7 +41,7 @@ def run() -> int:
 def _run_app() -> int:
     try:
         completion.take_zoo_out()
-        outcome = get_command(app).main(prog_name=completion.PROGRAM, standalone_mode=False)
+        outcome = command_line(sys.argv[1:]).main(prog_name=completion.PROGRAM, standalone_mode=False)
         return outcome if isinstance(outcome, int) else 0
     except typer.Abort:
         return interrupts.EXIT_CODE
