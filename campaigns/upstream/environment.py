@@ -10,7 +10,7 @@ from ethosu_sdk.base import filesystem
 from ethosu_sdk.base.terminal import Reporter
 from ethosu_sdk.compile.vela_capture import spaceless_directory
 from ethosu_sdk.firmware_build import resident_firmware
-from ethosu_sdk.installation import launchers as fvp_launchers
+from ethosu_sdk.installation import install_fvp
 from tests.places import ROOT
 
 # executorch/backends/arm/test/runner_utils.py, _elf_path_candidates. The launcher for SSE-320 puts an Ethos-U85 into
@@ -22,7 +22,7 @@ _KINDS = ("", "portable-ops_")
 def make(folder: Path) -> Mapping[str, str]:
     """Put launchers and the resident firmware below `folder`; the environment variables that lead to them."""
     launchers = folder / "launchers"
-    fvp_launchers.install_launchers(launchers, Reporter(quiet=True), force=True)
+    install_fvp.install_launchers(launchers, Reporter(quiet=True), force=True)
     elf = resident_firmware.build_resident(folder).elf
     for board in _BOARDS:
         for kind in _KINDS:

@@ -4,7 +4,7 @@ import importlib
 
 import pytest
 
-from ethosu_sdk.firmware_build.kernels import Kernel, kernel_manifest
+from ethosu_sdk.firmware_build.generated_files import Kernel, kernel_manifest
 from tests.places import ROOT
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore::DeprecationWarning")]

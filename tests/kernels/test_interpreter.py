@@ -7,7 +7,7 @@ import numpy
 import pytest
 
 from ethosu_sdk.base import proc
-from ethosu_sdk.firmware_build import kernels
+from ethosu_sdk.firmware_build import generated_files
 from ethosu_sdk.program import pte
 from ethosu_sdk.program.execution_plan import KernelCall
 from tests.conftest import ZooPte
@@ -317,5 +317,5 @@ def _check_operators_include_what_they_call(archive: Path) -> None:
     }
     assert ("padding.cpp", "fill.cpp") in calls
     for caller, callee in calls:
-        chosen = [kernels.Kernel("aten::any.out", "any", ("out",), caller)]
-        assert f"operators/{callee}\n" in kernels.source_list(chosen, sources), (caller, callee)
+        chosen = [generated_files.Kernel("aten::any.out", "any", ("out",), caller)]
+        assert f"operators/{callee}\n" in generated_files.source_list(chosen, sources), (caller, callee)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy
 import pytest
 
-from ethosu_sdk.firmware_build.kernels import kernel_manifest
+from ethosu_sdk.firmware_build.generated_files import kernel_manifest
 from ethosu_sdk.program import pte
 from tests.integration.cli import sdk
 from tests.kernels.cases import bounds, document

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ethosu_sdk.firmware_build.kernels import kernel_manifest
+from ethosu_sdk.firmware_build.generated_files import kernel_manifest
 from tests.places import ROOT
 
 pytestmark = [pytest.mark.qemu, pytest.mark.toolchain]

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import os
-import shutil
 import tomllib
 from collections.abc import Callable, Iterable
 from typing import Any
-
-import typer
-import typer.core
 
 from ethosu_sdk.base import resources
 from ethosu_sdk.base.targets import families, target_names
 from ethosu_sdk.compile.program_options import Completion, Option
 
 PROGRAM = "ethosu-sdk"
-_COLUMNS_FROM = 100  # of a terminal in which Rich has room for the longest option and its value
 
 
 def completer_of(row: Option) -> Callable[..., list[str]] | None:
@@ -58,13 +53,3 @@ def take_zoo_out() -> None:
         del words[place : place + 2]
         os.environ |= {"COMP_WORDS": "\n".join(words), "COMP_CWORD": str(max(place, int(cursor) - 2))}
         _OFFERS["models"] = _zoo
-
-
-class Command(typer.core.TyperCommand):
-    """A command whose help breaks no names in a narrow terminal."""
-
-    def format_help(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]
-        """Without Rich's columns where they would break names: there, a long name has a line of its own."""
-        if shutil.get_terminal_size().columns < _COLUMNS_FROM:
-            self.rich_markup_mode = None
-        super().format_help(ctx, formatter)

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import errno
-import gc
 import io
 import shlex
 import sys
 import traceback
 
 import typer
-from typer.main import get_command
 
 from ethosu_sdk.base import errors, filesystem, interrupts, json_text, plain_text
 from ethosu_sdk.base.errors import BuildError, InputError, SdkError, SimulationError, ToolError, UsageError
 from ethosu_sdk.cli import completion
-from ethosu_sdk.cli.app import app
+from ethosu_sdk.cli.app import command_line
 from ethosu_sdk.cli.options import Invocation
 
 _DISK = (*errors.DISK_FULL, errno.EROFS, errno.EIO)
-# Objects; with Python's own 700 a short command spends a twelfth of its time on what is imported and stays.
-_COLLECT_AFTER = 50_000
 _NEXT_HINT = "\nhint: "
 # Errors whose message quotes a linker, a firmware or a simulator.
 _TOLD_BY_OTHERS = (ToolError.exit_code, BuildError.exit_code, SimulationError.exit_code)
@@ -28,7 +24,6 @@ _TOLD_BY_OTHERS = (ToolError.exit_code, BuildError.exit_code, SimulationError.ex
 
 def main() -> None:
     """Run the command of the command line and end the process with its exit code."""
-    gc.set_threshold(_COLLECT_AFTER)
     sys.exit(run())
 
 
@@ -46,7 +41,7 @@ def run() -> int:
 def _run_app() -> int:
     try:
         completion.take_zoo_out()
-        outcome = get_command(app).main(prog_name=completion.PROGRAM, standalone_mode=False)
+        outcome = command_line(sys.argv[1:]).main(prog_name=completion.PROGRAM, standalone_mode=False)
         return outcome if isinstance(outcome, int) else 0
     except typer.Abort:
         return interrupts.EXIT_CODE

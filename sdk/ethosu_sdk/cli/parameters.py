@@ -7,6 +7,7 @@ an argument if it can be passed by position, an option if it is keyword-only.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import math
 from collections.abc import Callable, Mapping
@@ -48,17 +49,25 @@ class _Filled:
     before: str
 
 
-def expanded(command: Callable[..., None]) -> Callable[..., None]:
-    """`command` as a function with a parameter for each option and argument."""
-    signature = inspect.signature(command, eval_str=True)
-    every = [_filled(parameter) for parameter in signature.parameters.values()]
+class Expanded:
+    """`command` as a function with a parameter for each option and argument, worked out when Typer asks for them."""
 
-    def run(**values: Any) -> None:
-        command(**{row.name: row.fill(values) for row in every})
+    def __init__(self, command: Callable[..., None]) -> None:
+        self._command = command
+        self.__name__, self.__doc__ = command.__name__, command.__doc__
+        self.__annotations__: dict[str, Any] = {}
 
-    run.__name__, run.__doc__, run.__annotations__ = command.__name__, command.__doc__, {}
-    run.__signature__ = inspect.Signature(_in_order(every))  # type: ignore[attr-defined]
-    return run
+    def __call__(self, **values: Any) -> None:
+        self._command(**{row.name: row.fill(values) for row in self._every})
+
+    @functools.cached_property
+    def _every(self) -> list[_Filled]:
+        signature = inspect.signature(self._command, eval_str=True)
+        return [_filled(parameter) for parameter in signature.parameters.values()]
+
+    @functools.cached_property
+    def __signature__(self) -> inspect.Signature:
+        return inspect.Signature(_in_order(self._every))
 
 
 def _in_order(every: list[_Filled]) -> list[inspect.Parameter]:

@@ -15,9 +15,9 @@ from ethosu_sdk.run.options import GenerateOptions, RunOptions
 @app.command("zoo")
 def zoo_command(invocation: Invocation) -> None:
     """List the models that can be given as zoo:NAME."""
-    from ethosu_sdk.compile.zoo import zoo_command
+    from ethosu_sdk.compile.zoo import show_zoo
 
-    zoo_command.zoo(invocation.reporter())
+    show_zoo(invocation.reporter())
 
 
 @app.command("boards")

@@ -87,9 +87,9 @@ def install_launchers_command(
 
     They accept the FVPs' own parameters, so that scripts for FVPs work without Arm's licence. They are not Arm's FVP.
     """
-    from ethosu_sdk.installation import launchers
+    from ethosu_sdk.installation import install_fvp
 
-    launchers.install_launchers(folder, invocation.reporter(), force=force, layout=layout)
+    install_fvp.install_launchers(folder, invocation.reporter(), force=force, layout=layout)
 
 
 @fvp_app.command("install")

@@ -14,6 +14,7 @@ from msgspec import convert
 
 from ethosu_sdk.base import plain_text
 from ethosu_sdk.base.errors import DISK_FULL, BuildError, VerdictError
+from ethosu_sdk.base.tools import event_place
 from ethosu_sdk.compile.compile_facts import TensorFacts
 from ethosu_sdk.compile.graphs.fx import operator_name
 from ethosu_sdk.compile.graphs.source_lines import SourceFinder
@@ -21,7 +22,6 @@ from ethosu_sdk.compile.rewrite import after_lowering, cortex_m
 from ethosu_sdk.compile.tool_hooks import REASON_KEY
 from ethosu_sdk.program import execution_plan, pte
 from ethosu_sdk.program.execution_plan import ENTRY, Allocation
-from ethosu_sdk.program.executorch_package import event_place
 from ethosu_sdk.program.pte_schema import NUMPY_TYPES
 from ethosu_sdk.records.common import Delegation, Dtype, SourceLine
 from ethosu_sdk.records.compile import CpuOperator, LayoutChanges, Site, State

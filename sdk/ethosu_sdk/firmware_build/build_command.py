@@ -14,7 +14,7 @@ from ethosu_sdk.base import filesystem, json_text, tools
 from ethosu_sdk.base.json_text import Record
 from ethosu_sdk.base.terminal import Reporter, escape
 from ethosu_sdk.compile import pricing_system
-from ethosu_sdk.firmware_build import cmake, memory_advice, program_checks, program_firmware
+from ethosu_sdk.firmware_build import cmake, memory_fit, program_checks, program_firmware
 from ethosu_sdk.firmware_build.program_firmware import BuildOptions, FirmwareBuild
 from ethosu_sdk.program import pte
 from ethosu_sdk.records import bundle, kinds, provenance, result_files, validation
@@ -70,7 +70,7 @@ def build(
         )
         with (
             bundle.writing_folder(folder, "build") as add,
-            memory_advice.advice_added(path, compiled_here=False),
+            memory_fit.advice_added(path, compiled_here=False),
         ):
             built = build_in(path, program, folder, options, reporter, choice.reason)
             add(*files(built.record))

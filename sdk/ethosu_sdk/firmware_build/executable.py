@@ -17,8 +17,8 @@ from ethosu_sdk.base import cache, filesystem, json_text, resources
 from ethosu_sdk.base.boards import Board, Memory
 from ethosu_sdk.base.errors import BuildError, InputError
 from ethosu_sdk.base.json_text import Record
-from ethosu_sdk.firmware_build import cmake, generated_files, kernels
-from ethosu_sdk.firmware_build.kernels import Kernel
+from ethosu_sdk.firmware_build import cmake, generated_files
+from ethosu_sdk.firmware_build.generated_files import Kernel
 from ethosu_sdk.records.common import Use
 
 STAMP_NAME = "current.json"  # the record that shows whether a build is current
@@ -62,7 +62,7 @@ def make_executable(recipe: Recipe, out_dir: Path, work: Path) -> Executable:
     files = {
         **recipe.files,
         "selected_kernels.cpp": generated_files.selected_kernels(recipe.kernels).encode(),
-        cmake.OPERATORS: kernels.source_list(recipe.kernels, configuration.sources).encode(),
+        cmake.OPERATORS: generated_files.source_list(recipe.kernels, configuration.sources).encode(),
     }
     key = build_key(
         {

@@ -1,19 +1,23 @@
-"""Where a program's memory goes on a board, by Vela's memory modes, and whether it fits: pure arithmetic, before
-anything is compiled.
+"""Where a program's memory goes on a board, by Vela's memory modes, whether it fits (pure arithmetic, before anything
+is compiled), and what to type when it does not.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
+import shlex
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ethosu_sdk.base import filesystem
 from ethosu_sdk.base.boards import Board, Memory, all_boards
-from ethosu_sdk.base.errors import BuildError
-from ethosu_sdk.base.targets import MemoryAreas, suggestion
+from ethosu_sdk.base.errors import BuildError, SdkError
+from ethosu_sdk.base.targets import MemoryAreas, families, suggestion
+from ethosu_sdk.compile.model_spec import parse_model_spec
 from ethosu_sdk.program import protocol
 from ethosu_sdk.program.execution_plan import (
     SHARED_ID,
@@ -25,9 +29,13 @@ from ethosu_sdk.program.execution_plan import (
     Tensor,
     shares_state,
 )
+from ethosu_sdk.records import result_files
+from ethosu_sdk.records.bundle import compilation_of
+from ethosu_sdk.records.compile import Compilation
 
 _AT = ("fast", "bulk")  # AXI interface 0 is that of the memory beside the NPU, 1 that of the large one
 WITHOUT_NPU = "Shared_Sram"  # what a program that delegates nothing is laid out as
+_SIZE = "--optimise=Size"
 
 
 @dataclass(frozen=True)
@@ -483,3 +491,51 @@ def method_pool_bytes(plan: ExecutionPlan) -> int:
         + 24 * len(plan.operators)
         + 6 * max((len(row.args) for row in calls), default=0)
     )
+
+
+@contextlib.contextmanager
+def advice_added(path: Path, *, compiled_here: bool) -> Iterator[None]:
+    """Add commands to the hint of a MemoryFitError from the block, which is about the program at `path`.
+
+    With `compiled_here` the command at hand compiles the program itself, and takes the options of `compile`.
+    """
+    try:
+        yield
+    except MemoryFitError as error:
+        remedies: list[tuple[str, ...]] = []
+        if error.mode and compiled_here:
+            remedies.append(("--memory-mode", error.mode))
+        if error.spill:
+            remedies.append(("--allow-spill",))
+        hints = [error.hint]
+        # The record may be damaged, or name a file whose name no file system takes.
+        with contextlib.suppress(SdkError, OSError):
+            record = compilation_of(result_files.compile_record_path(path), filesystem.sha256_file(path))
+            if record is not None and _has_model(record):
+                hints += _other_ways(path, record, error, compiled_here=compiled_here)
+        raise BuildError(error.message, "\n".join(filter(None, hints)), remedies=tuple(remedies)) from error
+
+
+def _has_model(record: Compilation) -> bool:
+    """Whether the model is there: the record has the names of files, not their folders."""
+    spec = parse_model_spec(record.source)
+    return spec.path is None or spec.path.is_file()
+
+
+def _other_ways(
+    path: Path, record: Compilation, error: MemoryFitError, *, compiled_here: bool
+) -> Iterator[str]:
+    """What to try with the program that `compile` made with `record`: Vela's other goal, another memory mode."""
+    if error.less_scratch and record.delegates and _SIZE not in record.options.vela_flags:
+        yield (
+            f"--extra-vela-flag={_SIZE} has Vela schedule for the least SRAM; `ethosu-sdk advise "
+            f"{shlex.quote(record.source)} --try` tries that and other changes, and shows which fit"
+        )
+    target = record.target
+    if compiled_here or not error.mode or target is None or any(result_files.recompile_files(record)):
+        return
+    if target.system_config in families()[target.npu].system_configs:
+        usual = Path(result_files.BUILD_FOLDER) / f"{path.stem}-{record.target_name}"
+        folder = [] if path.parent.resolve() == usual.resolve() else ["-o", str(path.parent)]
+        again = result_files.recompile_command(record, *folder, memory_mode=error.mode)
+        yield f"try: {again}, then the same again"

@@ -10,7 +10,7 @@ from ethosu_sdk import __version__
 from ethosu_sdk.base import boards
 from ethosu_sdk.base.errors import BuildError, InputError, UsageError
 from ethosu_sdk.base.targets import MemoryAreas, Target, suggestion
-from ethosu_sdk.firmware_build import cmake, executable, generated_files, kernels, memory_fit
+from ethosu_sdk.firmware_build import cmake, executable, generated_files, memory_fit
 from ethosu_sdk.firmware_build.executable import Executable, Recipe, Section, section_bytes
 from ethosu_sdk.firmware_build.memory_fit import aligned, memory_mode
 from ethosu_sdk.program import protocol, pte
@@ -95,7 +95,7 @@ def build_firmware(pte_path: Path, out_dir: Path, options: BuildOptions = _DEFAU
     plans = [program.plan(name) for name in _method_names(program, options.methods)]
     target = program.target()
     operators = (row.full_name for plan in plans for row in plan.operators)
-    selected = kernels.select_kernels(operators, kernels.known_kernels())
+    selected = generated_files.select_kernels(operators, generated_files.known_kernels())
     needs = replace(
         requirements(len(data), plans, target, options.fast_scratch_bytes, options.areas),
         extra_image_bytes=options.extra_image_bytes,

@@ -14,7 +14,7 @@ from ethosu_sdk.base import boards
 from ethosu_sdk.base.boards import Board
 from ethosu_sdk.base.errors import BuildError
 from ethosu_sdk.base.targets import MemoryAreas, Target
-from ethosu_sdk.firmware_build import executable, kernels, memory_fit
+from ethosu_sdk.firmware_build import executable, generated_files, memory_fit
 from ethosu_sdk.firmware_build.executable import Executable, Recipe
 from ethosu_sdk.firmware_build.generated_files import header_text
 from ethosu_sdk.firmware_build.memory_fit import aligned, memory_mode
@@ -42,7 +42,7 @@ def build_resident(out_dir: Path, board: str | None = None) -> Executable:
     recipe = Recipe(
         name=RESIDENT_EXECUTABLE,
         board=chosen,
-        kernels=tuple(kernels.known_kernels().values()),
+        kernels=tuple(generated_files.known_kernels().values()),
         files={
             "resident_config.hpp": _config(chosen).encode(),
             "placement.ld": _placement(chosen).encode(),

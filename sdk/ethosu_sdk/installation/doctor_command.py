@@ -82,7 +82,7 @@ def _group(group: dict[str, Callable[[Path], str]], folder: Path) -> list[Check]
 
 
 def _exercised(name: str, exercise: Callable[[Path], str], folder: Path) -> Check:
-    found = tools.probe(name)
+    found = tools.probe(name, anew=True)
     row = _row(found)
     if found.status != "found":
         return row
@@ -114,7 +114,7 @@ def _other(name: str) -> Check:
     """A tool without an exercise of its own."""
     if name in models_by_program():
         return _fvp(name)
-    found = tools.probe(name)
+    found = tools.probe(name, anew=True)
     row = _row(found)
     if name != arm_runners.runners_package() or found.status != "found":
         return row

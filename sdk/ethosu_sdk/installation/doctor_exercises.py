@@ -13,7 +13,7 @@ from pathlib import Path
 from ethosu_sdk.base import proc, tools
 from ethosu_sdk.base.errors import SdkError, ToolError
 from ethosu_sdk.firmware_build import cmake
-from ethosu_sdk.program import executorch_package, pte_schema
+from ethosu_sdk.program import pte_schema
 
 DATA = Path(__file__).parent / "doctor_data"
 _TIMEOUT_S = 10.0
@@ -175,7 +175,7 @@ def decode_weights(folder: Path) -> str:
 
 def find_runtime(_folder: Path) -> str:
     """The C++ runtime in ExecuTorch's package."""
-    executorch_package.executorch_root()
+    tools.executorch_root()
     return "its C++ runtime is in it"
 
 

@@ -1,4 +1,5 @@
-"""`ethosu-sdk fvp install`: an FVP from an archive that the user has, once the user accepts Arm's licence.
+"""`ethosu-sdk fvp install`: an FVP from an archive that the user has, once the user accepts Arm's licence; and
+`install-launchers`: programs with the FVPs' names that run QEMU and the NPU model.
 
 Arm's installer is run, and what it leaves is looked through before anybody follows it.
 """
@@ -12,8 +13,10 @@ import itertools
 import os
 import platform
 import re
+import shlex
 import shutil
 import stat
+import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -21,19 +24,20 @@ from pathlib import Path
 
 from msgspec import convert
 
-from ethosu_sdk.base import filesystem, json_text, proc
+from ethosu_sdk.base import filesystem, json_text, proc, tools
 from ethosu_sdk.base.errors import InputError, SdkError, ToolError, UsageError
 from ethosu_sdk.base.resources import FvpArchive
 from ethosu_sdk.base.targets import suggestion
 from ethosu_sdk.base.terminal import Reporter, escape
-from ethosu_sdk.installation.options import InstallOptions
+from ethosu_sdk.installation.options import LAYOUT_CHOICES, InstallOptions
 from ethosu_sdk.installation.unpacking import unpack
 from ethosu_sdk.records import kinds, provenance, validation
 from ethosu_sdk.records.bundle import read_raw_record
 from ethosu_sdk.records.common import FileDigest
-from ethosu_sdk.records.installation import Archive, Eula, Fvp, FvpInstallation, Program
-from ethosu_sdk.simulate import fvp_simulator
-from ethosu_sdk.simulate.fvp_models import models_by_program
+from ethosu_sdk.records.installation import Archive, Eula, Fvp, FvpInstallation, Launchers, Program
+from ethosu_sdk.simulate import fvp_models, fvp_simulator
+from ethosu_sdk.simulate.fvp_models import NOT_AN_FVP, models_by_program
+from ethosu_sdk.simulate.fvp_simulator import is_launcher
 
 _RECORD_NAME = "install.json"
 _LICENCE_NAME = re.compile(r"licen[cs]e|eula", re.IGNORECASE)
@@ -52,6 +56,25 @@ _KINDS = {
     stat.S_IFIFO: "a pipe",
     stat.S_IFSOCK: "a socket",
 }
+# PYTHONHOME: callers of Corstone-320's FVP set it to the FVP's own Python, which is none of the launcher's.
+# -P: modules in the caller's folder must not stand in for the SDK's.
+_SCRIPT = """#!/bin/sh
+# {program}: a launcher of ethosu-sdk, {not_an_fvp}.
+unset PYTHONHOME
+exec {python} -P -m ethosu_sdk.simulate.fvp_launcher {program} "$@"
+"""
+# What says beside the programs, in a folder that looks like an FVP's, that it is none.
+_NOTE = "ETHOSU-SDK.txt"
+_ABOUT = f"""Launchers of ethosu-sdk, {NOT_AN_FVP}
+
+The programs below {{programs}} have the names and the command line of Arm's FVPs, and run firmware on QEMU and on
+ethosu-sdk's own model of the Ethos-U. Nothing in this folder is Arm's. The launchers are part of ethosu-sdk: Apache
+License 2.0.
+
+The folders are those in which programs that start FVPs, such as Arm's ML Inference Advisor, look for one. {{python}}
+is one of them: Corstone-320's FVP has a Python of its own there. The launchers have none and need none.
+"""
+_ABOUT_PYTHON = "There is no Python here: ../{note} says why this folder is.\n"
 
 
 @dataclass(frozen=True)
@@ -345,3 +368,58 @@ def _refuse(path: Path, folder: Path, problem: str) -> None:
         f"a file from Arm's installer is refused: {name[:200]!r} {problem}",
         "nothing was installed; get the archive from Arm again",
     )
+
+
+def install_launchers(
+    folder: Path, reporter: Reporter, *, force: bool = False, layout: str = LAYOUT_CHOICES[0]
+) -> None:
+    """Write launchers for the FVPs, and for programs of their command line, into `folder`.
+
+    With the `layout` "fvp" they lie where Arm's installer puts an FVP's programs in the folder that it is given. They
+    start the Python that runs this.
+
+    UsageError for an unknown layout, or when a program of that name is there which is no launcher, unless `force` is
+    given; ToolError without a QEMU that they can start.
+    """
+    if layout not in LAYOUT_CHOICES:
+        raise UsageError(f"unknown layout '{layout}'", suggestion(layout, LAYOUT_CHOICES))
+    tools.require("qemu-system-arm")
+    top = folder
+    if layout == "fvp":
+        folder = top / fvp_models.installed_programs(platform.machine())
+    paths = [folder / program for program in fvp_models.launchers()]
+    for path in paths:
+        if path.exists() and not is_launcher(path) and not force:
+            raise UsageError(f"{path} exists and is not a launcher", "choose another folder, or --force")
+    filesystem.make_directory(folder)
+    for path in paths:
+        filesystem.write_bytes(path, launcher_script(path.name).encode())
+        filesystem.make_executable(path)
+    if layout == "fvp":
+        _explain(top, folder)
+    record = Launchers(
+        status="pass",
+        created=provenance.timestamp(),
+        tool=provenance.tool(),
+        folder=str(folder.absolute()),
+        python=sys.executable,
+        programs=tuple(path.name for path in paths),
+    ).to_json()
+    validation.check_record(record, "the record of the launchers")
+    for path in paths:
+        reporter.show(escape(str(path)))
+    reporter.note(f"they run QEMU and the SDK's NPU model; they are {NOT_AN_FVP}")
+    reporter.emit(record)
+
+
+def _explain(top: Path, programs: Path) -> None:
+    """Add to the folder `top` what an FVP's has beside its `programs`, and say that it is none."""
+    python = filesystem.make_directory(top / fvp_models.installed_python())
+    about = _ABOUT.format(programs=programs.relative_to(top), python=python.name)
+    filesystem.write_bytes(top / _NOTE, about.encode())
+    filesystem.write_bytes(python / _NOTE, _ABOUT_PYTHON.format(note=_NOTE).encode())
+
+
+def launcher_script(program: str) -> str:
+    """The launcher called `program`."""
+    return _SCRIPT.format(program=program, python=shlex.quote(sys.executable), not_an_fvp=NOT_AN_FVP)

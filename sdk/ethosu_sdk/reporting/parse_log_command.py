@@ -20,8 +20,8 @@ from ethosu_sdk.reporting import saved_logs
 from ethosu_sdk.reporting.saved_logs import OwnLog, PmuReport, UpstreamLog
 from ethosu_sdk.run import kit_log, uart
 from ethosu_sdk.run.kit_log import KitLog
-from ethosu_sdk.simulate import fvp_output
-from ethosu_sdk.simulate.fvp_output import NOT_AN_FVP
+from ethosu_sdk.simulate import fvp_models
+from ethosu_sdk.simulate.fvp_models import NOT_AN_FVP
 
 _MAX_BYTES = 64 << 20
 _MAX_LINES = 1 << 20
@@ -74,7 +74,7 @@ def _read(path: Path) -> bytes:
 
 def make_log_record(name: str, content: bytes) -> Record:
     """The record of the log `content`, which is called `name`. InputError when nothing in it is known."""
-    parted = fvp_output.parted_output(content)
+    parted = fvp_models.parted_output(content)
     own = saved_logs.summarise_own_log(uart.parse_uart(parted.uart))
     lines = content.decode("utf-8", errors="replace").splitlines()
     kit = kit_log.parse_kit_log(lines)

@@ -17,7 +17,7 @@ from ethosu_sdk.base.targets import Target, suggestion
 from ethosu_sdk.base.terminal import Reporter, escape
 from ethosu_sdk.compile import pricing_system
 from ethosu_sdk.compile.program_options import CompileOptions
-from ethosu_sdk.firmware_build import build_command, memory_advice, program_checks
+from ethosu_sdk.firmware_build import build_command, memory_fit, program_checks
 from ethosu_sdk.program import feeds, output_comparison, pte
 from ethosu_sdk.records import bundle, kinds, result_files, validation
 from ethosu_sdk.records.run import Run
@@ -75,7 +75,7 @@ def run(
     with contextlib.ExitStack() as stack:
         with filesystem.locked_folder(folder), bundle.writing_folder(folder, "run") as add:
             remove_results(folder)
-            with memory_advice.advice_added(path, compiled_here=not model.endswith(".pte")):
+            with memory_fit.advice_added(path, compiled_here=not model.endswith(".pte")):
                 start = time.monotonic()
                 job = resolve_job(setting, folder, reporter)
                 execution = job.execute(job, reporter)

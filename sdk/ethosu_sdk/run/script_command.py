@@ -19,7 +19,7 @@ from ethosu_sdk.base.targets import suggestion
 from ethosu_sdk.base.terminal import Reporter, escape
 from ethosu_sdk.base.toml_source import Place, TomlKind, TomlSource, short_word
 from ethosu_sdk.compile.program_options import CompileOptions
-from ethosu_sdk.firmware_build import memory_advice, program_checks
+from ethosu_sdk.firmware_build import memory_fit, program_checks
 from ethosu_sdk.program import feeds, protocol
 from ethosu_sdk.program.execution_plan import ExecutionPlan
 from ethosu_sdk.program.feeds import Feed
@@ -67,7 +67,7 @@ def run_script(
         run_command.remove_results(folder)
         start = time.monotonic()
         calls = _jobs(setting, folder, script, reporter)
-        with memory_advice.advice_added(setting.path, compiled_here=not model.endswith(".pte")):
+        with memory_fit.advice_added(setting.path, compiled_here=not model.endswith(".pte")):
             execute = host.execute_calls if setting.choice.board == HOST else execute_on_board
             executions = execute(calls, reporter)
         runs = [

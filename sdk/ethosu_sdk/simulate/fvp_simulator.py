@@ -23,9 +23,15 @@ from elftools.elf.elffile import ELFFile
 
 from ethosu_sdk.base import error_catalogue, filesystem, proc
 from ethosu_sdk.base.errors import InputError, SdkError, SimulationError, ToolError
-from ethosu_sdk.simulate import fvp_models, fvp_output
-from ethosu_sdk.simulate.fvp_models import FvpModel, FvpRun, fvp_argv, models_by_program
-from ethosu_sdk.simulate.fvp_output import NOT_AN_FVP, FvpOutput
+from ethosu_sdk.simulate import fvp_models
+from ethosu_sdk.simulate.fvp_models import (
+    NOT_AN_FVP,
+    FvpModel,
+    FvpOutput,
+    FvpRun,
+    fvp_argv,
+    models_by_program,
+)
 from ethosu_sdk.simulate.simulation import (
     MEASURED,
     Figures,
@@ -96,7 +102,7 @@ class FvpSimulator:
         with tempfile.TemporaryDirectory(prefix="ethosu-sdk-fvp-") as name, open_log(request.uart_log) as log:
             argv = fvp_argv(str(fvp.program), self._model, self._fvp_run(request, Path(name)))
             finished = _run_fvp(argv, fvp.environment, request, log)
-        parted = fvp_output.parted_output(bytes(finished.output))
+        parted = fvp_models.parted_output(bytes(finished.output))
         _refuse(finished, parted, request)
         return SimulationResult(
             uart=parted.uart,

@@ -27,11 +27,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ethosu_sdk import npu
-from ethosu_sdk.base import cache, filesystem, proc, resources
+from ethosu_sdk.base import cache, filesystem, proc, resources, tools
 from ethosu_sdk.base.errors import InputError, SimulationError, ToolError
 from ethosu_sdk.npu import errors, pmu, vela_blocks
 from ethosu_sdk.npu.timing.systems import SystemConfig
-from ethosu_sdk.program import executorch_package
 from ethosu_sdk.program.execution_plan import ENTRY
 from ethosu_sdk.program.pte_schema import NUMPY_TYPES
 
@@ -166,7 +165,7 @@ def build_runner(folder: Path) -> Path:
     """The runner program, built in `folder` (half a minute) unless one from the same sources, options and
     executorch is there already or came with the installation: that one needs no compiler. ToolError when the
     compiler or executorch is missing, or the build fails."""
-    root = executorch_package.executorch_root()
+    root = tools.executorch_root()
     name = _program_name(root)
     shipped = cache.prebuilt(CACHE_PART)
     if shipped is not None and (shipped / name).is_file():
@@ -178,7 +177,7 @@ def build_runner(folder: Path) -> Path:
 def _make_runner(program: Path, root: Path) -> None:
     compiler = proc.find_tool("g++", hint="apt-get install g++")
     if not (root / "include").is_dir():
-        raise ToolError("the installed executorch package has no C++ headers", executorch_package.INSTALL)
+        raise ToolError("the installed executorch package has no C++ headers", tools.EXECUTORCH_INSTALL)
     with filesystem.temporary_directory(".generated-", program.parent) as generated:
         for name, text in _generated_files().items():
             path = generated / name

@@ -121,7 +121,7 @@ def test_a_damaged_elf_is_built_again(softmax_pte: Path, tmp_path: Path) -> None
 def test_a_missing_kernel_is_named_before_cmake_runs(
     softmax_pte: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ethosu_sdk.firmware_build.kernels.kernel_manifest", lambda _path: {})
+    monkeypatch.setattr("ethosu_sdk.firmware_build.generated_files.kernel_manifest", lambda _path: {})
     monkeypatch.setattr(cmake, "build_tree", lambda *_: pytest.fail("CMake was started"))
     with pytest.raises(InputError, match=r"no kernel for aten::_softmax\.out"):
         program_firmware.build_firmware(softmax_pte, tmp_path)

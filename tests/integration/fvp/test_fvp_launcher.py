@@ -13,7 +13,7 @@ import pytest
 
 from ethosu_sdk.base.errors import UsageError
 from ethosu_sdk.base.terminal import Reporter
-from ethosu_sdk.installation import launchers as fvp_launchers
+from ethosu_sdk.installation import install_fvp
 from tests import processes
 from tests.integration.cli import sdk, sdk_ok
 from tests.integration.qemu.firmware import traces
@@ -192,10 +192,10 @@ def test_terminating_a_launcher_ends_qemu(launch: Launch) -> None:
 def test_programs_of_others_are_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / U85).write_text("Arm's")
     with pytest.raises(UsageError, match="is not a launcher"):
-        fvp_launchers.install_launchers(tmp_path, Reporter())
+        install_fvp.install_launchers(tmp_path, Reporter())
     assert [path.name for path in tmp_path.iterdir()] == [U85]
-    fvp_launchers.install_launchers(tmp_path, Reporter(), force=True)
-    fvp_launchers.install_launchers(tmp_path, Reporter())  # over one's own, at any time
+    install_fvp.install_launchers(tmp_path, Reporter(), force=True)
+    install_fvp.install_launchers(tmp_path, Reporter())  # over one's own, at any time
     assert len(list(tmp_path.iterdir())) == 10
 
 

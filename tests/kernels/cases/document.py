@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from ethosu_sdk.base import filesystem
-from ethosu_sdk.firmware_build.kernels import kernel_manifest
+from ethosu_sdk.firmware_build.generated_files import kernel_manifest
 from ethosu_sdk.program import pte
 from ethosu_sdk.program.execution_plan import ExecutionPlan, KernelCall, Tensor
 from tests.kernels.cases import bounds

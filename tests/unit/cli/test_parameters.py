@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from ethosu_sdk.analysis.options import DebugOptions, ProfileOptions
 from ethosu_sdk.cli.app import Application
 from ethosu_sdk.cli.options import Invocation
-from ethosu_sdk.cli.parameters import Offer, expanded
+from ethosu_sdk.cli.parameters import Expanded, Offer
 from ethosu_sdk.compile.program_options import (
     AccuracyOptions,
     CompileOptions,
@@ -89,13 +89,13 @@ def test_options_fill_the_dataclasses_which_have_defaults() -> None:
 
 
 def test_options_are_listed_in_order_and_unknown_rows_refused() -> None:
-    names = [*inspect.signature(expanded(loaf([]))).parameters]
+    names = [*inspect.signature(Expanded(loaf([]))).parameters]
     assert names == ["file", "heat_c", "flour", "rest_s", "racks", "output", "no_light"]
 
     def command(oven: Annotated[Oven, Offer(only=("heat",))]) -> None: ...
 
     with pytest.raises(AssertionError, match="Oven lacks a row"):
-        expanded(command)
+        inspect.signature(Expanded(command))
 
 
 @each(

@@ -6,10 +6,9 @@ import pytest
 
 from ethosu_sdk.base import boards
 from ethosu_sdk.base.errors import BuildError, InputError
-from ethosu_sdk.firmware_build import executable, generated_files, kernels, memory_fit
+from ethosu_sdk.firmware_build import executable, generated_files, memory_fit
 from ethosu_sdk.firmware_build.executable import Image, Section, Symbol
-from ethosu_sdk.firmware_build.generated_files import ModelConfiguration
-from ethosu_sdk.firmware_build.kernels import Kernel
+from ethosu_sdk.firmware_build.generated_files import Kernel, ModelConfiguration
 from ethosu_sdk.firmware_build.memory_fit import Buffer, MethodMemory
 from ethosu_sdk.program import protocol
 from tests.tables import each
@@ -108,7 +107,7 @@ ROWS = """
 def known(tmp_path: Path) -> dict[str, Kernel]:
     path = tmp_path / "kernels.toml"
     path.write_text(ROWS)
-    return kernels.kernel_manifest(path)
+    return generated_files.kernel_manifest(path)
 
 
 def test_kernels_are_chosen_once_with_their_sources_and_missing_ones_named(known: dict[str, Kernel]) -> None:
@@ -116,21 +115,21 @@ def test_kernels_are_chosen_once_with_their_sources_and_missing_ones_named(known
     assert (row.name, row.overload, row.function) == ("aten::_softmax", "out", "softmax_out")
     assert row.parameters == ("self", "dim", "half_to_float", "out")
     assert row.source == "softmax.cpp"
-    assert [row.function for row in kernels.select_kernels(["aten::_softmax.out"] * 3, known)] == [
+    assert [row.function for row in generated_files.select_kernels(["aten::_softmax.out"] * 3, known)] == [
         "softmax_out"
     ]
-    assert kernels.select_kernels([], known) == ()
+    assert generated_files.select_kernels([], known) == ()
     with pytest.raises(InputError) as caught:
-        kernels.select_kernels(["aten::convolution.out", "aten::add.out", "aten::bmm.out"], known)
+        generated_files.select_kernels(["aten::convolution.out", "aten::add.out", "aten::bmm.out"], known)
     assert caught.value.message.endswith("aten::bmm.out, aten::convolution.out")
     assert "docs/reference/kernels.md" in caught.value.hint
     sources = {
         "kernels/operators/softmax.cpp": b'#include "kernels/operators/fill.hpp"\n',
         "kernels/operators/fill.cpp": b'#include "kernels/operators/fill.hpp"\n#include "base/span.hpp"\n',
     }
-    chosen = kernels.select_kernels(["aten::_softmax.out"], known)
-    assert kernels.source_list(chosen, sources) == "operators/fill.cpp\noperators/softmax.cpp\n"
-    assert kernels.source_list([], sources) == ""
+    chosen = generated_files.select_kernels(["aten::_softmax.out"], known)
+    assert generated_files.source_list(chosen, sources) == "operators/fill.cpp\noperators/softmax.cpp\n"
+    assert generated_files.source_list([], sources) == ""
 
 
 @each(
@@ -149,7 +148,7 @@ def test_a_damaged_manifest_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "kernels.toml"
     path.write_text(text)
     with pytest.raises(BuildError):
-        kernels.kernel_manifest(path)
+        generated_files.kernel_manifest(path)
 
 
 # --- Use of memory, counted from sections.

@@ -6,7 +6,7 @@ import pytest
 
 from ethosu_sdk.base.errors import ToolError, UsageError
 from ethosu_sdk.program.protocol import RECORD_PREFIX
-from ethosu_sdk.simulate import fvp_models, fvp_output, fvp_simulator
+from ethosu_sdk.simulate import fvp_models, fvp_simulator
 from ethosu_sdk.simulate.fvp_models import FvpRun, fvp_argv
 from tests.places import GOLDEN_LOGS
 
@@ -83,7 +83,7 @@ def test_macs_that_an_npu_does_not_have_are_refused(program: str, macs: int) -> 
 
 
 def test_the_fvps_own_lines_are_parted_from_the_firmwares() -> None:
-    parted = fvp_output.parted_output((GOLDEN_LOGS / "add_zephyr_fvp_2025.log").read_bytes())
+    parted = fvp_models.parted_output((GOLDEN_LOGS / "add_zephyr_fvp_2025.log").read_bytes())
     uart = parted.uart.decode()
     assert "Setup Method allocator pool. Size: 512 bytes." in uart
     assert not any(word in uart for word in ("telnet", "Ethos-U rev", "COPYRIGHT", "xterm", "Simulation"))
@@ -92,12 +92,12 @@ def test_the_fvps_own_lines_are_parted_from_the_firmwares() -> None:
 
 
 def test_statistics_and_records_are_whose_they_are() -> None:
-    parted = fvp_output.parted_output(
+    parted = fvp_models.parted_output(
         b"hello\n--- cpu_core statistics: ---\nSimulated time : 24.000000s\nE: not a line of UART\n"
     )
     assert parted.uart == b"hello\n"
     line = f'{RECORD_PREFIX} 3 error {{"code":"bus_status","detail":"Hard fault"}} 1 00000000\n'.encode()
-    assert fvp_output.parted_output(line) == fvp_output.FvpOutput(line, (), (), ())
+    assert fvp_models.parted_output(line) == fvp_models.FvpOutput(line, (), (), ())
 
 
 def executable(path: Path, text: str) -> Path:
@@ -127,9 +127,9 @@ def test_an_fvp_is_found_below_its_folder_before_path(
 
 
 def test_a_launcher_is_no_fvp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ethosu_sdk.installation import launchers
+    from ethosu_sdk.installation import install_fvp
 
-    executable(tmp_path / U55, launchers.launcher_script(U55))
+    executable(tmp_path / U55, install_fvp.launcher_script(U55))
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.delenv(fvp_simulator.FVP_VARIABLE, raising=False)

@@ -14,7 +14,7 @@ from msgspec import structs
 from ethosu_sdk.base import board_profiles, filesystem
 from ethosu_sdk.base.board_profiles import BoardProfile
 from ethosu_sdk.base.errors import BuildError, UsageError
-from ethosu_sdk.firmware_build import memory_advice
+from ethosu_sdk.firmware_build import memory_fit
 from ethosu_sdk.firmware_build.memory_fit import MemoryFitError
 from ethosu_sdk.npu.timing import systems
 from ethosu_sdk.npu.timing.systems import SystemConfig
@@ -180,7 +180,7 @@ def _hint(folder: Path, change: Callable[[Record], object], *, less_scratch: boo
     record["model"]["sha256"] = filesystem.sha256_file(program)
     change(record)
     (folder / "add.compile.json").write_text(json.dumps(record), encoding="utf-8")
-    with pytest.raises(BuildError) as caught, memory_advice.advice_added(program, compiled_here=False):
+    with pytest.raises(BuildError) as caught, memory_fit.advice_added(program, compiled_here=False):
         raise MemoryFitError("too large", "", mode=MODE, less_scratch=less_scratch)
     return caught.value.hint
 

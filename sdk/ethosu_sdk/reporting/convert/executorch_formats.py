@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ethosu_sdk.base import plain_text, proc, tools
 from ethosu_sdk.base.errors import InputError, ToolError
-from ethosu_sdk.program import execution_plan, executorch_package, pte
+from ethosu_sdk.program import execution_plan, pte
 from ethosu_sdk.program.execution_plan import ENTRY
 from ethosu_sdk.program.pte_schema import RECORD_TYPES
 from ethosu_sdk.records import bundle, kinds
@@ -27,7 +27,7 @@ def write_flatbuffer(schema: str, value: Any) -> bytes:
 
     ToolError when flatc or the package is missing, or does not take what is written.
     """
-    path = executorch_package.executorch_root() / schema
+    path = tools.executorch_root() / schema
     if not path.is_file():
         raise ToolError(f"the installed executorch package has no {schema}", "install executorch 1.5.1")
     flatc = tools.require("flatc").path
@@ -90,7 +90,7 @@ def _events(profile: Profile) -> Iterator[tuple[int, int, int, str]]:
         end = now + row.modelled_cycles * row.calls
         # What tells an operation from the others, by which the Inspector groups events; its TOSA operator is in it.
         tensor = row.tosa.tensor if row.tosa is not None else None
-        where = "" if tensor is None else f" {executorch_package.event_place(tensor)}"
+        where = "" if tensor is None else f" {tools.event_place(tensor)}"
         yield row.instruction, now, end, plain_text.line(f"{row.index} {row.operator or row.name}{where}")
         now = end
 

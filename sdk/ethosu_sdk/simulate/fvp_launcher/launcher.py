@@ -17,8 +17,7 @@ from ethosu_sdk.base import filesystem, plain_text
 from ethosu_sdk.base.errors import InputError, UsageError
 from ethosu_sdk.base.targets import Target
 from ethosu_sdk.simulate.fvp_launcher.command_line import HELP, Options, known_parameters, parse_options
-from ethosu_sdk.simulate.fvp_models import FvpModel, command_line_limit, launchers
-from ethosu_sdk.simulate.fvp_output import NOT_AN_FVP
+from ethosu_sdk.simulate.fvp_models import NOT_AN_FVP, FvpModel, command_line_limit, launchers
 
 _NO_LIMIT_S = 7 * 24 * 3600.0  # an FVP without --timelimit runs for ever
 _BOARD = "corstone-300"

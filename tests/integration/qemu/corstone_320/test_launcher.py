@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ethosu_sdk.base.terminal import Reporter
-from ethosu_sdk.installation import launchers as fvp_launchers
+from ethosu_sdk.installation import install_fvp
 from ethosu_sdk.simulate.arm_runners import runner_executable, runner_for
 from tests import processes
 from tests.integration.qemu.corstone_320.conftest import needs_arms_runner
@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.qemu, pytest.mark.toolchain]
 @pytest.fixture(scope="module")
 def launchers(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("launchers")
-    fvp_launchers.install_launchers(folder, Reporter())
+    install_fvp.install_launchers(folder, Reporter())
     return folder
 
 
