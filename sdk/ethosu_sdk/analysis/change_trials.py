@@ -119,7 +119,6 @@ def _compilation(done: Profiled) -> Compilation:
 
 
 def _check_source(source: str, record: Compilation) -> None:
-    """InputError unless the model's file is there and is the one that was compiled."""
     spec = parse_model_spec(source)
     if spec.path is None:
         return
@@ -208,7 +207,6 @@ class _Trying:
         self.exact = _examples(path, "output") if same else ()
 
     def singly(self, candidates: Sequence[Candidate], work: Path) -> None:
-        """Try each by itself."""
         for number, candidate in enumerate(candidates, start=1):
             self._try(candidate, f"trying {number} of {len(candidates)}", work / f"{number}")
 
@@ -233,7 +231,6 @@ class _Trying:
 
     @cached_property
     def before(self) -> Measured:
-        """The figures of the program as it is."""
         return _measured(self.subject.done)
 
     @property
@@ -242,7 +239,6 @@ class _Trying:
         return distance_of_outputs(self.exact, self.own) if self.exact else None
 
     def result(self, left: tuple[str, ...]) -> Tries:
-        """What was found."""
         return Tries(
             before=self.before,
             exact=self.exact_distance,
@@ -316,7 +312,6 @@ def _numbered(arrays: Mapping[str, Array], prefix: str) -> list[Array]:
 
 
 def _measured(done: Profiled) -> Measured:
-    """The figures of a program that was profiled."""
     program, profile = pte.read(done.pte), done.content
     time = headline(profile)
     cpu = profile.totals.cpu.cycles
@@ -338,7 +333,6 @@ def _measured(done: Profiled) -> Measured:
 
 
 def _outputs(done: Profiled) -> list[Array]:
-    """The outputs of a program that was profiled; quantised ones in the values that they stand for."""
     arrays = npz.read_npz(done.run_folder / run_command.OUTPUTS_NAME)
     program = pte.read(done.pte)
     return [_real(program, index, array) for index, array in enumerate(_numbered(arrays, "output"))]

@@ -163,7 +163,6 @@ def _finish(
 def _inputs(
     path: Path, reference: Reference | None, program: pte.Pte, options: DebugOptions, reporter: Reporter
 ) -> tuple[list[Array], str]:
-    """The arrays of one inference, and where they come from."""
     if reference is not None:
         folder, found = reference.folder, list[Array]()
         while (file := folder / f"input{len(found)}.npy").is_file():
@@ -243,7 +242,6 @@ def _wrong_values(outputs: Sequence[Array], reference: Reference) -> list[int]:
 
 
 def _given(call: host_runtime.DelegateCall, notes: DelegateNotes) -> dict[str, Array]:
-    """A delegate's inputs by the names of their tensors, in the form that the TOSA graph gives them."""
     rows = zip(notes.given, call.inputs, strict=False)
     return {
         name: row.reshape(notes.shapes[name]) for name, row in rows if row.size == prod(notes.shapes[name])
@@ -280,7 +278,6 @@ def _layers_table(rows: Sequence[Layer], count: int) -> Table:
 
 
 def layer_cells(row: Layer) -> Iterator[str]:
-    """A row of the table of layers."""
     yield str(row.index)
     yield row.tosa.operator if row.tosa is not None else " ".join(row.operations.names)
     sources = (row.source,) if row.writers is None else (part.source for part in row.writers)
@@ -309,7 +306,6 @@ def _ratio(distance: Distance | None) -> str:
 
 
 def finding_rows(record: Debug) -> Iterator[tuple[str, str]]:
-    """Name and text of each finding."""
     layers, counts = record.layers, record.counts
     yield (
         "compared",
@@ -331,7 +327,6 @@ def finding_rows(record: Debug) -> Iterator[tuple[str, str]]:
 
 
 def _break(record: Debug, row: Comparison) -> str:
-    """Where a comparison breaks first."""
     limit = f"{record.thresholds.break_db:g} dB"
     if row.first_break is not None:
         others = (
@@ -391,7 +386,6 @@ def _cause(layer: Layer) -> str:
 
 
 def _change(record: Debug) -> str:
-    """The operator to change first, and how."""
     change = record.change
     if change is None:
         limit = record.thresholds.advice_db
@@ -414,7 +408,6 @@ def _change(record: Debug) -> str:
 
 
 def _sixteen_bits(module: str | None) -> str:
-    """How to give a module 16 bits: in the model file, or for all of the model."""
     if not module:
         return "--quantize int16, which gives them to all"
     return (

@@ -43,7 +43,6 @@ class Step:
 
     @property
     def drop_db(self) -> float:
-        """By how much the SQNR falls from the worst input to the output."""
         return 0.0 if self.input_db is None else self.input_db - self.output_db
 
     def counts(self, against: Against) -> bool:
@@ -93,7 +92,6 @@ def _misplaced(
 
 
 def _inputs(notes: Mapping[int, DelegateNotes]) -> dict[_Key, list[_Key]]:
-    """The tensors that each tensor is computed from."""
     return {
         (index, name): [(index, row) for row in rows]
         for index, known in notes.items()
@@ -144,7 +142,6 @@ def without_refuted(
 
 
 def first_break(found: Sequence[Step], threshold_db: float, against: Against) -> Step | None:
-    """The first of :func:`breaks`."""
     return next(breaks(found, threshold_db, against), None)
 
 

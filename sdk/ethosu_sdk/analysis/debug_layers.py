@@ -137,7 +137,6 @@ class Gathered:
 
     @property
     def offsets(self) -> tuple[int, ...]:
-        """Of the NPU operations in the command stream, each once."""
         return tuple(dict.fromkeys(part.offset for part in self.parts))
 
 
@@ -225,11 +224,9 @@ class _Image:
 
     @property
     def filled(self) -> Array:
-        """Which elements of the tensor were written."""
         return self._arranged(self._written)
 
     def values(self) -> Array:
-        """The tensor, NHWC."""
         return self._arranged(self._elements)
 
     def add(self, part: Written) -> str:
@@ -254,7 +251,6 @@ class _Image:
         )
 
     def _places(self, part: Written) -> Array | None:
-        """The index of each element."""
         ofm, (_, height, width, depth) = part.feature_map, part.shape
         size = self._dtype.itemsize
         along = BRICK * size if ofm.bricks else ofm.stride_x
@@ -320,7 +316,6 @@ class DebuggedLayer:
 
     @property
     def origin(self) -> Operation | None:
-        """The entry of the last writer."""
         return self.writers[-1] if self.writers else None
 
     @property
@@ -344,7 +339,6 @@ class DebuggedLayer:
 
     @property
     def weights(self) -> WeightLoss | None:
-        """The loss of the weights of the operator that computes it; None for one that several compute."""
         if self.value is None or (self.pair is not None and len(self.pair.sources) > 1):
             return None
         return self.value.weights
@@ -365,12 +359,10 @@ class DebuggedLayer:
 
     @property
     def key(self) -> tuple[int, str]:
-        """The tensor's name in its delegate."""
         return self.delegate, self.name
 
     @property
     def dump_name(self) -> str:
-        """The name of its array in a dump."""
         plain = re.sub(r"[^A-Za-z0-9_.-]", "_", self.name[:_MOST_LETTERS])
         return f"layer{self.index:03d}_{plain}"
 
@@ -382,7 +374,6 @@ def layers_of_delegate(
     notes: DelegateNotes | None,
     pairing: Pairing | None,
 ) -> list[DebuggedLayer]:
-    """The layers of one delegate, numbered from `first` on."""
     return [_layer(first + number, delegate, row, notes, pairing) for number, row in enumerate(gathered)]
 
 
@@ -418,7 +409,6 @@ def _layer(
 
 
 def _compared(layer: DebuggedLayer, values: Array, pair: Pair, facts: LayerFacts) -> DebuggedLayer:
-    """The layer with what PyTorch computes."""
     value = facts.values[pair.value]
     scale, zero_point = value.scale, value.zero_point
     ours, eager = (

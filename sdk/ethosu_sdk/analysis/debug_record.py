@@ -63,7 +63,6 @@ class DebugFacts:
 
 
 def make_debug_record(facts: DebugFacts) -> debug.Debug:
-    """The record."""
     layers, options = facts.layers, facts.options
     version = tools.package_version(_PACKAGE) or "unknown"
     compile_record = result_files.compile_record_path(facts.path)
@@ -272,5 +271,4 @@ def csv_row(entry: Layer) -> dict[str, object]:
 
 
 def _members(part: Part | None, names: Sequence[str]) -> dict[str, object]:
-    """The members `names` of `part`, None where there is none."""
     return {name: getattr(part, name, None) for name in names}

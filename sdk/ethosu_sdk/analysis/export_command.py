@@ -92,7 +92,6 @@ def export(
 
 
 def _run_file(path: Path, reading: ReadPolicy) -> Path:
-    """The record of the run at `path`, a folder or the record itself."""
     reading.check_folder(path)
     if not path.is_dir():
         return path
@@ -232,8 +231,6 @@ def _measured(run: Run | None) -> Iterator[Size]:
 
 @dataclass(frozen=True)
 class ExportFacts:
-    """What the files say of a program."""
-
     model: str
     sha256: str
     target: Target | None
@@ -294,7 +291,6 @@ def _header(facts: ExportFacts) -> str:
 
 
 def _library_comments(facts: ExportFacts) -> Iterator[str]:
-    """A line of a comment for each library, and one for operators that no library of ExecuTorch has."""
     for row in facts.libraries:
         yield f"# {row.name}, with {', '.join(row.links)}: {', '.join(row.kernels)}"
     known = {name for row in facts.libraries for name in row.kernels}

@@ -135,7 +135,6 @@ def _data_file(file: named_data.DataFile) -> DataFile:
 
 
 def described_methods(program: pte.Pte, options: InspectOptions = NOTHING_MORE) -> tuple[Method, ...]:
-    """The methods of `program`, as :func:`describe` has them."""
     return tuple(_method(plan, options) for plan in program.plans)
 
 

@@ -116,7 +116,6 @@ class Pairing:
 
     @property
     def facts(self) -> LayerFacts:
-        """What is known of the model's values."""
         return self._reference.facts
 
     def node(self, name: str) -> str | None:
@@ -165,7 +164,6 @@ class Pairing:
         return ""
 
     def _values(self, name: str) -> set[int]:
-        """The values of the model that the tensor `name` may hold."""
         origin = self._origins.get(name)
         return set() if origin is None else set(origin.values)
 
@@ -365,12 +363,10 @@ class Distance:
 
     @property
     def shown_db(self) -> float:
-        """The SQNR as it is shown, which is what is judged: a person reads the same."""
         return round(self.sqnr_db, 1)
 
 
 def distance_from(values: Array, reference: Array, step: float) -> Distance:
-    """Of `values` from `reference`, both in real units."""
     compared = Comparison(step)
     compared.add(0, reference, values)
     error = values.astype(np.float64) - reference.astype(np.float64)
@@ -412,6 +408,5 @@ def own_quantisation_loss(values: Array, scale: float, zero_point: int, dtype: s
 
 
 def real_values(stored: Array, scale: float, zero_point: int) -> Array:
-    """Stored values in real units."""
     result: Array = (stored.astype(np.float64) - zero_point) * scale
     return result

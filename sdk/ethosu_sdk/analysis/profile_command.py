@@ -224,7 +224,6 @@ class ProfileFacts:
 
 
 def make_profile_record(facts: ProfileFacts) -> Profile:
-    """The record of a profile."""
     run, compiled = facts.run, facts.compiled
     plan = facts.program.plan(run.model.entry)
     system = None if facts.priced is None else job.system_of_run(run, facts.priced.system)
@@ -296,7 +295,6 @@ def _calls(plan: ExecutionPlan, run: Run) -> list[Call]:
 
 
 def _ran(calls: Sequence[Call]) -> Mapping[int, Sequence[Operator]]:
-    """The entries of each delegate's calls, which may be of several instructions."""
     found: defaultdict[int, list[Operator]] = defaultdict(list)
     for call in calls:
         if isinstance(call.instruction, DelegateCall):
@@ -337,7 +335,6 @@ def _inputs(facts: ProfileFacts) -> list[Record]:
 
 
 def _tools(facts: ProfileFacts) -> list[Record]:
-    """The tools of the run, and the Vela that made the estimates."""
     compiled = () if facts.compiled is None else facts.compiled.provenance.tools
     vela = (row for row in compiled if row.name == _VELA)
     return [row.to_json() for row in (*facts.run.provenance.tools, *vela)]

@@ -49,7 +49,6 @@ class Sums:
 
     @property
     def macs(self) -> int:
-        """Of one inference."""
         return sum(row.calls * (row.macs or 0) for row in self.rows)
 
 
@@ -87,7 +86,6 @@ def memory_totals(sums: Sums, clock_hz: float | None) -> tuple[profile.Memory, .
 
 
 def _traffic(sums: Sums) -> Iterator[Traffic]:
-    """All that is moved in an inference, the command streams included."""
     each = [(row.calls, moved) for row in sums.rows for moved in row.traffic or ()]
     for calls, moved in (*each, *((row.calls, row.commands) for row in sums.delegates)):
         yield replace(moved, bytes=calls * moved.bytes, beats=calls * moved.beats)
@@ -119,10 +117,6 @@ def _memory(memory: Memory, moved: Sequence[Traffic], sums: Sums, clock_hz: floa
 
 
 def _bursts(memory: Memory, sums: Sums) -> tuple[profile.Bursts, ...] | None:
-    """The bursts of an inference by direction and length.
-
-    None where a command stream's operations or the length of a burst are not known.
-    """
     found: Counter[tuple[Direction, int]] = Counter()
     for delegate in sums.profiles:
         ran = sums.ran.get(delegate.index)

@@ -209,8 +209,6 @@ def lacking_room(program: pte.Pte, own: pricing_system.PricingSystem | None) -> 
 
 @dataclass
 class _Tenant:
-    """A lifetime that has not ended yet."""
-
     region: int
     runs: Runs
     first: int

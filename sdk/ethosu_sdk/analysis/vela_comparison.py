@@ -41,8 +41,6 @@ class _Source:
 
 @dataclass(frozen=True)
 class VersionRuns:
-    """Folders of runs, and why some versions have none."""
-
     folders: Sequence[Path]
     failed: Mapping[str, str]
 
@@ -80,7 +78,6 @@ def runs_by_version(
 
 @contextlib.contextmanager
 def _source(model: str, options: CompileOptions, reporter: Reporter) -> Iterator[_Source]:
-    """The program and its TOSA graphs, which are there while the block runs."""
     if model.endswith(".pte"):
         yield _read(result_files.require_pte(Path(model)))
         return
@@ -140,7 +137,6 @@ def _read(path: Path) -> _Source:
 
 
 def _recompiled(source: _Source, folders: Mapping[str, Path], reporter: Reporter) -> list[RecompiledProgram]:
-    """Each version's program and its record, in the folders."""
     count = f"{counted(len(source.graphs), 'TOSA graph')} with {counted(len(folders), 'version')} of Vela"
     with contextlib.ExitStack() as stack:
         add = {}
@@ -175,7 +171,6 @@ def _run(source: _Source, found: RecompiledProgram, folder: Path, reporter: Repo
 
 
 def _lay(source: _Source, found: RecompiledProgram, folder: Path) -> list[str]:
-    """Write the other files of a recompiled program beside it; the names of all its files."""
     pte = folder / source.pte.name
     record = _record(source, found, pte)
     validation.check_record(record, "the compile result")

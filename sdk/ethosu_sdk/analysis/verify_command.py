@@ -193,7 +193,6 @@ def _differing(checks: Sequence[Check]) -> list[Check]:
 
 
 def _causes(record: Run | Build, rebuilt: Rebuilt, checks: Sequence[Check]) -> Iterator[str]:
-    """Why something differs or is not known, as far as that can be told."""
     if rebuilt.no_figures:
         yield f"outputs and figures were not compared: {rebuilt.no_figures}"
     others = [row for row in _differing(checks) if row.name.startswith("version of")]
@@ -220,7 +219,6 @@ def _show(result: Verification, reporter: Reporter) -> None:
 
 
 def verify_table(result: Verification) -> Table:
-    """What was compared: digests by their first digits, all else whole."""
     colours = {"agrees": "green", "differs": "red", "unknown": "yellow"}
     found = Table("", "", "recorded", "here", box=None, pad_edge=False)
     for row in result.checks:
@@ -261,7 +259,6 @@ class Rebuilt:
 
 
 def _firmware(record: Run) -> ProvenanceInput | None:
-    """The firmware's row among the inputs of a run."""
     return next((row for row in record.provenance.inputs if row.role == "firmware"), None)
 
 
@@ -362,7 +359,6 @@ def _timing(record: Run) -> str:
 
 
 def _board(record: Run) -> str | None:
-    """The option `system` of the run, where its time is for a board of the list."""
     place = "" if record.time is None else record.time.place
     return place if place in board_profiles.profile_names() else None
 

@@ -111,7 +111,6 @@ def _first_cause(message: str) -> str:
 
 
 def _other(name: str) -> Check:
-    """A tool without an exercise of its own."""
     if name in models_by_program():
         return _fvp(name)
     found = tools.probe(name)
@@ -260,7 +259,6 @@ def _table(checks: Sequence[Check]) -> Table:
 
 
 def _problems(checks: Sequence[Check], reporter: Reporter) -> None:
-    """What is wrong with each tool, what differs from the lock, and the fix."""
     for row in checks:
         lock = row.lock
         if row.status == "missing" and not row.required:

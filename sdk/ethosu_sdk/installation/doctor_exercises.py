@@ -122,7 +122,6 @@ def price(_folder: Path) -> str:
 
 
 def configure(folder: Path) -> str:
-    """Configure a project for Ninja with CMake."""
     shutil.copyfile(DATA / "CMakeLists.txt", folder / "CMakeLists.txt")
     _run_tool("cmake", "-S", ".", "-B", "made", "-G", "Ninja", cwd=folder)
     return "configured a project for Ninja"
@@ -174,7 +173,6 @@ def decode_weights(folder: Path) -> str:
 
 
 def find_runtime(_folder: Path) -> str:
-    """The C++ runtime in ExecuTorch's package."""
     executorch_package.executorch_root()
     return "its C++ runtime is in it"
 

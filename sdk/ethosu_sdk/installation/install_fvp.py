@@ -218,7 +218,6 @@ def _keep_licences(archive: Path, installed: Path) -> None:
 
 
 def _licences(folder: Path) -> list[Path]:
-    """Files whose path speaks of a licence, links left out."""
     return [
         path
         for path in sorted(folder.rglob("*"))

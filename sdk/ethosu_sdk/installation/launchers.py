@@ -90,5 +90,4 @@ def _explain(top: Path, programs: Path) -> None:
 
 
 def launcher_script(program: str) -> str:
-    """The launcher called `program`."""
     return _SCRIPT.format(program=program, python=shlex.quote(sys.executable), not_an_fvp=NOT_AN_FVP)

@@ -315,7 +315,6 @@ def _debian_packages() -> list[DebianPackage]:
 
 
 def _copyright_file(name: str) -> Path:
-    """Where Debian's policy puts a package's copyright file."""
     return Path("/usr/share/doc") / name / "copyright"
 
 

@@ -166,7 +166,6 @@ def _npu(own: OwnLog, kit: KitLog, upstream: UpstreamLog, source: str) -> Record
 
 
 def _kit_reports(kit: KitLog) -> Iterator[PmuReport]:
-    """The metrics where the log has them, else what it says to people."""
     for counters in [group.first for group in kit.groups] or kit.reports:
         events = kit_log.pmu_events(counters)
         yield PmuReport(kit_log.all_cycles(counters), dict(enumerate(events.values())), tuple(events))

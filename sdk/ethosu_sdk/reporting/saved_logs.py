@@ -31,8 +31,6 @@ class OwnOutput:
 
 @dataclass(frozen=True)
 class OwnLog:
-    """What the records say. `complete`: from the first to the end record, counted, with a good status."""
-
     boot: Payload | None
     method: Payload | None
     npu: Payload | None
@@ -136,7 +134,6 @@ class PmuReport:
 
     @property
     def counters(self) -> tuple[LogCounter, ...]:
-        """The counters in their order."""
         names = dict(enumerate(self.events))
         return tuple(
             LogCounter(index, value, names.get(index, "")) for index, value in sorted(self.values.items())
@@ -193,12 +190,10 @@ class UpstreamLog:
 
     @property
     def outputs(self) -> list[LoggedOutput]:
-        """The outputs in their order."""
         return [output for _, output in sorted(self.by_index.items())]
 
     @property
     def grammars(self) -> tuple[str, ...]:
-        """The years of the prefixes, in the order in which they occur."""
         return tuple(self.years)
 
 

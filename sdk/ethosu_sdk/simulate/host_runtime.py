@@ -101,12 +101,10 @@ def parse_descriptor(blob: bytes) -> TensorInfo:
 
 
 def u32(value: int) -> bytes:
-    """`value` as a blob."""
     return struct.pack("=I", value)
 
 
 def parse_u32(blob: bytes) -> int:
-    """The value of a blob made by :func:`u32`."""
     value: int = struct.unpack("=I", blob)[0]
     return value
 

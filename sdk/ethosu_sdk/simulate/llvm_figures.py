@@ -384,7 +384,6 @@ def _own_latency(text: str, llvm: _Scheduled, core: Core) -> int:
 
 
 def _is_single(text: str, size: int, core: Core) -> bool:
-    """Whether it issues alone."""
     if core.pairs_only_narrow:
         return size == 4 or bool(_VECTOR.search(text))
     return bool(_GATHER.search(text)) or text.startswith(

@@ -107,7 +107,6 @@ def _answer(table: Any, sql: str) -> tuple[list[str], list[Sequence[Any]]]:
 
 
 def _unique(names: Sequence[str]) -> list[str]:
-    """The names, those that occur again with a number."""
     found: dict[str, None] = {}
     for name in names:
         candidate, number = name, 1
@@ -132,7 +131,6 @@ def _value(value: Any) -> Any:
 
 
 def _table(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[RenderableType]:
-    """The rows for people: as many of them as are read, and what gives the others."""
     shown = rows[: max(1, _MOST_SHOWN // len(names))]
     table = RowByRow(box=None, pad_edge=False)
     for index, name in enumerate(names):

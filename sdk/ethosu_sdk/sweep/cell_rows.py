@@ -26,7 +26,6 @@ READS_NAME = ".reads.json"  # beside a compilation: the files of its lowering, w
 
 
 def short_key(key: str) -> str:
-    """The short name of a task."""
     return key[:12]
 
 
@@ -129,7 +128,6 @@ def complete_manifest(out: Path) -> None:
 
 
 def _read_kind(kind: RecordKind[Content], out: Path) -> Content | None:
-    """The record of `kind` in the folder `out`; None when there is none."""
     paths = sorted(out.glob(kind.file))
     return kind.convert(json_text.read_json(paths[0])) if paths else None
 
@@ -162,7 +160,6 @@ def _head(key: str, model_sha256: str, target: str) -> Row:
 
 
 def row_not_run(key: str, model_sha256: str, dimensions: Mapping[str, Any]) -> Row:
-    """The row of a cell that was not run."""
     known = {**dimensions, **_head(key, model_sha256, dimensions["target"]), "status": NOT_RUN}
     return {name: known.get(name) for name in COLUMNS}
 

@@ -46,7 +46,6 @@ class Cell:
         return self.target.system_config, self.target.memory_mode
 
     def dimensions(self) -> dict[str, str | None]:
-        """The cell by the names of the columns."""
         system_config, memory_mode = self.configuration
         return {
             "model": self.model,
@@ -63,7 +62,6 @@ class Cell:
 
     @property
     def label(self) -> str:
-        """A few words for people."""
         words = (*self.configuration, self.system or NONE, self.quantize, self.simulator)
         named = (word for word in words if word not in (DEFAULT, NONE))
         return " ".join((self.model, self.target.name, *named))
@@ -197,7 +195,6 @@ class _Way:
 
 
 def _ways(values: Mapping[str, Sequence[str]], name: str) -> Iterator[_Way]:
-    """How a program for the target `name` is run."""
     core = cores().get(name)
     npu, own = (None, core.board) if core is not None else (name.rpartition("-")[0], None)
     for simulator in _matching(values["simulator"], SIMULATORS):

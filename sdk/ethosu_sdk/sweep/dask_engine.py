@@ -102,7 +102,6 @@ def _embedded(distributed: Any, jobs: int) -> Any:
 
 
 def _end(cluster: Any, token: str) -> None:
-    """End the cluster, whatever its workers are at."""
     worker_tasks.end_servers(token)
     with contextlib.suppress(Exception):
         cluster.close(timeout=_CLOSE_S)

@@ -43,7 +43,6 @@ _MARGIN, _LEAST_SPAN = 0.08, 2.0
 
 
 def render_sweep(folder: Path, record: Sweep, rows: Sequence[Row]) -> str:
-    """The page as HTML."""
     found = sweep_page.settings_of(rows)
     drawn = memory_time_plot(record.verdict, rows, found)
     data = {
@@ -72,7 +71,6 @@ def render_sweep(folder: Path, record: Sweep, rows: Sequence[Row]) -> str:
 
 
 def memory_time_plot(verdict: Verdict, rows: Sequence[Row], settings: Settings) -> Plot:
-    """Every cell that passed and has both figures."""
     judged = {cell.cell: cell for cell in verdict.cells}
     clock = judging_clock(verdict)
     found = (_point(row, judged.get(str(row["cell"])), settings, clock) for row in rows[:MOST_CELLS])

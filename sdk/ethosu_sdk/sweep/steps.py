@@ -99,7 +99,6 @@ Outcome = dict[str, Any]
 
 
 def prepare() -> None:
-    """Import and look up what all steps need."""
     worker.import_tools()
     tools.git_revision()
     for kind in (kinds.COMPILE, kinds.RUN, kinds.MANIFEST):
@@ -153,7 +152,6 @@ def _options(task: Task) -> CompileOptions:
 
 
 def _facts_written(reads: Reads, task: Task, outcome: Outcome) -> Outcome:
-    """The digests of what a lowering read; they are part of its facts."""
     digests = reads.digests(Path(task["cwd"]))
     if "error" not in outcome:
         shared_lowering.write_facts(Path(task["out"]), outcome.pop("output"), digests)
@@ -222,7 +220,6 @@ def _compile(task: Task) -> Outcome:
 
 
 def _evaluated(task: Task, record: Record, output: compile_facts.CompileOutput) -> Record:
-    """`record` with its accuracy, where that is asked for."""
     request = _evaluation(task, Path(task["lowered"]))
     if request is None:
         return record

@@ -53,7 +53,6 @@ def claim(store: Path) -> None:
 
 
 def table_schema() -> Any:
-    """The schema of the table: each column with its type."""
     arrow = tools.load_extra("pyarrow", tools.SWEEP)
     types = {
         cell_rows.TEXT: arrow.string(),
@@ -64,7 +63,6 @@ def table_schema() -> Any:
 
 
 def write_table(store: Path, found: Sequence[Row]) -> None:
-    """Write the rows of all cells, as a whole."""
     arrow = tools.load_extra("pyarrow", tools.SWEEP)
     parquet = tools.load_extra("pyarrow.parquet", tools.SWEEP)
     table = arrow.Table.from_pylist(list(found), schema=table_schema())

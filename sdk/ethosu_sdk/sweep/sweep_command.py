@@ -130,7 +130,6 @@ def _work(
 
 
 def _rows(plan: Plan, found: dict[str, Row]) -> list[Row]:
-    """A row for every cell, in the plan's order."""
     return [
         found.get(row.key) or cell_rows.row_not_run(row.key, row.model_sha256, row.cell.dimensions())
         for row in plan.cells
@@ -153,7 +152,6 @@ def _tell(plan: Plan, reporter: Reporter) -> None:
 
 
 def plan_record(plan: Plan, jobs: int) -> SweepPlan:
-    """The plan for machines."""
     record = SweepPlan(
         status="pass",
         created=provenance.timestamp(),
@@ -208,7 +206,6 @@ class Progress:
         self.steps: Counter[str] = Counter()
 
     def began(self, step: str, key: str) -> None:
-        """A worker began a step."""
         with self._lock:
             self.steps[step] += 1
             self._running.pop(key, None)
@@ -217,7 +214,6 @@ class Progress:
                 self._running.pop(next(iter(self._running)))
 
     def ended(self, planned: Planned, row: Row) -> None:
-        """A cell ended."""
         with self._lock:
             self._counted[row["status"]] += 1
             self._finished += 1
@@ -270,7 +266,6 @@ def _clock(seconds: float) -> str:
 
 
 def plan_tables(plan: Plan, jobs: int) -> list[Table]:
-    """The plan for people."""
     total, left = plan.total(), plan.left()
     numbers = Table(box=None, pad_edge=False)
     for heading in ("", "in all", "to do"):

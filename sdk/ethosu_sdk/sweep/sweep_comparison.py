@@ -44,8 +44,6 @@ _MOST_REASONS = 8
 
 @dataclass(frozen=True)
 class _Sweep:
-    """A sweep that was read: its folder and its rows."""
-
     folder: Path
     rows: Sequence[Row]
 
@@ -129,7 +127,6 @@ def _cell(old: _Sweep, new: _Sweep, row: Row | None, other: Row | None, policy: 
 
 
 def _subject(sweep: _Sweep, row: Row) -> Subject:
-    """The records of a cell, which lies where the sweep keeps it."""
     name = row["folder"] or ""
     folder = (sweep.folder / name.replace("\0", "")).resolve()
     if "\0" in name or not folder.is_relative_to(sweep.folder):

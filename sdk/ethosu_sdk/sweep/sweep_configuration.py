@@ -38,17 +38,14 @@ class System:
 
     @property
     def board(self) -> BoardProfile | None:
-        """The board profile."""
         return None if self.config is None else self.config.board
 
     @property
     def name(self) -> str | None:
-        """The name of the board profile."""
         return None if self.board is None else self.board.name
 
     @property
     def sha256(self) -> str | None:
-        """The digest of the board profile's values."""
         return None if self.board is None else self.board.sha256
 
 
@@ -218,12 +215,10 @@ class Configuration:
     systems: Mapping[str, System] = field(default_factory=lambda: {DEFAULT: System()})
 
     def system(self, name: str | None) -> System:
-        """The system that cells with this `name` of one are for."""
         return self.systems.get(name or DEFAULT, self.systems[DEFAULT])
 
     @property
     def folder(self) -> Path:
-        """The folder of the file, from which it names others."""
         return self.source.path.absolute().parent
 
     def samples(self, model: str) -> str | None:

@@ -223,7 +223,6 @@ class Goals:
 
     @property
     def figures(self) -> set[FigureName]:
-        """What is judged."""
         return {row.figure for row in self.constraints} | {row.figure for row in self.goals}
 
 

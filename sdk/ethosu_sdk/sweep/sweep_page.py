@@ -66,7 +66,6 @@ class Settings:
 
 
 def settings_of(rows: Sequence[Row]) -> Settings:
-    """The settings of `rows`."""
     varying = tuple(name for name in TITLES if _varies(name, rows))
     fixed = {}
     for name in TITLES:

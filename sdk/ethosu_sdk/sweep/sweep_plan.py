@@ -56,16 +56,13 @@ class Keys:
         self._files: dict[Path, str] = {}
 
     def spec(self, model: str) -> ModelSpec:
-        """The model, with its path from anywhere."""
         return parse_model_spec(model if model.startswith("zoo:") else str(self._folder / model))
 
     def model_sha256(self, model: str) -> str:
-        """The digest of the model's source."""
         spec = self.spec(model)
         return self._file(spec.path if spec.path is not None else zoo.source(str(spec.entry)))
 
     def lowering(self, cell: Cell) -> str:
-        """The key of the lowering that `cell` takes part in."""
         return _digest(
             {
                 "step": "lower",
@@ -96,7 +93,6 @@ class Keys:
         )
 
     def cell(self, cell: Cell) -> str:
-        """The key of the cell itself."""
         inputs = cell.inputs
         files = None if inputs in (None, DEFAULT) else self._file(self._folder / str(inputs))
         pricing = list(self._pricing(cell))
@@ -181,15 +177,12 @@ class Plan:
 
     @property
     def todo(self) -> tuple[Planned, ...]:
-        """The cells that are still to be done."""
         return tuple(row for row in self.cells if row.key not in self.done)
 
     def total(self) -> Left:
-        """All there is, in numbers."""
         return _numbers(self.cells)
 
     def left(self) -> Left:
-        """What is left to do, in numbers."""
         todo = [row for row in self.todo if row.compilation not in self.compiled]
         lowerings = {row.lowering for row in todo} - self.lowered.keys()
         return structs.replace(
@@ -197,7 +190,6 @@ class Plan:
         )
 
     def record(self) -> sweep.Plan:
-        """The plan as the record of a sweep has it."""
         dropped = (sweep.Dropped(reason=name, count=count) for name, count in self.expanded.dropped.items())
         return sweep.Plan(
             **structs.asdict(self.total()), excluded=self.expanded.excluded, dropped=tuple(dropped)
@@ -315,7 +307,6 @@ def found_later(plan: Plan, missing: Iterable[Planned], options: SweepOptions) -
 
 
 def _reads_of(store: Path, compilation: str) -> dict[str, str] | None:
-    """The files that a compilation rests on; None where there is no whole one."""
     try:
         return json_text.read_json(
             cell_rows.task_folder(store, cell_rows.COMPILED, compilation) / cell_rows.READS_NAME
@@ -349,12 +340,10 @@ def _usable_lowerings(
 
 
 def _pricing(configuration: Configuration, options: SweepOptions) -> Callable[[Cell], Sequence[object]]:
-    """What the time of an inference depends on beside its program."""
     return lambda cell: (configuration.system(cell.system).sha256, options.cpu_clock_mhz)
 
 
 def tasks_of_cell(plan: Plan, planned: Planned, token: str, options: SweepOptions) -> dict[str, Task]:
-    """The tasks of a cell by their steps."""
     cell, configuration = planned.cell, plan.configuration
     system = configuration.system(cell.system)
     is_default = system is configuration.systems[DEFAULT]

@@ -156,7 +156,6 @@ def _at_one_clock(rows: Sequence[Row], goals: Goals) -> Goals:
 
 
 def _clocks(rows: Sequence[Row]) -> set[float]:
-    """The clocks, in MHz, of cells that passed."""
     found = (sweep_goals.parse_clock(row.get("clock_mhz")) for row in rows if row["status"] == "pass")
     return {clock for clock in found if clock is not None}
 
@@ -195,7 +194,6 @@ def _notes(rows: Sequence[Row], goals: Goals) -> Iterator[str]:
 
 
 def _judge_cells(rows: Sequence[Row], goals: Goals) -> tuple[list[_Judged], list[Ranking]]:
-    """The cells of a model, and their ranking by each source of figures."""
     cells = {str(row["cell"]): _judge_cell(row, goals) for row in rows}
     rankings: list[Ranking] = []
     kept = [row for row in cells.values() if row.standing == DOMINATED]
@@ -302,7 +300,6 @@ def _distance(row: _Judged) -> tuple[bool, float, float, str]:
 
 
 def _reason(cells: Sequence[_Judged], rankings: Sequence[Ranking]) -> str:
-    """Why there is no winner; empty where there is one."""
     if len(rankings) == 1:
         return ""
     if len(rankings) > 1:

@@ -142,7 +142,6 @@ def _begin(task: Task) -> Outcome | None:
 
 @contextlib.contextmanager
 def _filled(final: Path) -> Iterator[Path]:
-    """An empty folder beside `final`."""
     filesystem.make_directory(final.parent)
     with filesystem.temporary_directory(f".{final.name}-", final.parent) as temporary:
         out = temporary / "out"
@@ -164,7 +163,6 @@ def _publish(out: Path, final: Path) -> None:
 
 
 def _step(task: Task, out: Path) -> Outcome:
-    """Do the step of `task` in the warm process, within its limits."""
     log = out / (_LOG_NAME if task["step"] != "finish" else ".run.log")
     step = "run" if task["step"] == "finish" else task["step"]
     request = {**task, "step": step, "out": str(out), "log": str(log)}

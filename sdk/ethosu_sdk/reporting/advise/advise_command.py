@@ -128,7 +128,6 @@ def advise(inputs: AdviceInputs, reporter: Reporter, tries: Tries | None = None)
 
 
 def _facts(inputs: AdviceInputs) -> tuple[Facts, list[tuple[str, Path]]]:
-    """The facts of a profiled program, and the files that they are from."""
     compiled_file = result_files.compile_record_path(inputs.pte)
     debug_file = inputs.run_folder / kinds.DEBUG.file
     compiled, why = _read(
@@ -167,8 +166,6 @@ def _read(path: Path, kind: RecordKind[About], inputs: AdviceInputs, absent: str
 
 
 def _make_record(facts: Facts, files: Sequence[tuple[str, Path]], tries: Tries | None) -> Advice:
-    """The record. `files` are what it was made from, each with its role; `tries` are what came of changes, of which
-    the best is the first."""
     profile, verdict = facts.profile, judge_facts(facts)
     inputs = [provenance.file_entry(*row) for row in files]
     tools = [row.to_json() for row in profile.provenance.tools]
@@ -201,7 +198,6 @@ def _make_record(facts: Facts, files: Sequence[tuple[str, Path]], tries: Tries |
 
 
 def _trial(facts: Facts, tries: Tries, outcome: Outcome) -> Trial:
-    """What was changed, before and after, and what became of the outputs."""
     candidate, measured, changed = outcome.candidate, outcome.measured, outcome.changed
     state = trials.trial_state(tries.before, tries.exact, outcome)
     saved = trials.trial_gain(tries.before, outcome)
@@ -332,7 +328,6 @@ def tried_tables(tried: Tried) -> list[RenderableType]:
 
 
 def trial_helps(row: Trial) -> bool:
-    """Whether a change is advised."""
     return row.state in ("better", "smaller", "closer")
 
 

@@ -143,7 +143,6 @@ def write_comparison(record: Comparisons | SweepComparison, name: str, command: 
 
 
 def _conclude(record: Comparisons) -> None:
-    """InputError when something in `record` could not be compared, VerdictError when something is worse."""
     blocked = [row for row in record.comparisons if row.status == BLOCKED]
     worse = [row for row in record.comparisons if row.status == FAIL]
     lines = [
@@ -386,7 +385,6 @@ def comparison_summary(comparison: Comparison) -> str:
 
 
 def _worse_operators(comparison: Comparison) -> Iterator[tuple[OperatorChange, FigureChange]]:
-    """Operators with a figure that is worse than its rule tolerates, and the figure."""
     for row in comparison.operators:
         yield from ((row, part) for part in row.figures if part.status == "regression")
 
@@ -447,7 +445,6 @@ def metric_rows(comparison: Comparison) -> Iterator[tuple[str, ...]]:
 
 
 def _change_cells(row: MetricChange | FigureChange) -> tuple[str, str, str]:
-    """Before, after, and the change."""
     change = ""
     if row.change is not None:
         percent = f" ({row.percent:+.2f} %)" if row.percent is not None else ""
@@ -479,7 +476,6 @@ def number_text(value: float | str | None, sign: str = "") -> str:
 
 
 def _short_digests(text: str) -> str:
-    """`text` with its digests cut."""
     return _DIGEST.sub(r"\1…", text)
 
 
@@ -501,7 +497,6 @@ def worse_reasons(comparison: Comparison) -> list[str]:
 
 
 def _reason(row: OperatorChange, part: FigureChange) -> str:
-    """How much worse an operator is than its rule tolerates."""
     source = f" ({part.source})" if part.source is not None else ""
     before, after, change = _change_cells(part)
     values = f"{before} → {after} {part.unit}{source}, {change}"

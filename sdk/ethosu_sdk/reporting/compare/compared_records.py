@@ -55,11 +55,9 @@ class Subject:
 
     @property
     def first(self) -> Compared:
-        """The record that says what this is about."""
         return next(iter(self.records.values()))
 
     def inputs(self, label: str) -> list[Record]:
-        """Rows of a record's provenance: the files that were read."""
         return [
             {**provenance.file_entry(f"{label}: {kind}", path), **self.reading.mark(path)}
             for kind, path in self.files.items()
@@ -128,8 +126,6 @@ class Dimension(NamedTuple):
 
 
 class DimensionPair(NamedTuple):
-    """A dimension of two runs; `never` is why a policy cannot let it differ."""
-
     name: str
     before: str
     after: str
@@ -137,7 +133,6 @@ class DimensionPair(NamedTuple):
 
     @property
     def differs(self) -> bool:
-        """Whether the two are not the same."""
         return self.before != self.after
 
 
@@ -187,7 +182,6 @@ def _speed(row: Interface | SystemMemory) -> str:
 
 
 def _time_on(record: Compared) -> str | None:
-    """What the time of an inference is for, and whether the CPU's waits for memory are in it."""
     time = record.time if isinstance(record, Run | Profile) else None
     if time is None:
         return None
@@ -206,7 +200,6 @@ def _runtime(record: Compared) -> str | None:
 
 
 def _fidelity(record: Compared) -> str | None:
-    """What the NPU's figures are: measured, or modelled."""
     if isinstance(record, Run):
         npu = record.npu
         if npu is None:
@@ -283,7 +276,6 @@ def metrics_of(records: Mapping[KindName, Compared]) -> dict[str, NamedMetric]:
 
 
 def _metric(name: str, row: common.Metric | common.Estimate | NpuCounter) -> NamedMetric:
-    """A member of a record that has value, unit and source."""
     return NamedMetric(name, row.value, row.unit, row.source)
 
 
@@ -312,7 +304,6 @@ def _run(record: Run) -> Iterator[NamedMetric]:
 
 
 def _time(prefix: str, record: Run | Profile) -> Iterator[NamedMetric]:
-    """The time of an inference, of each processor, and of each part over all of its calls."""
     time = time_line.headline(record)
     if time is None:
         return

@@ -50,7 +50,6 @@ class Rule(Struct, frozen=True, forbid_unknown_fields=True):
         )
 
     def tolerated(self, before: float) -> float:
-        """What a figure that was `before` may be worse by."""
         return max(self.tolerance or 0.0, (self.tolerance_percent or 0.0) / 100 * abs(before))
 
 
@@ -84,7 +83,6 @@ class Policy:
 
     @property
     def own_rules(self) -> tuple[tuple[str, Rule], ...]:
-        """The rules that are not the SDK's."""
         return self.rules[len(self.rules) - self.own :]
 
     def limits(self, name: str) -> bool:
@@ -102,7 +100,6 @@ class Policy:
         return functools.reduce(Rule.with_more, fitting, Rule(LOWER)) if fitting else None
 
     def rule(self, name: str) -> Rule:
-        """What is said of the figure called `name`."""
         found = Rule()
         for pattern, rule in self.rules:
             if fnmatchcase(name, pattern):
@@ -121,7 +118,6 @@ class Policy:
 
 @functools.cache
 def default_policy() -> Policy:
-    """The policy that comes with the package."""
     text = DEFAULT_POLICY.read_text(encoding="utf-8")
     return _policy(TomlSource("the SDK's own", text, _KIND.words), tomllib.loads(text), ())
 
@@ -172,7 +168,6 @@ def _not_allowed(name: str) -> str:
 
 
 def _operator_rules(source: TomlSource, table: Mapping[str, Mapping[str, Any]]) -> Iterator[OperatorRule]:
-    """The rules of `operators`, in their order."""
     for pattern, row in table.items():
         place = ("operators", pattern)
         if _OPERATOR.fullmatch(pattern) is None or pattern.count("*") > _MOST_STARS:

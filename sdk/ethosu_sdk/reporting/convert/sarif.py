@@ -179,7 +179,6 @@ def _ran(record: Run, _: ConversionInputs) -> Iterator[_Finding]:
 
 
 def _inspected(record: Inspection, _: ConversionInputs) -> Iterator[_Finding]:
-    """Hazards, each by itself, where `inspect --hazards` looked for them."""
     for method in record.methods:
         for delegate in method.delegates:
             for text in (delegate.vela.hazards or ()) if delegate.vela is not None else ():

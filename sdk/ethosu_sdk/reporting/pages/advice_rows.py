@@ -19,7 +19,6 @@ from ethosu_sdk.reporting.pages.report_inputs import ADVICE, PROFILE, ReportInpu
 
 
 def rows_of_pairs(pairs: Iterable[tuple[str, str]]) -> list[dict[str, Any]]:
-    """The rows."""
     rows: list[dict[str, Any]] = []
     for name, text in pairs:
         if rows and name in ("do", "write") and rows[-1]["name"] == name:
@@ -218,7 +217,6 @@ def advice_view(inputs: ReportInputs) -> dict[str, Any]:
 
 
 def _facts(inputs: ReportInputs) -> tuple[advice_facts.Facts | None, str]:
-    """What the rules need, or why it is not there."""
     profile, program = inputs.profile, inputs.facts.program
     if inputs.program is None or profile is None:
         reason = inputs.missing.get("program") or inputs.missing.get(PROFILE, "there is no profile")

@@ -54,18 +54,15 @@ class _Steps:
         return self._steps[number] if 0 <= number < len(self._steps) else 0
 
     def row(self, number: int) -> Operation | None:
-        """The row of the profile; None where it is not known."""
         return self._rows.get(number)
 
     def name(self, number: int) -> str:
-        """The operation as the profile names it."""
         row = self.row(number)
         if row is None:
             return f"operation {number}"
         return short_name(f"{self._first[operation_tree.group_key(row)]} {operation_tree.operator_name(row)}")
 
     def most(self, values: Sequence[int]) -> list[int]:
-        """The largest of the values of each step's operations."""
         found = [0] * (self.step_of(len(values) - 1) + 1) if values else []
         for number, value in enumerate(values):
             found[self.step_of(number)] = max(found[self.step_of(number)], value)
@@ -224,7 +221,6 @@ def _name(field: str, test: str) -> Any:
 
 
 def _use(found: Lifetimes, steps: _Steps, name: str) -> Plot:
-    """What the stream needs, beside what Vela states."""
     live = found.live_bytes(REGION_SCRATCH)
     needed = steps.most(live)
     points = [

@@ -16,13 +16,11 @@ from ethosu_sdk.reporting.pages.report_inputs import ReportInputs
 
 
 def run_title(inputs: ReportInputs) -> str:
-    """The model and its target."""
     model, target = run_rows.model_name(inputs), run_rows.target_name(inputs)
     return f"{model} on {target}" if target else model
 
 
 def page_title(all_inputs: Sequence[ReportInputs]) -> str:
-    """One title for all runs."""
     found = list(dict.fromkeys(map(run_title, all_inputs)))
     models = {run_rows.model_name(inputs) for inputs in all_inputs}
     if len(found) == 1:
@@ -59,7 +57,6 @@ def stale_words(inputs: ReportInputs) -> str:
 
 
 def _pace(inputs: ReportInputs) -> str:
-    """Who takes the time of an inference."""
     time = run_rows.time_of(inputs)
     if time is None:
         found = _known_cycles(inputs.run)
@@ -179,7 +176,6 @@ def cards(inputs: ReportInputs) -> list[dict[str, str]]:
 
 
 def _tokens(record: Generate | None) -> Iterator[dict[str, str]]:
-    """The tokens per second of a language model."""
     time = None if record is None else record.time
     if time is not None and time.decode.tokens_per_s is not None:
         text = f"{time.decode.tokens_per_s:.1f} tokens/s"

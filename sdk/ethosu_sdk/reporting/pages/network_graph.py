@@ -58,7 +58,6 @@ def network_of(inputs: ReportInputs) -> Network | str:
 
 
 def _at(nodes: Sequence[Node], level: int, parent: str) -> Iterator[tuple[str, Node]]:
-    """The nodes of a level of modules, with the ids of their rows."""
     for number, node in enumerate(nodes):
         row = f"{parent}.{number}" if parent else str(number)
         if node.kind == "module" and level:
@@ -125,7 +124,6 @@ class _Reading:
         return tensor.allocation.memory_id, start, start + tensor.nbytes
 
     def _tensors(self, args: Iterable[int]) -> Iterator[int]:
-        """The values that are tensors, those in lists among them."""
         for index in args:
             value = self._plan.values[index]
             if isinstance(value, Tensor):

@@ -100,7 +100,6 @@ class Node:
     parts: Sequence[Operation] = ()
 
     def figures(self) -> Figures:
-        """Its own figures, and all below it."""
         found: defaultdict[str, float] = defaultdict(float, self.own)
         for child in self.children:
             for name, value in child.figures().items():
@@ -109,7 +108,6 @@ class Node:
 
     @property
     def place(self) -> int:
-        """The index of its first operation, or of the one that follows."""
         known = [child.place for child in self.children]
         return self.entry.index if self.entry is not None else min(known, default=self.before)
 
@@ -283,7 +281,6 @@ class Column:
 
     @property
     def is_number(self) -> bool:
-        """Whether it is sorted by value, and stands on the right."""
         return self.format != "text"
 
 

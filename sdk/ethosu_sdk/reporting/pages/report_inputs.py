@@ -60,7 +60,6 @@ class ReportInputs:
 
     @property
     def profile(self) -> Profile | None:
-        """The profile of the run."""
         return self.record(Profile)
 
     @property
@@ -70,7 +69,6 @@ class ReportInputs:
         return record if record is not None and record.board == self.run.board else None
 
     def record(self, kind: type[Kind]) -> Kind | None:
-        """The record that is a `kind`."""
         return next((row for row in self.records.values() if isinstance(row, kind)), None)
 
 

@@ -78,7 +78,6 @@ def inference_plot(inputs: ReportInputs, name: str) -> Plot:
 
 
 def _lanes(rows: str, unit: str, y: Any, count: int, **encodings: Any) -> Any:
-    """Bars from a start to an end in `count` lanes."""
     return (
         altair.Chart(named_data(rows))
         .mark_rect()
@@ -263,7 +262,6 @@ def roofline_plot(profile: Profile | None, name: str) -> Plot:
 
 
 def bytes_per_cycle(profile: Profile) -> dict[str, float]:
-    """Bytes that each memory moves in a cycle of the NPU at most."""
     hz = profile.clock.hz if profile.clock is not None else 0
     return {row.memory: row.peak_bytes_per_s / hz for row in profile.memories if hz and row.peak_bytes_per_s}
 

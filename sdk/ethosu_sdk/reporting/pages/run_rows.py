@@ -260,7 +260,6 @@ class FactRow(NamedTuple):
 
 
 def model_name(inputs: ReportInputs) -> str:
-    """The name of the program."""
     return PurePath(inputs.run.model.file).stem
 
 
@@ -441,12 +440,10 @@ def _cycles(run: Run) -> Iterator[FactRow]:
 
 
 def used_regions(run: Run) -> list[Use]:
-    """The memories of the board that have a size."""
     return [row for row in run.memory.regions if row.size_bytes]
 
 
 def used_share(row: Use) -> str:
-    """How much of a memory is used."""
     return f"{row.used_bytes:,} of {row.size_bytes:,} bytes"
 
 

@@ -199,7 +199,6 @@ def _macs(model: FvpModel, options: Options) -> int:
 
 
 def _open_uart(model: FvpModel, options: Options) -> IO[bytes]:
-    """Where UART0 goes: standard output, a file, or nowhere."""
     name = _text(model, options, "uart_file") or os.devnull
     if name == "-" and os.isatty(sys.stdout.fileno()):
         return cast(IO[bytes], _Terminal())
