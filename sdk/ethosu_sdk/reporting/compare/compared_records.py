@@ -129,11 +129,7 @@ class DimensionPair(NamedTuple):
     name: str
     before: str
     after: str
-    never: str
-
-    @property
-    def differs(self) -> bool:
-        return self.before != self.after
+    never: str  # why a policy cannot let it differ
 
 
 def compare_dimensions(
@@ -200,17 +196,14 @@ def _runtime(record: Compared) -> str | None:
 
 
 def _fidelity(record: Compared) -> str | None:
-    if isinstance(record, Run):
-        npu = record.npu
-        if npu is None:
-            return None
-        sources = {row.source for row in npu.counters} | ({npu.cycles.source} if npu.cycles else set())
+    if isinstance(record, Run) and record.npu is not None:
+        cycles = record.npu.cycles
+        sources = {row.source for row in record.npu.counters} | ({cycles.source} if cycles else set())
     elif isinstance(record, Profile):
         sources = {row.source for row in record.totals.npu.cycles}
     else:
         return None
-    found = sorted(sources & {"measured", "modelled"})
-    return ", ".join(found) or "no figures of the NPU"
+    return ", ".join(sorted(sources & {"measured", "modelled"})) or "no figures of the NPU"
 
 
 def _inputs(record: Compared) -> str | None:
@@ -280,9 +273,8 @@ def _metric(name: str, row: common.Metric | common.Estimate | NpuCounter) -> Nam
 
 
 def _run(record: Run) -> Iterator[NamedMetric]:
-    yield NamedMetric(
-        "run.failed_checks", sum(row.status == "fail" for row in record.verdict.checks), "checks"
-    )
+    failed = sum(row.status == "fail" for row in record.verdict.checks)
+    yield NamedMetric("run.failed_checks", failed, "checks")
     yield NamedMetric("model.bytes", record.model.bytes, BYTES)
     for row in record.outputs:
         shape = "x".join(map(str, row.shape))
@@ -344,20 +336,14 @@ def _compile(record: Compilation) -> Iterator[NamedMetric]:
     yield NamedMetric("compile.cpu_calls", sum(row.calls for row in record.cpu_operators), CALLS)
     yield NamedMetric("compile.delegates", len(record.delegates), "delegates")
     if record.delegation is not None:
-        yield NamedMetric("compile.delegated", sum(row.delegated for row in record.delegation), "operators")
-        yield NamedMetric(
-            "compile.not_delegated", sum(row.not_delegated for row in record.delegation), "operators"
-        )
+        counts = [(row.delegated, row.not_delegated) for row in record.delegation]
+        yield NamedMetric("compile.delegated", sum(row[0] for row in counts), "operators")
+        yield NamedMetric("compile.not_delegated", sum(row[1] for row in counts), "operators")
     for delegate in record.delegates:
         name = f"compile.{delegate.index}"
-        yield NamedMetric(f"{name}.payload_bytes", delegate.payload_bytes, BYTES)
-        yield NamedMetric(f"{name}.scratch_bytes", delegate.scratch_bytes, BYTES)
-        yield NamedMetric(f"{name}.fast_scratch_bytes", delegate.fast_scratch_bytes, BYTES)
+        for size in ("payload_bytes", "scratch_bytes", "fast_scratch_bytes"):
+            yield NamedMetric(f"{name}.{size}", getattr(delegate, size), BYTES)
         yield from (_metric(f"{name}.estimates.{part.name}", part) for part in delegate.estimates)
-    yield from _accuracy(record)
-
-
-def _accuracy(record: Compilation) -> Iterator[NamedMetric]:
     for row in record.check.outputs or ():
         yield from _figures(f"check.{row.index}", row)
     for pair in record.accuracy.pairs if record.accuracy is not None else ():
