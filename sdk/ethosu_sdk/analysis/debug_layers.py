@@ -72,9 +72,8 @@ def read_notes(path: Path) -> dict[int, DelegateNotes]:
     if not file.is_file():
         return {}
     record = compilation_of(file, filesystem.sha256_file(path))
-    return (
-        {} if record is None else {row.index: _delegate_notes(path.parent, row) for row in record.delegates}
-    )
+    rows = () if record is None else record.delegates
+    return {row.index: _delegate_notes(path.parent, row) for row in rows}
 
 
 def _delegate_notes(folder: Path, row: Delegate) -> DelegateNotes:
@@ -151,11 +150,16 @@ def gather_tensors(recorded: Sequence[Written], known: Sequence[WrittenTensor]) 
     tensor, or to its `inner` steps, which lie elsewhere. What belongs to nothing is an entry of its own, with an
     empty name.
     """
-    owners = _owners([part.offset for part in recorded], known)
+    named = {offset: tensor for tensor in known for offset in tensor.offsets}
+    owners: dict[int, WrittenTensor | None] = {}
+    following = None
+    for offset in sorted({part.offset for part in recorded}, reverse=True):
+        owners[offset] = following = named.get(offset, following)
     groups: dict[object, list[Written]] = {}
     tensors: dict[object, WrittenTensor] = {}
     inner: Counter[object] = Counter()
-    for number, (part, owner) in enumerate(zip(recorded, owners, strict=True)):
+    for number, part in enumerate(recorded):
+        owner = owners[part.offset]
         if owner is None:
             groups[number] = [part]
         elif part.offset in owner.offsets or _is_inside(part, owner):
@@ -164,16 +168,6 @@ def gather_tensors(recorded: Sequence[Written], known: Sequence[WrittenTensor]) 
         else:
             inner[owner.name] += 1
     return [_gathered(parts, tensors.get(key), inner[key]) for key, parts in groups.items()]
-
-
-def _owners(offsets: Sequence[int], known: Sequence[WrittenTensor]) -> list[WrittenTensor | None]:
-    named = {offset: tensor for tensor in known for offset in tensor.offsets}
-    found: dict[int, WrittenTensor | None] = {}
-    following = None
-    for offset in sorted(set(offsets), reverse=True):
-        following = named.get(offset, following)
-        found[offset] = following
-    return [found[offset] for offset in offsets]
 
 
 def _is_inside(part: Written, owner: WrittenTensor) -> bool:
@@ -345,17 +339,8 @@ class DebuggedLayer:
 
     def not_compared(self, reason: str) -> DebuggedLayer:
         """The layer without what the model computes."""
-        return replace(
-            self,
-            value=None,
-            pair=None,
-            shared=None,
-            quantised=None,
-            float_=None,
-            own=None,
-            misplaced="",
-            reason=reason,
-        )
+        left_out: dict[str, Any] = dict.fromkeys(("value", "pair", "shared", "quantised", "float_", "own"))
+        return replace(self, **left_out, misplaced="", reason=reason)
 
     @property
     def key(self) -> tuple[int, str]:
@@ -374,6 +359,7 @@ def layers_of_delegate(
     notes: DelegateNotes | None,
     pairing: Pairing | None,
 ) -> list[DebuggedLayer]:
+    """The layers of one delegate, numbered from `first` on."""
     return [_layer(first + number, delegate, row, notes, pairing) for number, row in enumerate(gathered)]
 
 
@@ -390,9 +376,8 @@ def _layer(
     if notes is None:
         return replace(base, reason=_NO_NOTES)
     offsets = set(gathered.offsets)
-    base = replace(
-        base, writers=tuple(row for row in notes.record.operations if offsets.intersection(row.offsets))
-    )
+    writers = (row for row in notes.record.operations if offsets.intersection(row.offsets))
+    base = replace(base, writers=tuple(writers))
     if shape is None:
         return replace(base, reason=_VELAS_OWN)
     if values is None:
@@ -402,18 +387,15 @@ def _layer(
     base = replace(base, node=pairing.node(name))
     if values.dtype.itemsize > 2:
         return replace(base, reason=_WIDE.format(dtype=values.dtype.name))
-    pair = pairing.pair(name, values)
-    return (
-        replace(base, reason=pair) if isinstance(pair, str) else _compared(base, values, pair, pairing.facts)
-    )
+    pair, facts = pairing.pair(name, values), pairing.facts
+    return replace(base, reason=pair) if isinstance(pair, str) else _compared(base, values, pair, facts)
 
 
 def _compared(layer: DebuggedLayer, values: Array, pair: Pair, facts: LayerFacts) -> DebuggedLayer:
     value = facts.values[pair.value]
     scale, zero_point = value.scale, value.zero_point
-    ours, eager = (
-        layer_pairing.real_values(pair.of(row), scale, zero_point) for row in (values, pair.stored)
-    )
+    rows = (pair.of(row) for row in (values, pair.stored))
+    ours, eager = (layer_pairing.real_values(row, scale, zero_point) for row in rows)
     found = replace(
         layer,
         node=value.node,

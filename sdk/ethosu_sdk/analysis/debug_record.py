@@ -85,7 +85,20 @@ def make_debug_record(facts: DebugFacts) -> debug.Debug:
         inputs=facts.inputs,
         thresholds=debug.Thresholds(break_db=options.threshold_db, advice_db=options.advice_db),
         layers=tuple(_layer(row) for row in layers),
-        counts=_counts(facts),
+        counts=debug.Counts(
+            layers=len(layers),
+            of_the_graph=sum(
+                row.origin is not None
+                and row.origin.tosa is not None
+                and row.delegate in facts.notes
+                and row.name in facts.notes[row.delegate].shapes
+                for row in layers
+            ),
+            gathered=sum(row.values is not None for row in layers),
+            quantised=sum(row.quantised is not None for row in layers),
+            float=sum(row.float_ is not None for row in layers),
+            left_out_operations=facts.left_out,
+        ),
         comparisons=tuple(_comparison(facts, steps[row], row) for row in comparisons),
         advice=tuple(debug_findings.layer_advice(layers, options.advice_db)),
         change=debug_findings.first_change(fault, steps[TO_FLOAT], facts.outputs, options.advice_db),
@@ -96,27 +109,10 @@ def make_debug_record(facts: DebugFacts) -> debug.Debug:
     )
 
 
-def _counts(facts: DebugFacts) -> debug.Counts:
-    layers = facts.layers
-    return debug.Counts(
-        layers=len(layers),
-        of_the_graph=sum(
-            row.origin is not None
-            and row.origin.tosa is not None
-            and row.delegate in facts.notes
-            and row.name in facts.notes[row.delegate].shapes
-            for row in layers
-        ),
-        gathered=sum(row.values is not None for row in layers),
-        quantised=sum(row.quantised is not None for row in layers),
-        float=sum(row.float_ is not None for row in layers),
-        left_out_operations=facts.left_out,
-    )
-
-
 def _layer(row: DebuggedLayer) -> debug.Layer:
     first = row.gathered.parts[0]
-    value, origin = row.value, row.origin
+    value, origin, place, own, weights = row.value, row.origin, first.address, row.own, row.weights
+    writers = (debug.Writer(vela=part.vela, tosa=part.tosa, source=part.source) for part in row.writers)
     return debug.Layer(
         index=row.index,
         name=row.dump_name,
@@ -130,30 +126,18 @@ def _layer(row: DebuggedLayer) -> debug.Layer:
         vela=None if origin is None else origin.vela,
         tosa=None if origin is None else origin.tosa,
         source=row.source,
-        writers=tuple(
-            debug.Writer(vela=entry.vela, tosa=entry.tosa, source=entry.source) for entry in row.writers
-        )
-        if len(row.writers) > 1
-        else None,
+        writers=tuple(writers) if len(row.writers) > 1 else None,
         shape=tuple(first.shape if row.values is None else row.values.shape),
         dtype=convert(first.dtype.name, debug.StoredDtype),
         zero_point=first.zero_point,
-        address=None
-        if first.address is None
-        else debug.Address(region=first.address[0], byte=first.address[1]),
+        address=place and debug.Address(region=place[0], byte=place[1]),
         range=row.range,
-        quantisation=None
-        if value is None
-        else debug.Quantisation(scale=value.scale, zero_point=value.zero_point),
+        quantisation=None if value is None else convert(value, debug.Quantisation, from_attributes=True),
         pytorch=_pytorch(row),
         quantised=_distance(row.quantised, row),
         float=_distance(row.float_, row),
-        own=None
-        if row.own is None
-        else debug.Own(rounding_db=_finite(row.own.rounding_db), clipping_db=_finite(row.own.clipping_db)),
-        weights=None
-        if row.weights is None
-        else debug.Weights(elements=row.weights.elements, sqnr_db=row.weights.sqnr_db),
+        own=own if own is None else debug.Own(**{name: _finite(db) for name, db in vars(own).items()}),
+        weights=None if weights is None else convert(weights, debug.Weights, from_attributes=True),
         shared=_shared(row),
         reason=row.reason or None,
     )

@@ -51,7 +51,9 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 _NUMERIC_COLUMNS = ("#", "bytes", "calls", "offset", "value")
+_HEADS = ("index", "kind", "runs_on")  # members of an instruction that have columns of their own
 _MOST_LIST_ITEMS = 8
+_NO_NPU = "the program delegates nothing to an Ethos-U"
 
 
 @dataclass(frozen=True)
@@ -108,12 +110,10 @@ def describe(path: Path, program: pte.Pte, options: InspectOptions = NOTHING_MOR
         ),
         target=target,
         methods=described_methods(program, options),
-        segments=tuple(FileSegment(offset=row.offset, size=row.size) for row in program.segments),
+        segments=convert(program.segments, tuple[FileSegment, ...], from_attributes=True),
         named_data=tuple(NamedData(key=key, bytes=len(data)) for key, data in program.named_data.items()),
         data_files=tuple(map(_data_file, program.data_files)) or None,
-        unavailable=()
-        if target is not None
-        else (Unavailable(path="/target", reason="the program delegates nothing to an Ethos-U"),),
+        unavailable=() if target is not None else (Unavailable(path="/target", reason=_NO_NPU),),
     )
 
 
@@ -144,20 +144,25 @@ def _method(plan: ExecutionPlan, options: InspectOptions) -> Method:
         for value in plan.values
         if isinstance(value, execution_plan.Tensor) and value.is_constant and not value.external_name
     }
+    operators = plan.called_operators().items()
+    instructions = (row for chain in plan.chains for row in enumerate(chain.instructions))
+    tensors = Counter(
+        value.allocation.memory_id
+        for value in plan.values
+        if isinstance(value, execution_plan.Tensor) and value.allocation is not None
+    )
     return Method(
         name=plan.name,
         inputs=tuple(plan.inputs),
         outputs=tuple(plan.outputs),
-        operators=tuple(
-            Operator(name=name, runs_on="CPU", calls=calls) for name, calls in plan.called_operators().items()
-        ),
+        operators=tuple(Operator(name=name, runs_on="CPU", calls=calls) for name, calls in operators),
         delegates=tuple(_delegates(plan, options)),
-        instructions=tuple(
-            _instruction(index, row, plan)
-            for chain in plan.chains
-            for index, row in enumerate(chain.instructions)
+        instructions=tuple(_instruction(index, row, plan) for index, row in instructions),
+        memory_plan=tuple(
+            MemoryPlan(memory_id=memory_id, bytes=size, tensors=tensors[memory_id])
+            for memory_id, size in enumerate(plan.non_const_buffer_sizes)
+            if memory_id  # entry 0 is not used
         ),
-        memory_plan=tuple(_memory_plan(plan)),
         constant_bytes=sum(constants.values()),
         values=tuple(_values(plan)),
     )
@@ -181,9 +186,8 @@ def _instruction(index: int, row: execution_plan.Instruction, plan: ExecutionPla
 
 
 def _delegates(plan: ExecutionPlan, options: InspectOptions) -> Iterator[Delegate]:
-    calls = Counter(
-        row.delegate_index for row in plan.instructions if isinstance(row, execution_plan.DelegateCall)
-    )
+    called = (row for row in plan.instructions if isinstance(row, execution_plan.DelegateCall))
+    calls = Counter(row.delegate_index for row in called)
     pieces = {(row.payload_offset, len(row.payload)): row.payload for row in plan.delegates}  # may be shared
     hashes = {key: hashlib.sha256(payload).hexdigest() for key, payload in pieces.items()}
     for index, row in enumerate(plan.delegates):
@@ -249,18 +253,6 @@ def _slot(slot: TensorSlot) -> Input:
     )
 
 
-def _memory_plan(plan: ExecutionPlan) -> Iterator[MemoryPlan]:
-    """The planned buffers, without entry 0, which is not used."""
-    tensors = Counter(
-        value.allocation.memory_id
-        for value in plan.values
-        if isinstance(value, execution_plan.Tensor) and value.allocation is not None
-    )
-    for memory_id, size in enumerate(plan.non_const_buffer_sizes):
-        if memory_id:
-            yield MemoryPlan(memory_id=memory_id, bytes=size, tensors=tensors[memory_id])
-
-
 def _values(plan: ExecutionPlan) -> Iterator[Value]:
     # A value that is both is an input that the method hands back.
     roles: dict[int, Role] = {}
@@ -317,10 +309,11 @@ def _show(record: Inspection, console: Console) -> None:
             constants.add_row(escape(method.name), ", ".join(values))
             continue
         on_npu, calls = npu_share(method)
-        console.print(
-            f"\n[bold]method {escape(method.name)}[/bold]: {on_npu} of {counted(calls, 'call')} on the NPU"
-        )
-        for table in _method_tables(method):
+        share = f"{on_npu} of {counted(calls, 'call')} on the NPU"
+        console.print(f"\n[bold]method {escape(method.name)}[/bold]: {share}")
+        tables = [_instruction_table(method), _delegate_table(method.delegates)]
+        tables += [_vela_table(row.index, row.vela) for row in method.delegates if row.vela is not None]
+        for table in (*tables, _memory_table(method), _tensor_table(method.values)):
             _print_table(table, console)
         for delegate in method.delegates:
             if delegate.vela is not None:
@@ -367,9 +360,8 @@ def _summary(record: Inspection) -> Table:
     file = record.file
     table.add_row("file", f"{escape(file.name)}, {file.bytes:,} bytes")
     table.add_row("sha256", file.sha256)
-    table.add_row(
-        "target", record.unavailable[0].reason if record.target is None else escape(record.target.words)
-    )
+    target = record.target
+    table.add_row("target", record.unavailable[0].reason if target is None else escape(target.words))
     for segment in record.segments:
         if segment.size:
             table.add_row("segment", f"{segment.size:,} bytes at {segment.offset:,}")
@@ -383,27 +375,14 @@ def _summary(record: Inspection) -> Table:
     return table
 
 
-def _method_tables(method: Method) -> list[Table]:
-    return [
-        _instruction_table(method),
-        _delegate_table(method.delegates),
-        *(_vela_table(row.index, row.vela) for row in method.delegates if row.vela is not None),
-        _memory_table(method),
-        _tensor_table(method.values),
-    ]
-
-
 def _instruction_table(method: Method) -> Table:
     table = _table("instructions", "#", "runs on", "operator", "arguments")
     values = method.values
     for row in method.instructions:
         arguments = ", ".join(_argument(values[index], values) for index in row.args or ())
         if row.args is None:
-            arguments = ", ".join(
-                escape(f"{key} {value}")
-                for key, value in row.to_json().items()
-                if key not in ("index", "kind", "runs_on")
-            )
+            facts = {key: value for key, value in row.to_json().items() if key not in _HEADS}
+            arguments = ", ".join(escape(f"{key} {value}") for key, value in facts.items())
         style = "green" if row.runs_on == "NPU" else "none"
         operator = escape(row.name or row.kind)
         table.add_row(str(row.index), escape(row.runs_on), operator, arguments, style=style)
@@ -428,14 +407,8 @@ def _argument(value: Value, values: Sequence[Value]) -> str:
 def _delegate_table(delegates: Sequence[Delegate]) -> Table:
     table = _table("delegates", "#", "backend", "calls", "bytes", "offset", "sha256")
     for row in delegates:
-        table.add_row(
-            str(row.index),
-            escape(row.id),
-            str(row.calls),
-            f"{row.payload_bytes:,}",
-            f"{row.payload_offset:,}",
-            row.sha256[:16],
-        )
+        sizes = (f"{row.payload_bytes:,}", f"{row.payload_offset:,}", row.sha256[:16])
+        table.add_row(str(row.index), escape(row.id), str(row.calls), *sizes)
     return table
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from ethosu_sdk.base import filesystem, json_text
 from ethosu_sdk.base.errors import BuildError, InputError, SdkError, SimulationError, UsageError, VerdictError
@@ -30,8 +30,7 @@ ALLOWED_DIFFERENCES = ("model", "versions")
 _REASON = "compiled from the same TOSA graphs by another version of Vela: compared by the outputs of the runs"
 
 
-@dataclass(frozen=True)
-class _Source:
+class _Source(NamedTuple):
     """A compiled program, its record, and the TOSA graphs of its delegates."""
 
     pte: Path
@@ -39,10 +38,9 @@ class _Source:
     graphs: Sequence[Path]
 
 
-@dataclass(frozen=True)
-class VersionRuns:
+class VersionRuns(NamedTuple):
     folders: Sequence[Path]
-    failed: Mapping[str, str]
+    failed: Mapping[str, str]  # why some versions have none
 
 
 def runs_by_version(
@@ -55,9 +53,8 @@ def runs_by_version(
     a program that runs, and what `compile` raises.
     """
     if len(models) != 1:
-        raise UsageError(
-            f"--vela takes one model, not {len(models)}", "ethosu-sdk compare --vela 5.0.0,5.1.0 MODEL"
-        )
+        example = "ethosu-sdk compare --vela 5.0.0,5.1.0 MODEL"
+        raise UsageError(f"--vela takes one model, not {len(models)}", example)
     wanted = vela_versions.parse_versions(names)
     for version in wanted:  # before a model is compiled for nothing
         if not vela_versions.is_cached(version):
@@ -69,10 +66,8 @@ def runs_by_version(
     reasons = {row.version: row.reason or _run(source, row, folders[row.version], reporter) for row in found}
     failed = {folders[version].name: reason for version, reason in reasons.items() if reason}
     if len(failed) == len(folders):
-        lines = "\n".join(f"  {name}: {reason}" for name, reason in failed.items())
-        raise BuildError(
-            f"no version of Vela made a program that runs:\n{lines}", f"the logs are in {out_dir}"
-        )
+        lines = "".join(f"\n  {name}: {reason}" for name, reason in failed.items())
+        raise BuildError(f"no version of Vela made a program that runs:{lines}", f"the logs are in {out_dir}")
     return VersionRuns([path for path in folders.values() if path.name not in failed], failed)
 
 
@@ -157,13 +152,8 @@ def _run(source: _Source, found: RecompiledProgram, folder: Path, reporter: Repo
     """Run a recompiled program; why it does not run, or nothing."""
     try:
         with reporter.stage(f"running the program of Vela {found.version} on the host simulator"):
-            run_command.run(
-                str(folder / source.pte.name),
-                CompileOptions(),
-                RunOptions(simulator=HOST),
-                folder,
-                Reporter(quiet=True).for_step(),
-            )
+            path, options = str(folder / source.pte.name), RunOptions(simulator=HOST)
+            run_command.run(path, CompileOptions(), options, folder, Reporter(quiet=True).for_step())
     except SdkError as error:
         reporter.warn(escape(f"the program of Vela {found.version} does not run: {error.message}"))
         return error.message
