@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from itertools import product
+from typing import NamedTuple
 
 from ethosu_sdk.base.boards import BOARD_NAMES
 from ethosu_sdk.base.errors import InputError, SdkError
@@ -82,30 +83,26 @@ def expand(configuration: Configuration) -> Cells:
     found: dict[Cell, None] = {}
     dropped: Counter[str] = Counter()
     excluded = 0
-    for cell in _product(values, configuration.systems, dropped):
-        if any(_fits(cell, row) for row in configuration.exclude):
-            excluded += 1
-        else:
-            _add(found, cell, configuration)
+    sets = [(values, configuration.exclude)]
     for index, row in enumerate(configuration.include):
-        whole = {**values, **row}
+        sets.append(({**values, **row}, ()))
         for name in ("model", "target"):
-            if not whole[name]:
+            if not sets[-1][0][name]:
                 message = f"this include has no {name}, and the sweep names none"
                 raise configuration.source.wrong(("include", index), message)
+    for whole, exclude in sets:
         for cell in _product(whole, configuration.systems, dropped):
-            _add(found, cell, configuration)
+            if any(_fits(cell, other) for other in exclude):
+                excluded += 1
+                continue
+            found[replace(cell, samples=configuration.samples(cell.model))] = None
+            if len(found) > MOST_CELLS:
+                message = f"there are more than {MOST_CELLS:,} cells, the most for one sweep"
+                raise InputError(f"{configuration.source.path}: {message}")
     if not found:
         reasons = "".join(f"\n  {count:,} dropped: {reason}" for reason, count in dropped.items())
         raise InputError(f"{configuration.source.path}: no cells are left to do{reasons}")
     return Cells(tuple(found), dict(dropped), excluded)
-
-
-def _add(found: dict[Cell, None], cell: Cell, configuration: Configuration) -> None:
-    found[replace(cell, samples=configuration.samples(cell.model))] = None
-    if len(found) > MOST_CELLS:
-        message = f"there are more than {MOST_CELLS:,} cells, the most for one sweep"
-        raise InputError(f"{configuration.source.path}: {message}")
 
 
 def _product(
@@ -129,8 +126,7 @@ def _product(
             if row.target is None or why:
                 dropped[why] += 1
             else:
-                run = (way.simulator, way.board, way.inputs)
-                yield Cell(model, row.target, quantize, compiler, *run, system=row.system)
+                yield Cell(model, row.target, quantize, compiler, *way[:3], system=row.system)
 
 
 def _matching(words: Sequence[str], known: Sequence[str], *, others: bool = False) -> list[str]:
@@ -142,8 +138,7 @@ def _matching(words: Sequence[str], known: Sequence[str], *, others: bool = Fals
     return list(found)
 
 
-@dataclass(frozen=True)
-class _TargetChoice:
+class _TargetChoice(NamedTuple):
     """A target by its `name` in a `system`, or the `reason` why there is none."""
 
     name: str
@@ -184,8 +179,7 @@ def _cores(values: Mapping[str, Sequence[str]], word: str, system: System) -> It
             yield _TargetChoice(name, called, cores()[name])
 
 
-@dataclass(frozen=True)
-class _Way:
+class _Way(NamedTuple):
     """How a program is run, or the `reason` why it cannot be."""
 
     simulator: str

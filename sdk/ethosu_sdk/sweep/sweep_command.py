@@ -21,7 +21,7 @@ from ethosu_sdk.base.errors import ToolError, VerdictError
 from ethosu_sdk.base.plain_text import counted
 from ethosu_sdk.base.terminal import Ranked, Reporter, escape
 from ethosu_sdk.records import bundle, provenance, validation
-from ethosu_sdk.records.sweep import Sweep, SweepPlan, Verdict
+from ethosu_sdk.records.sweep import Sweep, SweepPlan
 from ethosu_sdk.reporting.pages import drawing
 from ethosu_sdk.sweep import (
     cell_rows,
@@ -43,6 +43,12 @@ _LINE_EVERY_S = 2.0
 _MOST_RUNNING = 16
 _COLOURS = {cell_rows.PASS: "green", cell_rows.REFUSED: "yellow"}
 _MOST_MODELS = 40
+_COUNTED = {
+    "cells": "cells",
+    "lowerings": "lowerings",
+    "runs of Vela": "vela_runs",
+    "simulations": "simulations",
+}
 
 
 def sweep(path: Path, options: SweepOptions, out_dir: Path | None, reporter: Reporter) -> None:
@@ -107,8 +113,7 @@ def _run(
 def _work(
     plan: Plan, options: SweepOptions, found: dict[str, Row], progress: Progress, reporter: Reporter
 ) -> None:
-    token = secrets.token_hex(16)
-    saved = time.monotonic()
+    token, saved = secrets.token_hex(16), time.monotonic()
     json_text.write_json(plan.store / _TOKEN_NAME, {"token": token})
 
     def ended(planned: Planned, row: Row) -> None:
@@ -172,10 +177,8 @@ def _conclude(record: Sweep, folder: Path) -> None:
         return
     without = [row.model for row in record.verdict.models if not row.counts.kept]
     counts = record.cells.to_json()
-    if (
-        not any(counts[name] for name in (cell_rows.FAIL, *cell_rows.UNFINISHED, cell_rows.NOT_RUN))
-        and without
-    ):
+    bad = (cell_rows.FAIL, *cell_rows.UNFINISHED, cell_rows.NOT_RUN)
+    if without and not any(counts[name] for name in bad):
         message = f"no cell keeps the constraints for {counted(len(without), 'model')}: {without[0]}"
         message += ", …" if len(without) > 1 else ""
         raise VerdictError(message, f"the page shows by how much: {folder / store.PAGE_NAME}", recorded=True)
@@ -270,10 +273,8 @@ def plan_tables(plan: Plan, jobs: int) -> list[Table]:
     numbers = Table(box=None, pad_edge=False)
     for heading in ("", "in all", "to do"):
         numbers.add_column(heading, justify="left" if not heading else "right")
-    numbers.add_row("cells", f"{total.cells:,}", f"{left.cells:,}")
-    numbers.add_row("lowerings", f"{total.lowerings:,}", f"{left.lowerings:,}")
-    numbers.add_row("runs of Vela", f"{total.vela_runs:,}", f"{left.vela_runs:,}")
-    numbers.add_row("simulations", f"{total.simulations:,}", f"{left.simulations:,}")
+    for name, key in _COUNTED.items():
+        numbers.add_row(name, *(f"{getattr(row, key):,}" for row in (total, left)))
     numbers.add_row("excluded", f"{plan.expanded.excluded:,}", "")
     numbers.add_row("estimate", "", f"{plan.estimated_s(jobs):,.0f} s with {counted(jobs, 'job')}, roughly")
     parts = [numbers]
@@ -286,18 +287,14 @@ def plan_tables(plan: Plan, jobs: int) -> list[Table]:
 
 
 def result_tables(record: Sweep, found: Sequence[Row], folder: Path) -> list[RenderableType]:
-    """The sweep for people: the rows `found` were judged in `record`."""
+    """The sweep for people: the best cells of each model, or why there is none; constraints and goals that judged
+    them. The rows `found` were judged in `record`."""
     head = Table(box=None, show_header=False, pad_edge=False)
     for name, count in record.cells.to_json().items():
         if count:
             head.add_row(name, f"{count:,}")
     head.add_row("page", escape(str(folder / store.PAGE_NAME)))
-    return [head, "", *_verdict_tables(record.verdict, found)]
-
-
-def _verdict_tables(verdict: Verdict, found: Sequence[Row]) -> list[RenderableType]:
-    """The best cells of each model, or why there is none; constraints and goals that judged them."""
-    judged = sweep_page.verdict_overview(verdict, found, sweep_page.settings_of(found))
+    judged = sweep_page.verdict_overview(record.verdict, found, sweep_page.settings_of(found))
     goals = judged["goal_titles"]
     shown = []
     for model in judged["models"][:_MOST_MODELS]:
@@ -311,9 +308,8 @@ def _verdict_tables(verdict: Verdict, found: Sequence[Row]) -> list[RenderableTy
         table.add_column(heading, justify="right" if heading in goals else "left")
     for row in shown:
         table.add_row(*map(escape, row[: len(table.columns)]))
-    parts: list[RenderableType] = [table]
-    left = len(judged["models"]) - _MOST_MODELS
-    if left > 0:
+    parts: list[RenderableType] = [head, "", table]
+    if (left := len(judged["models"]) - _MOST_MODELS) > 0:
         parts.append(f"and {counted(left, 'more model')}: they are in the record and on the page")
     if judged["constraints"]:
         parts.append(escape(f"constraints: {'; '.join(judged['constraints'])}"))
