@@ -144,10 +144,8 @@ _DIGITS = re.compile(r"([0-9]{1,9})")
 
 
 def _at_one_clock(rows: Sequence[Row], goals: Goals) -> Goals:
-    """The goals of a sweep that names none, with its times at one clock.
-
-    It is that of the constraints, or the slowest where cells have several.
-    """
+    """The goals of a sweep that names none, with its times at one clock: that of the constraints, or the slowest if
+    cells have several."""
     stated = {row.clock_mhz for row in goals.constraints if row.clock_mhz}
     own = _clocks(rows)
     if not goals.are_default or goals.goals[1].figure != TIME or (len(stated) != 1 and len(own) < 2):
@@ -210,19 +208,22 @@ def _judge_cells(rows: Sequence[Row], goals: Goals) -> tuple[list[_Judged], list
 def _model_verdict(
     name: str, rows: Sequence[Row], cells: Sequence[_Judged], rankings: Sequence[Ranking], goals: Goals
 ) -> ModelVerdict:
-    reason = _reason(cells, rankings)
-    missed = (
-        [] if any(row.standing in KEEPING for row in cells) else [row for row in cells if row.verdict.misses]
-    )
+    reason, is_kept = _reason(cells, rankings), any(row.standing in KEEPING for row in cells)
+    missed = [row for row in cells if row.verdict.misses and not is_kept]
     nearest = min(missed, key=_distance).verdict if missed else None
     miss = Nearest(cell=nearest.cell, misses=nearest.misses or ()) if nearest is not None else None
+    notes = list(_ties(cells, rankings))
+    best = {cell for part in rankings for cell in part.winners}
+    on_cpu = any(row["cell"] in best and row.get("operators_cpu") not in (None, 0) for row in rows)
+    if on_cpu and _are_of_the_npu_alone(goals):
+        notes.append("the best cell runs operators on the CPU as well, whose time is not counted")
     return ModelVerdict(
         model=name,
         counts=_counts(cells),
         rankings=tuple(rankings),
         winners=rankings[0].winners if len(rankings) == 1 else (),  # none where sources are not comparable
         no_winner=NoWinner(reason=reason, nearest=miss) if reason else None,
-        notes=(*_ties(cells, rankings), *_caveats(rows, rankings, goals)),
+        notes=tuple(notes),
     )
 
 
@@ -282,9 +283,8 @@ def _miss(index: int, constraint: Constraint, found: Value, number: float) -> It
 
 def _rank(source: RankedSource | None, rivals: Sequence[_Judged], goals: Goals) -> Ranking:
     signs = [-1.0 if goal.want == sweep_goals.MAX else 1.0 for goal in goals.goals]
-    points = [
-        [sign * (value.number or 0) for sign, value in zip(signs, row.values, strict=True)] for row in rivals
-    ]
+    signed = (zip(signs, row.values, strict=True) for row in rivals)
+    points = [[sign * (value.number or 0) for sign, value in row] for row in signed]
     best = first_by_goals(points, [goal.tolerance_percent or 0 for goal in goals.goals])
     return Ranking(
         source=source,
@@ -329,13 +329,8 @@ def _ties(cells: Sequence[_Judged], rankings: Sequence[Ranking]) -> Iterator[str
     """Cells that the winner beats by so little that it does not count."""
     for part in rankings:
         best = next(row for row in cells if row.verdict.cell == part.winners[0])
-        alike = [
-            row
-            for row in cells
-            if row.verdict.cell not in part.winners
-            and row.verdict.source == part.source
-            and _is_alike(row, best)
-        ]
+        others = (row for row in cells if row.verdict.cell not in part.winners)
+        alike = [row for row in others if row.verdict.source == part.source and _is_alike(row, best)]
         if alike:
             targets = ", ".join(dict.fromkeys(row.target for row in alike))
             yield (
@@ -352,15 +347,6 @@ def _is_alike(row: _Judged, best: _Judged) -> bool:
         and math.isclose(one.number, other.number, rel_tol=ALIKE_PERCENT / 100)
         for one, other in zip(row.values, best.values, strict=True)
     )
-
-
-def _caveats(rows: Sequence[Row], rankings: Sequence[Ranking], goals: Goals) -> Iterator[str]:
-    """What the figures of the best cells do not tell."""
-    best = {cell for part in rankings for cell in part.winners}
-    if _are_of_the_npu_alone(goals) and any(
-        row["cell"] in best and row.get("operators_cpu") not in (None, 0) for row in rows
-    ):
-        yield "the best cell runs operators on the CPU as well, whose time is not counted"
 
 
 def _natural(text: str) -> tuple[list[tuple[int, str]], str]:
