@@ -16,8 +16,8 @@ import shutil
 import stat
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from msgspec import convert
 
@@ -43,9 +43,14 @@ _PRODUCT_PAGE = "https://developer.arm.com/Tools%20and%20Software/Fixed%20Virtua
 _INSTALLER = "FVP_*.sh"
 _TIMEOUT_S = 900.0
 # ExecuTorch's backends/arm/scripts/fvp_utils.sh starts Arm's installers with these.
-_ARGUMENTS = (
-    *("--i-agree-to-the-contained-eula", "--force", "--destination", "./", "--quiet", "--no-interactive"),
-)
+_ARGUMENTS = [
+    "--i-agree-to-the-contained-eula",
+    "--force",
+    "--destination",
+    "./",
+    "--quiet",
+    "--no-interactive",
+]
 _KINDS = {
     stat.S_IFCHR: "a device",
     stat.S_IFBLK: "a device",
@@ -54,8 +59,7 @@ _KINDS = {
 }
 
 
-@dataclass(frozen=True)
-class _Digests:
+class _Digests(NamedTuple):
     md5: str
     sha256: str
 
@@ -80,17 +84,19 @@ def install_fvp(options: InstallOptions, reporter: Reporter) -> None:
         with reporter.stage(f"unpacking {escape(path.name)}"):
             unpack(path, filesystem.make_directory(folder / "archive"), options.limits)
         with reporter.stage("running Arm's installer"):
-            installed = _run_installer(folder)
-            _keep_licences(folder / "archive", installed)
+            installed, archive = _run_installer(folder), folder / "archive"
+            for text in (text for text in _licences(archive) if text.suffix != ".sh"):
+                place = installed / _LICENCE_FOLDER / text.relative_to(archive)
+                filesystem.make_directory(place.parent)
+                shutil.copyfile(text, place)
         record = _record(path, digests, row, installed)
         validation.check_record(record.to_json(), "the record of the installation")
         json_text.write_json(installed / _RECORD_NAME, record.to_json())
         try:
             installed.rename(final)
         except OSError as error:  # another installation was faster
-            raise SdkError(
-                f"cannot move the installation to {final}: {error.strerror}", "try again"
-            ) from error
+            message = f"cannot move the installation to {final}: {error.strerror}"
+            raise SdkError(message, "try again") from error
     _show(record, final, reporter)
 
 
@@ -209,14 +215,6 @@ def _staging(final: Path) -> Iterator[Path]:
                 parent.rmdir()
 
 
-def _keep_licences(archive: Path, installed: Path) -> None:
-    for path in _licences(archive):
-        if path.suffix != ".sh":
-            place = installed / _LICENCE_FOLDER / path.relative_to(archive)
-            filesystem.make_directory(place.parent)
-            shutil.copyfile(path, place)
-
-
 def _licences(folder: Path) -> list[Path]:
     return [
         path
@@ -239,6 +237,10 @@ def _programs(name: str, installed: Path) -> list[Path]:
 
 def _record(path: Path, digests: _Digests, row: FvpArchive, installed: Path) -> FvpInstallation:
     accepted = provenance.timestamp()
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # no entry for the user, as in a container
+        user = f"uid {os.getuid()}"
     return FvpInstallation(
         status="pass",
         created=accepted,
@@ -252,7 +254,7 @@ def _record(path: Path, digests: _Digests, row: FvpArchive, installed: Path) -> 
             sha256_locked=bool(row.sha256),
         ),
         eula=Eula(
-            accepted_by=_user(),
+            accepted_by=user,
             accepted_at=accepted,
             accepted_with="--accept-eula",
             texts=tuple(
@@ -261,12 +263,8 @@ def _record(path: Path, digests: _Digests, row: FvpArchive, installed: Path) -> 
             ),
         ),
         programs=tuple(
-            Program(
-                name=program.name,
-                file=_relative(program, installed),
-                sha256=filesystem.sha256_file(program),
-            )
-            for program in _programs(row.name, installed)
+            Program(name=found.name, file=_relative(found, installed), sha256=filesystem.sha256_file(found))
+            for found in _programs(row.name, installed)
         ),
         host=provenance.this_host(),
     )
@@ -274,13 +272,6 @@ def _record(path: Path, digests: _Digests, row: FvpArchive, installed: Path) -> 
 
 def _relative(path: Path, folder: Path) -> str:
     return path.relative_to(folder).as_posix()
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # no entry for the user, as in a container
-        return f"uid {os.getuid()}"
 
 
 def _show(record: FvpInstallation, final: Path, reporter: Reporter) -> None:
@@ -295,15 +286,12 @@ def _show(record: FvpInstallation, final: Path, reporter: Reporter) -> None:
 
 
 def _run_installer(folder: Path) -> Path:
-    """Run the one installer below `folder`/archive; the folder that it filled.
-
-    Raises InputError when there is no installer or it leaves what is refused, ToolError when it fails.
-    """
+    """Run the one installer below `folder`/archive; the folder that it filled. InputError when there is no installer
+    or it leaves what is refused, ToolError when it fails."""
     found = sorted((folder / "archive").glob(_INSTALLER))
     if len(found) != 1 or found[0].is_symlink() or not found[0].is_file():
-        raise InputError(
-            f"the archive has no installer {_INSTALLER}, or several", "give the archive of an FVP for Linux"
-        )
+        message = f"the archive has no installer {_INSTALLER}, or several"
+        raise InputError(message, "give the archive of an FVP for Linux")
     filesystem.make_executable(found[0])
     target = filesystem.make_directory(folder / "installed")
     home = str(filesystem.make_directory(folder / "home"))
@@ -318,9 +306,8 @@ def _refuse_unsafe(folder: Path) -> None:
     """InputError for a link below `folder` that leaves it, a device or pipe, and what would run as another user."""
     inside: Counter[tuple[int, int]] = Counter()
     hard_links: dict[tuple[int, int], tuple[Path, int]] = {}
-    for path in sorted(
-        Path(root, name) for root, *names in os.walk(folder) for name in itertools.chain(*names)
-    ):
+    names = ((root, name) for root, *names in os.walk(folder) for name in itertools.chain(*names))
+    for path in sorted(Path(*row) for row in names):
         state = path.lstat()
         if path.is_symlink():
             target = Path(os.path.realpath(path))  # by way of whatever others

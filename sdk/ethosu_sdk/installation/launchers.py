@@ -65,7 +65,11 @@ def install_launchers(
         filesystem.write_bytes(path, launcher_script(path.name).encode())
         filesystem.make_executable(path)
     if layout == "fvp":
-        _explain(top, folder)
+        # What an FVP's folder has beside its programs, and that it is none.
+        python = filesystem.make_directory(top / fvp_models.installed_python())
+        about = _ABOUT.format(programs=folder.relative_to(top), python=python.name)
+        filesystem.write_bytes(top / _NOTE, about.encode())
+        filesystem.write_bytes(python / _NOTE, _ABOUT_PYTHON.format(note=_NOTE).encode())
     record = Launchers(
         status="pass",
         created=provenance.timestamp(),
@@ -79,14 +83,6 @@ def install_launchers(
         reporter.show(escape(str(path)))
     reporter.note(f"they run QEMU and the SDK's NPU model; they are {NOT_AN_FVP}")
     reporter.emit(record)
-
-
-def _explain(top: Path, programs: Path) -> None:
-    """Add to the folder `top` what an FVP's has beside its `programs`, and say that it is none."""
-    python = filesystem.make_directory(top / fvp_models.installed_python())
-    about = _ABOUT.format(programs=programs.relative_to(top), python=python.name)
-    filesystem.write_bytes(top / _NOTE, about.encode())
-    filesystem.write_bytes(python / _NOTE, _ABOUT_PYTHON.format(note=_NOTE).encode())
 
 
 def launcher_script(program: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from msgspec import convert
 from rich.table import Table
 
 from ethosu_sdk.base.errors import InputError
@@ -31,6 +32,7 @@ from ethosu_sdk.sweep import cell_query, cell_rows, store
 from ethosu_sdk.sweep.cell_rows import Row
 from ethosu_sdk.sweep.sweep_configuration import DIMENSIONS
 
+_COUNTED = ("pass", "fail", "blocked", "missing", "new")
 _MOST_SHOWN = 50
 _MOST_REASONS = 8
 
@@ -76,7 +78,7 @@ def make_sweep_comparison(before: Path, after: Path, policy: Policy) -> SweepCom
         policy=SweepPolicy(source=policy.source, sha256=policy.sha256, allow=policy.allow),
         before=old.folder.name,
         after=new.folder.name,
-        counts=Counts(**{name: counted[name] for name in Counts.__struct_fields__}),
+        counts=convert({name: counted[name] for name in _COUNTED}, Counts),
         cells=cells,
         host=provenance.this_host(),
     )
