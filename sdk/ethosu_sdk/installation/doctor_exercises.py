@@ -100,9 +100,8 @@ def count_blocks(folder: Path) -> str:
 
 def disassemble(folder: Path) -> str:
     """Disassemble an instruction of Cortex-M55 with llvm-mc."""
-    (folder / "code").write_text(
-        "[" + " ".join(f"{byte:#04x}" for byte in _ADDITION) + "]\n", encoding="utf-8"
-    )
+    code = " ".join(f"{byte:#04x}" for byte in _ADDITION)
+    (folder / "code").write_text(f"[{code}]\n", encoding="utf-8")
     words = ("-triple=thumbv8.1m.main-none-eabi", "-mcpu=cortex-m55", "--disassemble", "code")
     if _ADDITION_TEXT not in " ".join(_run_tool("llvm-mc-19", *words, cwd=folder).split()):
         raise ToolError(f"it does not read the code of {_ADDITION_TEXT}")

@@ -284,11 +284,10 @@ def _model(
     ) -> dict[str, Any]:
         more = len(cells) - _MOST_LISTED
         first: Row = by_cell[cells[0]] if cells else {}
+        named = ((cell, settings.words(by_cell[cell])) for cell in cells[:_MOST_LISTED])
         return {
             "kind": kind,
-            "cells": [
-                {"cell": cell, "text": settings.words(by_cell[cell]) or cell} for cell in cells[:_MOST_LISTED]
-            ],
+            "cells": [{"cell": cell, "text": text or cell} for cell, text in named],
             "more": f"and {more:,} more that are equal in every goal" if more > 0 else "",
             "values": [_value(first, goal) for goal in goals],
             "plain_source": plain_source,

@@ -71,9 +71,8 @@ def judge_sweep(rows: Sequence[Row], goals: Goals) -> Verdict:
     """The verdict on `rows`, whatever their order. InputError when two of them are the same cell."""
     doubled = [cell for cell, count in Counter(str(row["cell"]) for row in rows).items() if count > 1]
     if doubled:
-        raise InputError(
-            f"{len(doubled)} cells of the sweep stand twice in its results, such as {min(doubled)}"
-        )
+        such = f"such as {min(doubled)}"
+        raise InputError(f"{len(doubled)} cells of the sweep stand twice in its results, {such}")
     goals = _at_one_clock(rows, goals)
     by_model: dict[str, list[Row]] = defaultdict(list)
     for row in sorted(rows, key=lambda row: str(row["cell"])):

@@ -130,18 +130,10 @@ def advise(inputs: AdviceInputs, reporter: Reporter, tries: Tries | None = None)
 def _facts(inputs: AdviceInputs) -> tuple[Facts, list[tuple[str, Path]]]:
     compiled_file = result_files.compile_record_path(inputs.pte)
     debug_file = inputs.run_folder / kinds.DEBUG.file
-    compiled, why = _read(
-        compiled_file,
-        kinds.COMPILE,
-        inputs,
-        "there is no record of `compile` beside the program: `ethosu-sdk advise MODEL` makes one",
-    )
-    debug, why_not = _read(
-        debug_file,
-        kinds.DEBUG,
-        inputs,
-        f"there is no {kinds.DEBUG.file} beside the run: `ethosu-sdk debug MODEL -o RUN_DIR` makes one",
-    )
+    absent = "there is no record of `compile` beside the program: `ethosu-sdk advise MODEL` makes one"
+    compiled, why = _read(compiled_file, kinds.COMPILE, inputs, absent)
+    absent = f"there is no {kinds.DEBUG.file} beside the run: `ethosu-sdk debug MODEL -o RUN_DIR` makes one"
+    debug, why_not = _read(debug_file, kinds.DEBUG, inputs, absent)
     missing = {COMPILE: why, DEBUG: why_not}
     found = advice_facts.facts_of(inputs.program, inputs.profile, compiled, debug, missing)
     files = [("model", inputs.pte), ("profile", inputs.folder / kinds.PROFILE.file)]
@@ -156,10 +148,8 @@ def _read(path: Path, kind: RecordKind[About], inputs: AdviceInputs, absent: str
         return None, absent
     record = read_record(path)
     if not isinstance(record, kind.content):
-        raise InputError(
-            f"{path} is a {kinds.schema(record)}, not a {kind.schema}",
-            "give the folder of a run as it was made",
-        )
+        message = f"{path} is a {kinds.schema(record)}, not a {kind.schema}"
+        raise InputError(message, "give the folder of a run as it was made")
     if record.model.sha256 != inputs.profile.model.sha256:
         return None, f"{path.name} is about another program"
     return record, ""
@@ -205,10 +195,8 @@ def _trial(facts: Facts, tries: Tries, outcome: Outcome) -> Trial:
     if not reason and measured is not None and not measured.fits:
         reason = "it does not fit the memory of the board"
     elif not reason and state == "unjudged":
-        reason = (
-            "the CPU computes other operators, and its cycles were not counted: a run on QEMU "
-            "(`ethosu-sdk advise MODEL --try`) counts them"
-        )
+        how = "a run on QEMU (`ethosu-sdk advise MODEL --try`) counts them"
+        reason = f"the CPU computes other operators, and its cycles were not counted: {how}"
     before_db, after_db = (
         round(row.sqnr_db, 2) if row is not None and math.isfinite(row.sqnr_db) else None
         for row in (tries.exact, outcome.exact)
@@ -225,12 +213,8 @@ def _trial(facts: Facts, tries: Tries, outcome: Outcome) -> Trial:
         else:
             ratios = (f"{round(row.sqnr_db, 2):.1f} dB" for row in (tries.exact, outcome.exact))
             text += f"; SQNR to floating point {' → '.join(ratios)}"
-    outputs = Outputs(
-        state=trials.outputs_state(tries.exact, outcome),
-        text=text,
-        sqnr_before_db=before_db,
-        sqnr_after_db=after_db,
-    )
+    state_of_outputs = trials.outputs_state(tries.exact, outcome)
+    outputs = Outputs(state=state_of_outputs, text=text, sqnr_before_db=before_db, sqnr_after_db=after_db)
     return Trial(
         name=candidate.name,
         kind=candidate.kind,
@@ -256,9 +240,8 @@ def _command(facts: Facts, candidate: Candidate) -> str | None:
     record = facts.compiled
     flags = options.pop("vela_flags", None)
     per = options.pop("quantize_per", None)
-    words = shlex.split(
-        result_files.recompile_command(record, *result_files.recompile_files(record), **options)
-    )
+    files = result_files.recompile_files(record)
+    words = shlex.split(result_files.recompile_command(record, *files, **options))
     if flags is not None:
         words = [row for row in words if not row.startswith("--extra-vela-flag")]
         words += [f"--extra-vela-flag={row}" for row in flags]
@@ -348,12 +331,9 @@ def _brought(row: Trial) -> str:
     if row.state == "closer" and outputs is not None and outputs.sqnr_after_db is not None:
         before = "" if outputs.sqnr_before_db is None else f" instead of {outputs.sqnr_before_db:.1f} dB"
         return f"SQNR {outputs.sqnr_after_db:.1f} dB{before}"
-    saved = [
-        f"{figure.metric} {figure.after / figure.before - 1:+.1%}"
-        for figure in row.figures
-        if figure.metric in ("SRAM", "flash") and figure.before and figure.after < figure.before
-    ]
-    return ", ".join(saved) if saved else STATES[row.state]
+    sizes = (figure for figure in row.figures if figure.metric in ("SRAM", "flash") and figure.before)
+    steps = ((figure.metric, figure.after / (figure.before or 1) - 1) for figure in sizes)
+    return ", ".join(f"{metric} {step:+.1%}" for metric, step in steps if step < 0) or STATES[row.state]
 
 
 def trial_pairs(row: Trial) -> Iterator[tuple[str, str]]:

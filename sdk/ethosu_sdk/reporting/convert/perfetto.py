@@ -54,7 +54,7 @@ class _Slice:
 @dataclass
 class _Clock:
     now: int = 0
-    busy: dict[str, int] = field(default_factory=dict)
+    busy: dict[str, int] = field(default_factory=dict)  # until when each of the NPU's units works
 
 
 def to_perfetto(inputs: ConversionInputs) -> bytes:
@@ -179,9 +179,8 @@ class _Writer:
             for row in found:
                 begin, end = (round(Fraction(at) * _NS_PER_S) for at in (row.start_s, row.end_s))
                 facts = {"operator": row.operator, "part": row.what, "source": time.total.source}
-                self._event(
-                    processor, event.TYPE_SLICE_BEGIN, begin, _Slice(processor, row.label, 0, 0, facts)
-                )
+                part = _Slice(processor, row.label, 0, 0, facts)
+                self._event(processor, event.TYPE_SLICE_BEGIN, begin, part)
                 self._event(processor, event.TYPE_SLICE_END, end)
 
     def content(self) -> bytes:

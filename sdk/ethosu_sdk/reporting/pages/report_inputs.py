@@ -107,10 +107,8 @@ def _read(folder: Path, label: str, facts: RunFacts, advice: Sequence[Advice]) -
             found[ADVICE] = record
             missing.pop(ADVICE, None)
     _complete(facts, found, missing)
-    program = _program(folder, run, missing, stale)
-    return ReportInputs(
-        label, folder, run, found, program, bundle.read_manifest(folder), facts, missing, tuple(stale)
-    )
+    program, manifest = _program(folder, run, missing, stale), bundle.read_manifest(folder)
+    return ReportInputs(label, folder, run, found, program, manifest, facts, missing, tuple(stale))
 
 
 def _no_run(folder: Path) -> InputError:
