@@ -76,6 +76,14 @@ def make_debug_record(facts: DebugFacts) -> debug.Debug:
     fault = None
     if TO_QUANTISED in comparisons:
         fault = debug_findings.first_break(steps[TO_QUANTISED], options.threshold_db, TO_QUANTISED)
+    dump = None
+    if options.dump is not None:
+        dump = debug.Dump(
+            file=options.dump.name,
+            bytes=options.dump.stat().st_size,
+            sha256=filesystem.sha256_file(options.dump),
+            arrays=sum(row.values is not None for row in layers),
+        )
     return debug.Debug(
         status="done",
         **provenance.origin(inputs, [provenance.tool_entry(_PACKAGE, version)]),
@@ -102,7 +110,7 @@ def make_debug_record(facts: DebugFacts) -> debug.Debug:
         comparisons=tuple(_comparison(facts, steps[row], row) for row in comparisons),
         advice=tuple(debug_findings.layer_advice(layers, options.advice_db)),
         change=debug_findings.first_change(fault, steps[TO_FLOAT], facts.outputs, options.advice_db),
-        dump=None if options.dump is None else _dump(options.dump, layers),
+        dump=dump,
         unavailable=tuple(_unavailable(facts)),
         wall_time_s=round(facts.wall_time_s, 3),
         host=provenance.this_host(),
@@ -174,11 +182,11 @@ def _distance(found: Distance | None, row: DebuggedLayer) -> debug.Distance | No
     return debug.Distance(
         elements=found.elements,
         differing=found.differing,
-        sqnr_db=_finite(found.sqnr_db),
-        cosine=_finite(found.cosine),
-        largest_error=_finite(found.largest_error),
         largest_error_steps=_finite(found.largest_error / row.value.scale),
-        mean_error=_finite(found.mean_error),
+        **{
+            name: _finite(getattr(found, name))
+            for name in ("sqnr_db", "cosine", "largest_error", "mean_error")
+        },
     )
 
 
@@ -207,15 +215,6 @@ def _step(row: Step) -> debug.Step:
         drop_db=None if row.input_db is None else _finite(round(row.drop_db, 1)),
         perhaps=tuple(layer.index for layer in row.perhaps) or None,
         misplaced=row.misplaced,
-    )
-
-
-def _dump(path: Path, layers: Sequence[DebuggedLayer]) -> debug.Dump:
-    return debug.Dump(
-        file=path.name,
-        bytes=path.stat().st_size,
-        sha256=filesystem.sha256_file(path),
-        arrays=sum(row.values is not None for row in layers),
     )
 
 

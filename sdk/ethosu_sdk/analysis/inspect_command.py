@@ -20,31 +20,8 @@ from ethosu_sdk.firmware_build import program_checks
 from ethosu_sdk.npu.vela_blocks import TensorSlot, VelaBlocks
 from ethosu_sdk.program import execution_plan, named_data, pte
 from ethosu_sdk.program.execution_plan import ExecutionPlan, List
-from ethosu_sdk.records import provenance, result_files, validation
+from ethosu_sdk.records import inspection, provenance, result_files, validation
 from ethosu_sdk.records.common import Unavailable
-from ethosu_sdk.records.inspection import (
-    Block,
-    Command,
-    DataFile,
-    DataRow,
-    Delegate,
-    Dynamism,
-    ElementBytes,
-    File,
-    FileSegment,
-    Input,
-    Inspection,
-    Instruction,
-    InstructionKind,
-    MemoryPlan,
-    Method,
-    NamedData,
-    Operator,
-    Role,
-    Value,
-    ValueKind,
-    Vela,
-)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -83,14 +60,14 @@ def inspect(path: Path, *, as_json: bool, options: InspectOptions, console: Cons
         _show(record, console)
 
 
-def inspect_file(path: Path, options: InspectOptions = NOTHING_MORE) -> Inspection:
+def inspect_file(path: Path, options: InspectOptions = NOTHING_MORE) -> inspection.Inspection:
     """The record of the program at `path`, with what else `options` ask of it. InputError if damaged."""
     record = describe(path, pte.read(path, options.data), options)
     validation.check_record(record.to_json(), "the inspection")
     return record
 
 
-def describe(path: Path, program: pte.Pte, options: InspectOptions = NOTHING_MORE) -> Inspection:
+def describe(path: Path, program: pte.Pte, options: InspectOptions = NOTHING_MORE) -> inspection.Inspection:
     """The record of the `program` at `path`: target, methods, segments. Sizes and offsets are in bytes.
 
     Values are referred to by their index in `methods[].values`. With `options.commands`, each Ethos-U delegate gets
@@ -98,10 +75,10 @@ def describe(path: Path, program: pte.Pte, options: InspectOptions = NOTHING_MOR
     contradicts itself about its target, or when a command does not exist.
     """
     target = provenance.recorded_target(program.target())
-    return Inspection(
+    return inspection.Inspection(
         status="pass",
         **provenance.origin(result_files.program_entries(path, program), []),
-        file=File(
+        file=inspection.File(
             name=path.name,
             sha256=program.sha256,
             bytes=program.size,
@@ -110,20 +87,22 @@ def describe(path: Path, program: pte.Pte, options: InspectOptions = NOTHING_MOR
         ),
         target=target,
         methods=described_methods(program, options),
-        segments=convert(program.segments, tuple[FileSegment, ...], from_attributes=True),
-        named_data=tuple(NamedData(key=key, bytes=len(data)) for key, data in program.named_data.items()),
+        segments=convert(program.segments, tuple[inspection.FileSegment, ...], from_attributes=True),
+        named_data=tuple(
+            inspection.NamedData(key=key, bytes=len(data)) for key, data in program.named_data.items()
+        ),
         data_files=tuple(map(_data_file, program.data_files)) or None,
         unavailable=() if target is not None else (Unavailable(path="/target", reason=_NO_NPU),),
     )
 
 
-def _data_file(file: named_data.DataFile) -> DataFile:
-    return DataFile(
+def _data_file(file: named_data.DataFile) -> inspection.DataFile:
+    return inspection.DataFile(
         name=file.path.name,
         sha256=file.sha256,
         bytes=file.size,
         data=tuple(
-            DataRow(
+            inspection.DataRow(
                 key=key,
                 bytes=len(blob.data),
                 dtype=None if blob.layout is None else blob.layout.dtype,
@@ -134,11 +113,13 @@ def _data_file(file: named_data.DataFile) -> DataFile:
     )
 
 
-def described_methods(program: pte.Pte, options: InspectOptions = NOTHING_MORE) -> tuple[Method, ...]:
+def described_methods(
+    program: pte.Pte, options: InspectOptions = NOTHING_MORE
+) -> tuple[inspection.Method, ...]:
     return tuple(_method(plan, options) for plan in program.plans)
 
 
-def _method(plan: ExecutionPlan, options: InspectOptions) -> Method:
+def _method(plan: ExecutionPlan, options: InspectOptions) -> inspection.Method:
     constants = {  # which several values may share
         value.data_buffer_idx: value.nbytes
         for value in plan.values
@@ -151,15 +132,17 @@ def _method(plan: ExecutionPlan, options: InspectOptions) -> Method:
         for value in plan.values
         if isinstance(value, execution_plan.Tensor) and value.allocation is not None
     )
-    return Method(
+    return inspection.Method(
         name=plan.name,
         inputs=tuple(plan.inputs),
         outputs=tuple(plan.outputs),
-        operators=tuple(Operator(name=name, runs_on="CPU", calls=calls) for name, calls in operators),
+        operators=tuple(
+            inspection.Operator(name=name, runs_on="CPU", calls=calls) for name, calls in operators
+        ),
         delegates=tuple(_delegates(plan, options)),
         instructions=tuple(_instruction(index, row, plan) for index, row in instructions),
         memory_plan=tuple(
-            MemoryPlan(memory_id=memory_id, bytes=size, tensors=tensors[memory_id])
+            inspection.MemoryPlan(memory_id=memory_id, bytes=size, tensors=tensors[memory_id])
             for memory_id, size in enumerate(plan.non_const_buffer_sizes)
             if memory_id  # entry 0 is not used
         ),
@@ -168,13 +151,15 @@ def _method(plan: ExecutionPlan, options: InspectOptions) -> Method:
     )
 
 
-def _instruction(index: int, row: execution_plan.Instruction, plan: ExecutionPlan) -> Instruction:
+def _instruction(index: int, row: execution_plan.Instruction, plan: ExecutionPlan) -> inspection.Instruction:
     if isinstance(row, execution_plan.KernelCall):
         name = plan.operators[row.op_index].full_name
-        return Instruction(index=index, kind="KernelCall", runs_on="CPU", name=name, args=tuple(row.args))
+        return inspection.Instruction(
+            index=index, kind="KernelCall", runs_on="CPU", name=name, args=tuple(row.args)
+        )
     if isinstance(row, execution_plan.DelegateCall):
         delegate = plan.delegates[row.delegate_index]
-        return Instruction(
+        return inspection.Instruction(
             index=index,
             kind="DelegateCall",
             runs_on="NPU" if delegate.vela is not None else delegate.id,
@@ -182,16 +167,18 @@ def _instruction(index: int, row: execution_plan.Instruction, plan: ExecutionPla
             delegate=row.delegate_index,
             args=tuple(row.args),
         )
-    return Instruction(index=index, kind=convert(row.kind, InstructionKind), runs_on="CPU", **asdict(row))
+    return inspection.Instruction(
+        index=index, kind=convert(row.kind, inspection.InstructionKind), runs_on="CPU", **asdict(row)
+    )
 
 
-def _delegates(plan: ExecutionPlan, options: InspectOptions) -> Iterator[Delegate]:
+def _delegates(plan: ExecutionPlan, options: InspectOptions) -> Iterator[inspection.Delegate]:
     called = (row for row in plan.instructions if isinstance(row, execution_plan.DelegateCall))
     calls = Counter(row.delegate_index for row in called)
     pieces = {(row.payload_offset, len(row.payload)): row.payload for row in plan.delegates}  # may be shared
     hashes = {key: hashlib.sha256(payload).hexdigest() for key, payload in pieces.items()}
     for index, row in enumerate(plan.delegates):
-        yield Delegate(
+        yield inspection.Delegate(
             index=index,
             id=row.id,
             calls=calls[index],
@@ -211,8 +198,8 @@ def _text(value: bytes) -> str:
         return f"0x{value.hex()}"
 
 
-def _vela(vela: VelaBlocks, options: InspectOptions) -> Vela:
-    return Vela(
+def _vela(vela: VelaBlocks, options: InspectOptions) -> inspection.Vela:
+    return inspection.Vela(
         accelerator=targets.accelerator(vela.config_word),
         config_word=f"{vela.config_word:#010x}",
         arch_word=f"{vela.arch_word:#010x}",
@@ -221,20 +208,22 @@ def _vela(vela: VelaBlocks, options: InspectOptions) -> Vela:
         scratch_bytes=vela.scratch_bytes,
         inputs=tuple(map(_slot, vela.inputs)),
         outputs=tuple(map(_slot, vela.outputs)),
-        blocks=tuple(Block(name=row.name, offset=row.offset, length=row.length) for row in vela.blocks),
+        blocks=tuple(
+            inspection.Block(name=row.name, offset=row.offset, length=row.length) for row in vela.blocks
+        ),
         commands=_commands(vela) if options.commands else None,
         hazards=tuple(program_checks.hazard_sentences(vela)) if options.hazards else None,
     )
 
 
-def _commands(vela: VelaBlocks) -> tuple[Command, ...]:
+def _commands(vela: VelaBlocks) -> tuple[inspection.Command, ...]:
     """The command stream: byte offsets in it, names as in Arm's register headers, raw values of fields."""
     from ethosu_sdk.npu.stream import registers
 
     family = targets.family_by_number(vela.config_word >> 28)
     generation = family.generation if family else "u55"
     return tuple(
-        Command(
+        inspection.Command(
             offset=row.offset,
             name=f"NPU_{row.type.name}",
             fields={field.name: field.value_in(row.bits) for field in row.type.fields},
@@ -243,31 +232,31 @@ def _commands(vela: VelaBlocks) -> tuple[Command, ...]:
     )
 
 
-def _slot(slot: TensorSlot) -> Input:
-    return Input(
+def _slot(slot: TensorSlot) -> inspection.Input:
+    return inspection.Input(
         shape=tuple(slot.shape),
-        element_bytes=convert(slot.element_bytes, ElementBytes),
+        element_bytes=convert(slot.element_bytes, inspection.ElementBytes),
         bytes=slot.nbytes,
         region=slot.region,
         offset=slot.offset,
     )
 
 
-def _values(plan: ExecutionPlan) -> Iterator[Value]:
+def _values(plan: ExecutionPlan) -> Iterator[inspection.Value]:
     # A value that is both is an input that the method hands back.
-    roles: dict[int, Role] = {}
+    roles: dict[int, inspection.Role] = {}
     roles |= dict.fromkeys(plan.outputs, "output")
     roles |= dict.fromkeys(plan.inputs, "input")
     for index, value in enumerate(plan.values):
         if isinstance(value, execution_plan.Tensor):
-            inner: Role = "intermediate" if value.data is None else "state"
+            inner: inspection.Role = "intermediate" if value.data is None else "state"
             yield _tensor(index, value, roles.get(index, "constant" if value.is_constant else inner))
         elif isinstance(value, List):
             items = tuple(_number(item) for item in value.items)
-            yield Value(index=index, kind=convert(value.kind, ValueKind), items=items)
+            yield inspection.Value(index=index, kind=convert(value.kind, inspection.ValueKind), items=items)
         else:
             known = None if value.value is None else _number(value.value)
-            yield Value(index=index, kind=convert(value.kind, ValueKind), value=known)
+            yield inspection.Value(index=index, kind=convert(value.kind, inspection.ValueKind), value=known)
 
 
 def _number(value: float | str) -> float | str:
@@ -275,15 +264,15 @@ def _number(value: float | str) -> float | str:
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _tensor(index: int, tensor: execution_plan.Tensor, role: Role) -> Value:
+def _tensor(index: int, tensor: execution_plan.Tensor, role: inspection.Role) -> inspection.Value:
     allocation = tensor.allocation
-    return Value(
+    return inspection.Value(
         index=index,
         kind="Tensor",
         dtype=tensor.dtype,
         shape=tuple(tensor.sizes),
         dim_order=tuple(tensor.dim_order),
-        dynamism=convert(tensor.dynamism, Dynamism),
+        dynamism=convert(tensor.dynamism, inspection.Dynamism),
         bytes=tensor.nbytes,
         memory_id=None if allocation is None else allocation.memory_id,
         offset=None if allocation is None else allocation.offset,
@@ -294,13 +283,13 @@ def _tensor(index: int, tensor: execution_plan.Tensor, role: Role) -> Value:
     )
 
 
-def npu_share(method: Method) -> tuple[int, int]:
+def npu_share(method: inspection.Method) -> tuple[int, int]:
     """(calls that run on the NPU, all operator and delegate calls) of a method."""
     calls = [row for row in method.instructions if row.kind in ("KernelCall", "DelegateCall")]
     return sum(row.runs_on == "NPU" for row in calls), len(calls)
 
 
-def _show(record: Inspection, console: Console) -> None:
+def _show(record: inspection.Inspection, console: Console) -> None:
     console.print(_summary(record))
     constants = _table("constant methods", "method", "value")
     for method in record.methods:
@@ -326,7 +315,7 @@ def _print_table(table: Table, console: Console) -> None:
         show_parts(console, table)
 
 
-def _print_stream(delegate: int, vela: Vela, console: Console) -> None:
+def _print_stream(delegate: int, vela: inspection.Vela, console: Console) -> None:
     """The disassembly, one line for each command, in which operations stand out; the hazards."""
     if vela.commands:
         count = counted(len(vela.commands), "command")
@@ -353,7 +342,7 @@ def _table(title: str, *columns: str) -> Table:
     return table
 
 
-def _summary(record: Inspection) -> Table:
+def _summary(record: inspection.Inspection) -> Table:
     from rich.table import Table
 
     table = Table(box=None, show_header=False, pad_edge=False)
@@ -375,7 +364,7 @@ def _summary(record: Inspection) -> Table:
     return table
 
 
-def _instruction_table(method: Method) -> Table:
+def _instruction_table(method: inspection.Method) -> Table:
     table = _table("instructions", "#", "runs on", "operator", "arguments")
     values = method.values
     for row in method.instructions:
@@ -389,7 +378,7 @@ def _instruction_table(method: Method) -> Table:
     return table
 
 
-def _argument(value: Value, values: Sequence[Value]) -> str:
+def _argument(value: inspection.Value, values: Sequence[inspection.Value]) -> str:
     """A value as an argument: a tensor by its number, a scalar as it is, a list by its items."""
     if value.kind == "Tensor":
         return f"%{value.index}"
@@ -404,7 +393,7 @@ def _argument(value: Value, values: Sequence[Value]) -> str:
     return escape("[") + " ".join(texts + more) + "]"
 
 
-def _delegate_table(delegates: Sequence[Delegate]) -> Table:
+def _delegate_table(delegates: Sequence[inspection.Delegate]) -> Table:
     table = _table("delegates", "#", "backend", "calls", "bytes", "offset", "sha256")
     for row in delegates:
         sizes = (f"{row.payload_bytes:,}", f"{row.payload_offset:,}", row.sha256[:16])
@@ -412,7 +401,7 @@ def _delegate_table(delegates: Sequence[Delegate]) -> Table:
     return table
 
 
-def _vela_table(delegate: int, vela: Vela) -> Table:
+def _vela_table(delegate: int, vela: inspection.Vela) -> Table:
     table = _table(f"Vela blocks of delegate {delegate}, for {vela.accelerator}", "part", "bytes", "")
     config = f"CONFIG {vela.config_word}, ID {vela.arch_word}"
     table.add_row("command stream", f"{vela.command_stream_bytes:,}", config)
@@ -425,7 +414,7 @@ def _vela_table(delegate: int, vela: Vela) -> Table:
     return table
 
 
-def _memory_table(method: Method) -> Table:
+def _memory_table(method: inspection.Method) -> Table:
     table = _table("memory plan", "buffer", "bytes", "")
     for row in method.memory_plan:
         table.add_row(str(row.memory_id), f"{row.bytes:,}", counted(row.tensors, "tensor"))
@@ -434,7 +423,7 @@ def _memory_table(method: Method) -> Table:
     return table
 
 
-def _tensor_table(values: Sequence[Value]) -> Table:
+def _tensor_table(values: Sequence[inspection.Value]) -> Table:
     table = _table("tensors", "value", "role", "type", "shape", "bytes", "buffer", "offset", "name")
     for row in values:
         if row.kind != "Tensor":

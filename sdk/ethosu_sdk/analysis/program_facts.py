@@ -55,8 +55,7 @@ def facts_of_run(folder: Path, vela_config: Path | None = None) -> RunFacts:
         path = folder / Path(run.model.file).name if isinstance(run, Run) else folder
         if not isinstance(run, Run) or not path.is_file() or filesystem.sha256_file(path) != run.model.sha256:
             return RunFacts(made)
-        program = result_files.program_of_run(path, run.provenance.inputs)
-        no_room = ""
+        program, no_room = result_files.program_of_run(path, run.provenance.inputs), ""
         if run.simulator.name == HOST:  # which does without a board
             own = pricing_system.pricing_of_program(path, program, vela_config)
             no_room = lacking_room(program, own)
@@ -65,11 +64,10 @@ def facts_of_run(folder: Path, vela_config: Path | None = None) -> RunFacts:
         return RunFacts(made, program_reason=error.message, lifetimes_reason=error.message)
     facts, why = None, made.reason if made is not None else ""
     try:
+        profile = made.record if made is not None else None
         if made is None:
-            made_before = kinds.PROFILE.convert(read_raw_record(folder / kinds.PROFILE.file))
-            facts = facts_of_program(program, made_before, vela_config)
-        elif made.record is not None:
-            facts = facts_of_program(program, made.record, vela_config)
+            profile = kinds.PROFILE.convert(read_raw_record(folder / kinds.PROFILE.file))
+        facts = None if profile is None else facts_of_program(program, profile, vela_config)
     except SdkError as error:
         why = error.message
     return RunFacts(made, facts, why, found.lifetimes, found.reason, found.flows, no_room)

@@ -97,9 +97,8 @@ def _lowered(model: str, options: CompileOptions, folder: Path, reporter: Report
     """The program without its delegates' commands, in `folder`."""
     target = compile_command.target_of(options)
     if not isinstance(target, Target):
-        raise UsageError(
-            f"{target.name} has no NPU: Vela compiles nothing for it", "give a target with an NPU"
-        )
+        message = f"{target.name} has no NPU: Vela compiles nothing for it"
+        raise UsageError(message, "give a target with an NPU")
     request = compile_facts.CompileRequest(model, target, folder, options=options, without_vela=True)
     with reporter.stage(f"lowering {escape(model)} without Vela") as step:
         output = compile_model(request, step)
@@ -187,19 +186,16 @@ def _record(source: _Source, found: RecompiledProgram, pte: Path) -> Record:
         for part in row["operations"]:
             place = (row["index"], part.get("tosa", {}).get("index", -1))
             part.update({"source": lines[place]} if place in lines else {})
-    old = source.record
-    tools = [
-        {**row, "version": found.version} if row["name"] == vela_versions.VELA_PACKAGE else row
-        for row in old["provenance"]["tools"]
-    ]
+    old, vela = source.record, vela_versions.VELA_PACKAGE
+    rows = old["provenance"]["tools"]
+    tools = [{**row, "version": found.version} if row["name"] == vela else row for row in rows]
+    key = f"{old['compile_key']} {vela} {found.version}"
     record = {
         **old,
         "status": "pass",
         "created": provenance.timestamp(),
         "provenance": {**old["provenance"], "tools": tools},
-        "compile_key": filesystem.sha256_bytes(
-            f"{old['compile_key']} {vela_versions.VELA_PACKAGE} {found.version}".encode()
-        ),
+        "compile_key": filesystem.sha256_bytes(key.encode()),
         "model": {**old["model"], "sha256": filesystem.sha256_file(pte), "bytes": pte.stat().st_size},
         "delegates": delegates,
         "check": {"status": "left-out", "reason": _REASON},

@@ -108,12 +108,8 @@ def expand(configuration: Configuration) -> Cells:
 def _product(
     values: Mapping[str, Sequence[str]], systems: Mapping[str, System], dropped: Counter[str]
 ) -> Iterator[Cell]:
-    targets = [
-        row
-        for word in values["system"]
-        for find in (_targets, _cores)
-        for row in find(values, word, systems[word])
-    ]
+    found = (find(values, word, systems[word]) for word in values["system"] for find in (_targets, _cores))
+    targets = [row for part in found for row in part]
     ways = {row.name: list(_ways(values, row.name)) for row in targets}
     quantizations = _matching(values["quantize"], QUANTIZE_CHOICES)
     compilers = [vela_versions.own_version() if word == DEFAULT else word for word in values["vela"]]

@@ -76,10 +76,10 @@ def memory_time_plot(verdict: Verdict, rows: Sequence[Row], settings: Settings) 
     points = [row for row in found if row is not None]
     if not points:
         return Plot(ID, _TITLE, "No cell that passed has both SRAM and NPU time.")
-    is_front = {(goal.figure, goal.want) for goal in verdict.goals} == {
-        ("sram_bytes", "min"),
-        ("time_ms", "min"),
-    } and all(goal.clock_mhz == clock for goal in verdict.goals if goal.figure == sweep_goals.TIME)
+    axes = {(figure, sweep_goals.MIN) for figure in _AXES.values()}
+    timed = (goal for goal in verdict.goals if goal.figure == sweep_goals.TIME)
+    is_front = {(goal.figure, goal.want) for goal in verdict.goals} == axes
+    is_front = is_front and all(goal.clock_mhz == clock for goal in timed)
     groups, front = _grouped(points), []
     for name in groups if is_front else ():
         own = [row for row in points if row["group"] == name]
