@@ -72,7 +72,7 @@ def compared_steps(
                 output_db=distance.shown_db,
                 input_db=min((row.shown_db for row in ratios), default=None),
                 perhaps=tuple(perhaps),
-                misplaced=_misplaced(layer, known, notes),
+                misplaced=_misplaced(layer, known, notes) if layer.misplaced else None,
                 sources=tuple(known[row] for row in sources),
                 reliable_db=min((min(row.sqnr_db, row.even_db) for row in ratios), default=None),
             )
@@ -82,9 +82,7 @@ def compared_steps(
 
 def _misplaced(
     layer: DebuggedLayer, known: Mapping[_Key, DebuggedLayer], notes: Mapping[int, DelegateNotes]
-) -> Misplaced | None:
-    if not layer.misplaced:
-        return None
+) -> Misplaced:
     moves = notes[layer.delegate].moves
     name = moves.turned(layer.misplaced)
     seen = known.get((layer.delegate, name))

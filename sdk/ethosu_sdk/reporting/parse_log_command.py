@@ -84,9 +84,8 @@ def make_log_record(name: str, content: bytes) -> Record:
         kit, rest = KitLog(), lines
     upstream = saved_logs.parse_upstream_log(["" if RECORD_PREFIX in line else line for line in rest])
     if not (upstream.recognised or kit.recognised or own.boot is not None or parted.simulator):
-        raise InputError(
-            f"{name} holds no line of a known firmware", "give the UART's output: run.log, uart.log"
-        )
+        message = f"{name} holds no line of a known firmware"
+        raise InputError(message, "give the UART's output: run.log, uart.log")
     # What the counters are: an FVP and the SDK's launchers name themselves, a board does not.
     source = "measured" if parted.simulator else "reported"
     if any(NOT_AN_FVP in line for line in lines):

@@ -98,9 +98,8 @@ def _received(row: Payload, chunks: Sequence[Payload]) -> tuple[str, str]:
         except (binascii.Error, ValueError):
             problem = f"a piece of {where} is not base64"
     if not problem and (len(content) != row["bytes"] or f"{zlib.crc32(content):08x}" != row["crc32"]):
-        problem = (
-            f"{where} did not arrive as announced: {len(content)} of {row['bytes']} bytes, or a wrong CRC"
-        )
+        arrived = f"{len(content)} of {row['bytes']} bytes"
+        problem = f"{where} did not arrive as announced: {arrived}, or a wrong CRC"
     return "" if problem else filesystem.sha256_bytes(content), problem
 
 

@@ -345,7 +345,11 @@ def trial_pairs(row: Trial) -> Iterator[tuple[str, str]]:
         yield "write", line
     for figure in row.figures:
         if figure.before != figure.after:
-            yield "got", _trial_figure_text(figure)
+            source = f" ({figure.source})" if figure.source is not None else ""
+            share = f", {figure.after / figure.before - 1:+.1%}" if figure.before else ""
+            before = "unknown" if figure.before is None else _number(figure.before)
+            steps = f"{before} → {_number(figure.after)}{_unit(figure)}{share}{source}"
+            yield "got", f"{figure.metric} {steps}"
     if row.outputs is not None:
         yield "outputs", f"{row.outputs.state}: {row.outputs.text}"
     for limit in row.limits:
@@ -397,12 +401,9 @@ def was_tried(item: Item, tried: Tried | None) -> bool:
     )
 
 
-def _trial_figure_text(row: Figure) -> str:
-    source = f" ({row.source})" if row.source is not None else ""
-    share = f", {row.after / row.before - 1:+.1%}" if row.before else ""
-    before = "unknown" if row.before is None else _number(row.before)
-    unit = "" if row.metric.endswith(row.unit) or row.unit == "calls" else f" {row.unit}"
-    return f"{row.metric} {before} → {_number(row.after)}{unit}{share}{source}"
+def _unit(row: Figure | Change) -> str:
+    """The unit, where the metric's name does not say it."""
+    return "" if row.metric.endswith(row.unit) or row.unit == "calls" else f" {row.unit}"
 
 
 def _number(value: float) -> str:
@@ -435,8 +436,7 @@ def advice_pairs(row: Item) -> Iterator[tuple[str, str]]:
 
 def _change_text(change: Change) -> str:
     before, after = change.before, change.after
-    texts = wording.number_texts(before, after)
-    unit = "" if change.metric.endswith(change.unit) or change.unit == "calls" else f" {change.unit}"
+    steps = " → ".join(wording.number_texts(before, after))
     share = f", {(after - before) / abs(before):+.1%}" if before and change.unit != "dB" else ""
     source = f"{change.source} → expected" if change.source is not None else "expected"
-    return f"{change.metric} {' → '.join(texts)}{unit} ({source}{share})"
+    return f"{change.metric} {steps}{_unit(change)} ({source}{share})"

@@ -46,7 +46,9 @@ def candidates_of(facts: Facts, advice: Sequence[Item]) -> tuple[Candidate, ...]
 
 
 def _layout(facts: Facts) -> Iterator[Candidate]:
-    if npu_rules.turns_an_input(facts):
+    # The NPU turns feature maps around, and there is an input whose order of axes could be why.
+    has_images = any(len(row.shape) == 4 for row in facts.compiled.inputs)
+    if has_images and any(row.operator == "TRANSPOSE" for row in facts.npu_rows):
         yield Candidate(
             "channels-last-input",
             "program",
@@ -70,7 +72,8 @@ def _io(facts: Facts) -> Iterator[Candidate]:
 
 
 def _fallback(facts: Facts) -> Iterator[Candidate]:
-    replaced = cpu_rules.replaceable_operators(facts)
+    rows = facts.compiled.cpu_operators if facts.compiled.target is not None else ()
+    replaced = frozenset(row.name for row in rows if any(site.cortex_m for site in row.sites))
     if replaced:
         yield Candidate(
             "cortex-m-fallback",

@@ -170,18 +170,19 @@ LAYOUT_LIMIT = (
 )
 
 
-def replaceable_operators(facts: Facts) -> frozenset[str]:
-    """The operators on the CPU that the Cortex-M backend would compute in at least one of their calls."""
-    rows = facts.compiled.cpu_operators if facts.compiled.target is not None else ()
-    return frozenset(row.name for row in rows if any(site.cortex_m for site in row.sites))
-
-
 def cortex_m_fallback(facts: Facts) -> list[Item]:
     """Calls in floating point, between conversions, for which the Cortex-M backend has an operator."""
     rows = list(sited_operations(facts))
     found = [(row, site.cortex_m) for row, site in rows if site is not None and site.cortex_m]
     places = [place for place, (_, site) in enumerate(rows) if site is not None and site.cortex_m]
-    around = _conversions_around([row for row, _ in rows], places)
+    places_around: set[int] = set()
+    for place in places:
+        for step, kind in ((-1, advice_facts.DEQUANTISE), (1, advice_facts.QUANTISE)):
+            at = place + step
+            while 0 <= at < len(rows) and rows[at][0].name.endswith(kind):
+                places_around.add(at)
+                at += step
+    around = [rows[at][0] for at in sorted(places_around)]
     if facts.compiled.target is None or not found or not around:
         return []
     replaced = Counter((row.name, name) for row, name in found)
@@ -206,18 +207,6 @@ def cortex_m_fallback(facts: Facts) -> list[Item]:
             ),
         )
     ]
-
-
-def _conversions_around(rows: Sequence[Operation], places: Sequence[int]) -> list[Operation]:
-    """The conversions before and behind the rows at `places`, each once."""
-    found: set[int] = set()
-    for place in places:
-        for step, kind in ((-1, advice_facts.DEQUANTISE), (1, advice_facts.QUANTISE)):
-            at = place + step
-            while 0 <= at < len(rows) and rows[at].name.endswith(kind):
-                found.add(at)
-                at += step
-    return [rows[at] for at in sorted(found)]
 
 
 def _costs(what: str, rows: Sequence[Operation]) -> Iterator[Evidence]:

@@ -90,12 +90,6 @@ CHANNELS_LAST_LIMITS = (
 )
 
 
-def turns_an_input(facts: Facts) -> bool:
-    """Whether the NPU turns feature maps around, and there is an input whose order of axes could be why."""
-    has_images = any(len(row.shape) == 4 for row in facts.compiled.inputs)
-    return has_images and any(_is_transpose(row) for row in facts.npu_rows)
-
-
 def channels_last_input(facts: Facts) -> list[Item]:
     """TRANSPOSEs in front of the first convolution or pooling, for a 4-D input whose channels come first."""
     turned = list(itertools.takewhile(_is_transpose, facts.npu_rows))

@@ -193,15 +193,11 @@ def _figures(profile: Profile | None) -> Iterator[tuple[str, dict[str, str]]]:
 
 def vela_rows(profile: Profile | None) -> list[dict[str, Any]]:
     """Everything that Vela estimated of each delegate."""
-    return [
-        {
-            "delegate": row.delegate,
-            "estimates": [
-                {"name": part.name, "text": f"{part.value:,}", "unit": part.unit} for part in row.estimates
-            ],
-        }
-        for row in (profile.vela or () if profile is not None else ())
-    ]
+    found = []
+    for row in profile.vela or () if profile is not None else ():
+        texts = [{"name": part.name, "text": f"{part.value:,}", "unit": part.unit} for part in row.estimates]
+        found.append({"delegate": row.delegate, "estimates": texts})
+    return found
 
 
 def origins_view(inputs: ReportInputs) -> dict[str, Any]:
@@ -337,7 +333,11 @@ def decisive_rows(inputs: ReportInputs) -> Iterator[FactRow]:
     yield from _accuracy(inputs)
     if time_of(inputs) is None:
         yield from _cycles(run)
-    yield from _tokens_per_second(inputs)
+    generated = inputs.record(Generate)
+    phases = None if generated is None else generated.time
+    for name, phase in {} if phases is None else {"prefill": phases.prefill, "decode": phases.decode}.items():
+        if phase.tokens_per_s is not None:
+            yield FactRow(f"{name} (tokens/s)", f"{phase.tokens_per_s:,.1f}", phase.tokens_per_s)
     for row in used_regions(run):
         if row.used_bytes:
             yield FactRow(f"{row.name} used", used_share(row), row.used_bytes)
@@ -372,14 +372,6 @@ def _accuracy(inputs: ReportInputs) -> Iterator[FactRow]:
         if row.sqnr_db is None and row.equal != row.elements:
             text = f"{row.equal:,} of {row.elements:,} elements equal {beside}"
         yield FactRow(f"accuracy of output {row.index}", text)
-
-
-def _tokens_per_second(inputs: ReportInputs) -> Iterator[FactRow]:
-    record = inputs.record(Generate)
-    time = None if record is None else record.time
-    for name, part in {} if time is None else {"prefill": time.prefill, "decode": time.decode}.items():
-        if part.tokens_per_s is not None:
-            yield FactRow(f"{name} (tokens/s)", f"{part.tokens_per_s:,.1f}", part.tokens_per_s)
 
 
 def count_rows(inputs: ReportInputs) -> Iterator[FactRow]:
