@@ -21,7 +21,7 @@ from ethosu_sdk.base.errors import ToolError, VerdictError
 from ethosu_sdk.base.plain_text import counted
 from ethosu_sdk.base.terminal import Ranked, Reporter, escape
 from ethosu_sdk.records import bundle, provenance, validation
-from ethosu_sdk.records.sweep import Sweep, SweepPlan
+from ethosu_sdk.records.sweep import Sweep, SweepPlan, Verdict
 from ethosu_sdk.reporting.pages import drawing
 from ethosu_sdk.sweep import (
     cell_rows,
@@ -287,14 +287,18 @@ def plan_tables(plan: Plan, jobs: int) -> list[Table]:
 
 
 def result_tables(record: Sweep, found: Sequence[Row], folder: Path) -> list[RenderableType]:
-    """The sweep for people: the best cells of each model, or why there is none; constraints and goals that judged
-    them. The rows `found` were judged in `record`."""
+    """The sweep for people: the rows `found` were judged in `record`."""
     head = Table(box=None, show_header=False, pad_edge=False)
     for name, count in record.cells.to_json().items():
         if count:
             head.add_row(name, f"{count:,}")
     head.add_row("page", escape(str(folder / store.PAGE_NAME)))
-    judged = sweep_page.verdict_overview(record.verdict, found, sweep_page.settings_of(found))
+    return [head, "", *_verdict_tables(record.verdict, found)]
+
+
+def _verdict_tables(verdict: Verdict, found: Sequence[Row]) -> list[RenderableType]:
+    """The best cells of each model, or why there is none; constraints and goals that judged them."""
+    judged = sweep_page.verdict_overview(verdict, found, sweep_page.settings_of(found))
     goals = judged["goal_titles"]
     shown = []
     for model in judged["models"][:_MOST_MODELS]:
@@ -308,7 +312,7 @@ def result_tables(record: Sweep, found: Sequence[Row], folder: Path) -> list[Ren
         table.add_column(heading, justify="right" if heading in goals else "left")
     for row in shown:
         table.add_row(*map(escape, row[: len(table.columns)]))
-    parts: list[RenderableType] = [head, "", table]
+    parts: list[RenderableType] = [table]
     if (left := len(judged["models"]) - _MOST_MODELS) > 0:
         parts.append(f"and {counted(left, 'more model')}: they are in the record and on the page")
     if judged["constraints"]:
