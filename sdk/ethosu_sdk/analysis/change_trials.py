@@ -54,16 +54,15 @@ def profiled_program(
 ) -> Profiled:
     """The profile of `given`, as `profile` takes it. With `too_large`, a program that does not fit its board runs on
     the host simulator, which has no board."""
+    profile, options = profile_command.profile, ProfileOptions()
     try:
-        return profile_command.profile(
-            given, compile_options, run_options, ProfileOptions(), out_dir, reporter
-        )
+        return profile(given, compile_options, run_options, options, out_dir, reporter)
     except SdkError as error:
         if not too_large or not any(isinstance(row, MemoryFitError) for row in (error, error.__cause__)):
             raise
         reporter.warn(f"{escape(error.message)}; it runs on the host simulator instead")
     run_options = replace(run_options, simulator=HOST, board=None)
-    return profile_command.profile(given, compile_options, run_options, ProfileOptions(), out_dir, reporter)
+    return profile(given, compile_options, run_options, options, out_dir, reporter)
 
 
 @dataclass(frozen=True)
@@ -84,16 +83,26 @@ def subject_of(
 
     InputError when the record of `compile` is missing, or the model or a file of its options is not there as it was.
     """
-    record = _compilation(done)
+    path = result_files.compile_record_path(done.pte)
+    record = read_record(path) if path.is_file() else None
+    if not isinstance(record, Compilation) or record.model.sha256 != filesystem.sha256_file(done.pte):
+        message = f"there is no record of `compile` beside {done.pte}, so it cannot be compiled again"
+        raise InputError(message, _GIVE_THE_MODEL)
     source = record.source if Path(given).is_dir() or given.endswith(".pte") else given
-    _check_source(source, record)
-    target = record.target
+    model = parse_model_spec(source).path
+    known = [row.sha256 for row in record.provenance.inputs if row.role == "model source"]
+    if model is not None and known and filesystem.sha256_file(model) not in known:
+        raise InputError(f"{model} is not the file any more that was compiled", _GIVE_THE_MODEL)
+    target, system = record.target, compile_options.system
+    if not system and record.board_profile is not None:  # by name, but for a file of the user's own
+        own = _files(record, result_files.BOARD_PROFILE)
+        system = str(own[0]) if own else record.board_profile.name
     options = replace(
         compile_options,
         target=record.target_name,
         system_config=None if target is None else target.system_config,
         memory_mode=None if target is None else target.memory_mode,
-        system=compile_options.system or _board_profile(record),
+        system=system,
         quantize=None if record.prequantized else record.options.quantize,
         quantize_per=record.options.quantize_per or CompileOptions.quantize_per,
         io=record.options.io,
@@ -106,27 +115,6 @@ def subject_of(
         vela_config=compile_options.vela_config or next(iter(_files(record, "vela configuration")), None),
     )
     return TrialSubject(done, source, options, replace(run_options, simulator=done.content.simulator.name))
-
-
-def _compilation(done: Profiled) -> Compilation:
-    path = result_files.compile_record_path(done.pte)
-    record = read_record(path) if path.is_file() else None
-    if not isinstance(record, Compilation) or record.model.sha256 != filesystem.sha256_file(done.pte):
-        raise InputError(
-            f"there is no record of `compile` beside {done.pte}, so it cannot be compiled again",
-            _GIVE_THE_MODEL,
-        )
-    return record
-
-
-def _check_source(source: str, record: Compilation) -> None:
-    """InputError unless the model's file is there and is the one that was compiled."""
-    spec = parse_model_spec(source)
-    if spec.path is None:
-        return
-    known = [row.sha256 for row in record.provenance.inputs if row.role == "model source"]
-    if known and filesystem.sha256_file(spec.path) not in known:
-        raise InputError(f"{spec.path} is not the file any more that was compiled", _GIVE_THE_MODEL)
 
 
 def _files(record: Compilation, role: str) -> list[Path]:
@@ -144,14 +132,6 @@ def _files(record: Compilation, role: str) -> list[Path]:
     return found
 
 
-def _board_profile(record: Compilation) -> str | None:
-    """The board profile by name; None where there is none, or it is a file of the user's own."""
-    if record.board_profile is None:
-        return None
-    own = _files(record, result_files.BOARD_PROFILE)
-    return str(own[0]) if own else record.board_profile.name
-
-
 def tried_changes(
     subject: TrialSubject, candidates: Sequence[Candidate], folder: Path, reporter: Reporter
 ) -> Tries:
@@ -164,12 +144,20 @@ def tried_changes(
         trying = _Trying(subject, reporter, compiler)
         try:
             trying.prepare(work)
-            trying.singly(candidates, work)
+            for number, candidate in enumerate(candidates, start=1):
+                trying.one(candidate, f"trying {number} of {len(candidates)}", work / f"{number}")
             trying.together(work)
         except KeyboardInterrupt:
             trying.is_stopped = True
     done = {row.candidate.name for row in trying.outcomes}
-    return trying.result(tuple(row.name for row in candidates if row.name not in done))
+    return Tries(
+        before=trying.before,
+        exact=trying.exact_distance,
+        simulator=subject.done.content.simulator.name,
+        outcomes=tuple(trying.outcomes),
+        left=tuple(row.name for row in candidates if row.name not in done),
+        is_stopped=trying.is_stopped,
+    )
 
 
 @dataclass
@@ -191,15 +179,8 @@ class _Trying:
         done = self.subject.done
         self.own = _outputs(done)
         self.inputs = _examples(done.pte, "input")
-        options = replace(
-            self.subject.options,
-            quantize="none",
-            io="float",
-            delegate=False,
-            calibration=(),
-            vela_flags=(),
-            check=False,
-        )
+        plain: dict[str, Any] = {"quantize": "none", "io": "float", "delegate": False, "check": False}
+        options = replace(self.subject.options, calibration=(), vela_flags=(), **plain)
         try:
             with self.reporter.stage("computing the outputs of the model in floating point"):
                 path = self._compiled(options, work / "float")
@@ -207,11 +188,6 @@ class _Trying:
             return
         same = _are_example_inputs(done.pte, self.inputs, _examples(path, "input"))
         self.exact = _examples(path, "output") if same else ()
-
-    def singly(self, candidates: Sequence[Candidate], work: Path) -> None:
-        """Try each by itself."""
-        for number, candidate in enumerate(candidates, start=1):
-            self._try(candidate, f"trying {number} of {len(candidates)}", work / f"{number}")
 
     def together(self, work: Path) -> None:
         """The best change with the next best that still helps, and so on."""
@@ -224,7 +200,7 @@ class _Trying:
             if len(best.candidate.parts) >= _MOST_TOGETHER or not best.candidate.fits_with(other.candidate):
                 continue
             both = best.candidate.with_(other.candidate)
-            outcome = self._try(both, "trying together", work / f"together-{number}")
+            outcome = self.one(both, "trying together", work / f"together-{number}")
             if trials.trial_state(before, self.exact_distance, outcome) != "better":
                 continue
             if trials.is_better(before, best, outcome):
@@ -234,7 +210,6 @@ class _Trying:
 
     @cached_property
     def before(self) -> Measured:
-        """The figures of the program as it is."""
         return _measured(self.subject.done)
 
     @property
@@ -242,18 +217,8 @@ class _Trying:
         """The distance of the program as it is from floating point."""
         return distance_of_outputs(self.exact, self.own) if self.exact else None
 
-    def result(self, left: tuple[str, ...]) -> Tries:
-        """What was found."""
-        return Tries(
-            before=self.before,
-            exact=self.exact_distance,
-            simulator=self.subject.done.content.simulator.name,
-            outcomes=tuple(self.outcomes),
-            left=left,
-            is_stopped=self.is_stopped,
-        )
-
-    def _try(self, candidate: Candidate, what: str, work: Path) -> Outcome:
+    def one(self, candidate: Candidate, what: str, work: Path) -> Outcome:
+        """Try a change by itself; what came of it."""
         with self.reporter.stage(f"{what}: {escape(candidate.change)}"):
             try:
                 outcome = self._outcome(candidate, work)
@@ -267,13 +232,9 @@ class _Trying:
         subject = self.subject
         options = replace(subject.options, lines=candidate.lines, **candidate.options)
         path = self._compiled(options, work)
+        priced = CompileOptions(system=subject.options.system, vela_config=subject.options.vela_config)
         done = profile_command.profile(
-            str(path),
-            CompileOptions(system=subject.options.system, vela_config=subject.options.vela_config),
-            subject.run_options,
-            ProfileOptions(),
-            work,
-            _Silent(),
+            str(path), priced, subject.run_options, ProfileOptions(), work, _Silent()
         )
         if options.io == subject.options.io == "float":
             inputs = distance_of_outputs(_examples(path, "input"), self.inputs)
@@ -317,7 +278,6 @@ def _numbered(arrays: Mapping[str, Array], prefix: str) -> list[Array]:
 
 
 def _measured(done: Profiled) -> Measured:
-    """The figures of a program that was profiled."""
     program, profile = pte.read(done.pte), done.content
     time = headline(profile)
     cpu = profile.totals.cpu.cycles
@@ -339,19 +299,15 @@ def _measured(done: Profiled) -> Measured:
 
 
 def _outputs(done: Profiled) -> list[Array]:
-    """The outputs of a program that was profiled; quantised ones in the values that they stand for."""
     arrays = npz.read_npz(done.run_folder / run_command.OUTPUTS_NAME)
-    program = pte.read(done.pte)
-    return [_real(program, index, array) for index, array in enumerate(_numbered(arrays, "output"))]
-
-
-def _real(program: pte.Pte, index: int, array: Array) -> Array:
-    if array.dtype not in (np.int8, np.int16):
-        return array
-    scale, zero_point = _quantisation(program, f"output{index}")
-    if scale is None or zero_point is None:
-        return array
-    return ((array.astype(np.float64) - zero_point) * scale).astype(np.float32)
+    program, found = pte.read(done.pte), []
+    for index, array in enumerate(_numbered(arrays, "output")):
+        scale, zero_point = _quantisation(program, f"output{index}")
+        if array.dtype not in (np.int8, np.int16) or scale is None or zero_point is None:
+            found.append(array)
+        else:
+            found.append(((array.astype(np.float64) - zero_point) * scale).astype(np.float32))
+    return found
 
 
 def _quantisation(program: pte.Pte, name: str) -> tuple[float | None, float | None]:
@@ -365,19 +321,17 @@ def _are_example_inputs(path: Path, stored: Sequence[Array], given: Sequence[Arr
     if [row.shape for row in stored] != [row.shape for row in given]:
         return False
     program = pte.read(path)
-    return all(
-        _is_input(row, other, _quantisation(program, f"input{index}"))
-        for index, (row, other) in enumerate(zip(stored, given, strict=True))
-    )
-
-
-def _is_input(stored: Array, given: Array, quantisation: tuple[float | None, float | None]) -> bool:
-    scale, zero_point = quantisation
-    if stored.dtype == given.dtype or not scale or zero_point is None:
-        return _equal(given, stored) == given.size
-    limits = np.iinfo(stored.dtype)
-    steps = np.clip(np.rint(given.astype(np.float64) / scale) + zero_point, limits.min, limits.max)
-    return bool((np.abs(steps - stored) <= 1).all())
+    for index, (row, other) in enumerate(zip(stored, given, strict=True)):
+        scale, zero_point = _quantisation(program, f"input{index}")
+        if row.dtype == other.dtype or not scale or zero_point is None:
+            is_same = _equal(other, row) == other.size
+        else:
+            limits = np.iinfo(row.dtype)
+            steps = np.clip(np.rint(other.astype(np.float64) / scale) + zero_point, limits.min, limits.max)
+            is_same = bool((np.abs(steps - row) <= 1).all())
+        if not is_same:
+            return False
+    return True
 
 
 def _constant(program: pte.Pte, method: str) -> float | None:

@@ -126,9 +126,8 @@ def _finish(
             layers = _layers(observer, notes, reference, options)
     if options.dump is not None:
         with bundle.listed(options.dump, "debug --dump"):
-            npz.write_npz(
-                options.dump, {row.dump_name: row.values for row in layers if row.values is not None}
-            )
+            arrays = {row.dump_name: row.values for row in layers if row.values is not None}
+            npz.write_npz(options.dump, arrays)
     facts = DebugFacts(
         path=path,
         program=program,
@@ -152,9 +151,8 @@ def _finish(
         json_text.write_json(folder / kinds.DEBUG.file, record)
         add(_CSV_NAME, kinds.DEBUG.file)
     if not layers:
-        reporter.warn(
-            escape(f"{path.name} has no delegate that ran on the NPU: there are no layers to compare")
-        )
+        lacking = "has no delegate that ran on the NPU: there are no layers to compare"
+        reporter.warn(escape(f"{path.name} {lacking}"))
     reporter.show(*debug_tables(content, folder, options.rows))
     reporter.emit(record)
     return record
@@ -163,7 +161,6 @@ def _finish(
 def _inputs(
     path: Path, reference: Reference | None, program: pte.Pte, options: DebugOptions, reporter: Reporter
 ) -> tuple[list[Array], str]:
-    """The arrays of one inference, and where they come from."""
     if reference is not None:
         folder, found = reference.folder, list[Array]()
         while (file := folder / f"input{len(found)}.npy").is_file():
@@ -182,15 +179,10 @@ def _inputs(
 
 def _run(path: Path, program: pte.Pte, runner: Path, inputs: Sequence[Array], timeout_s: float) -> _Observer:
     observer = _Observer()
+    data, model = [row.path for row in program.data_files], NpuModel(observer=observer)
     with (
         errors.until(time.monotonic() + timeout_s),
-        host_runtime.open_pte(
-            runner,
-            path,
-            NpuModel(observer=observer),
-            timeout_s=timeout_s,
-            data=[row.path for row in program.data_files],
-        ) as runtime,
+        host_runtime.open_pte(runner, path, model, timeout_s=timeout_s, data=data) as runtime,
     ):
         observer.outputs = runtime.run(inputs)
     return observer
@@ -203,18 +195,21 @@ def _layers(
     found: list[DebuggedLayer] = []
     wrong = () if reference is None else _wrong_values(observer.outputs, reference)
     for index, call in observer.calls.items():
-        known = notes.get(index)
+        known, first = notes.get(index), len(found)
         gathered = gather_tensors(observer.recorders[index].written, () if known is None else known.written)
         if reference is None or known is None:
-            found += layers_of_delegate(index, len(found), gathered, known, None)
+            found += layers_of_delegate(index, first, gathered, known, None)
             continue
         origins = reference.facts.tensors.get(call.payload_sha256, {})
-        pairing = Pairing(reference, origins, known.moves, _given(call, known), options.threshold_db)
-        layers = layers_of_delegate(index, len(found), gathered, known, pairing)
+        # The delegate's inputs in the form that the TOSA graph gives them.
+        rows = zip(known.given, call.inputs, (known.shapes[name] for name in known.given), strict=False)
+        given = {name: row.reshape(shape) for name, row, shape in rows if row.size == prod(shape)}
+        pairing = Pairing(reference, origins, known.moves, given, options.threshold_db)
+        layers = layers_of_delegate(index, first, gathered, known, pairing)
         outputs = pairing.of_values(known.results, wrong)
         if outputs:  # which are wrong themselves; in which order they should be is known
             pairing.hold([*outputs, *pairing.unusual_before(outputs, known.inputs)])
-            layers = layers_of_delegate(index, len(found), gathered, known, pairing)
+            layers = layers_of_delegate(index, first, gathered, known, pairing)
         found += [
             replace(row, misplaced=pairing.misplaced(row.name, known.inputs)) if row.is_off else row
             for row in layers
@@ -235,35 +230,26 @@ def _wrong_values(outputs: Sequence[Array], reference: Reference) -> list[int]:
         step = 1.0 if stored or not value.scale else value.scale
         if ours.dtype != theirs.dtype:
             theirs = layer_pairing.real_values(theirs, value.scale, value.zero_point)
-        if (
-            not np.abs(ours.astype(np.float64) - theirs).max(initial=0.0) < MOST_STEPS * step
-        ):  # or not a number
+        largest = np.abs(ours.astype(np.float64) - theirs).max(initial=0.0)
+        if not largest < MOST_STEPS * step:  # or not a number
             wrong.append(place)
     return wrong
 
 
-def _given(call: host_runtime.DelegateCall, notes: DelegateNotes) -> dict[str, Array]:
-    """A delegate's inputs by the names of their tensors, in the form that the TOSA graph gives them."""
-    rows = zip(notes.given, call.inputs, strict=False)
-    return {
-        name: row.reshape(notes.shapes[name]) for name, row in rows if row.size == prod(notes.shapes[name])
-    }
-
-
 def debug_tables(record: Debug, folder: Path, rows: int | None) -> list[RenderableType]:
     """Layers, findings and files. `rows` limits the layers to those with the least SQNR."""
+
+    def least_sqnr(row: Layer) -> float:
+        ratios = (distance.sqnr_db for distance in (row.quantised, row.float) if distance is not None)
+        return min((ratio for ratio in ratios if ratio is not None), default=float("inf"))
+
     shown, most = record.layers, rows or _MOST_ROWS
     if len(shown) > most:
-        shown = tuple(sorted(shown, key=_least_sqnr)[:most])
+        shown = tuple(sorted(shown, key=least_sqnr)[:most])
     findings = Table(box=None, show_header=False, pad_edge=False)
     for name, text in (*finding_rows(record), ("files", str(folder))):
         findings.add_row(name, escape(text))
     return [_layers_table(shown, len(record.layers)), "", findings]
-
-
-def _least_sqnr(row: Layer) -> float:
-    ratios = (distance.sqnr_db for distance in (row.quantised, row.float) if distance is not None)
-    return min((ratio for ratio in ratios if ratio is not None), default=float("inf"))
 
 
 def _layers_table(rows: Sequence[Layer], count: int) -> Table:
@@ -280,7 +266,6 @@ def _layers_table(rows: Sequence[Layer], count: int) -> Table:
 
 
 def layer_cells(row: Layer) -> Iterator[str]:
-    """A row of the table of layers."""
     yield str(row.index)
     yield row.tosa.operator if row.tosa is not None else " ".join(row.operations.names)
     sources = (row.source,) if row.writers is None else (part.source for part in row.writers)
@@ -309,7 +294,6 @@ def _ratio(distance: Distance | None) -> str:
 
 
 def finding_rows(record: Debug) -> Iterator[tuple[str, str]]:
-    """Name and text of each finding."""
     layers, counts = record.layers, record.counts
     yield (
         "compared",
@@ -331,20 +315,14 @@ def finding_rows(record: Debug) -> Iterator[tuple[str, str]]:
 
 
 def _break(record: Debug, row: Comparison) -> str:
-    """Where a comparison breaks first."""
     limit = f"{record.thresholds.break_db:g} dB"
     if row.first_break is not None:
-        others = (
-            f"; also in {_numbers([step.layer for step in row.further_breaks])}" if row.further_breaks else ""
-        )
+        further = [step.layer for step in row.further_breaks or ()]
+        others = f"; also in {_numbers(further)}" if further else ""
         return f"first breaks in {_described(record.layers, row.first_break)}{others}"
-    ratios = (layer.quantised if row.against == TO_QUANTISED else layer.float for layer in record.layers)
-    below = sum(
-        ratio is not None
-        and ratio.sqnr_db is not None
-        and round(ratio.sqnr_db, 1) < record.thresholds.break_db
-        for ratio in ratios
-    )
+    found = (layer.quantised if row.against == TO_QUANTISED else layer.float for layer in record.layers)
+    ratios = (distance.sqnr_db for distance in found if distance is not None)
+    below = sum(ratio is not None and round(ratio, 1) < record.thresholds.break_db for ratio in ratios)
     if below:
         return f"no layer breaks: {counted(below, 'layer')} below {limit} by rounding"
     return f"no layer falls below {limit}"
@@ -391,7 +369,6 @@ def _cause(layer: Layer) -> str:
 
 
 def _change(record: Debug) -> str:
-    """The operator to change first, and how."""
     change = record.change
     if change is None:
         limit = record.thresholds.advice_db
@@ -410,14 +387,10 @@ def _change(record: Debug) -> str:
     if change.remedy == WEIGHTS:
         return f"{name}: its weights lose too much in eight bits; train with quantisation, or split off its outliers"
     cause = f" ({_cause(layer)})" if layer.shared is not None else ""
-    return f"{name}{cause}: give it 16 bits: {_sixteen_bits(change.module)}"
-
-
-def _sixteen_bits(module: str | None) -> str:
-    """How to give a module 16 bits: in the model file, or for all of the model."""
-    if not module:
-        return "--quantize int16, which gives them to all"
-    return (
-        f"def quantizer(q): q.set_module_name({module!r}, get_symmetric_a16w8_quantization_config()) in the model "
-        "file, with the import from executorch.backends.arm.quantizer"
-    )
+    how = "--quantize int16, which gives them to all"
+    if change.module:
+        how = (
+            f"def quantizer(q): q.set_module_name({change.module!r}, get_symmetric_a16w8_quantization_config()) in "
+            "the model file, with the import from executorch.backends.arm.quantizer"
+        )
+    return f"{name}{cause}: give it 16 bits: {how}"

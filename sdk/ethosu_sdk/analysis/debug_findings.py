@@ -43,7 +43,6 @@ class Step:
 
     @property
     def drop_db(self) -> float:
-        """By how much the SQNR falls from the worst input to the output."""
         return 0.0 if self.input_db is None else self.input_db - self.output_db
 
     def counts(self, against: Against) -> bool:
@@ -73,7 +72,7 @@ def compared_steps(
                 output_db=distance.shown_db,
                 input_db=min((row.shown_db for row in ratios), default=None),
                 perhaps=tuple(perhaps),
-                misplaced=_misplaced(layer, known, notes),
+                misplaced=_misplaced(layer, known, notes) if layer.misplaced else None,
                 sources=tuple(known[row] for row in sources),
                 reliable_db=min((min(row.sqnr_db, row.even_db) for row in ratios), default=None),
             )
@@ -83,9 +82,7 @@ def compared_steps(
 
 def _misplaced(
     layer: DebuggedLayer, known: Mapping[_Key, DebuggedLayer], notes: Mapping[int, DelegateNotes]
-) -> Misplaced | None:
-    if not layer.misplaced:
-        return None
+) -> Misplaced:
     moves = notes[layer.delegate].moves
     name = moves.turned(layer.misplaced)
     seen = known.get((layer.delegate, name))
@@ -93,7 +90,6 @@ def _misplaced(
 
 
 def _inputs(notes: Mapping[int, DelegateNotes]) -> dict[_Key, list[_Key]]:
-    """The tensors that each tensor is computed from."""
     return {
         (index, name): [(index, row) for row in rows]
         for index, known in notes.items()
@@ -144,7 +140,6 @@ def without_refuted(
 
 
 def first_break(found: Sequence[Step], threshold_db: float, against: Against) -> Step | None:
-    """The first of :func:`breaks`."""
     return next(breaks(found, threshold_db, against), None)
 
 

@@ -72,9 +72,8 @@ def read_notes(path: Path) -> dict[int, DelegateNotes]:
     if not file.is_file():
         return {}
     record = compilation_of(file, filesystem.sha256_file(path))
-    return (
-        {} if record is None else {row.index: _delegate_notes(path.parent, row) for row in record.delegates}
-    )
+    rows = () if record is None else record.delegates
+    return {row.index: _delegate_notes(path.parent, row) for row in rows}
 
 
 def _delegate_notes(folder: Path, row: Delegate) -> DelegateNotes:
@@ -137,7 +136,6 @@ class Gathered:
 
     @property
     def offsets(self) -> tuple[int, ...]:
-        """Of the NPU operations in the command stream, each once."""
         return tuple(dict.fromkeys(part.offset for part in self.parts))
 
 
@@ -152,11 +150,16 @@ def gather_tensors(recorded: Sequence[Written], known: Sequence[WrittenTensor]) 
     tensor, or to its `inner` steps, which lie elsewhere. What belongs to nothing is an entry of its own, with an
     empty name.
     """
-    owners = _owners([part.offset for part in recorded], known)
+    named = {offset: tensor for tensor in known for offset in tensor.offsets}
+    owners: dict[int, WrittenTensor | None] = {}
+    following = None
+    for offset in sorted({part.offset for part in recorded}, reverse=True):
+        owners[offset] = following = named.get(offset, following)
     groups: dict[object, list[Written]] = {}
     tensors: dict[object, WrittenTensor] = {}
     inner: Counter[object] = Counter()
-    for number, (part, owner) in enumerate(zip(recorded, owners, strict=True)):
+    for number, part in enumerate(recorded):
+        owner = owners[part.offset]
         if owner is None:
             groups[number] = [part]
         elif part.offset in owner.offsets or _is_inside(part, owner):
@@ -165,16 +168,6 @@ def gather_tensors(recorded: Sequence[Written], known: Sequence[WrittenTensor]) 
         else:
             inner[owner.name] += 1
     return [_gathered(parts, tensors.get(key), inner[key]) for key, parts in groups.items()]
-
-
-def _owners(offsets: Sequence[int], known: Sequence[WrittenTensor]) -> list[WrittenTensor | None]:
-    named = {offset: tensor for tensor in known for offset in tensor.offsets}
-    found: dict[int, WrittenTensor | None] = {}
-    following = None
-    for offset in sorted(set(offsets), reverse=True):
-        following = named.get(offset, following)
-        found[offset] = following
-    return [found[offset] for offset in offsets]
 
 
 def _is_inside(part: Written, owner: WrittenTensor) -> bool:
@@ -225,11 +218,9 @@ class _Image:
 
     @property
     def filled(self) -> Array:
-        """Which elements of the tensor were written."""
         return self._arranged(self._written)
 
     def values(self) -> Array:
-        """The tensor, NHWC."""
         return self._arranged(self._elements)
 
     def add(self, part: Written) -> str:
@@ -254,7 +245,6 @@ class _Image:
         )
 
     def _places(self, part: Written) -> Array | None:
-        """The index of each element."""
         ofm, (_, height, width, depth) = part.feature_map, part.shape
         size = self._dtype.itemsize
         along = BRICK * size if ofm.bricks else ofm.stride_x
@@ -320,7 +310,6 @@ class DebuggedLayer:
 
     @property
     def origin(self) -> Operation | None:
-        """The entry of the last writer."""
         return self.writers[-1] if self.writers else None
 
     @property
@@ -344,33 +333,21 @@ class DebuggedLayer:
 
     @property
     def weights(self) -> WeightLoss | None:
-        """The loss of the weights of the operator that computes it; None for one that several compute."""
         if self.value is None or (self.pair is not None and len(self.pair.sources) > 1):
             return None
         return self.value.weights
 
     def not_compared(self, reason: str) -> DebuggedLayer:
         """The layer without what the model computes."""
-        return replace(
-            self,
-            value=None,
-            pair=None,
-            shared=None,
-            quantised=None,
-            float_=None,
-            own=None,
-            misplaced="",
-            reason=reason,
-        )
+        left_out: dict[str, Any] = dict.fromkeys(("value", "pair", "shared", "quantised", "float_", "own"))
+        return replace(self, **left_out, misplaced="", reason=reason)
 
     @property
     def key(self) -> tuple[int, str]:
-        """The tensor's name in its delegate."""
         return self.delegate, self.name
 
     @property
     def dump_name(self) -> str:
-        """The name of its array in a dump."""
         plain = re.sub(r"[^A-Za-z0-9_.-]", "_", self.name[:_MOST_LETTERS])
         return f"layer{self.index:03d}_{plain}"
 
@@ -399,9 +376,8 @@ def _layer(
     if notes is None:
         return replace(base, reason=_NO_NOTES)
     offsets = set(gathered.offsets)
-    base = replace(
-        base, writers=tuple(row for row in notes.record.operations if offsets.intersection(row.offsets))
-    )
+    writers = (row for row in notes.record.operations if offsets.intersection(row.offsets))
+    base = replace(base, writers=tuple(writers))
     if shape is None:
         return replace(base, reason=_VELAS_OWN)
     if values is None:
@@ -411,19 +387,15 @@ def _layer(
     base = replace(base, node=pairing.node(name))
     if values.dtype.itemsize > 2:
         return replace(base, reason=_WIDE.format(dtype=values.dtype.name))
-    pair = pairing.pair(name, values)
-    return (
-        replace(base, reason=pair) if isinstance(pair, str) else _compared(base, values, pair, pairing.facts)
-    )
+    pair, facts = pairing.pair(name, values), pairing.facts
+    return replace(base, reason=pair) if isinstance(pair, str) else _compared(base, values, pair, facts)
 
 
 def _compared(layer: DebuggedLayer, values: Array, pair: Pair, facts: LayerFacts) -> DebuggedLayer:
-    """The layer with what PyTorch computes."""
     value = facts.values[pair.value]
     scale, zero_point = value.scale, value.zero_point
-    ours, eager = (
-        layer_pairing.real_values(pair.of(row), scale, zero_point) for row in (values, pair.stored)
-    )
+    rows = (pair.of(row) for row in (values, pair.stored))
+    ours, eager = (layer_pairing.real_values(row, scale, zero_point) for row in rows)
     found = replace(
         layer,
         node=value.node,

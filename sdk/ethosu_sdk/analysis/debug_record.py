@@ -63,7 +63,6 @@ class DebugFacts:
 
 
 def make_debug_record(facts: DebugFacts) -> debug.Debug:
-    """The record."""
     layers, options = facts.layers, facts.options
     version = tools.package_version(_PACKAGE) or "unknown"
     compile_record = result_files.compile_record_path(facts.path)
@@ -77,6 +76,14 @@ def make_debug_record(facts: DebugFacts) -> debug.Debug:
     fault = None
     if TO_QUANTISED in comparisons:
         fault = debug_findings.first_break(steps[TO_QUANTISED], options.threshold_db, TO_QUANTISED)
+    dump = None
+    if options.dump is not None:
+        dump = debug.Dump(
+            file=options.dump.name,
+            bytes=options.dump.stat().st_size,
+            sha256=filesystem.sha256_file(options.dump),
+            arrays=sum(row.values is not None for row in layers),
+        )
     return debug.Debug(
         status="done",
         **provenance.origin(inputs, [provenance.tool_entry(_PACKAGE, version)]),
@@ -86,38 +93,34 @@ def make_debug_record(facts: DebugFacts) -> debug.Debug:
         inputs=facts.inputs,
         thresholds=debug.Thresholds(break_db=options.threshold_db, advice_db=options.advice_db),
         layers=tuple(_layer(row) for row in layers),
-        counts=_counts(facts),
+        counts=debug.Counts(
+            layers=len(layers),
+            of_the_graph=sum(
+                row.origin is not None
+                and row.origin.tosa is not None
+                and row.delegate in facts.notes
+                and row.name in facts.notes[row.delegate].shapes
+                for row in layers
+            ),
+            gathered=sum(row.values is not None for row in layers),
+            quantised=sum(row.quantised is not None for row in layers),
+            float=sum(row.float_ is not None for row in layers),
+            left_out_operations=facts.left_out,
+        ),
         comparisons=tuple(_comparison(facts, steps[row], row) for row in comparisons),
         advice=tuple(debug_findings.layer_advice(layers, options.advice_db)),
         change=debug_findings.first_change(fault, steps[TO_FLOAT], facts.outputs, options.advice_db),
-        dump=None if options.dump is None else _dump(options.dump, layers),
+        dump=dump,
         unavailable=tuple(_unavailable(facts)),
         wall_time_s=round(facts.wall_time_s, 3),
         host=provenance.this_host(),
     )
 
 
-def _counts(facts: DebugFacts) -> debug.Counts:
-    layers = facts.layers
-    return debug.Counts(
-        layers=len(layers),
-        of_the_graph=sum(
-            row.origin is not None
-            and row.origin.tosa is not None
-            and row.delegate in facts.notes
-            and row.name in facts.notes[row.delegate].shapes
-            for row in layers
-        ),
-        gathered=sum(row.values is not None for row in layers),
-        quantised=sum(row.quantised is not None for row in layers),
-        float=sum(row.float_ is not None for row in layers),
-        left_out_operations=facts.left_out,
-    )
-
-
 def _layer(row: DebuggedLayer) -> debug.Layer:
     first = row.gathered.parts[0]
-    value, origin = row.value, row.origin
+    value, origin, place, own, weights = row.value, row.origin, first.address, row.own, row.weights
+    writers = (debug.Writer(vela=part.vela, tosa=part.tosa, source=part.source) for part in row.writers)
     return debug.Layer(
         index=row.index,
         name=row.dump_name,
@@ -131,30 +134,18 @@ def _layer(row: DebuggedLayer) -> debug.Layer:
         vela=None if origin is None else origin.vela,
         tosa=None if origin is None else origin.tosa,
         source=row.source,
-        writers=tuple(
-            debug.Writer(vela=entry.vela, tosa=entry.tosa, source=entry.source) for entry in row.writers
-        )
-        if len(row.writers) > 1
-        else None,
+        writers=tuple(writers) if len(row.writers) > 1 else None,
         shape=tuple(first.shape if row.values is None else row.values.shape),
         dtype=convert(first.dtype.name, debug.StoredDtype),
         zero_point=first.zero_point,
-        address=None
-        if first.address is None
-        else debug.Address(region=first.address[0], byte=first.address[1]),
+        address=place and debug.Address(region=place[0], byte=place[1]),
         range=row.range,
-        quantisation=None
-        if value is None
-        else debug.Quantisation(scale=value.scale, zero_point=value.zero_point),
+        quantisation=None if value is None else convert(value, debug.Quantisation, from_attributes=True),
         pytorch=_pytorch(row),
         quantised=_distance(row.quantised, row),
         float=_distance(row.float_, row),
-        own=None
-        if row.own is None
-        else debug.Own(rounding_db=_finite(row.own.rounding_db), clipping_db=_finite(row.own.clipping_db)),
-        weights=None
-        if row.weights is None
-        else debug.Weights(elements=row.weights.elements, sqnr_db=row.weights.sqnr_db),
+        own=own if own is None else debug.Own(**{name: _finite(db) for name, db in vars(own).items()}),
+        weights=None if weights is None else convert(weights, debug.Weights, from_attributes=True),
         shared=_shared(row),
         reason=row.reason or None,
     )
@@ -191,11 +182,11 @@ def _distance(found: Distance | None, row: DebuggedLayer) -> debug.Distance | No
     return debug.Distance(
         elements=found.elements,
         differing=found.differing,
-        sqnr_db=_finite(found.sqnr_db),
-        cosine=_finite(found.cosine),
-        largest_error=_finite(found.largest_error),
         largest_error_steps=_finite(found.largest_error / row.value.scale),
-        mean_error=_finite(found.mean_error),
+        **{
+            name: _finite(getattr(found, name))
+            for name in ("sqnr_db", "cosine", "largest_error", "mean_error")
+        },
     )
 
 
@@ -224,15 +215,6 @@ def _step(row: Step) -> debug.Step:
         drop_db=None if row.input_db is None else _finite(round(row.drop_db, 1)),
         perhaps=tuple(layer.index for layer in row.perhaps) or None,
         misplaced=row.misplaced,
-    )
-
-
-def _dump(path: Path, layers: Sequence[DebuggedLayer]) -> debug.Dump:
-    return debug.Dump(
-        file=path.name,
-        bytes=path.stat().st_size,
-        sha256=filesystem.sha256_file(path),
-        arrays=sum(row.values is not None for row in layers),
     )
 
 
@@ -272,5 +254,4 @@ def csv_row(entry: Layer) -> dict[str, object]:
 
 
 def _members(part: Part | None, names: Sequence[str]) -> dict[str, object]:
-    """The members `names` of `part`, None where there is none."""
     return {name: getattr(part, name, None) for name in names}

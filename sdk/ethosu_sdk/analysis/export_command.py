@@ -50,6 +50,19 @@ _ZEPHYR_POOLS: Mapping[SizeName, str] = {
     "executorch_temp": "CONFIG_EXECUTORCH_TEMP_ALLOCATOR_POOL_SIZE",
 }
 
+# What is known of each size by the program alone.
+_DETAILS: Mapping[SizeName, tuple[Known, str]] = {
+    "scratch": ("exact", "the largest delegate's, of all its inputs, outputs and feature maps"),
+    "fast_scratch": ("exact", "what the command streams write to region 2; no runtime can check it"),
+    "planned": ("exact", "ExecuTorch's planned buffers, each begun at a multiple of 16 bytes"),
+    "method_pool": ("most", "of the SDK's firmware, beside the planned buffers"),
+    "executorch_temp": ("least", "the scratch; kernels on the CPU may take temporary memory too"),
+    "executorch_method": (
+        "least",
+        "the planned buffers; ExecuTorch's own structures and the inputs come on top",
+    ),
+}
+
 # They become text of CMake, Kconfig and YAML: nothing else may come through.
 _OPERATOR = re.compile(r"[A-Za-z0-9_]+::[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)?")
 _SETTING = re.compile(r"[A-Za-z0-9_.-]+")
@@ -63,18 +76,28 @@ def export(
     Raises InputError for a damaged program, for names that no build file takes, and for the run of another program.
     """
     program = pte.read(result_files.require_pte(path))
-    kernels = _kernels(program)
-    run_file = None if run is None else _run_file(run, reading)
+    kernels, target = _kernels(program), program.target()
+    run_file = run
+    if run is not None:
+        reading.check_folder(run)
+        if run.is_dir():
+            bundle.check_listed(run, [kinds.RUN.file])
+            run_file = run / kinds.RUN.file
     ran = None if run_file is None else _run(run_file, program, reading)
     facts = ExportFacts(
         model=path.name,
         sha256=program.sha256,
-        target=program.target(),
+        target=target,
         kernels=kernels,
         libraries=tuple(libraries_of(kernels)),
         sizes=pool_sizes(program, program.plan().name, ran),
     )
-    _check_settings(facts)
+    for value in () if target is None else (target.system_config, target.memory_mode):
+        if not _SETTING.fullmatch(value):
+            raise InputError(
+                f"the program was compiled for {value[:80]!r}, which a build file cannot name",
+                "names of Vela's configurations may contain letters, digits, points, dashes and underscores",
+            )
     folder = result_files.folder_for_pte(path, facts.target, out_dir)
     record = _record(path, program, facts, run_file, reading)
     reading.warn(reporter)
@@ -89,15 +112,6 @@ def export(
         add(files.cmake, files.kconfig, files.clayer, name)
     _show(facts, folder, reporter)
     reporter.emit(content)
-
-
-def _run_file(path: Path, reading: ReadPolicy) -> Path:
-    """The record of the run at `path`, a folder or the record itself."""
-    reading.check_folder(path)
-    if not path.is_dir():
-        return path
-    bundle.check_listed(path, [kinds.RUN.file])
-    return path / kinds.RUN.file
 
 
 def _run(path: Path, program: pte.Pte, reading: ReadPolicy) -> Run:
@@ -118,17 +132,6 @@ def _kernels(program: pte.Pte) -> list[str]:
         if not _OPERATOR.fullmatch(name):
             raise InputError(f"the program calls {name[:80]!r}, which is not an operator's name")
     return names
-
-
-def _check_settings(facts: ExportFacts) -> None:
-    if facts.target is None:
-        return
-    for value in (facts.target.system_config, facts.target.memory_mode):
-        if not _SETTING.fullmatch(value):
-            raise InputError(
-                f"the program was compiled for {value[:80]!r}, which a build file cannot name",
-                "names of Vela's configurations may contain letters, digits, points, dashes and underscores",
-            )
 
 
 def _record(
@@ -183,36 +186,12 @@ def _by_program(program: pte.Pte, method: str) -> Iterator[Size]:
     needs = requirements(program.size, [plan], program.target(), None)
     scratch, buffers = needs.scratch_bytes, needs.planned_bytes
     planned = sum(map(memory_fit.aligned, buffers[:-1])) + sum(buffers[-1:])
-    rows: tuple[tuple[SizeName, int | None, Known, str], ...] = (
-        ("scratch", scratch, "exact", "the largest delegate's, of all its inputs, outputs and feature maps"),
-        (
-            "fast_scratch",
-            program_checks.fast_scratch_bytes([plan]),
-            "exact",
-            "what the command streams write to region 2; no runtime can check it",
-        ),
-        ("planned", planned, "exact", "ExecuTorch's planned buffers, each begun at a multiple of 16 bytes"),
-        (
-            "method_pool",
-            needs.method_pool_bytes,
-            "most",
-            "of the SDK's firmware, beside the planned buffers",
-        ),
-        (
-            "executorch_temp",
-            scratch,
-            "least",
-            "the scratch; kernels on the CPU may take temporary memory too",
-        ),
-        (
-            "executorch_method",
-            planned,
-            "least",
-            "the planned buffers; ExecuTorch's own structures and the inputs come on top",
-        ),
-    )
-    for name, size, known, detail in rows:
+    fast, pool = program_checks.fast_scratch_bytes([plan]), needs.method_pool_bytes
+    sizes: dict[SizeName, int | None] = {"scratch": scratch, "fast_scratch": fast, "planned": planned}
+    sizes |= {"method_pool": pool, "executorch_temp": scratch, "executorch_method": planned}
+    for name, size in sizes.items():
         if size is not None:
+            known, detail = _DETAILS[name]
             yield Size(name=name, bytes=size, known=known, detail=detail)
 
 
@@ -232,8 +211,6 @@ def _measured(run: Run | None) -> Iterator[Size]:
 
 @dataclass(frozen=True)
 class ExportFacts:
-    """What the files say of a program."""
-
     model: str
     sha256: str
     target: Target | None
@@ -294,7 +271,6 @@ def _header(facts: ExportFacts) -> str:
 
 
 def _library_comments(facts: ExportFacts) -> Iterator[str]:
-    """A line of a comment for each library, and one for operators that no library of ExecuTorch has."""
     for row in facts.libraries:
         yield f"# {row.name}, with {', '.join(row.links)}: {', '.join(row.kernels)}"
     known = {name for row in facts.libraries for name in row.kernels}

@@ -20,38 +20,17 @@ from ethosu_sdk.firmware_build import program_checks
 from ethosu_sdk.npu.vela_blocks import TensorSlot, VelaBlocks
 from ethosu_sdk.program import execution_plan, named_data, pte
 from ethosu_sdk.program.execution_plan import ExecutionPlan, List
-from ethosu_sdk.records import provenance, result_files, validation
+from ethosu_sdk.records import inspection, provenance, result_files, validation
 from ethosu_sdk.records.common import Unavailable
-from ethosu_sdk.records.inspection import (
-    Block,
-    Command,
-    DataFile,
-    DataRow,
-    Delegate,
-    Dynamism,
-    ElementBytes,
-    File,
-    FileSegment,
-    Input,
-    Inspection,
-    Instruction,
-    InstructionKind,
-    MemoryPlan,
-    Method,
-    NamedData,
-    Operator,
-    Role,
-    Value,
-    ValueKind,
-    Vela,
-)
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
 _NUMERIC_COLUMNS = ("#", "bytes", "calls", "offset", "value")
+_HEADS = ("index", "kind", "runs_on")  # members of an instruction that have columns of their own
 _MOST_LIST_ITEMS = 8
+_NO_NPU = "the program delegates nothing to an Ethos-U"
 
 
 @dataclass(frozen=True)
@@ -81,14 +60,14 @@ def inspect(path: Path, *, as_json: bool, options: InspectOptions, console: Cons
         _show(record, console)
 
 
-def inspect_file(path: Path, options: InspectOptions = NOTHING_MORE) -> Inspection:
+def inspect_file(path: Path, options: InspectOptions = NOTHING_MORE) -> inspection.Inspection:
     """The record of the program at `path`, with what else `options` ask of it. InputError if damaged."""
     record = describe(path, pte.read(path, options.data), options)
     validation.check_record(record.to_json(), "the inspection")
     return record
 
 
-def describe(path: Path, program: pte.Pte, options: InspectOptions = NOTHING_MORE) -> Inspection:
+def describe(path: Path, program: pte.Pte, options: InspectOptions = NOTHING_MORE) -> inspection.Inspection:
     """The record of the `program` at `path`: target, methods, segments. Sizes and offsets are in bytes.
 
     Values are referred to by their index in `methods[].values`. With `options.commands`, each Ethos-U delegate gets
@@ -96,10 +75,10 @@ def describe(path: Path, program: pte.Pte, options: InspectOptions = NOTHING_MOR
     contradicts itself about its target, or when a command does not exist.
     """
     target = provenance.recorded_target(program.target())
-    return Inspection(
+    return inspection.Inspection(
         status="pass",
         **provenance.origin(result_files.program_entries(path, program), []),
-        file=File(
+        file=inspection.File(
             name=path.name,
             sha256=program.sha256,
             bytes=program.size,
@@ -108,22 +87,22 @@ def describe(path: Path, program: pte.Pte, options: InspectOptions = NOTHING_MOR
         ),
         target=target,
         methods=described_methods(program, options),
-        segments=tuple(FileSegment(offset=row.offset, size=row.size) for row in program.segments),
-        named_data=tuple(NamedData(key=key, bytes=len(data)) for key, data in program.named_data.items()),
+        segments=convert(program.segments, tuple[inspection.FileSegment, ...], from_attributes=True),
+        named_data=tuple(
+            inspection.NamedData(key=key, bytes=len(data)) for key, data in program.named_data.items()
+        ),
         data_files=tuple(map(_data_file, program.data_files)) or None,
-        unavailable=()
-        if target is not None
-        else (Unavailable(path="/target", reason="the program delegates nothing to an Ethos-U"),),
+        unavailable=() if target is not None else (Unavailable(path="/target", reason=_NO_NPU),),
     )
 
 
-def _data_file(file: named_data.DataFile) -> DataFile:
-    return DataFile(
+def _data_file(file: named_data.DataFile) -> inspection.DataFile:
+    return inspection.DataFile(
         name=file.path.name,
         sha256=file.sha256,
         bytes=file.size,
         data=tuple(
-            DataRow(
+            inspection.DataRow(
                 key=key,
                 bytes=len(blob.data),
                 dtype=None if blob.layout is None else blob.layout.dtype,
@@ -134,43 +113,53 @@ def _data_file(file: named_data.DataFile) -> DataFile:
     )
 
 
-def described_methods(program: pte.Pte, options: InspectOptions = NOTHING_MORE) -> tuple[Method, ...]:
-    """The methods of `program`, as :func:`describe` has them."""
+def described_methods(
+    program: pte.Pte, options: InspectOptions = NOTHING_MORE
+) -> tuple[inspection.Method, ...]:
     return tuple(_method(plan, options) for plan in program.plans)
 
 
-def _method(plan: ExecutionPlan, options: InspectOptions) -> Method:
+def _method(plan: ExecutionPlan, options: InspectOptions) -> inspection.Method:
     constants = {  # which several values may share
         value.data_buffer_idx: value.nbytes
         for value in plan.values
         if isinstance(value, execution_plan.Tensor) and value.is_constant and not value.external_name
     }
-    return Method(
+    operators = plan.called_operators().items()
+    instructions = (row for chain in plan.chains for row in enumerate(chain.instructions))
+    tensors = Counter(
+        value.allocation.memory_id
+        for value in plan.values
+        if isinstance(value, execution_plan.Tensor) and value.allocation is not None
+    )
+    return inspection.Method(
         name=plan.name,
         inputs=tuple(plan.inputs),
         outputs=tuple(plan.outputs),
         operators=tuple(
-            Operator(name=name, runs_on="CPU", calls=calls) for name, calls in plan.called_operators().items()
+            inspection.Operator(name=name, runs_on="CPU", calls=calls) for name, calls in operators
         ),
         delegates=tuple(_delegates(plan, options)),
-        instructions=tuple(
-            _instruction(index, row, plan)
-            for chain in plan.chains
-            for index, row in enumerate(chain.instructions)
+        instructions=tuple(_instruction(index, row, plan) for index, row in instructions),
+        memory_plan=tuple(
+            inspection.MemoryPlan(memory_id=memory_id, bytes=size, tensors=tensors[memory_id])
+            for memory_id, size in enumerate(plan.non_const_buffer_sizes)
+            if memory_id  # entry 0 is not used
         ),
-        memory_plan=tuple(_memory_plan(plan)),
         constant_bytes=sum(constants.values()),
         values=tuple(_values(plan)),
     )
 
 
-def _instruction(index: int, row: execution_plan.Instruction, plan: ExecutionPlan) -> Instruction:
+def _instruction(index: int, row: execution_plan.Instruction, plan: ExecutionPlan) -> inspection.Instruction:
     if isinstance(row, execution_plan.KernelCall):
         name = plan.operators[row.op_index].full_name
-        return Instruction(index=index, kind="KernelCall", runs_on="CPU", name=name, args=tuple(row.args))
+        return inspection.Instruction(
+            index=index, kind="KernelCall", runs_on="CPU", name=name, args=tuple(row.args)
+        )
     if isinstance(row, execution_plan.DelegateCall):
         delegate = plan.delegates[row.delegate_index]
-        return Instruction(
+        return inspection.Instruction(
             index=index,
             kind="DelegateCall",
             runs_on="NPU" if delegate.vela is not None else delegate.id,
@@ -178,17 +167,18 @@ def _instruction(index: int, row: execution_plan.Instruction, plan: ExecutionPla
             delegate=row.delegate_index,
             args=tuple(row.args),
         )
-    return Instruction(index=index, kind=convert(row.kind, InstructionKind), runs_on="CPU", **asdict(row))
-
-
-def _delegates(plan: ExecutionPlan, options: InspectOptions) -> Iterator[Delegate]:
-    calls = Counter(
-        row.delegate_index for row in plan.instructions if isinstance(row, execution_plan.DelegateCall)
+    return inspection.Instruction(
+        index=index, kind=convert(row.kind, inspection.InstructionKind), runs_on="CPU", **asdict(row)
     )
+
+
+def _delegates(plan: ExecutionPlan, options: InspectOptions) -> Iterator[inspection.Delegate]:
+    called = (row for row in plan.instructions if isinstance(row, execution_plan.DelegateCall))
+    calls = Counter(row.delegate_index for row in called)
     pieces = {(row.payload_offset, len(row.payload)): row.payload for row in plan.delegates}  # may be shared
     hashes = {key: hashlib.sha256(payload).hexdigest() for key, payload in pieces.items()}
     for index, row in enumerate(plan.delegates):
-        yield Delegate(
+        yield inspection.Delegate(
             index=index,
             id=row.id,
             calls=calls[index],
@@ -208,8 +198,8 @@ def _text(value: bytes) -> str:
         return f"0x{value.hex()}"
 
 
-def _vela(vela: VelaBlocks, options: InspectOptions) -> Vela:
-    return Vela(
+def _vela(vela: VelaBlocks, options: InspectOptions) -> inspection.Vela:
+    return inspection.Vela(
         accelerator=targets.accelerator(vela.config_word),
         config_word=f"{vela.config_word:#010x}",
         arch_word=f"{vela.arch_word:#010x}",
@@ -218,20 +208,22 @@ def _vela(vela: VelaBlocks, options: InspectOptions) -> Vela:
         scratch_bytes=vela.scratch_bytes,
         inputs=tuple(map(_slot, vela.inputs)),
         outputs=tuple(map(_slot, vela.outputs)),
-        blocks=tuple(Block(name=row.name, offset=row.offset, length=row.length) for row in vela.blocks),
+        blocks=tuple(
+            inspection.Block(name=row.name, offset=row.offset, length=row.length) for row in vela.blocks
+        ),
         commands=_commands(vela) if options.commands else None,
         hazards=tuple(program_checks.hazard_sentences(vela)) if options.hazards else None,
     )
 
 
-def _commands(vela: VelaBlocks) -> tuple[Command, ...]:
+def _commands(vela: VelaBlocks) -> tuple[inspection.Command, ...]:
     """The command stream: byte offsets in it, names as in Arm's register headers, raw values of fields."""
     from ethosu_sdk.npu.stream import registers
 
     family = targets.family_by_number(vela.config_word >> 28)
     generation = family.generation if family else "u55"
     return tuple(
-        Command(
+        inspection.Command(
             offset=row.offset,
             name=f"NPU_{row.type.name}",
             fields={field.name: field.value_in(row.bits) for field in row.type.fields},
@@ -240,43 +232,31 @@ def _commands(vela: VelaBlocks) -> tuple[Command, ...]:
     )
 
 
-def _slot(slot: TensorSlot) -> Input:
-    return Input(
+def _slot(slot: TensorSlot) -> inspection.Input:
+    return inspection.Input(
         shape=tuple(slot.shape),
-        element_bytes=convert(slot.element_bytes, ElementBytes),
+        element_bytes=convert(slot.element_bytes, inspection.ElementBytes),
         bytes=slot.nbytes,
         region=slot.region,
         offset=slot.offset,
     )
 
 
-def _memory_plan(plan: ExecutionPlan) -> Iterator[MemoryPlan]:
-    """The planned buffers, without entry 0, which is not used."""
-    tensors = Counter(
-        value.allocation.memory_id
-        for value in plan.values
-        if isinstance(value, execution_plan.Tensor) and value.allocation is not None
-    )
-    for memory_id, size in enumerate(plan.non_const_buffer_sizes):
-        if memory_id:
-            yield MemoryPlan(memory_id=memory_id, bytes=size, tensors=tensors[memory_id])
-
-
-def _values(plan: ExecutionPlan) -> Iterator[Value]:
+def _values(plan: ExecutionPlan) -> Iterator[inspection.Value]:
     # A value that is both is an input that the method hands back.
-    roles: dict[int, Role] = {}
+    roles: dict[int, inspection.Role] = {}
     roles |= dict.fromkeys(plan.outputs, "output")
     roles |= dict.fromkeys(plan.inputs, "input")
     for index, value in enumerate(plan.values):
         if isinstance(value, execution_plan.Tensor):
-            inner: Role = "intermediate" if value.data is None else "state"
+            inner: inspection.Role = "intermediate" if value.data is None else "state"
             yield _tensor(index, value, roles.get(index, "constant" if value.is_constant else inner))
         elif isinstance(value, List):
             items = tuple(_number(item) for item in value.items)
-            yield Value(index=index, kind=convert(value.kind, ValueKind), items=items)
+            yield inspection.Value(index=index, kind=convert(value.kind, inspection.ValueKind), items=items)
         else:
             known = None if value.value is None else _number(value.value)
-            yield Value(index=index, kind=convert(value.kind, ValueKind), value=known)
+            yield inspection.Value(index=index, kind=convert(value.kind, inspection.ValueKind), value=known)
 
 
 def _number(value: float | str) -> float | str:
@@ -284,15 +264,15 @@ def _number(value: float | str) -> float | str:
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _tensor(index: int, tensor: execution_plan.Tensor, role: Role) -> Value:
+def _tensor(index: int, tensor: execution_plan.Tensor, role: inspection.Role) -> inspection.Value:
     allocation = tensor.allocation
-    return Value(
+    return inspection.Value(
         index=index,
         kind="Tensor",
         dtype=tensor.dtype,
         shape=tuple(tensor.sizes),
         dim_order=tuple(tensor.dim_order),
-        dynamism=convert(tensor.dynamism, Dynamism),
+        dynamism=convert(tensor.dynamism, inspection.Dynamism),
         bytes=tensor.nbytes,
         memory_id=None if allocation is None else allocation.memory_id,
         offset=None if allocation is None else allocation.offset,
@@ -303,13 +283,13 @@ def _tensor(index: int, tensor: execution_plan.Tensor, role: Role) -> Value:
     )
 
 
-def npu_share(method: Method) -> tuple[int, int]:
+def npu_share(method: inspection.Method) -> tuple[int, int]:
     """(calls that run on the NPU, all operator and delegate calls) of a method."""
     calls = [row for row in method.instructions if row.kind in ("KernelCall", "DelegateCall")]
     return sum(row.runs_on == "NPU" for row in calls), len(calls)
 
 
-def _show(record: Inspection, console: Console) -> None:
+def _show(record: inspection.Inspection, console: Console) -> None:
     console.print(_summary(record))
     constants = _table("constant methods", "method", "value")
     for method in record.methods:
@@ -318,10 +298,11 @@ def _show(record: Inspection, console: Console) -> None:
             constants.add_row(escape(method.name), ", ".join(values))
             continue
         on_npu, calls = npu_share(method)
-        console.print(
-            f"\n[bold]method {escape(method.name)}[/bold]: {on_npu} of {counted(calls, 'call')} on the NPU"
-        )
-        for table in _method_tables(method):
+        share = f"{on_npu} of {counted(calls, 'call')} on the NPU"
+        console.print(f"\n[bold]method {escape(method.name)}[/bold]: {share}")
+        tables = [_instruction_table(method), _delegate_table(method.delegates)]
+        tables += [_vela_table(row.index, row.vela) for row in method.delegates if row.vela is not None]
+        for table in (*tables, _memory_table(method), _tensor_table(method.values)):
             _print_table(table, console)
         for delegate in method.delegates:
             if delegate.vela is not None:
@@ -334,7 +315,7 @@ def _print_table(table: Table, console: Console) -> None:
         show_parts(console, table)
 
 
-def _print_stream(delegate: int, vela: Vela, console: Console) -> None:
+def _print_stream(delegate: int, vela: inspection.Vela, console: Console) -> None:
     """The disassembly, one line for each command, in which operations stand out; the hazards."""
     if vela.commands:
         count = counted(len(vela.commands), "command")
@@ -361,16 +342,15 @@ def _table(title: str, *columns: str) -> Table:
     return table
 
 
-def _summary(record: Inspection) -> Table:
+def _summary(record: inspection.Inspection) -> Table:
     from rich.table import Table
 
     table = Table(box=None, show_header=False, pad_edge=False)
     file = record.file
     table.add_row("file", f"{escape(file.name)}, {file.bytes:,} bytes")
     table.add_row("sha256", file.sha256)
-    table.add_row(
-        "target", record.unavailable[0].reason if record.target is None else escape(record.target.words)
-    )
+    target = record.target
+    table.add_row("target", record.unavailable[0].reason if target is None else escape(target.words))
     for segment in record.segments:
         if segment.size:
             table.add_row("segment", f"{segment.size:,} bytes at {segment.offset:,}")
@@ -384,34 +364,21 @@ def _summary(record: Inspection) -> Table:
     return table
 
 
-def _method_tables(method: Method) -> list[Table]:
-    return [
-        _instruction_table(method),
-        _delegate_table(method.delegates),
-        *(_vela_table(row.index, row.vela) for row in method.delegates if row.vela is not None),
-        _memory_table(method),
-        _tensor_table(method.values),
-    ]
-
-
-def _instruction_table(method: Method) -> Table:
+def _instruction_table(method: inspection.Method) -> Table:
     table = _table("instructions", "#", "runs on", "operator", "arguments")
     values = method.values
     for row in method.instructions:
         arguments = ", ".join(_argument(values[index], values) for index in row.args or ())
         if row.args is None:
-            arguments = ", ".join(
-                escape(f"{key} {value}")
-                for key, value in row.to_json().items()
-                if key not in ("index", "kind", "runs_on")
-            )
+            facts = {key: value for key, value in row.to_json().items() if key not in _HEADS}
+            arguments = ", ".join(escape(f"{key} {value}") for key, value in facts.items())
         style = "green" if row.runs_on == "NPU" else "none"
         operator = escape(row.name or row.kind)
         table.add_row(str(row.index), escape(row.runs_on), operator, arguments, style=style)
     return table
 
 
-def _argument(value: Value, values: Sequence[Value]) -> str:
+def _argument(value: inspection.Value, values: Sequence[inspection.Value]) -> str:
     """A value as an argument: a tensor by its number, a scalar as it is, a list by its items."""
     if value.kind == "Tensor":
         return f"%{value.index}"
@@ -426,21 +393,15 @@ def _argument(value: Value, values: Sequence[Value]) -> str:
     return escape("[") + " ".join(texts + more) + "]"
 
 
-def _delegate_table(delegates: Sequence[Delegate]) -> Table:
+def _delegate_table(delegates: Sequence[inspection.Delegate]) -> Table:
     table = _table("delegates", "#", "backend", "calls", "bytes", "offset", "sha256")
     for row in delegates:
-        table.add_row(
-            str(row.index),
-            escape(row.id),
-            str(row.calls),
-            f"{row.payload_bytes:,}",
-            f"{row.payload_offset:,}",
-            row.sha256[:16],
-        )
+        sizes = (f"{row.payload_bytes:,}", f"{row.payload_offset:,}", row.sha256[:16])
+        table.add_row(str(row.index), escape(row.id), str(row.calls), *sizes)
     return table
 
 
-def _vela_table(delegate: int, vela: Vela) -> Table:
+def _vela_table(delegate: int, vela: inspection.Vela) -> Table:
     table = _table(f"Vela blocks of delegate {delegate}, for {vela.accelerator}", "part", "bytes", "")
     config = f"CONFIG {vela.config_word}, ID {vela.arch_word}"
     table.add_row("command stream", f"{vela.command_stream_bytes:,}", config)
@@ -453,7 +414,7 @@ def _vela_table(delegate: int, vela: Vela) -> Table:
     return table
 
 
-def _memory_table(method: Method) -> Table:
+def _memory_table(method: inspection.Method) -> Table:
     table = _table("memory plan", "buffer", "bytes", "")
     for row in method.memory_plan:
         table.add_row(str(row.memory_id), f"{row.bytes:,}", counted(row.tensors, "tensor"))
@@ -462,7 +423,7 @@ def _memory_table(method: Method) -> Table:
     return table
 
 
-def _tensor_table(values: Sequence[Value]) -> Table:
+def _tensor_table(values: Sequence[inspection.Value]) -> Table:
     table = _table("tensors", "value", "role", "type", "shape", "bytes", "buffer", "offset", "name")
     for row in values:
         if row.kind != "Tensor":

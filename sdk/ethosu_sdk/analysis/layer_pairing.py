@@ -116,7 +116,6 @@ class Pairing:
 
     @property
     def facts(self) -> LayerFacts:
-        """What is known of the model's values."""
         return self._reference.facts
 
     def node(self, name: str) -> str | None:
@@ -165,17 +164,15 @@ class Pairing:
         return ""
 
     def _values(self, name: str) -> set[int]:
-        """The values of the model that the tensor `name` may hold."""
         origin = self._origins.get(name)
         return set() if origin is None else set(origin.values)
 
     def _choices(self, name: str, values: Array) -> Iterator[Pair]:
         """The pairs that may be, the likelier one first."""
-        if name in self._strict:
-            strict = self._direct(name, values.shape, lambda array: _apart(values, array))
-            yield from () if strict is None else (replace(strict, certain=True),)
-            return
         direct = self._direct(name, values.shape, lambda array: _apart(values, array))
+        if name in self._strict:
+            yield from () if direct is None else (replace(direct, certain=True),)
+            return
         moved = self._moved(name, values) if name in self._moves else None
         if direct is not None and direct.exact is not None and np.array_equal(direct.stored, values):
             yield direct
@@ -185,9 +182,8 @@ class Pairing:
         value = self._reference.facts.values[pair.value]
         if pair.stored.dtype != values.dtype:
             return False
-        ours, theirs = (
-            real_values(pair.of(row), value.scale, value.zero_point) for row in (values, pair.stored)
-        )
+        rows = (pair.of(row) for row in (values, pair.stored))
+        ours, theirs = (real_values(row, value.scale, value.zero_point) for row in rows)
         found = distance_from(ours, theirs, value.scale)
         return found.largest_error < MOST_STEPS * value.scale or found.sqnr_db >= self._least_db
 
@@ -259,11 +255,8 @@ class Pairing:
         if values is None:
             return None
         inside = (places >= 0) & (places < self._moves.size(name))
-        return self._direct(
-            name,
-            self._moves.shapes[name],
-            lambda array: _apart(values[inside], array.ravel()[places[inside]]),
-        )
+        own, taken, shape = values[inside], places[inside], self._moves.shapes[name]
+        return self._direct(name, shape, lambda array: _apart(own, array.ravel()[taken]))
 
     def _input(self, given: Array) -> Pair | None:
         """The value of the model that an input of the delegate equals."""
@@ -337,15 +330,8 @@ def value_range(values: Array) -> Range:
         low_share=np.count_nonzero(values == limits.min) / values.size,
         high_share=np.count_nonzero(values == limits.max) / values.size,
         used_share=(largest - least + 1) / (int(limits.max) - int(limits.min) + 1),
-        distinct=_distinct(values),
+        distinct=int(np.unique(values).size),
     )
-
-
-def _distinct(values: Array) -> int:
-    if values.dtype.itemsize > 2:
-        return int(np.unique(values).size)
-    unsigned = np.ascontiguousarray(values).view(f"u{values.dtype.itemsize}").ravel()
-    return int(np.count_nonzero(np.bincount(unsigned)))
 
 
 @dataclass(frozen=True)
@@ -365,12 +351,10 @@ class Distance:
 
     @property
     def shown_db(self) -> float:
-        """The SQNR as it is shown, which is what is judged: a person reads the same."""
         return round(self.sqnr_db, 1)
 
 
 def distance_from(values: Array, reference: Array, step: float) -> Distance:
-    """Of `values` from `reference`, both in real units."""
     compared = Comparison(step)
     compared.add(0, reference, values)
     error = values.astype(np.float64) - reference.astype(np.float64)
@@ -404,14 +388,11 @@ def own_quantisation_loss(values: Array, scale: float, zero_point: int, dtype: s
     limits = np.iinfo(dtype)
     steps = exact / scale + zero_point
     inside = np.clip(steps, limits.min, limits.max)
-    noises = (
-        np.mean(np.square((np.rint(inside) - inside) * scale)),
-        np.mean(np.square((steps - inside) * scale)),
-    )
-    return Own(*(10 * math.log10(power / noise) if noise else math.inf for noise in map(float, noises)))
+    errors = (np.rint(inside) - inside, steps - inside)  # of rounding and of clipping
+    noises = (float(np.mean(np.square(row * scale))) for row in errors)
+    return Own(*(10 * math.log10(power / noise) if noise else math.inf for noise in noises))
 
 
 def real_values(stored: Array, scale: float, zero_point: int) -> Array:
-    """Stored values in real units."""
     result: Array = (stored.astype(np.float64) - zero_point) * scale
     return result

@@ -80,14 +80,14 @@ def profile(
 
     A model or program is run first. Its instructions on the CPU are counted, and their cycles modelled.
     """
-    if Path(subject).is_dir() and options.split:
-        raise UsageError("--split needs a new run and cannot use the folder of an earlier one", _MAKE_A_RUN)
     if Path(subject).is_dir():
+        if options.split:
+            message = "--split needs a new run and cannot use the folder of an earlier one"
+            raise UsageError(message, _MAKE_A_RUN)
         done = replace(_finished(Path(subject)), data=run_options.data)
     else:
-        run_options = replace(
-            run_options, count_instructions=True, cpu_cycles=options.cpu_cycles, split=options.split
-        )
+        run_options = replace(run_options, cpu_cycles=options.cpu_cycles, split=options.split)
+        run_options = replace(run_options, count_instructions=True)
         done = run_command.run(subject, compile_options, run_options, out_dir, reporter.for_step())
     content = _profile(
         done,
@@ -101,10 +101,9 @@ def profile(
     record = content.to_json()
     validation.check_record(record, "the profile")
     folder = filesystem.make_directory(out_dir) if out_dir is not None else done.folder
+    rows = map(profile_words.csv_row, content.operations)
+    table = result_files.csv_table(profile_words.CSV_COLUMNS, rows)
     with filesystem.locked_folder(folder), bundle.writing_folder(folder, "profile") as add:
-        table = result_files.csv_table(
-            profile_words.CSV_COLUMNS, map(profile_words.csv_row, content.operations)
-        )
         filesystem.write_bytes(folder / _CSV_NAME, table.encode())
         json_text.write_json(folder / kinds.PROFILE.file, record)
         add(kinds.PROFILE.file, _CSV_NAME)
@@ -150,21 +149,26 @@ def _profile(
     run = done.record
     program = result_files.program_of_run(done.pte, run.provenance.inputs, done.data)
     if provenance.recorded_target(program.target()) != run.target:
-        raise InputError(
-            f"{done.folder / kinds.RUN.file} is of another target than {done.pte} was compiled for",
-            _MAKE_A_RUN,
-        )
+        message = f"{done.folder / kinds.RUN.file} is of another target than {done.pte} was compiled for"
+        raise InputError(message, _MAKE_A_RUN)
     priced = _pricing(done.pte, program, run, system, vela_config)
+    # Its figures are of the program's first method, so that it says nothing of a run of another one.
+    compiled_file = result_files.compile_record_path(done.pte)
+    compiled = bundle.compilation_of(compiled_file, run.model.sha256) if compiled_file.is_file() else None
+    cpu_clock = time_line.cpu_clock(system, cpu_clock_mhz, priced)
+    if run.time is not None and not cpu_clock.was_asked_for(system):
+        ran_at = run.time.clocks.cpu
+        cpu_clock = replace(cpu_clock, clock=KnownClock(ran_at.hz, ran_at.source), reason="")
     facts = ProfileFacts(
         path=done.pte,
         program=program,
         run=run,
         priced=priced,
         run_file=done.folder / kinds.RUN.file,
-        compiled=_compile_record(done.pte, run),
-        compiled_file=result_files.compile_record_path(done.pte),
+        compiled=compiled if compiled is not None and compiled.model.entry == run.model.entry else None,
+        compiled_file=compiled_file,
         clock_hz=None if clock_mhz is None else clock_mhz * 1e6,
-        cpu_clock=_cpu_clock(run, system, cpu_clock_mhz, priced),
+        cpu_clock=cpu_clock,
         prefill=prefill,
     )
     with errors.until(time.monotonic() + timeout_s):
@@ -181,25 +185,6 @@ def _pricing(
         system = pricing_system.system_of_record(run.priced.system)
         return PricingSystem(system, True, system.areas)
     return pricing_system.pricing_of_program(path, program, vela_config)
-
-
-def _compile_record(program: Path, run: Run) -> Compilation | None:
-    """What `compile` wrote of the program; None when there is nothing, or when it is about another.
-
-    Its figures are of the program's first method, so it says nothing of a run of another one.
-    """
-    path = result_files.compile_record_path(program)
-    found = bundle.compilation_of(path, run.model.sha256) if path.is_file() else None
-    return found if found is not None and found.model.entry == run.model.entry else None
-
-
-def _cpu_clock(run: Run, board: str | None, mhz: float | None, priced: PricingSystem | None) -> CpuClock:
-    """The clock that was asked for, else that of the run."""
-    found = time_line.cpu_clock(board, mhz, priced)
-    if run.time is None or found.was_asked_for(board):
-        return found
-    cpu = run.time.clocks.cpu
-    return replace(found, clock=KnownClock(cpu.hz, cpu.source), reason="")
 
 
 @dataclass(frozen=True)
@@ -224,11 +209,13 @@ class ProfileFacts:
 
 
 def make_profile_record(facts: ProfileFacts) -> Profile:
-    """The record of a profile."""
     run, compiled = facts.run, facts.compiled
     plan = facts.program.plan(run.model.entry)
     system = None if facts.priced is None else job.system_of_run(run, facts.priced.system)
-    delegates = {} if system is None else _delegates(plan, system)
+    delegates: dict[int, DelegateProfile] = {}
+    for index, delegate in enumerate(plan.delegates):
+        if system is not None and (read := profile_rows.read_delegate(index, delegate, system)) is not None:
+            delegates[index] = read
     calls = _calls(plan, run)
     rows = profile_rows.profiled_operations(calls, plan, delegates, compiled, run.pieces or ())
     ran = _ran(calls)
@@ -276,11 +263,6 @@ def make_profile_record(facts: ProfileFacts) -> Profile:
     )
 
 
-def _delegates(plan: ExecutionPlan, system: SystemConfig) -> dict[int, DelegateProfile]:
-    found = (profile_rows.read_delegate(index, row, system) for index, row in enumerate(plan.delegates))
-    return {row.index: row for row in found if row is not None}
-
-
 def _calls(plan: ExecutionPlan, run: Run) -> list[Call]:
     """The kernel and delegate calls of the first inference in the order of their first run."""
     instructions = plan.instructions
@@ -296,7 +278,6 @@ def _calls(plan: ExecutionPlan, run: Run) -> list[Call]:
 
 
 def _ran(calls: Sequence[Call]) -> Mapping[int, Sequence[Operator]]:
-    """The entries of each delegate's calls, which may be of several instructions."""
     found: defaultdict[int, list[Operator]] = defaultdict(list)
     for call in calls:
         if isinstance(call.instruction, DelegateCall):
@@ -327,17 +308,12 @@ def _time_facts(facts: ProfileFacts, calls: Sequence[Call], sums: Sums) -> TimeF
 
 
 def _inputs(facts: ProfileFacts) -> list[Record]:
-    files = [("run", facts.run_file)]
-    if facts.compiled is not None:
-        files.append(("compile", facts.compiled_file))
-    return [
-        *result_files.program_entries(facts.path, facts.program),
-        *(provenance.file_entry(role, path) for role, path in files),
-    ]
+    files = [("run", facts.run_file)] + ([("compile", facts.compiled_file)] if facts.compiled else [])
+    entries = [provenance.file_entry(role, path) for role, path in files]
+    return [*result_files.program_entries(facts.path, facts.program), *entries]
 
 
 def _tools(facts: ProfileFacts) -> list[Record]:
-    """The tools of the run, and the Vela that made the estimates."""
     compiled = () if facts.compiled is None else facts.compiled.provenance.tools
     vela = (row for row in compiled if row.name == _VELA)
     return [row.to_json() for row in (*facts.run.provenance.tools, *vela)]

@@ -96,7 +96,6 @@ class DelegateProfile:
 
     @property
     def fetched_commands(self) -> Traffic:
-        """The traffic of the command stream itself."""
         beats = -(-self.command_bytes // self.config.beat_bytes)
         return self.traffic(self.system.command_stream, "read", "commands", beats)
 
@@ -189,7 +188,6 @@ def _kernel(
 
 
 def summed_metric(figures: Sequence[Metric | None]) -> Metric | None:
-    """The sum of the `figures` of all calls; None unless each has one."""
     found = [row for row in figures if row is not None]
     if not found or len(found) < len(figures):
         return None
@@ -197,7 +195,6 @@ def summed_metric(figures: Sequence[Metric | None]) -> Metric | None:
 
 
 def cycles_metric(value: float, source: Source) -> Metric:
-    """Cycles from `source`."""
     return Metric(value=value, unit="cycles", source=source)
 
 

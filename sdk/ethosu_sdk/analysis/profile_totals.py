@@ -49,7 +49,6 @@ class Sums:
 
     @property
     def macs(self) -> int:
-        """Of one inference."""
         return sum(row.calls * (row.macs or 0) for row in self.rows)
 
 
@@ -87,7 +86,6 @@ def memory_totals(sums: Sums, clock_hz: float | None) -> tuple[profile.Memory, .
 
 
 def _traffic(sums: Sums) -> Iterator[Traffic]:
-    """All that is moved in an inference, the command streams included."""
     each = [(row.calls, moved) for row in sums.rows for moved in row.traffic or ()]
     for calls, moved in (*each, *((row.calls, row.commands) for row in sums.delegates)):
         yield replace(moved, bytes=calls * moved.bytes, beats=calls * moved.beats)
@@ -119,10 +117,6 @@ def _memory(memory: Memory, moved: Sequence[Traffic], sums: Sums, clock_hz: floa
 
 
 def _bursts(memory: Memory, sums: Sums) -> tuple[profile.Bursts, ...] | None:
-    """The bursts of an inference by direction and length.
-
-    None where a command stream's operations or the length of a burst are not known.
-    """
     found: Counter[tuple[Direction, int]] = Counter()
     for delegate in sums.profiles:
         ran = sums.ran.get(delegate.index)
@@ -151,9 +145,16 @@ def inference_totals(sums: Sums, cpu: Cpu, clock_hz: float | None) -> profile.To
         for source, value in cycles.items()
         if clock_hz is not None and value
     )
+    rows = [row for row in sums.rows if row.runs_on == "CPU"]
     return profile.Totals(
         npu=_npu(sums, macs, cycles),
-        cpu=_cpu([row for row in sums.rows if row.runs_on == "CPU"], cpu),
+        cpu=profile.CpuTotals(
+            operators=sum(row.calls for row in rows),
+            instructions=summed_metric([row.instructions for row in rows]),
+            core=None if cpu.cycles is None else cpu.core,
+            cycles=cpu.cycles,
+            parts=None if cpu.cycles is None else cpu.parts,
+        ),
         speed=None if clock_hz is None else tuple(speed),
     )
 
@@ -162,30 +163,18 @@ def _npu(sums: Sums, macs: int, cycles: Mapping[Source, int]) -> profile.NpuTota
     rows = [row for row in sums.rows if row.runs_on == "NPU"]
     jobs = [(row.calls, row.job.cycles) for row in rows if row.job is not None]
     per_cycle = {str(source): round(macs / value, 3) for source, value in cycles.items() if value}
+    ideal = sums.profiles[0].config.macs if sums.profiles else 0
     return profile.NpuTotals(
         operations=sum(row.calls for row in rows),
         macs=macs,
         cycles=tuple(cycles_metric(value, source) for source, value in cycles.items()),
-        macs_per_cycle=profile.MacsPerCycle(
-            ideal=sums.profiles[0].config.macs if sums.profiles else 0, **per_cycle
-        ),
+        macs_per_cycle=profile.MacsPerCycle(ideal=ideal, **per_cycle),
         jobs=profile.Jobs(
             count=sum(calls for calls, _ in jobs),
             cycles=replace(jobs[0][1], value=sum(calls * row.value for calls, row in jobs)),
         )
         if jobs
         else None,
-    )
-
-
-def _cpu(rows: Sequence[Operation], cpu: Cpu) -> profile.CpuTotals:
-    is_modelled = cpu.cycles is not None
-    return profile.CpuTotals(
-        operators=sum(row.calls for row in rows),
-        instructions=summed_metric([row.instructions for row in rows]),
-        core=cpu.core if is_modelled else None,
-        cycles=cpu.cycles,
-        parts=cpu.parts if is_modelled else None,
     )
 
 
@@ -228,7 +217,12 @@ def inference_time(facts: TimeFacts, sums: Sums) -> tuple[TimeLine | None, list[
     active, estimated = sums.cycles.get("modelled"), sums.cycles.get("estimated")
     if clock is None or not active:
         return found, unavailable
-    mac, decoder, memory = _busy_percent(sums.rows, active)
+    # Operations overlap, and each counts the memory that it uses most: the sum can be more than all of the time.
+    work = (
+        sum(row.calls * getattr(row.busy, stage) for row in sums.rows)
+        for stage in ("mac", "weight_decoder", "memory")
+    )
+    mac, decoder, memory = (min(100.0, 100 * cycles / active) for cycles in work)
     return replace(
         found,
         engines=Engines(
@@ -240,13 +234,3 @@ def inference_time(facts: TimeFacts, sums: Sums) -> tuple[TimeLine | None, list[
         ),
         vela=VelaTime(duration_s=estimated / clock.hz) if estimated else None,
     ), unavailable
-
-
-def _busy_percent(rows: Sequence[Operation], cycles: int) -> Iterator[float]:
-    """How much of the NPU's `cycles` MAC unit, weight decoder and memories work.
-
-    Operations overlap, and each counts the memory that it uses most: the sum can be more than all of the time.
-    """
-    for stage in ("mac", "weight_decoder", "memory"):
-        work = sum(row.calls * getattr(row.busy, stage) for row in rows)
-        yield min(100.0, 100 * work / cycles)

@@ -55,8 +55,7 @@ def facts_of_run(folder: Path, vela_config: Path | None = None) -> RunFacts:
         path = folder / Path(run.model.file).name if isinstance(run, Run) else folder
         if not isinstance(run, Run) or not path.is_file() or filesystem.sha256_file(path) != run.model.sha256:
             return RunFacts(made)
-        program = result_files.program_of_run(path, run.provenance.inputs)
-        no_room = ""
+        program, no_room = result_files.program_of_run(path, run.provenance.inputs), ""
         if run.simulator.name == HOST:  # which does without a board
             own = pricing_system.pricing_of_program(path, program, vela_config)
             no_room = lacking_room(program, own)
@@ -65,11 +64,10 @@ def facts_of_run(folder: Path, vela_config: Path | None = None) -> RunFacts:
         return RunFacts(made, program_reason=error.message, lifetimes_reason=error.message)
     facts, why = None, made.reason if made is not None else ""
     try:
+        profile = made.record if made is not None else None
         if made is None:
-            made_before = kinds.PROFILE.convert(read_raw_record(folder / kinds.PROFILE.file))
-            facts = facts_of_program(program, made_before, vela_config)
-        elif made.record is not None:
-            facts = facts_of_program(program, made.record, vela_config)
+            profile = kinds.PROFILE.convert(read_raw_record(folder / kinds.PROFILE.file))
+        facts = None if profile is None else facts_of_program(program, profile, vela_config)
     except SdkError as error:
         why = error.message
     return RunFacts(made, facts, why, found.lifetimes, found.reason, found.flows, no_room)
@@ -102,11 +100,10 @@ def _is_whole(folder: Path) -> bool:
 
 
 def _made(folder: Path, vela_config: Path | None) -> MadeProfile:
+    profiled = profile_command.profile_of_run
     try:
         prefill = _steps_of_prompt(folder)
-        return MadeProfile(
-            profile_command.profile_of_run(folder, vela_config, prefill=prefill, timeout_s=_TIMEOUT_S)
-        )
+        return MadeProfile(profiled(folder, vela_config, prefill=prefill, timeout_s=_TIMEOUT_S))
     except SdkError as error:
         if vela_config is not None:
             raise
@@ -209,8 +206,6 @@ def lacking_room(program: pte.Pte, own: pricing_system.PricingSystem | None) -> 
 
 @dataclass
 class _Tenant:
-    """A lifetime that has not ended yet."""
-
     region: int
     runs: Runs
     first: int
@@ -248,19 +243,15 @@ def lifetimes_of(program: pte.Pte) -> Delegates:
     except SdkError as error:
         if largest not in found:
             return Delegates(None, error.message)
-    flows = {index: row.flow for index, row in found.items() if row is not None and row.flow is not None}
+    flows = {index: row[2] for index, row in found.items() if row is not None and row[2] is not None}
     first = found[largest]
     if first is None:
         return Delegates(None, "which operations run depends on data", flows)
-    rows, count = first.rows, first.operations
-    return Delegates(Lifetimes(largest, len(delegates), vela.scratch_bytes, rows, count), "", flows)
+    return Delegates(Lifetimes(largest, len(delegates), vela.scratch_bytes, *first[:2]), "", flows)
 
 
-@dataclass(frozen=True)
-class _Read:
-    rows: Sequence[Lifetime]
-    operations: int
-    flow: Flow | None  # of streams that read too often it is not known
+# Lifetimes, the number of operations, and the flow; of streams that read too often that is not known.
+_Read = tuple[Sequence[Lifetime], int, Flow | None]
 
 
 def _read_stream(vela: VelaBlocks) -> _Read | None:
@@ -294,19 +285,17 @@ def _read_stream(vela: VelaBlocks) -> _Read | None:
         Lifetime(row.region, row.runs.base, row.runs.end, row.first, row.last, row.offset, row.role)
         for row in (*gone, *live)
     ]
-    return _Read(ended, count, _flow(inputs, reads, outputs) if len(reads) < _MOST_READS else None)
+    return ended, count, _flow(inputs, reads, outputs) if len(reads) < _MOST_READS else None
 
 
 def _flow(
     inputs: Sequence[_Tenant], reads: Sequence[tuple[_Tenant, int]], outputs: Sequence[Sequence[int]]
 ) -> Flow:
     edges = {(tenant.first, reader) for tenant, reader in reads if tenant.first != _BEFORE}
-    slots = {id(tenant): number for number, tenant in enumerate(inputs)}
-    readers: list[set[int]] = [set() for _ in inputs]
+    readers: dict[int, set[int]] = {id(tenant): set() for tenant in inputs}
     for tenant, reader in reads:
-        if id(tenant) in slots:
-            readers[slots[id(tenant)]].add(reader)
-    return Flow(tuple(sorted(edges)), tuple(tuple(sorted(row)) for row in readers), tuple(outputs))
+        readers.get(id(tenant), set()).add(reader)
+    return Flow(tuple(sorted(edges)), tuple(tuple(sorted(row)) for row in readers.values()), tuple(outputs))
 
 
 def _step(

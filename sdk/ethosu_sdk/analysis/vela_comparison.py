@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from ethosu_sdk.base import filesystem, json_text
 from ethosu_sdk.base.errors import BuildError, InputError, SdkError, SimulationError, UsageError, VerdictError
@@ -30,8 +30,7 @@ ALLOWED_DIFFERENCES = ("model", "versions")
 _REASON = "compiled from the same TOSA graphs by another version of Vela: compared by the outputs of the runs"
 
 
-@dataclass(frozen=True)
-class _Source:
+class _Source(NamedTuple):
     """A compiled program, its record, and the TOSA graphs of its delegates."""
 
     pte: Path
@@ -39,12 +38,9 @@ class _Source:
     graphs: Sequence[Path]
 
 
-@dataclass(frozen=True)
-class VersionRuns:
-    """Folders of runs, and why some versions have none."""
-
+class VersionRuns(NamedTuple):
     folders: Sequence[Path]
-    failed: Mapping[str, str]
+    failed: Mapping[str, str]  # why some versions have none
 
 
 def runs_by_version(
@@ -57,9 +53,8 @@ def runs_by_version(
     a program that runs, and what `compile` raises.
     """
     if len(models) != 1:
-        raise UsageError(
-            f"--vela takes one model, not {len(models)}", "ethosu-sdk compare --vela 5.0.0,5.1.0 MODEL"
-        )
+        example = "ethosu-sdk compare --vela 5.0.0,5.1.0 MODEL"
+        raise UsageError(f"--vela takes one model, not {len(models)}", example)
     wanted = vela_versions.parse_versions(names)
     for version in wanted:  # before a model is compiled for nothing
         if not vela_versions.is_cached(version):
@@ -71,16 +66,13 @@ def runs_by_version(
     reasons = {row.version: row.reason or _run(source, row, folders[row.version], reporter) for row in found}
     failed = {folders[version].name: reason for version, reason in reasons.items() if reason}
     if len(failed) == len(folders):
-        lines = "\n".join(f"  {name}: {reason}" for name, reason in failed.items())
-        raise BuildError(
-            f"no version of Vela made a program that runs:\n{lines}", f"the logs are in {out_dir}"
-        )
+        lines = "".join(f"\n  {name}: {reason}" for name, reason in failed.items())
+        raise BuildError(f"no version of Vela made a program that runs:{lines}", f"the logs are in {out_dir}")
     return VersionRuns([path for path in folders.values() if path.name not in failed], failed)
 
 
 @contextlib.contextmanager
 def _source(model: str, options: CompileOptions, reporter: Reporter) -> Iterator[_Source]:
-    """The program and its TOSA graphs, which are there while the block runs."""
     if model.endswith(".pte"):
         yield _read(result_files.require_pte(Path(model)))
         return
@@ -105,9 +97,8 @@ def _lowered(model: str, options: CompileOptions, folder: Path, reporter: Report
     """The program without its delegates' commands, in `folder`."""
     target = compile_command.target_of(options)
     if not isinstance(target, Target):
-        raise UsageError(
-            f"{target.name} has no NPU: Vela compiles nothing for it", "give a target with an NPU"
-        )
+        message = f"{target.name} has no NPU: Vela compiles nothing for it"
+        raise UsageError(message, "give a target with an NPU")
     request = compile_facts.CompileRequest(model, target, folder, options=options, without_vela=True)
     with reporter.stage(f"lowering {escape(model)} without Vela") as step:
         output = compile_model(request, step)
@@ -140,7 +131,6 @@ def _read(path: Path) -> _Source:
 
 
 def _recompiled(source: _Source, folders: Mapping[str, Path], reporter: Reporter) -> list[RecompiledProgram]:
-    """Each version's program and its record, in the folders."""
     count = f"{counted(len(source.graphs), 'TOSA graph')} with {counted(len(folders), 'version')} of Vela"
     with contextlib.ExitStack() as stack:
         add = {}
@@ -161,13 +151,8 @@ def _run(source: _Source, found: RecompiledProgram, folder: Path, reporter: Repo
     """Run a recompiled program; why it does not run, or nothing."""
     try:
         with reporter.stage(f"running the program of Vela {found.version} on the host simulator"):
-            run_command.run(
-                str(folder / source.pte.name),
-                CompileOptions(),
-                RunOptions(simulator=HOST),
-                folder,
-                Reporter(quiet=True).for_step(),
-            )
+            path, options = str(folder / source.pte.name), RunOptions(simulator=HOST)
+            run_command.run(path, CompileOptions(), options, folder, Reporter(quiet=True).for_step())
     except SdkError as error:
         reporter.warn(escape(f"the program of Vela {found.version} does not run: {error.message}"))
         return error.message
@@ -175,7 +160,6 @@ def _run(source: _Source, found: RecompiledProgram, folder: Path, reporter: Repo
 
 
 def _lay(source: _Source, found: RecompiledProgram, folder: Path) -> list[str]:
-    """Write the other files of a recompiled program beside it; the names of all its files."""
     pte = folder / source.pte.name
     record = _record(source, found, pte)
     validation.check_record(record, "the compile result")
@@ -202,19 +186,16 @@ def _record(source: _Source, found: RecompiledProgram, pte: Path) -> Record:
         for part in row["operations"]:
             place = (row["index"], part.get("tosa", {}).get("index", -1))
             part.update({"source": lines[place]} if place in lines else {})
-    old = source.record
-    tools = [
-        {**row, "version": found.version} if row["name"] == vela_versions.VELA_PACKAGE else row
-        for row in old["provenance"]["tools"]
-    ]
+    old, vela = source.record, vela_versions.VELA_PACKAGE
+    rows = old["provenance"]["tools"]
+    tools = [{**row, "version": found.version} if row["name"] == vela else row for row in rows]
+    key = f"{old['compile_key']} {vela} {found.version}"
     record = {
         **old,
         "status": "pass",
         "created": provenance.timestamp(),
         "provenance": {**old["provenance"], "tools": tools},
-        "compile_key": filesystem.sha256_bytes(
-            f"{old['compile_key']} {vela_versions.VELA_PACKAGE} {found.version}".encode()
-        ),
+        "compile_key": filesystem.sha256_bytes(key.encode()),
         "model": {**old["model"], "sha256": filesystem.sha256_file(pte), "bytes": pte.stat().st_size},
         "delegates": delegates,
         "check": {"status": "left-out", "reason": _REASON},

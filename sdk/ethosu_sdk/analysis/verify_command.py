@@ -79,11 +79,10 @@ def verify(
         program = result_files.program_of_run(pte_path, record.provenance.inputs, data)
         ran = " and running it" if isinstance(record, Run) else ""
         with reporter.stage(f"rebuilding it from scratch{ran}"):
-            rebuilt = (
-                _rerun(record, pte_path, program, inputs, vela_config)
-                if isinstance(record, Run)
-                else _rebuild(record, pte_path, program, vela_config)
-            )
+            if isinstance(record, Run):
+                rebuilt = _rerun(record, pte_path, program, inputs, vela_config)
+            else:
+                rebuilt = _rebuild(record, pte_path, program, vela_config)
         checks += [*_digests(record, rebuilt), *_figures(record, rebuilt)]
         causes = list(_causes(record, rebuilt, checks))
     else:
@@ -102,7 +101,9 @@ def verify(
     )
     content = result.to_json()
     validation.check_record(content, "the result of verify")
-    _show(result, reporter)
+    reporter.show(verify_table(result), *(f"why: {escape(cause)}" for cause in causes))
+    if result.status == "pass":
+        reporter.show(f"{escape(path.name)}: {_found_again(result)}")
     reporter.emit(content)
     if result.status != "pass":
         names = [row.name for row in _differing(checks)]
@@ -143,9 +144,8 @@ def _read(path: Path, reading: ReadPolicy) -> Run | Build:
 def _model(path: Path, record: Run | Build, model: Path | None) -> Path:
     beside = path.parent / record.model.file
     if model is None and not beside.is_file():
-        raise InputError(
-            f"the record's model, {beside.name}, is not beside it", "name it with --model FILE.pte"
-        )
+        message = f"the record's model, {beside.name}, is not beside it"
+        raise InputError(message, "name it with --model FILE.pte")
     return result_files.require_pte(model or beside)
 
 
@@ -193,7 +193,6 @@ def _differing(checks: Sequence[Check]) -> list[Check]:
 
 
 def _causes(record: Run | Build, rebuilt: Rebuilt, checks: Sequence[Check]) -> Iterator[str]:
-    """Why something differs or is not known, as far as that can be told."""
     if rebuilt.no_figures:
         yield f"outputs and figures were not compared: {rebuilt.no_figures}"
     others = [row for row in _differing(checks) if row.name.startswith("version of")]
@@ -213,24 +212,13 @@ def _causes(record: Run | Build, rebuilt: Rebuilt, checks: Sequence[Check]) -> I
         yield "the firmware's sources, its settings or the tools are not those of the record (build_key)"
 
 
-def _show(result: Verification, reporter: Reporter) -> None:
-    reporter.show(verify_table(result), *(f"why: {escape(cause)}" for cause in result.causes))
-    if result.status == "pass":
-        reporter.show(f"{escape(result.record.file)}: {_found_again(result)}")
-
-
 def verify_table(result: Verification) -> Table:
-    """What was compared: digests by their first digits, all else whole."""
     colours = {"agrees": "green", "differs": "red", "unknown": "yellow"}
     found = Table("", "", "recorded", "here", box=None, pad_edge=False)
     for row in result.checks:
-        colour = colours[row.status]
-        found.add_row(
-            escape(row.name),
-            f"[{colour}]{row.status}[/{colour}]",
-            escape(_value_text(row.recorded)),
-            escape(_value_text(row.found or "")),
-        )
+        status = f"[{colours[row.status]}]{row.status}[/{colours[row.status]}]"
+        values = (escape(_value_text(value)) for value in (row.recorded, row.found or ""))
+        found.add_row(escape(row.name), status, *values)
     return found
 
 
@@ -261,7 +249,6 @@ class Rebuilt:
 
 
 def _firmware(record: Run) -> ProvenanceInput | None:
-    """The firmware's row among the inputs of a run."""
     return next((row for row in record.provenance.inputs if row.role == "firmware"), None)
 
 
@@ -278,10 +265,8 @@ def _rebuild(record: Build, path: Path, program: pte.Pte, vela_config: Path | No
     )
     with _from_nothing() as folder:
         built = build_command.build_in(path, program, folder, options, Reporter(quiet=True))
-        made = built.firmware
-        return Rebuilt(
-            made.elf_sha256, filesystem.sha256_file(made.map), made.build_key, figures_of(built.content)
-        )
+        made, map_sha256 = built.firmware, filesystem.sha256_file(built.firmware.map)
+        return Rebuilt(made.elf_sha256, map_sha256, made.build_key, figures_of(built.content))
 
 
 def _rerun(
@@ -362,7 +347,6 @@ def _timing(record: Run) -> str:
 
 
 def _board(record: Run) -> str | None:
-    """The option `system` of the run, where its time is for a board of the list."""
     place = "" if record.time is None else record.time.place
     return place if place in board_profiles.profile_names() else None
 
@@ -375,10 +359,8 @@ def _why_not_run(record: Run, priced: PricingSystem | None) -> str:
     if record.priced is not None and priced is not None and priced.part() != record.priced.to_json():
         name, source = record.priced.system.name, record.priced.system.source
         return f"the run's cycles are for {name} of {source}: --vela-config FILE.ini gives that"
-    here = (
-        boards.core_of_board(record.board) if board is None else board_profiles.find_profile(board).cpu.core
-    )
-    if core is not None and core != here:
+    cpu = None if board is None else board_profiles.find_profile(board).cpu
+    if core is not None and core != (boards.core_of_board(record.board) if cpu is None else cpu.core):
         return f"the run's CPU cycles are those of a {core}, which no board of `ethosu-sdk boards` gives"
     if record.state is not None and record.state.file:
         return f"the run began with the state in {record.state.file}, which `verify` does not take"
@@ -389,9 +371,8 @@ def _run_options(record: Run, inputs: Path | None, priced: PricingSystem | None)
     """The options that the record was made with. Spilling is allowed: it changes nothing for a program that fits."""
     sequence, repeats = record.sequence, record.repeats
     names = [row.event for row in record.npu.counters] if record.npu is not None else []
-    names += [
-        row.path.removeprefix(_COUNTERS) for row in record.unavailable if row.path.startswith(_COUNTERS)
-    ]
+    lacking = (row.path for row in record.unavailable if row.path.startswith(_COUNTERS))
+    names += [path.removeprefix(_COUNTERS) for path in lacking]
     sent = record.outputs[0].shape[0] if record.outputs and record.outputs[0].shape else 0
     options = RunOptions(
         inputs=inputs,

@@ -21,10 +21,8 @@ def boards(word: str | None, reporter: Reporter) -> None:
 
     UsageError for an unknown name, InputError for a file that is not a profile.
     """
-    found = [
-        board_profiles.find_profile(name)
-        for name in (board_profiles.profile_names() if word is None else [word])
-    ]
+    names = board_profiles.profile_names() if word is None else (word,)
+    found = [board_profiles.find_profile(name) for name in names]
     record = printed.BoardList(
         status="pass",
         created=provenance.timestamp(),
@@ -58,7 +56,7 @@ def _board(profile: BoardProfile) -> printed.Board:
             for row in profile.systems
         ),
         sources=tuple(
-            printed.Source(value=place, source=profile.source(place)) for place, _ in profile.values()
+            printed.Source(value=row[0], source=profile.source(row[0])) for row in profile.values()
         ),
     )
 
@@ -66,20 +64,13 @@ def _board(profile: BoardProfile) -> printed.Board:
 def _list(found: list[BoardProfile]) -> Table:
     table = Ranked(box=None, pad_edge=False, drop=("CPU clock", "CPU"))
     for heading in ("name", "NPU", "NPU clock", "CPU", "CPU clock", "default for Vela"):
-        table.add_column(
-            heading, no_wrap=heading == "name", justify="right" if heading.endswith("clock") else "left"
-        )
+        is_figure = heading.endswith("clock")
+        table.add_column(heading, no_wrap=heading == "name", justify="right" if is_figure else "left")
     for row in found:
-        system = row.default_system
-        others = len(row.npus) - 1
-        table.add_row(
-            row.name,
-            row.npus[0] + (f", {others} more" if others else ""),
-            _clock(row.npu_hz),
-            row.cpu.core,
-            _clock(row.cpu.clock_hz),
-            f"{system.name}, {system.memory_modes[0]}",
-        )
+        system, others = row.default_system, len(row.npus) - 1
+        npus = row.npus[0] + (f", {others} more" if others else "")
+        clocks = _clock(row.npu_hz), row.cpu.core, _clock(row.cpu.clock_hz)
+        table.add_row(row.name, npus, *clocks, f"{system.name}, {system.memory_modes[0]}")
     return table
 
 
@@ -92,7 +83,7 @@ def _shown(profile: BoardProfile) -> Iterator[RenderableType]:
         ("NPU", f"{', '.join(profile.npus)}; {_clock(profile.npu_hz)}"),
         ("CPU", f"{cpu.core}; {_clock(cpu.clock_hz)}"),
         ("caches", f"instructions {_size(cpu.icache_bytes)}, data {_size(cpu.dcache_bytes)}"),
-        *((f"Vela: {row.name}", _system(row)) for row in profile.systems),
+        *((f"Vela: {row.name}", f"{', '.join(row.memory_modes)}{_areas(row)}") for row in profile.systems),
     ):
         facts.add_row(escape(name), escape(text))
     yield facts
@@ -101,28 +92,23 @@ def _shown(profile: BoardProfile) -> Iterator[RenderableType]:
     yield from ("", _sources(profile))
 
 
-def _system(row: VelaSystem) -> str:
-    areas = "".join(f"; {area} in {memory}" for area, memory in row.areas.items())
-    return ", ".join(row.memory_modes) + areas
+def _areas(row: VelaSystem) -> str:
+    return "".join(f"; {area} in {memory}" for area, memory in row.areas.items())
 
 
 def _memories(rows: tuple[BoardMemory, ...]) -> Table:
     table = Table(title="Memories", title_justify="left", box=None)
+    figures = ("size", "read", "write", "CPU waits")
     for heading in ("name", "kind", "size", "NPU", "cached", "read", "write", "CPU waits"):
-        table.add_column(
-            heading, justify="right" if heading in ("size", "read", "write", "CPU waits") else "left"
-        )
+        table.add_column(heading, justify="right" if heading in figures else "left")
     for row in rows:
-        clock = f" {(row.cycles_of or '').upper()} cycles"
+        clock, costs = f" {(row.cycles_of or '').upper()} cycles", (row.read_cycles, row.write_cycles)
         table.add_row(
             escape(row.name),
             row.kind,
             _size(row.size_bytes),
             *(_UNKNOWN if flag is None else "yes" if flag else "no" for flag in (row.npu, row.cached)),
-            *(
-                _UNKNOWN if count is None else f"{count}{clock}"
-                for count in (row.read_cycles, row.write_cycles)
-            ),
+            *(_UNKNOWN if count is None else f"{count}{clock}" for count in costs),
             _UNKNOWN if row.cpu_wait_cycles is None else f"{row.cpu_wait_cycles:g} cycles",
         )
     return table

@@ -70,10 +70,9 @@ def _checks() -> list[Check]:
         tempfile.TemporaryDirectory(prefix="ethosu-sdk-doctor-") as folder,
         ThreadPoolExecutor(_WORKERS) as pool,
     ):
-        groups = [pool.submit(_group, group, Path(folder)) for group in doctor_exercises.GROUPS]
-        single = [pool.submit(_other, name) for name in others]
-        found = {row.name: row for job in groups for row in job.result()}
-        found |= {row.name: row for row in (job.result() for job in single)}
+        jobs = [pool.submit(_group, group, Path(folder)) for group in doctor_exercises.GROUPS]
+        jobs += [pool.submit(lambda name: [_other(name)], name) for name in others]
+        found = {row.name: row for job in jobs for row in job.result()}
     return [_python(), *(found[name] for name in tools.tool_table()), _npu_model()]
 
 
@@ -97,21 +96,15 @@ def _exercised(name: str, exercise: Callable[[Path], str], folder: Path) -> Chec
 def _broken(row: Check, error: Exception, fix: str) -> Check:
     message = error.message if isinstance(error, SdkError) else str(error)
     hint = error.hint if isinstance(error, ToolError) and not error.hint.startswith("command:") else ""
-    detail = _first_cause(message) or type(error).__name__
-    return replace(row, status="broken", detail=detail, fix=hint or fix)
-
-
-def _first_cause(message: str) -> str:
-    """The first line of a failure, and the first of the tool's own lines that speaks of an error, else the last."""
-    lines = [line.strip() for line in message.splitlines() if line.strip()]
-    if len(lines) < 2:
-        return message.strip()
-    told = next((line for line in lines[1:] if "error" in line.lower() or ": " in line), lines[-1])
-    return f"{lines[0]}: {told}"[:400]
+    # The first line of a failure, and the first of the tool's own lines that speaks of an error, else the last.
+    detail, lines = message.strip(), [line.strip() for line in message.splitlines() if line.strip()]
+    if len(lines) > 1:
+        told = next((line for line in lines[1:] if "error" in line.lower() or ": " in line), lines[-1])
+        detail = f"{lines[0]}: {told}"[:400]
+    return replace(row, status="broken", detail=detail or type(error).__name__, fix=hint or fix)
 
 
 def _other(name: str) -> Check:
-    """A tool without an exercise of its own."""
     if name in models_by_program():
         return _fvp(name)
     found = tools.probe(name, anew=True)
@@ -123,11 +116,8 @@ def _other(name: str) -> Check:
             arm_runners.runner_executable(runner)
     except SdkError as error:
         return _broken(row, error, found.tool.fix)
-    return replace(
-        row,
-        exercised=f"{len(arm_runners.all_runners())} runners with the SHA-256 of those published",
-        detail=f"the runners' licence: {arm_runners.runners_licence()}",
-    )
+    tried = f"{len(arm_runners.all_runners())} runners with the SHA-256 of those published"
+    return replace(row, exercised=tried, detail=f"the runners' licence: {arm_runners.runners_licence()}")
 
 
 def _fvp(name: str) -> Check:
@@ -260,7 +250,6 @@ def _table(checks: Sequence[Check]) -> Table:
 
 
 def _problems(checks: Sequence[Check], reporter: Reporter) -> None:
-    """What is wrong with each tool, what differs from the lock, and the fix."""
     for row in checks:
         lock = row.lock
         if row.status == "missing" and not row.required:

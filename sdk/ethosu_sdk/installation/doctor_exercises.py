@@ -41,10 +41,8 @@ class NotTriedError(SdkError):
 
 
 def _run_tool(name: str, *arguments: str | Path, cwd: Path) -> str:
-    path = str(tools.require(name).path)
-    return proc.run(
-        [path, *map(str, arguments)], timeout_s=_TIMEOUT_S, cwd=cwd, error=ToolError
-    ).output.strip()
+    argv = [str(tools.require(name).path), *map(str, arguments)]
+    return proc.run(argv, timeout_s=_TIMEOUT_S, cwd=cwd, error=ToolError).output.strip()
 
 
 def _run_python(code: str, folder: Path, timeout_s: float) -> str:
@@ -102,9 +100,8 @@ def count_blocks(folder: Path) -> str:
 
 def disassemble(folder: Path) -> str:
     """Disassemble an instruction of Cortex-M55 with llvm-mc."""
-    (folder / "code").write_text(
-        "[" + " ".join(f"{byte:#04x}" for byte in _ADDITION) + "]\n", encoding="utf-8"
-    )
+    code = " ".join(f"{byte:#04x}" for byte in _ADDITION)
+    (folder / "code").write_text(f"[{code}]\n", encoding="utf-8")
     words = ("-triple=thumbv8.1m.main-none-eabi", "-mcpu=cortex-m55", "--disassemble", "code")
     if _ADDITION_TEXT not in " ".join(_run_tool("llvm-mc-19", *words, cwd=folder).split()):
         raise ToolError(f"it does not read the code of {_ADDITION_TEXT}")
@@ -122,7 +119,6 @@ def price(_folder: Path) -> str:
 
 
 def configure(folder: Path) -> str:
-    """Configure a project for Ninja with CMake."""
     shutil.copyfile(DATA / "CMakeLists.txt", folder / "CMakeLists.txt")
     _run_tool("cmake", "-S", ".", "-B", "made", "-G", "Ninja", cwd=folder)
     return "configured a project for Ninja"
@@ -161,20 +157,17 @@ def decode_weights(folder: Path) -> str:
         f"from ethosu import mlw_codec; weights = list({_WEIGHTS!r}); "
         "print(mlw_codec.decode(mlw_codec.encode(weights))[:len(weights)] == weights)"
     )
+    fix = tools.tool_table()["ethos-u-vela"].fix
     if _run_python(code, folder, _TIMEOUT_S) != "True":
-        raise ToolError(
-            "its weight decoder does not return the weights that were encoded",
-            tools.tool_table()["ethos-u-vela"].fix,
-        )
+        raise ToolError("its weight decoder does not return the weights that were encoded", fix)
     vela = shutil.which("vela", path=str(Path(sys.executable).parent)) or "vela"
     said = proc.run([vela, "--version"], timeout_s=_TIMEOUT_S, cwd=folder, error=ToolError).output.strip()
     if said != tools.require("ethos-u-vela").version:
-        raise ToolError(f"`vela --version` says {said!r}", tools.tool_table()["ethos-u-vela"].fix)
+        raise ToolError(f"`vela --version` says {said!r}", fix)
     return "started it; coded and decoded weights"
 
 
 def find_runtime(_folder: Path) -> str:
-    """The C++ runtime in ExecuTorch's package."""
     tools.executorch_root()
     return "its C++ runtime is in it"
 
@@ -222,7 +215,6 @@ def run_command_stream() -> str:
     values = np.frombuffer(base64.b64decode(sample["input"]), np.int8)
     result = npu.run(base64.b64decode(sample["payload"]), [values])
     if result.outputs[0].tobytes() != base64.b64decode(sample["output"]):
-        raise ToolError(
-            "the NPU model's output is not the TOSA reference model's", "install ethosu-sdk again"
-        )
+        message = "the NPU model's output is not the TOSA reference model's"
+        raise ToolError(message, "install ethosu-sdk again")
     return f"ran a convolution for {sample['target']}: output equals the TOSA reference model's"

@@ -19,8 +19,8 @@ import stat
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from msgspec import convert
 
@@ -47,9 +47,14 @@ _PRODUCT_PAGE = "https://developer.arm.com/Tools%20and%20Software/Fixed%20Virtua
 _INSTALLER = "FVP_*.sh"
 _TIMEOUT_S = 900.0
 # ExecuTorch's backends/arm/scripts/fvp_utils.sh starts Arm's installers with these.
-_ARGUMENTS = (
-    *("--i-agree-to-the-contained-eula", "--force", "--destination", "./", "--quiet", "--no-interactive"),
-)
+_ARGUMENTS = [
+    "--i-agree-to-the-contained-eula",
+    "--force",
+    "--destination",
+    "./",
+    "--quiet",
+    "--no-interactive",
+]
 _KINDS = {
     stat.S_IFCHR: "a device",
     stat.S_IFBLK: "a device",
@@ -77,8 +82,7 @@ is one of them: Corstone-320's FVP has a Python of its own there. The launchers 
 _ABOUT_PYTHON = "There is no Python here: ../{note} says why this folder is.\n"
 
 
-@dataclass(frozen=True)
-class _Digests:
+class _Digests(NamedTuple):
     md5: str
     sha256: str
 
@@ -103,17 +107,19 @@ def install_fvp(options: InstallOptions, reporter: Reporter) -> None:
         with reporter.stage(f"unpacking {escape(path.name)}"):
             unpack(path, filesystem.make_directory(folder / "archive"), options.limits)
         with reporter.stage("running Arm's installer"):
-            installed = _run_installer(folder)
-            _keep_licences(folder / "archive", installed)
+            installed, archive = _run_installer(folder), folder / "archive"
+            for text in (text for text in _licences(archive) if text.suffix != ".sh"):
+                place = installed / _LICENCE_FOLDER / text.relative_to(archive)
+                filesystem.make_directory(place.parent)
+                shutil.copyfile(text, place)
         record = _record(path, digests, row, installed)
         validation.check_record(record.to_json(), "the record of the installation")
         json_text.write_json(installed / _RECORD_NAME, record.to_json())
         try:
             installed.rename(final)
         except OSError as error:  # another installation was faster
-            raise SdkError(
-                f"cannot move the installation to {final}: {error.strerror}", "try again"
-            ) from error
+            message = f"cannot move the installation to {final}: {error.strerror}"
+            raise SdkError(message, "try again") from error
     _show(record, final, reporter)
 
 
@@ -232,16 +238,7 @@ def _staging(final: Path) -> Iterator[Path]:
                 parent.rmdir()
 
 
-def _keep_licences(archive: Path, installed: Path) -> None:
-    for path in _licences(archive):
-        if path.suffix != ".sh":
-            place = installed / _LICENCE_FOLDER / path.relative_to(archive)
-            filesystem.make_directory(place.parent)
-            shutil.copyfile(path, place)
-
-
 def _licences(folder: Path) -> list[Path]:
-    """Files whose path speaks of a licence, links left out."""
     return [
         path
         for path in sorted(folder.rglob("*"))
@@ -263,6 +260,10 @@ def _programs(name: str, installed: Path) -> list[Path]:
 
 def _record(path: Path, digests: _Digests, row: FvpArchive, installed: Path) -> FvpInstallation:
     accepted = provenance.timestamp()
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # no entry for the user, as in a container
+        user = f"uid {os.getuid()}"
     return FvpInstallation(
         status="pass",
         created=accepted,
@@ -276,7 +277,7 @@ def _record(path: Path, digests: _Digests, row: FvpArchive, installed: Path) -> 
             sha256_locked=bool(row.sha256),
         ),
         eula=Eula(
-            accepted_by=_user(),
+            accepted_by=user,
             accepted_at=accepted,
             accepted_with="--accept-eula",
             texts=tuple(
@@ -285,12 +286,8 @@ def _record(path: Path, digests: _Digests, row: FvpArchive, installed: Path) -> 
             ),
         ),
         programs=tuple(
-            Program(
-                name=program.name,
-                file=_relative(program, installed),
-                sha256=filesystem.sha256_file(program),
-            )
-            for program in _programs(row.name, installed)
+            Program(name=found.name, file=_relative(found, installed), sha256=filesystem.sha256_file(found))
+            for found in _programs(row.name, installed)
         ),
         host=provenance.this_host(),
     )
@@ -298,13 +295,6 @@ def _record(path: Path, digests: _Digests, row: FvpArchive, installed: Path) -> 
 
 def _relative(path: Path, folder: Path) -> str:
     return path.relative_to(folder).as_posix()
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # no entry for the user, as in a container
-        return f"uid {os.getuid()}"
 
 
 def _show(record: FvpInstallation, final: Path, reporter: Reporter) -> None:
@@ -319,15 +309,12 @@ def _show(record: FvpInstallation, final: Path, reporter: Reporter) -> None:
 
 
 def _run_installer(folder: Path) -> Path:
-    """Run the one installer below `folder`/archive; the folder that it filled.
-
-    Raises InputError when there is no installer or it leaves what is refused, ToolError when it fails.
-    """
+    """Run the one installer below `folder`/archive; the folder that it filled. InputError when there is no installer
+    or it leaves what is refused, ToolError when it fails."""
     found = sorted((folder / "archive").glob(_INSTALLER))
     if len(found) != 1 or found[0].is_symlink() or not found[0].is_file():
-        raise InputError(
-            f"the archive has no installer {_INSTALLER}, or several", "give the archive of an FVP for Linux"
-        )
+        message = f"the archive has no installer {_INSTALLER}, or several"
+        raise InputError(message, "give the archive of an FVP for Linux")
     filesystem.make_executable(found[0])
     target = filesystem.make_directory(folder / "installed")
     home = str(filesystem.make_directory(folder / "home"))
@@ -342,9 +329,8 @@ def _refuse_unsafe(folder: Path) -> None:
     """InputError for a link below `folder` that leaves it, a device or pipe, and what would run as another user."""
     inside: Counter[tuple[int, int]] = Counter()
     hard_links: dict[tuple[int, int], tuple[Path, int]] = {}
-    for path in sorted(
-        Path(root, name) for root, *names in os.walk(folder) for name in itertools.chain(*names)
-    ):
+    names = ((root, name) for root, *names in os.walk(folder) for name in itertools.chain(*names))
+    for path in sorted(Path(*row) for row in names):
         state = path.lstat()
         if path.is_symlink():
             target = Path(os.path.realpath(path))  # by way of whatever others
@@ -396,7 +382,11 @@ def install_launchers(
         filesystem.write_bytes(path, launcher_script(path.name).encode())
         filesystem.make_executable(path)
     if layout == "fvp":
-        _explain(top, folder)
+        # What an FVP's folder has beside its programs, and that it is none.
+        python = filesystem.make_directory(top / fvp_models.installed_python())
+        about = _ABOUT.format(programs=folder.relative_to(top), python=python.name)
+        filesystem.write_bytes(top / _NOTE, about.encode())
+        filesystem.write_bytes(python / _NOTE, _ABOUT_PYTHON.format(note=_NOTE).encode())
     record = Launchers(
         status="pass",
         created=provenance.timestamp(),
@@ -412,14 +402,5 @@ def install_launchers(
     reporter.emit(record)
 
 
-def _explain(top: Path, programs: Path) -> None:
-    """Add to the folder `top` what an FVP's has beside its `programs`, and say that it is none."""
-    python = filesystem.make_directory(top / fvp_models.installed_python())
-    about = _ABOUT.format(programs=programs.relative_to(top), python=python.name)
-    filesystem.write_bytes(top / _NOTE, about.encode())
-    filesystem.write_bytes(python / _NOTE, _ABOUT_PYTHON.format(note=_NOTE).encode())
-
-
 def launcher_script(program: str) -> str:
-    """The launcher called `program`."""
     return _SCRIPT.format(program=program, python=shlex.quote(sys.executable), not_an_fvp=NOT_AN_FVP)

@@ -22,7 +22,6 @@ from ethosu_sdk.base.errors import ToolError, UsageError
 from ethosu_sdk.base.json_text import Record
 from ethosu_sdk.base.terminal import Reporter, escape
 from ethosu_sdk.simulate import arm_runners
-from ethosu_sdk.simulate.arm_runners import PrebuiltRunner
 
 _SDK = "ethosu-sdk"
 _NAMESPACE = uuid.uuid5(uuid.NAMESPACE_DNS, "ethosu-sdk")
@@ -44,14 +43,14 @@ _SPDX = {
 }
 
 _DPKG_TIMEOUT_S = 30.0
-_FIELDS = (
+_FIELDS = [
     "binary:Package",
     "Version",
     "Architecture",
     "db:Status-Status",
     "source:Package",
     "source:Version",
-)
+]
 _OWN_QEMU = "qemu-corstone"
 _DEP5_LICENCE = re.compile(r"^License:[ \t]*(\S.*)$", re.MULTILINE)
 _DEP5_FORMAT = re.compile(r"\AFormat(?:-Specification)?:", re.IGNORECASE)
@@ -102,12 +101,8 @@ def make_sbom(
 ) -> Record:
     """The document. The same packages give the same bytes; a `timestamp` is in it only when one is given. `own` are
     the components of what the SDK built itself."""
-    others = [row for row in python if row.name != _SDK]
-    components = [
-        *map(_python_component, others),
-        *map(_debian_component, debian),
-        *own,
-    ]
+    others = (row for row in python if row.name != _SDK)
+    components = [*map(_python_component, others), *map(_debian_component, debian), *own]
     content = {
         "bomFormat": "CycloneDX",
         "specVersion": "1.6",
@@ -128,12 +123,9 @@ def make_sbom(
         "components": sorted(components, key=lambda row: str(row["bom-ref"])),
         "dependencies": _dependencies(python, debian, own),
     }
-    serial = uuid.uuid5(_NAMESPACE, json.dumps(content, sort_keys=True))
-    return {
-        "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",
-        "serialNumber": f"urn:uuid:{serial}",
-        **content,
-    }
+    serial = f"urn:uuid:{uuid.uuid5(_NAMESPACE, json.dumps(content, sort_keys=True))}"
+    schema = "http://cyclonedx.org/schema/bom-1.6.schema.json"
+    return {"$schema": schema, "serialNumber": serial, **content}
 
 
 def _timestamp() -> str | None:
@@ -143,9 +135,8 @@ def _timestamp() -> str | None:
     try:
         return datetime.datetime.fromtimestamp(int(text), datetime.UTC).isoformat()
     except (ValueError, OverflowError, OSError) as error:
-        raise UsageError(
-            f"SOURCE_DATE_EPOCH is not a time: {text!r}", "give seconds since 1970, or unset it"
-        ) from error
+        message = f"SOURCE_DATE_EPOCH is not a time: {text!r}"
+        raise UsageError(message, "give seconds since 1970, or unset it") from error
 
 
 def _python_ref(name: str, version: str) -> str:
@@ -172,38 +163,38 @@ def _python_component(row: PythonDistribution) -> Record:
         **({"description": row.summary} if row.summary else {}),
         "purl": _python_ref(row.name, row.version),
     }
-    if row.name == arm_runners.runners_package():
-        component["components"] = list(map(_runner_component, arm_runners.all_runners()))
+    if (
+        row.name == arm_runners.runners_package()
+    ):  # prebuilt firmware, with the licence of what is linked into it
+        component["components"] = [
+            {
+                "type": "firmware",
+                "bom-ref": f"{row.name}#{runner.folder}",
+                "name": runner.folder,
+                "hashes": [{"alg": "SHA-256", "content": runner.sha256}],
+                "licenses": [{"expression": arm_runners.runners_licence()}],
+            }
+            for runner in arm_runners.all_runners()
+        ]
     if row.expression:
         return component | {"licenses": [{"expression": row.expression}]}
     return component | _licences(row.licences, "its metadata names none")
 
 
-def _runner_component(runner: PrebuiltRunner) -> Record:
-    """A prebuilt firmware that a package carries, with the licence of what is linked into it."""
-    return {
-        "type": "firmware",
-        "bom-ref": f"{arm_runners.runners_package()}#{runner.folder}",
-        "name": runner.folder,
-        "hashes": [{"alg": "SHA-256", "content": runner.sha256}],
-        "licenses": [{"expression": arm_runners.runners_licence()}],
-    }
-
-
 def _debian_component(row: DebianPackage) -> Record:
-    source = f"{row.source} {row.source_version}"
-    why = f"{_copyright_file(row.name)} is not in the machine-readable format"
+    ref, source = _debian_ref(row), f"{row.source} {row.source_version}"
     component: Record = {
         "type": "library",
-        "bom-ref": _debian_ref(row),
+        "bom-ref": ref,
         "name": row.name,
         "version": row.version,
-        "purl": _debian_ref(row),
+        "purl": ref,
     }
     locked = resources.debian_licences().get(row.name)
     if locked and not row.licences:
         licences: Record = {"licenses": [{"expression": locked}]}
     else:
+        why = f"{_copyright_file(row.name)} is not in the machine-readable format"
         licences = _licences(row.licences, why)
     properties = [{"name": "ethosu-sdk:debian:source", "value": source}, *licences.pop("properties", [])]
     return component | licences | {"properties": properties}
@@ -236,9 +227,8 @@ def _licences(names: Sequence[str], why: str) -> Record:
     """The licences under their names, by SPDX's identifier where the name is one; or why they are not known."""
     if not names:
         return {"properties": [{"name": "ethosu-sdk:licence:unknown", "value": why}]}
-    return {
-        "licenses": [{"license": {"id": _SPDX[name]} if name in _SPDX else {"name": name}} for name in names]
-    }
+    known = ({"id": _SPDX[name]} if name in _SPDX else {"name": name} for name in names)
+    return {"licenses": [{"license": licence} for licence in known]}
 
 
 def _dependencies(
@@ -249,19 +239,16 @@ def _dependencies(
     Of the Debian packages, of which no file says what the SDK takes, the SDK is said to depend on each.
     """
     others = {*map(_debian_ref, debian), *(str(row["bom-ref"]) for row in own)}
-    refs = {row.name: _python_ref(row.name, row.version) for row in python} | {
-        _SDK: _python_ref(_SDK, __version__)
-    }
-    graph = {refs[row.name]: _required(row, refs) for row in python}
+    refs = {row.name: _python_ref(row.name, row.version) for row in python}
+    refs[_SDK] = _python_ref(_SDK, __version__)
+    graph: dict[str, set[str]] = {}
+    for row in python:
+        names = (_REQUIREMENT_NAME.match(text) for text in row.requires)
+        wanted = {_normalised(match.group()) for match in names if match is not None}
+        graph[refs[row.name]] = {refs[name] for name in wanted & refs.keys() - {row.name}}
     graph[refs[_SDK]] = graph.get(refs[_SDK], set()) | others
     graph |= {ref: set() for ref in others}
     return [{"ref": ref, "dependsOn": sorted(graph[ref])} for ref in sorted(graph)]
-
-
-def _required(row: PythonDistribution, refs: dict[str, str]) -> set[str]:
-    names = (_REQUIREMENT_NAME.match(text) for text in row.requires)
-    wanted = {_normalised(match.group()) for match in names if match is not None}
-    return {refs[name] for name in wanted & refs.keys() - {row.name}}
 
 
 def _normalised(name: str) -> str:
@@ -315,7 +302,6 @@ def _debian_packages() -> list[DebianPackage]:
 
 
 def _copyright_file(name: str) -> Path:
-    """Where Debian's policy puts a package's copyright file."""
     return Path("/usr/share/doc") / name / "copyright"
 
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import gzip
 import io
+import itertools
 import posixpath
 import stat
 import tarfile
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from ethosu_sdk.base import filesystem
 from ethosu_sdk.base.errors import InputError
@@ -87,7 +88,12 @@ def unpack(archive: Path, folder: Path, limits: Limits | None = None) -> int:
                 # The filter checks again what the file system makes of it, links that are there already included.
                 members.extract(member, folder, filter="data")
                 total += member.size
-            _to_the_end(stream, bounds)
+            # What follows the last member: only at its end does gzip check the sum over everything.
+            rest = 0
+            while piece := stream.read(1 << 16):
+                rest += len(piece)
+                if rest > bounds.header_bytes:
+                    raise InputError("the archive has data after its end", _HINT)
     except tarfile.FilterError as error:
         raise InputError(f"the archive is refused: {error}", _HINT) from error
     except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile) as error:
@@ -97,15 +103,6 @@ def unpack(archive: Path, folder: Path, limits: Limits | None = None) -> int:
     except (ValueError, OverflowError, RecursionError) as error:  # a number in a header that is none
         raise InputError(f"{archive.name} is damaged: {error}", _HINT) from error
     return total
-
-
-def _to_the_end(stream: gzip.GzipFile, limits: Limits) -> None:
-    """Read what follows the last member: only at its end does gzip check the sum over everything."""
-    rest = 0
-    while piece := stream.read(1 << 16):
-        rest += len(piece)
-        if rest > limits.header_bytes:
-            raise InputError("the archive has data after its end", _HINT)
 
 
 def _checked(members: tarfile.TarFile, limits: Limits) -> Iterator[tarfile.TarInfo]:
@@ -143,7 +140,7 @@ class _Judge:
         name = posixpath.normpath(member.name)
         if not _stays(member.name) or ".." in member.name.split("/"):
             return "leads out of the archive"
-        if self._through_link(name):
+        if any(str(parent) in self._links for parent in PurePosixPath(name).parents):
             return "goes through a link of the archive"
         if not self._good_target(member):
             return f"is a link out of the archive, to {member.linkname[:200]!r}"
@@ -156,20 +153,13 @@ class _Judge:
 
     def _good_target(self, member: tarfile.TarInfo) -> bool:
         if member.issym():
-            parts = member.linkname.split("/")
-            down = next(
-                (place for place, part in enumerate(parts) if part not in ("", ".", "..")), len(parts)
-            )
+            down = itertools.dropwhile(lambda part: part in ("", ".", ".."), member.linkname.split("/"))
             target = posixpath.join(posixpath.dirname(member.name), member.linkname)
-            return ".." not in parts[down:] and _stays(target)
+            return ".." not in down and _stays(target)
         if member.islnk():  # to a file that came before
             name = posixpath.normpath(member.linkname)
             return _stays(member.linkname) and name in self._seen and name not in self._links
         return True
-
-    def _through_link(self, name: str) -> bool:
-        parts = name.split("/")
-        return any("/".join(parts[:count]) in self._links for count in range(1, len(parts)))
 
 
 def _refused_kind(member: tarfile.TarInfo) -> str:

@@ -84,9 +84,8 @@ def make_log_record(name: str, content: bytes) -> Record:
         kit, rest = KitLog(), lines
     upstream = saved_logs.parse_upstream_log(["" if RECORD_PREFIX in line else line for line in rest])
     if not (upstream.recognised or kit.recognised or own.boot is not None or parted.simulator):
-        raise InputError(
-            f"{name} holds no line of a known firmware", "give the UART's output: run.log, uart.log"
-        )
+        message = f"{name} holds no line of a known firmware"
+        raise InputError(message, "give the UART's output: run.log, uart.log")
     # What the counters are: an FVP and the SDK's launchers name themselves, a board does not.
     source = "measured" if parted.simulator else "reported"
     if any(NOT_AN_FVP in line for line in lines):
@@ -142,7 +141,13 @@ def _model(own: OwnLog, named: Mapping[str, int | str]) -> Record:
 
 
 def _npu(own: OwnLog, kit: KitLog, upstream: UpstreamLog, source: str) -> Record:
-    reports = [_report(row, source) for row in (*upstream.reports, *_kit_reports(kit))]
+    # The metrics where the kit's log has them, else what it says to people.
+    counted = [(row, kit_log.pmu_events(row)) for row in [group.first for group in kit.groups] or kit.reports]
+    of_kit = (
+        PmuReport(kit_log.all_cycles(row), dict(enumerate(events.values())), tuple(events))
+        for row, events in counted
+    )
+    reports = [_report(row, source) for row in (*upstream.reports, *of_kit)]
     reports += [
         {
             "inference": row["inference"],
@@ -163,13 +168,6 @@ def _npu(own: OwnLog, kit: KitLog, upstream: UpstreamLog, source: str) -> Record
         **({name: own.npu[name] for name in ("id", "config")} if own.npu is not None else {}),
         **({"delegate_calls": calls} if isinstance(calls, int) else {}),
     }
-
-
-def _kit_reports(kit: KitLog) -> Iterator[PmuReport]:
-    """The metrics where the log has them, else what it says to people."""
-    for counters in [group.first for group in kit.groups] or kit.reports:
-        events = kit_log.pmu_events(counters)
-        yield PmuReport(kit_log.all_cycles(counters), dict(enumerate(events.values())), tuple(events))
 
 
 def _report(report: PmuReport, source: str) -> Record:

@@ -6,9 +6,9 @@ import base64
 import binascii
 import re
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from ethosu_sdk.base import error_catalogue, filesystem
 from ethosu_sdk.program import protocol
@@ -31,8 +31,6 @@ class OwnOutput:
 
 @dataclass(frozen=True)
 class OwnLog:
-    """What the records say. `complete`: from the first to the end record, counted, with a good status."""
-
     boot: Payload | None
     method: Payload | None
     npu: Payload | None
@@ -100,9 +98,8 @@ def _received(row: Payload, chunks: Sequence[Payload]) -> tuple[str, str]:
         except (binascii.Error, ValueError):
             problem = f"a piece of {where} is not base64"
     if not problem and (len(content) != row["bytes"] or f"{zlib.crc32(content):08x}" != row["crc32"]):
-        problem = (
-            f"{where} did not arrive as announced: {len(content)} of {row['bytes']} bytes, or a wrong CRC"
-        )
+        arrived = f"{len(content)} of {row['bytes']} bytes"
+        problem = f"{where} did not arrive as announced: {arrived}, or a wrong CRC"
     return "" if problem else filesystem.sha256_bytes(content), problem
 
 
@@ -136,19 +133,15 @@ class PmuReport:
 
     @property
     def counters(self) -> tuple[LogCounter, ...]:
-        """The counters in their order."""
         names = dict(enumerate(self.events))
-        return tuple(
-            LogCounter(index, value, names.get(index, "")) for index, value in sorted(self.values.items())
-        )
+        return tuple(LogCounter(*row, names.get(row[0], "")) for row in sorted(self.values.items()))
 
 
-@dataclass(frozen=True)
-class ValueSpan:
+class ValueSpan(NamedTuple):
     """Values of consecutive elements of an output, from element `start` on."""
 
     start: int
-    values: tuple[float, ...]
+    values: list[float]
 
 
 @dataclass
@@ -161,14 +154,14 @@ class LoggedOutput:
     values: dict[int, float] = field(default_factory=dict)
 
     @property
-    def spans(self) -> tuple[ValueSpan, ...]:
+    def spans(self) -> list[ValueSpan]:
         """The values in their order, those without a gap together."""
-        found: list[tuple[int, list[float]]] = []
+        found: list[ValueSpan] = []
         for element in sorted(self.values):
-            if not found or element != found[-1][0] + len(found[-1][1]):
-                found.append((element, []))
-            found[-1][1].append(self.values[element])
-        return tuple(ValueSpan(start, tuple(row)) for start, row in found)
+            if not found or element != found[-1].start + len(found[-1].values):
+                found.append(ValueSpan(element, []))
+            found[-1].values.append(self.values[element])
+        return found
 
 
 @dataclass
@@ -193,12 +186,10 @@ class UpstreamLog:
 
     @property
     def outputs(self) -> list[LoggedOutput]:
-        """The outputs in their order."""
         return [output for _, output in sorted(self.by_index.items())]
 
     @property
     def grammars(self) -> tuple[str, ...]:
-        """The years of the prefixes, in the order in which they occur."""
         return tuple(self.years)
 
 
@@ -206,21 +197,25 @@ class _Reader:
     """Collects what the lines of one log say."""
 
     def __init__(self) -> None:
-        self.log = UpstreamLog()
+        log = self.log = UpstreamLog()
         # Most frequent first: an output may have a hundred thousand elements.
-        self._takers = {
+        self._takers: dict[str, Callable[[re.Match[str]], None]] = {
             "output": self._output,
-            "counter": self._counter,
+            "counter": lambda found: self._report().values.update({int(found["index"]): int(found["value"])}),
             "npu_cycles": self._npu_cycles,
-            "report_begins": lambda _: self.log.reports.append(PmuReport()),
+            "report_begins": lambda _: log.reports.append(PmuReport()),
             "events": self._events,
-            "pool": self._pool,
-            "planned_buffer": self._planned_buffer,
-            "size": self._size,
-            "output_is_no_tensor": lambda match: self.log.no_tensors.append(int(match["index"])),
+            "pool": lambda found: log.pools.append((found["name"], int(found["used"]), int(found["size"]))),
+            "planned_buffer": lambda found: log.sizes.update(
+                {f"planned_buffer_{int(found['id'])}": int(found["bytes"])}
+            ),
+            "size": lambda found: log.sizes.update({found["name"]: int(found["bytes"])}),
+            "output_is_no_tensor": lambda found: log.no_tensors.append(int(found["index"])),
             "finished": self._finished,
-            "facts": lambda match: self.log.facts.update(matched_facts(match)),
-            "cpu_cycles": self._cpu_cycles,
+            "facts": lambda found: log.facts.update(matched_facts(found)),
+            "cpu_cycles": lambda found: log.cpu_cycles.update(
+                (name, int(text)) for name, text in found.groupdict().items()
+            ),
         }
 
     def take(self, number: int, line: str) -> None:
@@ -248,24 +243,9 @@ class _Reader:
     def _npu_cycles(self, match: re.Match[str]) -> None:
         self._report().cycles = int(match["value"])
 
-    def _counter(self, match: re.Match[str]) -> None:
-        self._report().values[int(match["index"])] = int(match["value"])
-
     def _events(self, match: re.Match[str]) -> None:
         names = (name.strip() for name in match["names"].split(","))
         self._report().events = tuple(name.removeprefix("ETHOSU_PMU_") for name in names if name)
-
-    def _cpu_cycles(self, match: re.Match[str]) -> None:
-        self.log.cpu_cycles.update((name, int(text)) for name, text in match.groupdict().items())
-
-    def _pool(self, match: re.Match[str]) -> None:
-        self.log.pools.append((match["name"], int(match["used"]), int(match["size"])))
-
-    def _size(self, match: re.Match[str]) -> None:
-        self.log.sizes[match["name"]] = int(match["bytes"])
-
-    def _planned_buffer(self, match: re.Match[str]) -> None:
-        self.log.sizes[f"planned_buffer_{int(match['id'])}"] = int(match["bytes"])
 
     def _finished(self, _match: re.Match[str]) -> None:
         self.log.finished = True

@@ -49,9 +49,8 @@ def summary(paths: Sequence[Path], form: str, reading: ReadPolicy, reporter: Rep
     # Not through the reporter: this is a file's content, and is not wrapped, coloured or left out.
     try:
         text = "\n".join(markdown(record) for record in found)
-        text += "".join(
-            f"\nloose: {escaped_markdown(f'{path} {why}')}\n" for path, why in reading.differences.items()
-        )
+        loose = (f"{path} {why}" for path, why in reading.differences.items())
+        text += "".join(f"\nloose: {escaped_markdown(words)}\n" for words in loose)
     except OverflowError as error:  # JSON has numbers without end, floats do not
         raise InputError("a number in a record is too large to be shown") from error
     sys.stdout.write(text)
@@ -172,10 +171,9 @@ def _profile(record: Profile) -> list[str]:
 
 
 def _run(record: Run) -> list[str]:
+    facts = [_target(record.target), *wording.run_rows(record)]
     return [
-        *_opening(
-            record.status, "run", record.model.file, [_target(record.target), *wording.run_rows(record)]
-        ),
+        *_opening(record.status, "run", record.model.file, facts),
         *_checks(record.verdict.checks),
         *_memory(record),
         *_unknown(record.unavailable),

@@ -40,10 +40,8 @@ def _validate_folder(folder: Path, reporter: Reporter) -> None:
     found = bundle.folder_problems(folder, manifest)
     if found:
         more = [f"and {len(found) - _MOST_SHOWN} more"] if len(found) > _MOST_SHOWN else []
-        lines = "\n  ".join([*found[:_MOST_SHOWN], *more])
-        raise InputError(
-            f"{folder} differs from its manifest:\n  {lines}", "run the command again that wrote it"
-        )
+        lines = "".join(f"\n  {line}" for line in (*found[:_MOST_SHOWN], *more))
+        raise InputError(f"{folder} differs from its manifest:{lines}", "run the command again that wrote it")
     for row in manifest.files:
         if row.schema is not None:
             validation.check_by_schema(read_raw_record(folder / row.path), str(folder / row.path))

@@ -244,14 +244,9 @@ def _ended(parts: Rows, places: Numbers, executions: Numbers) -> Numbers:
 
 
 def _block(row: np.void, executions: int, code: bytes) -> Block:
-    start, size_bytes = int(row["start"]), int(row["code_bytes"])
-    return Block(
-        start=start,
-        end=start + size_bytes,
-        instructions=int(row["instructions"]),
-        code=code[int(row["code_at"]) : int(row["code_at"]) + size_bytes],
-        executions=int(executions),
-    )
+    names = ("start", "code_bytes", "code_at", "instructions")
+    start, size_bytes, at, count = (int(row[name]) for name in names)
+    return Block(start, start + size_bytes, count, code[at : at + size_bytes], int(executions))
 
 
 def _segments(

@@ -100,12 +100,10 @@ def parse_descriptor(blob: bytes) -> TensorInfo:
 
 
 def u32(value: int) -> bytes:
-    """`value` as a blob."""
     return struct.pack("=I", value)
 
 
 def parse_u32(blob: bytes) -> int:
-    """The value of a blob made by :func:`u32`."""
     value: int = struct.unpack("=I", blob)[0]
     return value
 
@@ -133,12 +131,11 @@ def receive_message(connection: socket.socket) -> tuple[Kind, list[bytes]]:
 def _exactly(connection: socket.socket, size: int) -> bytes:
     data = bytearray(size)
     view = memoryview(data)
-    at = 0
-    while at < size:
-        count = connection.recv_into(view[at:])
+    while view:
+        count = connection.recv_into(view)
         if count == 0:
             raise EOFError
-        at += count
+        view = view[count:]
     return bytes(data)
 
 
@@ -233,17 +230,11 @@ def _kernel_tables() -> dict[str, dict[str, str]]:
 def _generated_files() -> dict[str, str]:
     """The header that declares every kernel, and the table of those that come from the firmware."""
     tables = _kernel_tables()
-    calls = [call.partition("(")[0] for table in tables.values() for call in table.values()]
-    declared = "".join(
-        f"Status {name}(KernelContext& context, Span<Value* const> arguments);\n"
-        for name in dict.fromkeys(calls)
-    )
-    rows = (
-        f'{{"{name}", ethosu_sdk::kernels::{call.partition("(")[0]}}},'
-        for table in tables.values()
-        for name, call in table.items()
-        if name.startswith(_FROM_FIRMWARE)
-    )
+    calls = [(name, call.partition("(")[0]) for table in tables.values() for name, call in table.items()]
+    parameters = "(KernelContext& context, Span<Value* const> arguments);\n"
+    declared = "".join(f"Status {call}{parameters}" for call in dict.fromkeys(call for _, call in calls))
+    own = (row for row in calls if row[0].startswith(_FROM_FIRMWARE))
+    rows = (f'{{"{name}", ethosu_sdk::kernels::{call}}},' for name, call in own)
     template = resources.directory("firmware") / "kernels" / "kernels.hpp.in"
     header = template.read_text(encoding="utf-8").replace("@ETHOSU_KERNEL_DECLARATIONS@", declared)
     return {"kernels/kernels.hpp": header, "firmware_kernels.inc": "\n".join(rows)}
@@ -252,11 +243,8 @@ def _generated_files() -> dict[str, str]:
 def _firmware_sources() -> Iterator[Path]:
     """The sources of the families with kernels from the firmware, of those that they use, and what all share."""
     kernels = resources.directory("firmware") / "kernels"
-    families = [
-        family
-        for family, table in _kernel_tables().items()
-        if any(name.startswith(_FROM_FIRMWARE) for name in table)
-    ]
+    tables = _kernel_tables().items()
+    families = [name for name, table in tables if any(row.startswith(_FROM_FIRMWARE) for row in table)]
     for family in families:  # which grows
         source = kernels / "operators" / f"{family}.cpp"
         used = _USES.findall(source.read_text(encoding="utf-8"))
@@ -403,9 +391,8 @@ class HostRuntime:
         results = [np.ascontiguousarray(array).tobytes() for array in self._delegate(call)]
         expected, got = [info.nbytes for info in outputs], [len(data) for data in results]
         if expected != got:
-            raise SimulationError(
-                f"delegate {index} returned outputs of {got} bytes, but the program has {expected}"
-            )
+            message = f"returned outputs of {got} bytes, but the program has {expected}"
+            raise SimulationError(f"delegate {index} {message}")
         self._send(Kind.EXECUTE, results)
 
     def _send(self, kind: Kind, blobs: Sequence[bytes]) -> None:
@@ -420,13 +407,10 @@ class HostRuntime:
         try:
             return receive_message(self._connection)
         except TimeoutError as error:
+            message, hint = f"the host runtime was silent for {self._silence_s:g} s during {doing}", ""
             if left_s < self._silence_s:
-                raise SimulationError(
-                    f"the time limit was reached during {doing}", "--timeout gives it more time"
-                ) from error
-            raise SimulationError(
-                f"the host runtime was silent for {self._silence_s:g} s during {doing}"
-            ) from error
+                message, hint = f"the time limit was reached during {doing}", "--timeout gives it more time"
+            raise SimulationError(message, hint) from error
         except (EOFError, OSError) as error:
             raise SimulationError(f"the host runtime ended during {doing}", self._last_words()) from error
 

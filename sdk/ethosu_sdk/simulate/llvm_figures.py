@@ -189,9 +189,7 @@ _UNKNOWN = Instruction("", 2, "", 1, is_single=True)
 def llvm_version() -> str:
     """Versions and digests of LLVM's two programs. ToolError when one is missing or too old."""
     found = [tools.require(name) for name in (_ANALYSER, _DISASSEMBLER)]
-    return " ".join(
-        f"{row.version} {filesystem.sha256_file(row.path)}" for row in found if row.path is not None
-    )
+    return " ".join(f"{row.version} {filesystem.sha256_file(row.path)}" for row in found if row.path)
 
 
 def figures_of(
@@ -376,17 +374,14 @@ def _instruction(encoding: bytes, text: str, llvm: _Scheduled | None, core: Core
 def _own_latency(text: str, llvm: _Scheduled, core: Core) -> int:
     """LLVM's latency without the delay of an address or a shifted operand, which llvm-mca adds to it."""
     latency, units = llvm
+    delay = core.shift_delay if any("Shift" in name for name, _, _ in units) else 0
     if _MEMORY.search(text):
         delay = core.gather_delay if _GATHER.search(text) else core.address_delay
-    else:
-        delay = core.shift_delay if any("Shift" in name for name, _, _ in units) else 0
     return max(latency - delay, 1)
 
 
 def _is_single(text: str, size: int, core: Core) -> bool:
-    """Whether it issues alone."""
     if core.pairs_only_narrow:
         return size == 4 or bool(_VECTOR.search(text))
-    return bool(_GATHER.search(text)) or text.startswith(
-        ("push", "pop", "ldm", "stm", "vldm", "vstm", "vpush", "vpop")
-    )
+    several = ("push", "pop", "ldm", "stm", "vldm", "vstm", "vpush", "vpop")
+    return bool(_GATHER.search(text)) or text.startswith(several)

@@ -68,9 +68,8 @@ def read_table(folder: Path) -> Any:
     parquet = tools.load_extra("pyarrow.parquet", tools.SWEEP)
     path = folder / store.TABLE_NAME
     if not path.is_file():
-        raise InputError(
-            f"{folder} holds no sweep: there is no {store.TABLE_NAME}", "give the folder of a sweep"
-        )
+        message = f"{folder} holds no sweep: there is no {store.TABLE_NAME}"
+        raise InputError(message, "give the folder of a sweep")
     bundle.confirm_listed(path)
     try:
         # The file by its own bytes: its name is not for the reader to interpret.
@@ -93,9 +92,8 @@ def _answer(table: Any, sql: str) -> tuple[list[str], list[Sequence[Any]]]:
         try:
             statements = connection.extract_statements(sql)
             if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-                raise UsageError(
-                    "a query must be one SELECT statement", f'"SELECT model, target, time_ms FROM {VIEW}"'
-                )
+                example = f'"SELECT model, target, time_ms FROM {VIEW}"'
+                raise UsageError("a query must be one SELECT statement", example)
             found = connection.execute(statements[0])
             rows = found.fetchmany(_MOST_ROWS + 1)
         except duckdb.Error as error:
@@ -107,7 +105,6 @@ def _answer(table: Any, sql: str) -> tuple[list[str], list[Sequence[Any]]]:
 
 
 def _unique(names: Sequence[str]) -> list[str]:
-    """The names, those that occur again with a number."""
     found: dict[str, None] = {}
     for name in names:
         candidate, number = name, 1
@@ -132,7 +129,6 @@ def _value(value: Any) -> Any:
 
 
 def _table(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[RenderableType]:
-    """The rows for people: as many of them as are read, and what gives the others."""
     shown = rows[: max(1, _MOST_SHOWN // len(names))]
     table = RowByRow(box=None, pad_edge=False)
     for index, name in enumerate(names):

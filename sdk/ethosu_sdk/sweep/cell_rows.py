@@ -20,21 +20,7 @@ from ethosu_sdk.records.sweep import SweepCell
 from ethosu_sdk.records.time_line import headline
 
 LOWERED, COMPILED, CELLS = "lowered", "compiled", "cells"
-
-
 READS_NAME = ".reads.json"  # beside a compilation: the files of its lowering, which no manifest lists
-
-
-def short_key(key: str) -> str:
-    """The short name of a task."""
-    return key[:12]
-
-
-def task_folder(store: Path, part: str, key: str) -> Path:
-    """The folder of a task in one of LOWERED, COMPILED and CELLS: named by the beginning of its key."""
-    return store / part / short_key(key)
-
-
 Row = dict[str, Any]  # of the table of cells, by its columns
 PASS, FAIL, REFUSED, FAILED, NOT_RUN = "pass", "fail", "refused", "failed", "not run"
 TIMEOUT, OUT_OF_MEMORY, KILLED = "timeout", "out of memory", "killed"
@@ -88,6 +74,15 @@ COLUMNS = {
 }
 
 
+def short_key(key: str) -> str:
+    return key[:12]
+
+
+def task_folder(store: Path, part: str, key: str) -> Path:
+    """The folder of a task in one of LOWERED, COMPILED and CELLS: named by the beginning of its key."""
+    return store / part / short_key(key)
+
+
 def write_cell(out: Path, task: Mapping[str, Any], outcome: Mapping[str, Any]) -> Row:
     """Write the record of a cell into its folder, with a manifest over all that is there; its row."""
     error = dict(outcome.get("error", {}))
@@ -121,34 +116,29 @@ def complete_manifest(out: Path) -> None:
     """Add to the manifest of `out` what is there and no command lists."""
     with bundle.writing_folder(out, "sweep") as add:
         manifest = bundle.read_manifest(out)
-        listed = {part.path for part in manifest.files} if manifest is not None else set()
-        paths = (path for path in sorted(out.rglob("*")) if path.is_file())
-        names = (str(path.relative_to(out)) for path in paths)
-        kept = (name for name in names if name not in listed and name != bundle.MANIFEST_NAME)
-        add(*(name for name in kept if not any(part.startswith(".") for part in name.split("/"))))
+        listed = {bundle.MANIFEST_NAME, *(part.path for part in (manifest.files if manifest else ()))}
+        paths = (path.relative_to(out) for path in sorted(out.rglob("*")) if path.is_file())
+        shown = (str(path) for path in paths if not any(part.startswith(".") for part in path.parts))
+        add(*(name for name in shown if name not in listed))
 
 
 def _read_kind(kind: RecordKind[Content], out: Path) -> Content | None:
-    """The record of `kind` in the folder `out`; None when there is none."""
     paths = sorted(out.glob(kind.file))
     return kind.convert(json_text.read_json(paths[0])) if paths else None
 
 
 def row_of_cell(record: SweepCell) -> Row:
     """The row of a cell's record, with every column; unknown values are None."""
-    key, error = short_key(record.key), record.error
+    error = {} if record.error is None else record.error.to_json()
     known: Row = {
         **record.cell.to_json(),
         **record.figures.to_json(),
         **dict.fromkeys(record.no_noise or (), math.inf),
         **_head(record.key, record.model_sha256, record.cell.target),
         "status": record.status,
-        "error": None if error is None else error.class_name,
-        "exit_code": 0 if error is None else error.exit_code,
-        "message": None if error is None else error.message,
-        "hint": None if error is None else error.hint,
+        **{"exit_code": 0, **error, "error": error.get("class")},
         "seconds": record.wall_time_s,
-        "folder": f"{CELLS}/{key}",
+        "folder": f"{CELLS}/{short_key(record.key)}",
     }
     return {name: known.get(name) for name in COLUMNS}
 
@@ -162,7 +152,6 @@ def _head(key: str, model_sha256: str, target: str) -> Row:
 
 
 def row_not_run(key: str, model_sha256: str, dimensions: Mapping[str, Any]) -> Row:
-    """The row of a cell that was not run."""
     known = {**dimensions, **_head(key, model_sha256, dimensions["target"]), "status": NOT_RUN}
     return {name: known.get(name) for name in COLUMNS}
 
@@ -178,6 +167,9 @@ def cell_figures(compiled: Compilation | None, run: Run | None) -> Record:
     cycles, source = _cycles(compiled, run)
     whole = None if run is None else headline(run)
     digests = "" if run is None else " ".join(part.sha256 for part in run.outputs)
+    pairs = () if compiled.accuracy is None else compiled.accuracy.pairs
+    executed = [row for row in pairs if row.candidate == EXECUTED]
+    shares = [row.top1.share for row in executed if row.reference in TRUTHS and row.top1 is not None]
     return {
         "program_bytes": compiled.model.bytes,
         "program_sha256": compiled.model.sha256,
@@ -195,18 +187,11 @@ def cell_figures(compiled: Compilation | None, run: Run | None) -> Record:
         "cpu_calls": sum(part.calls for part in compiled.cpu_operators),
         "check": compiled.check.status,
         "check_sqnr_db": _worst_db(compiled.check.outputs or ()),
-        **_accuracy(compiled.accuracy.pairs if compiled.accuracy is not None else ()),
+        # What the executed program is worth on samples: the worst output's distance, and share of right answers.
+        "sqnr_db": _worst_db(row for row in executed if row.reference == FLOAT),
+        "top1": min(shares, default=None),
         "outputs_sha256": None if run is None else filesystem.sha256_bytes(digests.encode()),  # one of all
     }
-
-
-def _accuracy(pairs: Iterable[Pair]) -> Record:
-    """What the executed program is worth on samples: the worst output's distance from floating point, and share of
-    right answers."""
-    executed = [row for row in pairs if row.candidate == EXECUTED]
-    shares = [row.top1.share for row in executed if row.reference in TRUTHS and row.top1 is not None]
-    distance = _worst_db(row for row in executed if row.reference == FLOAT)
-    return {"sqnr_db": distance, "top1": min(shares, default=None)}
 
 
 def _worst_db(rows: Iterable[CheckedOutput | Pair]) -> float | None:

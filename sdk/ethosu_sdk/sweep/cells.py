@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from itertools import product
+from typing import NamedTuple
 
 from ethosu_sdk.base.boards import BOARD_NAMES
 from ethosu_sdk.base.errors import InputError, SdkError
@@ -46,7 +47,6 @@ class Cell:
         return self.target.system_config, self.target.memory_mode
 
     def dimensions(self) -> dict[str, str | None]:
-        """The cell by the names of the columns."""
         system_config, memory_mode = self.configuration
         return {
             "model": self.model,
@@ -63,7 +63,6 @@ class Cell:
 
     @property
     def label(self) -> str:
-        """A few words for people."""
         words = (*self.configuration, self.system or NONE, self.quantize, self.simulator)
         named = (word for word in words if word not in (DEFAULT, NONE))
         return " ".join((self.model, self.target.name, *named))
@@ -84,41 +83,33 @@ def expand(configuration: Configuration) -> Cells:
     found: dict[Cell, None] = {}
     dropped: Counter[str] = Counter()
     excluded = 0
-    for cell in _product(values, configuration.systems, dropped):
-        if any(_fits(cell, row) for row in configuration.exclude):
-            excluded += 1
-        else:
-            _add(found, cell, configuration)
+    sets = [(values, configuration.exclude)]
     for index, row in enumerate(configuration.include):
-        whole = {**values, **row}
+        sets.append(({**values, **row}, ()))
         for name in ("model", "target"):
-            if not whole[name]:
+            if not sets[-1][0][name]:
                 message = f"this include has no {name}, and the sweep names none"
                 raise configuration.source.wrong(("include", index), message)
+    for whole, exclude in sets:
         for cell in _product(whole, configuration.systems, dropped):
-            _add(found, cell, configuration)
+            if any(_fits(cell, other) for other in exclude):
+                excluded += 1
+                continue
+            found[replace(cell, samples=configuration.samples(cell.model))] = None
+            if len(found) > MOST_CELLS:
+                message = f"there are more than {MOST_CELLS:,} cells, the most for one sweep"
+                raise InputError(f"{configuration.source.path}: {message}")
     if not found:
         reasons = "".join(f"\n  {count:,} dropped: {reason}" for reason, count in dropped.items())
         raise InputError(f"{configuration.source.path}: no cells are left to do{reasons}")
     return Cells(tuple(found), dict(dropped), excluded)
 
 
-def _add(found: dict[Cell, None], cell: Cell, configuration: Configuration) -> None:
-    found[replace(cell, samples=configuration.samples(cell.model))] = None
-    if len(found) > MOST_CELLS:
-        message = f"there are more than {MOST_CELLS:,} cells, the most for one sweep"
-        raise InputError(f"{configuration.source.path}: {message}")
-
-
 def _product(
     values: Mapping[str, Sequence[str]], systems: Mapping[str, System], dropped: Counter[str]
 ) -> Iterator[Cell]:
-    targets = [
-        row
-        for word in values["system"]
-        for find in (_targets, _cores)
-        for row in find(values, word, systems[word])
-    ]
+    found = (find(values, word, systems[word]) for word in values["system"] for find in (_targets, _cores))
+    targets = [row for part in found for row in part]
     ways = {row.name: list(_ways(values, row.name)) for row in targets}
     quantizations = _matching(values["quantize"], QUANTIZE_CHOICES)
     compilers = [vela_versions.own_version() if word == DEFAULT else word for word in values["vela"]]
@@ -131,8 +122,7 @@ def _product(
             if row.target is None or why:
                 dropped[why] += 1
             else:
-                run = (way.simulator, way.board, way.inputs)
-                yield Cell(model, row.target, quantize, compiler, *run, system=row.system)
+                yield Cell(model, row.target, quantize, compiler, *way[:3], system=row.system)
 
 
 def _matching(words: Sequence[str], known: Sequence[str], *, others: bool = False) -> list[str]:
@@ -144,8 +134,7 @@ def _matching(words: Sequence[str], known: Sequence[str], *, others: bool = Fals
     return list(found)
 
 
-@dataclass(frozen=True)
-class _TargetChoice:
+class _TargetChoice(NamedTuple):
     """A target by its `name` in a `system`, or the `reason` why there is none."""
 
     name: str
@@ -186,8 +175,7 @@ def _cores(values: Mapping[str, Sequence[str]], word: str, system: System) -> It
             yield _TargetChoice(name, called, cores()[name])
 
 
-@dataclass(frozen=True)
-class _Way:
+class _Way(NamedTuple):
     """How a program is run, or the `reason` why it cannot be."""
 
     simulator: str
@@ -197,7 +185,6 @@ class _Way:
 
 
 def _ways(values: Mapping[str, Sequence[str]], name: str) -> Iterator[_Way]:
-    """How a program for the target `name` is run."""
     core = cores().get(name)
     npu, own = (None, core.board) if core is not None else (name.rpartition("-")[0], None)
     for simulator in _matching(values["simulator"], SIMULATORS):

@@ -61,7 +61,13 @@ def cluster_client(scheduler: str | None, jobs: int, store: Path, token: str) ->
             yield stack.enter_context(_connected(distributed, scheduler))
         else:
             cluster = _embedded(distributed, jobs)
-            stack.callback(_end, cluster, token)
+
+            def end() -> None:  # whatever its workers are at
+                worker_tasks.end_servers(token)
+                with contextlib.suppress(Exception):
+                    cluster.close(timeout=_CLOSE_S)
+
+            stack.callback(end)
             yield stack.enter_context(distributed.Client(cluster))
 
 
@@ -99,13 +105,6 @@ def _embedded(distributed: Any, jobs: int) -> Any:
         workers={number: {"cls": thread, "options": worker} for number in range(jobs)},
         silence_logs=logging.CRITICAL,
     )
-
-
-def _end(cluster: Any, token: str) -> None:
-    """End the cluster, whatever its workers are at."""
-    worker_tasks.end_servers(token)
-    with contextlib.suppress(Exception):
-        cluster.close(timeout=_CLOSE_S)
 
 
 def run_plan(
@@ -157,13 +156,13 @@ def _submit(client: Any, plan: Plan, token: str, options: SweepOptions) -> dict[
     futures = {}
     for planned in plan.todo:
         task = tasks_of_cell(plan, planned, token, options)
-        if planned.lowering in shared:
-            lowered = shared[planned.lowering]
-        elif planned.lowering in plan.lowered:
-            lowered = {"seconds": 0.0, "reads": plan.lowered[planned.lowering]}
-        else:
-            lowered = _future(client, worker_tasks.lower, task["lower"])
-        shared[planned.lowering] = lowered
+        if planned.lowering not in shared:
+            shared[planned.lowering] = (
+                {"seconds": 0.0, "reads": plan.lowered[planned.lowering]}
+                if planned.lowering in plan.lowered
+                else _future(client, worker_tasks.lower, task["lower"])
+            )
+        lowered = shared[planned.lowering]
         if planned.compilation not in shared:
             found = _compiled(plan, planned, lowered)
             if found is None:
@@ -183,13 +182,14 @@ def _compiled(plan: Plan, planned: Planned, lowered: Any) -> Outcome | None:
     if planned.compilation not in plan.compiled:
         return None
     folder = cell_rows.task_folder(plan.store, cell_rows.COMPILED, planned.compilation)
-    try:
-        record = next(map(read_raw_record, folder.glob(kinds.COMPILE.file)), None)
-    except SdkError:
-        return None
-    if record is None:
-        return None
-    outcome: Outcome = {"seconds": record["wall_time_s"], "reads": lowered["reads"]}
+    with contextlib.suppress(SdkError):
+        for record in map(read_raw_record, folder.glob(kinds.COMPILE.file)):
+            return _outcome_of(record, lowered["reads"])
+    return None
+
+
+def _outcome_of(record: Record, reads: Record) -> Outcome:
+    outcome: Outcome = {"seconds": record["wall_time_s"], "reads": reads}
     try:
         check_record.raise_if_failed(record, recorded=True)
     except SdkError as error:

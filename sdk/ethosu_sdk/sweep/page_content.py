@@ -21,7 +21,6 @@ from ethosu_sdk.sweep.sweep_verdict import STANDINGS
 
 ID = "pareto"
 _TITLE = "SRAM against NPU time"
-_SRAM = "SRAM, bytes"
 _HEIGHT = 420
 _LABELS = 36  # pixels for those of the vertical axis, whichever model is chosen
 _AXES = {"sram": "sram_bytes", "time": "time_ms"}
@@ -43,7 +42,6 @@ _MARGIN, _LEAST_SPAN = 0.08, 2.0
 
 
 def render_sweep(folder: Path, record: Sweep, rows: Sequence[Row]) -> str:
-    """The page as HTML."""
     found = sweep_page.settings_of(rows)
     drawn = memory_time_plot(record.verdict, rows, found)
     data = {
@@ -72,19 +70,21 @@ def render_sweep(folder: Path, record: Sweep, rows: Sequence[Row]) -> str:
 
 
 def memory_time_plot(verdict: Verdict, rows: Sequence[Row], settings: Settings) -> Plot:
-    """Every cell that passed and has both figures."""
     judged = {cell.cell: cell for cell in verdict.cells}
     clock = judging_clock(verdict)
     found = (_point(row, judged.get(str(row["cell"])), settings, clock) for row in rows[:MOST_CELLS])
     points = [row for row in found if row is not None]
     if not points:
         return Plot(ID, _TITLE, "No cell that passed has both SRAM and NPU time.")
-    is_front = {(goal.figure, goal.want) for goal in verdict.goals} == {
-        ("sram_bytes", "min"),
-        ("time_ms", "min"),
-    } and all(goal.clock_mhz == clock for goal in verdict.goals if goal.figure == sweep_goals.TIME)
-    groups = _grouped(points)
-    front = [row for name in groups for row in _front_of(name, points)] if is_front else []
+    axes = {(figure, sweep_goals.MIN) for figure in _AXES.values()}
+    timed = (goal for goal in verdict.goals if goal.figure == sweep_goals.TIME)
+    is_front = {(goal.figure, goal.want) for goal in verdict.goals} == axes
+    is_front = is_front and all(goal.clock_mhz == clock for goal in timed)
+    groups, front = _grouped(points), []
+    for name in groups if is_front else ():
+        own = [row for row in points if row["group"] == name]
+        # One point, which draws no line, where there is no Pareto set: an axis needs an extent.
+        front += [row for row in own if row["standing"] in ("winner", "pareto")] or own[:1]
     limits = {axis: list(_limits(verdict.constraints, figure, clock)) for axis, figure in _AXES.items()}
     text = (
         "The cells of a model that passed, by the SRAM that they need and the time of the NPU in an "
@@ -93,16 +93,13 @@ def memory_time_plot(verdict: Verdict, rows: Sequence[Row], settings: Settings) 
     )
     if looks := [f"{look} marks are {mode}" for mode, (look, _) in _modes(points).items()]:
         text += f" By memory mode, {', '.join(looks)}."
-    if names := [row["text"] for found in limits.values() for row in found]:
-        text += (
-            f" Dashed lines are limits for all models ({'; '.join(names)}) that are near the model's cells."
-        )
+    if names := "; ".join(row["text"] for found in limits.values() for row in found):
+        text += f" Dashed lines are limits for all models ({names}) that are near the model's cells."
     limited = [axis for axis, found in limits.items() if found]
     chart = _chart(groups[0], points, bool(front), limited, sweep_goals.figure_title(sweep_goals.TIME, clock))
     lines = {"front": front, **{f"{axis}_limits": found for axis, found in limits.items()}}
-    return drawn_plot(
-        ID, _TITLE, text, chart, points=points, **{name: found for name, found in lines.items() if found}
-    )
+    drawn = {name: found for name, found in lines.items() if found}
+    return drawn_plot(ID, _TITLE, text, chart, points=points, **drawn)
 
 
 def _point(
@@ -137,12 +134,6 @@ def _grouped(points: Sequence[dict[str, Any]]) -> list[str]:
     return list(dict.fromkeys(row["group"] for row in points))
 
 
-def _front_of(group: str, points: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The Pareto set of a group. One point, which draws no line, where there is none: an axis needs an extent."""
-    own = [row for row in points if row["group"] == group]
-    return [row for row in own if row["standing"] in ("winner", "pareto")] or own[:1]
-
-
 def _ends(points: Sequence[Mapping[str, Any]], axis: str) -> dict[str, list[float]]:
     """Where the axis of each group begins and ends, on its logarithmic scale: the points fill the plot."""
     found = {}
@@ -173,14 +164,10 @@ def _chart(
     chosen = altair.param(name="chosen", value=group)
     ends = [altair.param(name=f"{axis}_ends", value=_ends(points, axis)) for axis in _AXES]
     ticks: dict[str, Any] = {"tickCount": 6, "labelOverlap": True}
-    titles = {"sram": _SRAM, "time": f"{time}, ms"}
-    x = altair.X("sram:Q", scale=_scale("sram"), title=titles["sram"], axis=altair.Axis(format="~s", **ticks))
-    y = altair.Y(
-        "time:Q",
-        scale=_scale("time"),
-        title=titles["time"],
-        axis=altair.Axis(format="~g", minExtent=_LABELS, **ticks),
-    )
+    titles = {"sram": "SRAM, bytes", "time": f"{time}, ms"}
+    below, left = altair.Axis(format="~s", **ticks), altair.Axis(format="~g", minExtent=_LABELS, **ticks)
+    x = altair.X("sram:Q", scale=_scale("sram"), title=titles["sram"], axis=below)
+    y = altair.Y("time:Q", scale=_scale("time"), title=titles["time"], axis=left)
     layers = [_rules(axis, titles[axis]) for axis in limited]
     of_model = "datum.group === chosen"
     if has_front:  # the line of the Pareto set, for each source
@@ -210,10 +197,8 @@ def _points(x: Any, y: Any, points: Sequence[Mapping[str, Any]]) -> Any:
     standings = [name for name in STANDINGS if any(row["standing"] == name for row in points)]
     colours: dict[str, Any] = {} if len(targets) <= _MOST_COLOURS else {"scheme": "tableau20"}
     top: dict[str, Any] = {"orient": "top", "title": None, "labelLimit": 160}
-    by_target: dict[str, Any] = {
-        "scale": altair.Scale(domain=targets, **colours),
-        "legend": altair.Legend(**top),
-    }
+    scale = altair.Scale(domain=targets, **colours)
+    by_target: dict[str, Any] = {"scale": scale, "legend": altair.Legend(**top)}
     by_standing = [{"test": f"datum.standing === '{name}'", "value": size} for name, size in _SIZES.items()]
     return (
         altair.Chart(named_data("points"))

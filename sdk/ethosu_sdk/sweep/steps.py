@@ -75,15 +75,11 @@ class Reads:
         for name in self._names.keys() - self._made:
             path = _source(Path(name)).resolve()
             text = str(path)
-            if (
-                text.startswith((*_SYSTEM, *self._left_out))
-                or "/site-packages/" in text
-                or not path.is_file()
-            ):
-                continue
-            changed = self._start <= path.stat().st_mtime <= now
-            digest = "0" * 64 if changed else filesystem.sha256_file(path)
-            found[os.path.relpath(path, folder)] = digest
+            is_installed = text.startswith((*_SYSTEM, *self._left_out)) or "/site-packages/" in text
+            if not is_installed and path.is_file():
+                changed = self._start <= path.stat().st_mtime <= now
+                digest = "0" * 64 if changed else filesystem.sha256_file(path)
+                found[os.path.relpath(path, folder)] = digest
         return dict(sorted(found.items()))
 
 
@@ -99,7 +95,6 @@ Outcome = dict[str, Any]
 
 
 def prepare() -> None:
-    """Import and look up what all steps need."""
     worker.import_tools()
     tools.git_revision()
     for kind in (kinds.COMPILE, kinds.RUN, kinds.MANIFEST):
@@ -116,8 +111,15 @@ def perform(task: Task) -> Outcome:
     start = time.monotonic()
     reads = Reads([Path(task["store"])]) if task["step"] == "lower" else None
     outcome = _caught(lambda: _STEPS[task["step"]](task))
+
+    def facts_written(reads: Reads) -> Outcome:  # digests of what a lowering read are part of its facts
+        digests = reads.digests(Path(task["cwd"]))
+        if "error" not in outcome:
+            shared_lowering.write_facts(Path(task["out"]), outcome.pop("output"), digests)
+        return {"reads": digests}
+
     if reads is not None:
-        outcome |= _caught(lambda: _facts_written(reads, task, outcome))
+        outcome |= _caught(lambda: facts_written(reads))
     return {**outcome, "seconds": round(time.monotonic() - start, 3)}
 
 
@@ -152,14 +154,6 @@ def _options(task: Task) -> CompileOptions:
     )
 
 
-def _facts_written(reads: Reads, task: Task, outcome: Outcome) -> Outcome:
-    """The digests of what a lowering read; they are part of its facts."""
-    digests = reads.digests(Path(task["cwd"]))
-    if "error" not in outcome:
-        shared_lowering.write_facts(Path(task["out"]), outcome.pop("output"), digests)
-    return {"reads": digests}
-
-
 def unexpected(text: str) -> Outcome:
     """The message for an unexpected exception, ``TYPE: TEXT``."""
     known = BuildError(f"the step failed: {text}", "compile.log holds what was printed")
@@ -183,9 +177,8 @@ def _evaluation(task: Task, lowered: Path) -> compile_facts.EvaluationRequest | 
     """What is asked about accuracy, with the outputs in the folder `lowered`."""
     if task["samples"] is None:
         return None
-    return compile_facts.EvaluationRequest(
-        Path(task["samples"]).resolve(), lowered / shared_lowering.EVALUATION_FOLDER
-    )
+    folder = lowered / shared_lowering.EVALUATION_FOLDER
+    return compile_facts.EvaluationRequest(Path(task["samples"]).resolve(), folder)
 
 
 def _lower(task: Task) -> Outcome:
@@ -222,7 +215,6 @@ def _compile(task: Task) -> Outcome:
 
 
 def _evaluated(task: Task, record: Record, output: compile_facts.CompileOutput) -> Record:
-    """`record` with its accuracy, where that is asked for."""
     request = _evaluation(task, Path(task["lowered"]))
     if request is None:
         return record
@@ -236,17 +228,15 @@ def _evaluated(task: Task, record: Record, output: compile_facts.CompileOutput) 
 def _run(task: Task) -> Outcome:
     out = Path(task["out"])
     (pte,) = out.glob("*.pte")
-    given = task["inputs"]
     options = RunOptions(
         simulator=task["simulator"],
         board=task["board"],
-        inputs=None if given == DEFAULT else Path(given),
+        inputs=None if task["inputs"] == DEFAULT else Path(task["inputs"]),
         timeout_s=task["time_s"] or RunOptions.timeout_s,
         cpu_clock_mhz=task["cpu_clock_mhz"],
     )
-    run_command.run(
-        str(pte), CompileOptions(system=task["system"]), options, out, Reporter(quiet=True).for_step()
-    )
+    priced, reporter = CompileOptions(system=task["system"]), Reporter(quiet=True).for_step()
+    run_command.run(str(pte), priced, options, out, reporter)
     return {}
 
 

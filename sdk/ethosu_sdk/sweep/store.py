@@ -22,7 +22,8 @@ from ethosu_sdk.sweep.cell_rows import Row
 from ethosu_sdk.sweep.sweep_configuration import DIMENSIONS
 from ethosu_sdk.sweep.sweep_plan import Plan
 
-PAGE_NAME = "index.html"
+PAGE_NAME, TABLE_NAME = "index.html", "cells.parquet"
+_MARKER = ".sweep"
 
 
 def write_page(folder: Path, record: Sweep, rows: Sequence[Mapping[str, object]]) -> Path:
@@ -39,10 +40,6 @@ def write_page(folder: Path, record: Sweep, rows: Sequence[Mapping[str, object]]
     return path
 
 
-TABLE_NAME = "cells.parquet"
-_MARKER = ".sweep"
-
-
 def claim(store: Path) -> None:
     """InputError when `store` is a folder with something else in it."""
     is_ours = any((store / name).is_file() for name in (_MARKER, kinds.SWEEP.file))
@@ -53,18 +50,12 @@ def claim(store: Path) -> None:
 
 
 def table_schema() -> Any:
-    """The schema of the table: each column with its type."""
     arrow = tools.load_extra("pyarrow", tools.SWEEP)
-    types = {
-        cell_rows.TEXT: arrow.string(),
-        cell_rows.WHOLE: arrow.int64(),
-        cell_rows.NUMBER: arrow.float64(),
-    }
-    return arrow.schema([(name, types[kind]) for name, kind in cell_rows.COLUMNS.items()])
+    types = {cell_rows.TEXT: "string", cell_rows.WHOLE: "int64", cell_rows.NUMBER: "float64"}
+    return arrow.schema([(name, getattr(arrow, types[kind])()) for name, kind in cell_rows.COLUMNS.items()])
 
 
 def write_table(store: Path, found: Sequence[Row]) -> None:
-    """Write the rows of all cells, as a whole."""
     arrow = tools.load_extra("pyarrow", tools.SWEEP)
     parquet = tools.load_extra("pyarrow.parquet", tools.SWEEP)
     table = arrow.Table.from_pylist(list(found), schema=table_schema())
@@ -99,26 +90,22 @@ def _sweep_record(
         for name, version in sorted(child_process.compiler_identity()["packages"].items())
         if version is not None
     ]
+    table_sha256 = filesystem.sha256_file(plan.store / TABLE_NAME)
+    values = {name: dict.fromkeys(filter(None, (row[name] for row in found))) for name in DIMENSIONS}
     record = Sweep(
         status=_status(counted, verdict),
         **provenance.origin(inputs, versions),
         name=configuration.name,
-        dimensions=Dimensions(
-            **{name: tuple(dict.fromkeys(filter(None, (row[name] for row in found)))) for name in DIMENSIONS}
-        ),
+        dimensions=Dimensions(**{name: tuple(known) for name, known in values.items()}),
         limits=Limits(**vars(configuration.limits)),
         plan=plan.record(),
         cells=convert({name: counted[name] for name in cell_rows.STATUSES}, CellCounts),
         verdict=verdict,
-        table=sweep.Table(
-            path=TABLE_NAME, rows=len(found), sha256=filesystem.sha256_file(plan.store / TABLE_NAME)
-        ),
+        table=sweep.Table(path=TABLE_NAME, rows=len(found), sha256=table_sha256),
         session=sweep.Session(
             cells_before=len(plan.done),
             jobs=jobs,
-            lower_steps=steps.get("lower", 0),
-            compile_steps=steps.get("compile", 0),
-            finish_steps=steps.get("finish", 0),
+            **{f"{name}_steps": steps.get(name, 0) for name in ("lower", "compile", "finish")},
         ),
         wall_time_s=round(seconds, 3),
         host=provenance.this_host(),

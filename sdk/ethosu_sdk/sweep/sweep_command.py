@@ -43,6 +43,12 @@ _LINE_EVERY_S = 2.0
 _MOST_RUNNING = 16
 _COLOURS = {cell_rows.PASS: "green", cell_rows.REFUSED: "yellow"}
 _MOST_MODELS = 40
+_COUNTED = {
+    "cells": "cells",
+    "lowerings": "lowerings",
+    "runs of Vela": "vela_runs",
+    "simulations": "simulations",
+}
 
 
 def sweep(path: Path, options: SweepOptions, out_dir: Path | None, reporter: Reporter) -> None:
@@ -107,8 +113,7 @@ def _run(
 def _work(
     plan: Plan, options: SweepOptions, found: dict[str, Row], progress: Progress, reporter: Reporter
 ) -> None:
-    token = secrets.token_hex(16)
-    saved = time.monotonic()
+    token, saved = secrets.token_hex(16), time.monotonic()
     json_text.write_json(plan.store / _TOKEN_NAME, {"token": token})
 
     def ended(planned: Planned, row: Row) -> None:
@@ -130,7 +135,6 @@ def _work(
 
 
 def _rows(plan: Plan, found: dict[str, Row]) -> list[Row]:
-    """A row for every cell, in the plan's order."""
     return [
         found.get(row.key) or cell_rows.row_not_run(row.key, row.model_sha256, row.cell.dimensions())
         for row in plan.cells
@@ -153,7 +157,6 @@ def _tell(plan: Plan, reporter: Reporter) -> None:
 
 
 def plan_record(plan: Plan, jobs: int) -> SweepPlan:
-    """The plan for machines."""
     record = SweepPlan(
         status="pass",
         created=provenance.timestamp(),
@@ -174,10 +177,8 @@ def _conclude(record: Sweep, folder: Path) -> None:
         return
     without = [row.model for row in record.verdict.models if not row.counts.kept]
     counts = record.cells.to_json()
-    if (
-        not any(counts[name] for name in (cell_rows.FAIL, *cell_rows.UNFINISHED, cell_rows.NOT_RUN))
-        and without
-    ):
+    bad = (cell_rows.FAIL, *cell_rows.UNFINISHED, cell_rows.NOT_RUN)
+    if without and not any(counts[name] for name in bad):
         message = f"no cell keeps the constraints for {counted(len(without), 'model')}: {without[0]}"
         message += ", …" if len(without) > 1 else ""
         raise VerdictError(message, f"the page shows by how much: {folder / store.PAGE_NAME}", recorded=True)
@@ -208,7 +209,6 @@ class Progress:
         self.steps: Counter[str] = Counter()
 
     def began(self, step: str, key: str) -> None:
-        """A worker began a step."""
         with self._lock:
             self.steps[step] += 1
             self._running.pop(key, None)
@@ -217,7 +217,6 @@ class Progress:
                 self._running.pop(next(iter(self._running)))
 
     def ended(self, planned: Planned, row: Row) -> None:
-        """A cell ended."""
         with self._lock:
             self._counted[row["status"]] += 1
             self._finished += 1
@@ -270,15 +269,12 @@ def _clock(seconds: float) -> str:
 
 
 def plan_tables(plan: Plan, jobs: int) -> list[Table]:
-    """The plan for people."""
     total, left = plan.total(), plan.left()
     numbers = Table(box=None, pad_edge=False)
     for heading in ("", "in all", "to do"):
         numbers.add_column(heading, justify="left" if not heading else "right")
-    numbers.add_row("cells", f"{total.cells:,}", f"{left.cells:,}")
-    numbers.add_row("lowerings", f"{total.lowerings:,}", f"{left.lowerings:,}")
-    numbers.add_row("runs of Vela", f"{total.vela_runs:,}", f"{left.vela_runs:,}")
-    numbers.add_row("simulations", f"{total.simulations:,}", f"{left.simulations:,}")
+    for name, key in _COUNTED.items():
+        numbers.add_row(name, *(f"{getattr(row, key):,}" for row in (total, left)))
     numbers.add_row("excluded", f"{plan.expanded.excluded:,}", "")
     numbers.add_row("estimate", "", f"{plan.estimated_s(jobs):,.0f} s with {counted(jobs, 'job')}, roughly")
     parts = [numbers]
@@ -317,8 +313,7 @@ def _verdict_tables(verdict: Verdict, found: Sequence[Row]) -> list[RenderableTy
     for row in shown:
         table.add_row(*map(escape, row[: len(table.columns)]))
     parts: list[RenderableType] = [table]
-    left = len(judged["models"]) - _MOST_MODELS
-    if left > 0:
+    if (left := len(judged["models"]) - _MOST_MODELS) > 0:
         parts.append(f"and {counted(left, 'more model')}: they are in the record and on the page")
     if judged["constraints"]:
         parts.append(escape(f"constraints: {'; '.join(judged['constraints'])}"))

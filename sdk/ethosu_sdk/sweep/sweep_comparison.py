@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import NamedTuple
 
 from msgspec import convert
 from rich.table import Table
@@ -33,19 +32,12 @@ from ethosu_sdk.sweep import cell_query, cell_rows, store
 from ethosu_sdk.sweep.cell_rows import Row
 from ethosu_sdk.sweep.sweep_configuration import DIMENSIONS
 
-PASS: Final = "pass"
-FAIL: Final = "fail"
-BLOCKED: Final = "blocked"
-MISSING: Final = "missing"
-NEW: Final = "new"
+_COUNTED = ("pass", "fail", "blocked", "missing", "new")
 _MOST_SHOWN = 50
 _MOST_REASONS = 8
 
 
-@dataclass(frozen=True)
-class _Sweep:
-    """A sweep that was read: its folder and its rows."""
-
+class _Sweep(NamedTuple):
     folder: Path
     rows: Sequence[Row]
 
@@ -77,19 +69,16 @@ def make_sweep_comparison(before: Path, after: Path, policy: Policy) -> SweepCom
     identities = dict.fromkeys((*first, *second))
     cells = tuple(_cell(old, new, first.get(row), second.get(row), policy) for row in identities)
     counted = Counter[str](row.status for row in cells)
-    bad: Status = FAIL if counted[FAIL] or counted[MISSING] else PASS
-    status: Status = BLOCKED if counted[BLOCKED] else bad
-    inputs = [
-        provenance.file_entry(role, found.folder / store.TABLE_NAME)
-        for role, found in (("before", old), ("after", new))
-    ]
+    bad: Status = "fail" if counted["fail"] or counted["missing"] else "pass"
+    sides = (("before", old.folder), ("after", new.folder))
+    inputs = [provenance.file_entry(role, folder / store.TABLE_NAME) for role, folder in sides]
     record = SweepComparison(
-        status=status,
+        status="blocked" if counted["blocked"] else bad,
         **provenance.origin(inputs, []),
         policy=SweepPolicy(source=policy.source, sha256=policy.sha256, allow=policy.allow),
         before=old.folder.name,
         after=new.folder.name,
-        counts=convert({name: counted[name] for name in (PASS, FAIL, BLOCKED, MISSING, NEW)}, Counts),
+        counts=convert({name: counted[name] for name in _COUNTED}, Counts),
         cells=cells,
         host=provenance.this_host(),
     )
@@ -107,29 +96,27 @@ def _cell(old: _Sweep, new: _Sweep, row: Row | None, other: Row | None, policy: 
     cell = Cell(**{name: known[name] for name in DIMENSIONS})
     before: CellStatus | None = None if row is None else row["status"]
     after: CellStatus | None = None if other is None else other["status"]
-    status: ComparedStatus = PASS
+    status: ComparedStatus = "pass"
     reasons: tuple[str, ...] = ()
     worse = None
     if row is None:
-        status, reasons = NEW, ("the cell was not there before",)
+        status, reasons = "new", ("the cell was not there before",)
     elif other is None:
-        status, reasons = MISSING, ("the cell is not there any more",)
+        status, reasons = "missing", ("the cell is not there any more",)
     elif before == after == cell_rows.PASS:
         compared = compare_command.compare_two(_subject(old, row), _subject(new, other), policy, "B")
         status, reasons = compared.status, tuple(_reasons(compared))
         worse = tuple(part for part in compared.metrics if part.status == "regression")
     elif before == cell_rows.PASS:
         message = f": {other['message'].splitlines()[0]}" if other["message"] else ""
-        status, reasons = FAIL, (f"it was {before} and is {after}{message}",)
+        status, reasons = "fail", (f"it was {before} and is {after}{message}",)
     elif after == cell_rows.PASS:
         reasons = (f"it was {before} and passes",)
-    return ComparedCell(
-        cell=cell, status=status, before_status=before, after_status=after, reasons=reasons, metrics=worse
-    )
+    statuses = {"before_status": before, "after_status": after}
+    return ComparedCell(cell=cell, status=status, reasons=reasons, metrics=worse, **statuses)
 
 
 def _subject(sweep: _Sweep, row: Row) -> Subject:
-    """The records of a cell, which lies where the sweep keeps it."""
     name = row["folder"] or ""
     folder = (sweep.folder / name.replace("\0", "")).resolve()
     if "\0" in name or not folder.is_relative_to(sweep.folder):
@@ -149,12 +136,12 @@ def _reasons(compared: Comparison) -> list[str]:
     blocked = [row.name for row in compared.dimensions if row.status == "blocks"]
     if blocked:
         return [f"they differ in {name}" for name in blocked]
-    worse = [row for row in compared.metrics if row.status == "regression"]
-    values = (
-        (row.name, *("nothing" if value is None else value for value in (row.before, row.after)))
-        for row in worse
-    )
-    return [f"{name}: {before} → {after}" for name, before, after in values]
+    found = []
+    for row in compared.metrics:
+        if row.status == "regression":
+            before, after = ("nothing" if value is None else value for value in (row.before, row.after))
+            found.append(f"{row.name}: {before} → {after}")
+    return found
 
 
 def comparison_tables(record: SweepComparison) -> list[Table]:
@@ -163,7 +150,7 @@ def comparison_tables(record: SweepComparison) -> list[Table]:
     for name, count in record.counts.to_json().items():
         if count:
             head.add_row(name, f"{count:,}")
-    worse = [row for row in record.cells if row.status != PASS]
+    worse = [row for row in record.cells if row.status != "pass"]
     if not worse:
         return [head]
     listed = Table(box=None, pad_edge=False)
@@ -180,12 +167,12 @@ def _label(row: ComparedCell) -> str:
 
 
 def _conclude(record: SweepComparison) -> None:
-    if record.status == PASS:
+    if record.status == "pass":
         return
-    wanted = (BLOCKED,) if record.status == BLOCKED else (FAIL, MISSING)
+    wanted = ("blocked",) if record.status == "blocked" else ("fail", "missing")
     chosen = [row for row in record.cells if row.status in wanted]
     lines = [f"{_label(row)}: {'; '.join(row.reasons[:_MOST_REASONS])}" for row in chosen[:_MOST_SHOWN]]
     lines += [f"and {len(chosen) - _MOST_SHOWN} more"] if len(chosen) > _MOST_SHOWN else []
-    if record.status == BLOCKED:
+    if record.status == "blocked":
         raise compare_command.cannot_be_compared("cells", "sweep", lines)
     raise compare_command.worse_than_before(lines)

@@ -38,33 +38,26 @@ class System:
 
     @property
     def board(self) -> BoardProfile | None:
-        """The board profile."""
         return None if self.config is None else self.config.board
 
     @property
     def name(self) -> str | None:
-        """The name of the board profile."""
         return None if self.board is None else self.board.name
 
     @property
     def sha256(self) -> str | None:
-        """The digest of the board profile's values."""
         return None if self.board is None else self.board.sha256
 
 
 def _read_systems(
     source: TomlSource, named: Iterable[tuple[Place, Sequence[str]]], options: ProgramOptions
 ) -> dict[str, System]:
-    """The systems by what a sweep calls them: DEFAULT is that of `options`, the others are `named` by place.
-
-    InputError, with the line, for a board profile that there is not; UsageError when `options` name another.
-    """
+    """The systems by what a sweep calls them: DEFAULT is that of `options`, the others are `named` by place."""
     found = {DEFAULT: System(_argument(options.system, Path()), vela_config.chosen_config(options))}
     for place, patterns in named:
         if options.system is not None:
-            raise UsageError(
-                f"--system and `{SYSTEMS_KEY}` in {source.path} both name boards", "leave one of the two out"
-            )
+            message = f"--system and `{SYSTEMS_KEY}` in {source.path} both name boards"
+            raise UsageError(message, "leave one of the two out")
         for word in system_words(source, place, patterns):
             if word not in found:
                 argument = _argument(word, source.path.absolute().parent)
@@ -77,10 +70,7 @@ def _read_systems(
 
 
 def system_words(source: TomlSource, place: Place, patterns: Sequence[str]) -> tuple[str, ...]:
-    """DEFAULT, files of profiles, and the names of profiles that `patterns` fit.
-
-    InputError, with the line, for a pattern that fits none.
-    """
+    """DEFAULT, files of profiles, and the names of profiles that `patterns` fit. InputError if one fits none."""
     found: dict[str, None] = {}
     for pattern in patterns:
         if pattern == DEFAULT or board_profiles.is_profile_file(pattern):
@@ -95,8 +85,7 @@ def system_words(source: TomlSource, place: Place, patterns: Sequence[str]) -> t
 
 
 def _argument(word: str | None, folder: Path) -> str | None:
-    is_file = word is not None and board_profiles.is_profile_file(word)
-    return str((folder / str(word)).absolute()) if is_file else word
+    return str((folder / word).absolute()) if word and board_profiles.is_profile_file(word) else word
 
 
 Names = Mapping[str, tuple[str, ...]]  # of a dimension
@@ -127,22 +116,18 @@ DIMENSIONS = {
     "inputs": "inputs",
 }
 _Word = Annotated[str, Meta(min_length=1)]
-_Words = (
-    _Word
-    | Annotated[
-        list[_Word],
-        Meta(
-            min_length=1, max_length=_MOST_VALUES, extra={"words": f"a list of 1 to {_MOST_VALUES:,} texts"}
-        ),
-    ]
-    | None
+_LISTED = Meta(
+    min_length=1, max_length=_MOST_VALUES, extra={"words": f"a list of 1 to {_MOST_VALUES:,} texts"}
+)
+_Words = _Word | Annotated[list[_Word], _LISTED] | None
+_SECONDS = Meta(gt=0, le=_LONGEST_S, extra={"words": f"a number of seconds, at most {_LONGEST_S}"})
+_NAMED = Meta(
+    pattern=_NAME_PATTERN, extra={"words": "up to 64 letters, digits, '_', '-' and '.', the first no '.'"}
 )
 
 
 class _Limits(Struct, frozen=True, forbid_unknown_fields=True):
-    time: Annotated[
-        float, Meta(gt=0, le=_LONGEST_S, extra={"words": f"a number of seconds, at most {_LONGEST_S}"})
-    ] = DEFAULT_TIME_S
+    time: Annotated[float, _SECONDS] = DEFAULT_TIME_S
     memory: Annotated[str, Meta(extra={"words": _MEMORY})] | None = None
 
 
@@ -162,16 +147,7 @@ class _Cells(Struct, forbid_unknown_fields=True):
 
 
 class _File(Struct, forbid_unknown_fields=True):
-    name: (
-        Annotated[
-            str,
-            Meta(
-                pattern=_NAME_PATTERN,
-                extra={"words": "up to 64 letters, digits, '_', '-' and '.', the first no '.'"},
-            ),
-        ]
-        | None
-    ) = None
+    name: Annotated[str, _NAMED] | None = None
     models: _Words = None
     targets: _Words = None
     systems: _Words = None
@@ -218,12 +194,10 @@ class Configuration:
     systems: Mapping[str, System] = field(default_factory=lambda: {DEFAULT: System()})
 
     def system(self, name: str | None) -> System:
-        """The system that cells with this `name` of one are for."""
         return self.systems.get(name or DEFAULT, self.systems[DEFAULT])
 
     @property
     def folder(self) -> Path:
-        """The folder of the file, from which it names others."""
         return self.source.path.absolute().parent
 
     def samples(self, model: str) -> str | None:
@@ -272,8 +246,7 @@ def _listed(words: _Words) -> tuple[str, ...]:
 
 def _values(source: TomlSource, file: _File, dimension: str, known: Names) -> tuple[str, ...]:
     key = DIMENSIONS[dimension]
-    words = _listed(getattr(file, key))
-    if words:
+    if words := _listed(getattr(file, key)):
         return _checked(source, (key,), dimension, words, known)
     if dimension not in ("model", "target"):
         return (NONE if dimension == "simulator" else DEFAULT,)
@@ -328,15 +301,15 @@ def _checked(
 def _known(chosen: Mapping[str, System]) -> Names:
     """The names that each dimension has in the `chosen` systems."""
     own = {name: modes for row in families().values() for name, modes in row.system_configs.items()}
-    configs: dict[str, None] = {}
-    modes: dict[str, None] = {}
+    found: list[tuple[Iterable[str], Iterable[str]]] = []  # system configurations and memory modes
     for row in chosen.values():
         if row.config is None:
-            configs |= dict.fromkeys(own)
-            modes |= dict.fromkeys(mode for names in own.values() for mode in names)
+            found.append((own, (mode for names in own.values() for mode in names)))
         else:
-            configs |= dict.fromkeys(row.config.ini.names(systems.SYSTEM))
-            modes |= dict.fromkeys(row.config.ini.names(systems.MODE))
+            found.append((row.config.ini.names(systems.SYSTEM), row.config.ini.names(systems.MODE)))
+    configs, modes = (
+        dict.fromkeys(name for row in part for name in row) for part in zip(*found, strict=True)
+    )
     return {
         "target": every_target(),
         "system_config": (DEFAULT, *configs),

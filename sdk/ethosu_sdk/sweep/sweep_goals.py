@@ -100,9 +100,8 @@ def _figure_number(row: Row, name: str) -> Value:
     found, in_db = row.get(name), FIGURES[name].unit == _DB
     if found is None:
         return Value(why=f"{name} is not known")
-    if not isinstance(found, (int, float)) or isinstance(found, bool):
-        return Value(why=f"{name} is not a number")
-    if isinstance(found, float) and math.isnan(found):
+    is_nan = isinstance(found, float) and math.isnan(found)
+    if not isinstance(found, (int, float)) or isinstance(found, bool) or is_nan:
         return Value(why=f"{name} is not a number")
     is_noiseless = in_db and found == math.inf  # equal outputs
     if not is_noiseless and (abs(found) > MOST or (found < 0 and not in_db)):
@@ -140,13 +139,10 @@ def shown_figure(name: str, number: float) -> str:
 
 
 CONSTRAINTS, GOALS = "constraints", "goals"
+_PATTERNS = {"words": "a list of 1 to 64 names, of 200 characters and 8 '*' at most"}
 _NamePatterns = Annotated[
     list[Annotated[str, Meta(max_length=200, pattern=r"\A[^*]*(?:\*[^*]*){0,8}\Z")]],
-    Meta(
-        min_length=1,
-        max_length=64,
-        extra={"words": "a list of 1 to 64 names, of 200 characters and 8 '*' at most"},
-    ),
+    Meta(min_length=1, max_length=64, extra=_PATTERNS),
 ]
 
 
@@ -223,21 +219,18 @@ class Goals:
 
     @property
     def figures(self) -> set[FigureName]:
-        """What is judged."""
         return {row.figure for row in self.constraints} | {row.figure for row in self.goals}
 
 
 def parse_goals(source: TomlSource, constraint_tables: ConstraintTables, goal_tables: GoalTables) -> Goals:
     """The constraints and goals in a file's tables. InputError, with the line, for what says none."""
-    constraints = tuple(
-        _parse_constraint(source, row, (CONSTRAINTS, index)) for index, row in enumerate(constraint_tables)
-    )
+    tables = enumerate(constraint_tables)
+    constraints = tuple(_parse_constraint(source, row, (CONSTRAINTS, index)) for index, row in tables)
     goals: list[Goal] = []
     for index, row in enumerate(goal_tables):
         clock_mhz = _clock_of(source, row.clock_mhz, row.figure, (GOALS, index))
-        goals.append(
-            make_goal(row.figure, row.want or FIGURES[row.figure].better, clock_mhz, row.tolerance_percent)
-        )
+        want = row.want or FIGURES[row.figure].better
+        goals.append(make_goal(row.figure, want, clock_mhz, row.tolerance_percent))
     keys = [(goal.figure, goal.clock_mhz) for goal in goals]
     for index, key in enumerate(keys):
         if key in keys[:index]:
@@ -276,13 +269,9 @@ def _limit(source: TomlSource, text: object, name: str, place: Place) -> float |
     in_db = figure.unit == _DB
     if text is not None and (number is None or (number < 0 and not in_db)):
         units = ", ".join(unit for unit in figure.units if unit)
-        hint = (
-            f'a number, or a text of a number and one of the units {units}: "2 {figure.unit}"'
-            if units
-            else ""
-        )
+        hint = f'a number, or a text of a number and one of the units {units}: "2 {figure.unit}"'
         what = "a number of decibels" if in_db else f"a number from 0 to {MOST:g}"
-        raise source.wrong(place, f"{place[-1]} of {name} must be {what}", hint)
+        raise source.wrong(place, f"{place[-1]} of {name} must be {what}", hint if units else "")
     return number
 
 

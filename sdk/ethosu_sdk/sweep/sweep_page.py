@@ -14,7 +14,15 @@ from urllib.parse import quote
 
 from ethosu_sdk.base import plain_text
 from ethosu_sdk.records import kinds
-from ethosu_sdk.records.sweep import CellVerdict, Goal, ModelVerdict, Nearest, TargetVerdict, Verdict
+from ethosu_sdk.records.sweep import (
+    CellVerdict,
+    Constraint,
+    Goal,
+    ModelVerdict,
+    Nearest,
+    TargetVerdict,
+    Verdict,
+)
 from ethosu_sdk.sweep import sweep_goals
 
 Row = Mapping[str, object]
@@ -66,21 +74,16 @@ class Settings:
 
 
 def settings_of(rows: Sequence[Row]) -> Settings:
-    """The settings of `rows`."""
-    varying = tuple(name for name in TITLES if _varies(name, rows))
-    fixed = {}
+    varying, fixed = [], {}
     for name in TITLES:
-        values = {short_text(row.get(name)) for row in rows}
-        if len(values) == 1 and (value := values.pop()):
+        places = (TARGET, SYSTEM) if name in _OF_A_TARGET else ()
+        found = {(*(row.get(place) for place in places), row.get(name)) for row in rows}
+        if len(found) > len({row[:-1] for row in found}):
+            varying.append(name)
+        texts = {short_text(row[-1]) for row in found}
+        if len(texts) == 1 and (value := texts.pop()):
             fixed[name] = value
-    return Settings(varying, fixed)
-
-
-def _varies(name: str, rows: Sequence[Row]) -> bool:
-    if name not in _OF_A_TARGET:
-        return len({row.get(name) for row in rows}) > 1
-    found = {(row.get(TARGET), row.get(SYSTEM), row.get(name)) for row in rows}
-    return len(found) > len({place[:2] for place in found})
+    return Settings(tuple(varying), fixed)
 
 
 def short_text(value: object, most: int = MOST_NAME) -> str:
@@ -101,11 +104,7 @@ NUMBERS = (
 )
 JUDGED = "judged_ms"  # the NPU's time at the clock of the verdict, if that has one
 _MADE = ("standing", "why", "link", "link_text")
-_RECORDS = (
-    ("report.html", "report"),
-    (kinds.SWEEP_CELL.file, "record"),
-    (kinds.RUN.file, "record"),
-)
+_RECORDS = (("report.html", "report"), (kinds.SWEEP_CELL.file, "record"), (kinds.RUN.file, "record"))
 # Titles of what is no figure of constraints and goals, and the unit that follows a number of each.
 _MORE_TITLES = {
     "clock_mhz": ("NPU clock", "MHz"),
@@ -130,11 +129,12 @@ def page_cells(folder: Path, verdict: Verdict, rows: Sequence[Row], settings: Se
     texts: dict[str, int] = {}  # each text once, with its place
     judged = {cell.cell: cell for cell in verdict.cells}
     clock = judging_clock(verdict)
-    listed: list[Row] = [{**row, JUDGED: None} for row in rows[:MOST_CELLS]]
-    if clock is not None:
-        listed = [
-            {**row, JUDGED: sweep_goals.figure_value(row, sweep_goals.TIME, clock).number} for row in listed
-        ]
+
+    def judged_ms(row: Row) -> float | None:
+        return None if clock is None else sweep_goals.figure_value(row, sweep_goals.TIME, clock).number
+
+    listed: list[Row] = [{**row, JUDGED: judged_ms(row)} for row in rows[:MOST_CELLS]]
+    known = [name for name in NUMBERS if any(row.get(name) is not None for row in listed)]
     return {
         "textColumns": [*_TEXTS, *_MESSAGES, *_MADE],
         "numberColumns": list(NUMBERS),
@@ -145,17 +145,15 @@ def page_cells(folder: Path, verdict: Verdict, rows: Sequence[Row], settings: Se
         "above": settings.above,
         "shown": settings.shown,
         "varying": list(settings.varying),
-        "figures": [
-            _page_figure(name, clock) for name in NUMBERS if any(row.get(name) is not None for row in listed)
-        ],
+        "figures": [_page_figure(name, clock) for name in known],
         "first": verdict.goals[0].figure,
     }
 
 
 def judging_clock(verdict: Verdict) -> float | None:
     """The one clock, in MHz, of all times in goals and constraints; None where they are at the cells' own clocks."""
-    clocks = {row.clock_mhz for row in verdict.goals if row.figure == sweep_goals.TIME}
-    clocks |= {row.clock_mhz for row in verdict.constraints if row.figure == sweep_goals.TIME}
+    judging: list[Goal | Constraint] = [*verdict.goals, *verdict.constraints]
+    clocks = {row.clock_mhz for row in judging if row.figure == sweep_goals.TIME}
     return clocks.pop() if len(clocks) == 1 else None
 
 
@@ -243,26 +241,16 @@ def _cards(verdict: Verdict, rows: Sequence[Row]) -> Iterator[dict[str, str]]:
     models, counts = verdict.models, verdict.counts
     fitting = sum(row.counts.kept > 0 for row in models)
     what = "keep all constraints in at least one cell" if verdict.constraints else "pass in at least one cell"
-    yield {
-        "name": "models",
-        "text": f"{fitting:,} of {len(models):,}",
-        "note": what,
-        "status": verdict.status,
-    }
+    text = f"{fitting:,} of {len(models):,}"
+    yield {"name": "models", "text": text, "note": what, "status": verdict.status}
     everywhere = _names([row.target for row in verdict.targets if row.every_model])
     yield {"name": "targets for every model", "text": everywhere or "none", "note": "", "status": ""}
     if verdict.constraints:
-        words = {
-            "break one": counts.broken,
-            "not judged": counts.not_judged,
-            "without a result": counts.no_result,
-        }
-        yield {
-            "name": "cells that keep the constraints",
-            "text": f"{counts.kept:,} of {len(rows):,}",
-            "note": ", ".join(f"{count:,} {text}" for text, count in words.items() if count),
-            "status": "",
-        }
+        words = {"break one": counts.broken, "not judged": counts.not_judged}
+        words["without a result"] = counts.no_result
+        note = ", ".join(f"{count:,} {text}" for text, count in words.items() if count)
+        text = f"{counts.kept:,} of {len(rows):,}"
+        yield {"name": "cells that keep the constraints", "text": text, "note": note, "status": ""}
     statuses = Counter(str(row["status"]) for row in rows)
     others = ", ".join(f"{count:,} {name}" for name, count in sorted(statuses.items()) if name != "pass")
     yield {"name": "cells that pass", "text": f"{statuses['pass']:,}", "note": others, "status": ""}
@@ -276,26 +264,14 @@ def _failures(rows: Sequence[Row], settings: Settings) -> dict[str, Any]:
             message, hint = (short_text(row.get(name), MOST_MESSAGE) for name in ("message", "hint"))
             found[short_text(row["status"]), message, hint].append(row)
     groups = sorted(found.items(), key=lambda item: (-len(item[1]), item[0]))
-    return {
-        "failures": [
-            {
-                "status": status,
-                "message": message,
-                "hint": hint,
-                "count": len(same),
-                "cells": [
-                    {
-                        "cell": str(row["cell"]),
-                        "text": f"{short_text(row['model'])} · {settings.words(row)}".rstrip(" ·"),
-                    }
-                    for row in same[:_MOST_LISTED]
-                ],
-                "more": max(0, len(same) - _MOST_LISTED),
-            }
-            for (status, message, hint), same in groups[:_MOST_FAILURES]
-        ],
-        "more_failures": max(0, len(groups) - _MOST_FAILURES),
-    }
+    failures = []
+    for (status, message, hint), same in groups[:_MOST_FAILURES]:
+        names = ((row, f"{short_text(row['model'])} · {settings.words(row)}") for row in same[:_MOST_LISTED])
+        cells = [{"cell": str(row["cell"]), "text": name.rstrip(" ·")} for row, name in names]
+        more = max(0, len(same) - _MOST_LISTED)
+        group = {"status": status, "message": message, "hint": hint, "count": len(same)}
+        failures.append({**group, "cells": cells, "more": more})
+    return {"failures": failures, "more_failures": max(0, len(groups) - _MOST_FAILURES)}
 
 
 def _model(
@@ -308,11 +284,10 @@ def _model(
     ) -> dict[str, Any]:
         more = len(cells) - _MOST_LISTED
         first: Row = by_cell[cells[0]] if cells else {}
+        named = ((cell, settings.words(by_cell[cell])) for cell in cells[:_MOST_LISTED])
         return {
             "kind": kind,
-            "cells": [
-                {"cell": cell, "text": settings.words(by_cell[cell]) or cell} for cell in cells[:_MOST_LISTED]
-            ],
+            "cells": [{"cell": cell, "text": text or cell} for cell, text in named],
             "more": f"and {more:,} more that are equal in every goal" if more > 0 else "",
             "values": [_value(first, goal) for goal in goals],
             "plain_source": plain_source,

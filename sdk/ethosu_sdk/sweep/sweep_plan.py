@@ -56,16 +56,13 @@ class Keys:
         self._files: dict[Path, str] = {}
 
     def spec(self, model: str) -> ModelSpec:
-        """The model, with its path from anywhere."""
         return parse_model_spec(model if model.startswith("zoo:") else str(self._folder / model))
 
     def model_sha256(self, model: str) -> str:
-        """The digest of the model's source."""
         spec = self.spec(model)
         return self._file(spec.path if spec.path is not None else zoo.source(str(spec.entry)))
 
     def lowering(self, cell: Cell) -> str:
-        """The key of the lowering that `cell` takes part in."""
         return _digest(
             {
                 "step": "lower",
@@ -96,7 +93,6 @@ class Keys:
         )
 
     def cell(self, cell: Cell) -> str:
-        """The key of the cell itself."""
         inputs = cell.inputs
         files = None if inputs in (None, DEFAULT) else self._file(self._folder / str(inputs))
         pricing = list(self._pricing(cell))
@@ -122,11 +118,8 @@ class Keys:
 
 def _evidence_problem(folder: Path, needed: str, suffix: str) -> str:
     """Why the files of `folder` whose names end in `suffix` are no evidence; nothing when its manifest lists them as
-    they are, and one whose name fits the pattern `needed` among them.
-
-    The manifest is not held against its schema: there is one for each of many thousand cells.
-    """
-    try:
+    they are, and one whose name fits the pattern `needed` among them."""
+    try:  # the manifest is not held against its schema: there is one for each of many thousand cells
         manifest = json_text.read_json(folder / bundle.MANIFEST_NAME)
         if manifest["status"] != bundle.COMPLETE:
             return f"{folder} is incomplete"
@@ -181,27 +174,21 @@ class Plan:
 
     @property
     def todo(self) -> tuple[Planned, ...]:
-        """The cells that are still to be done."""
         return tuple(row for row in self.cells if row.key not in self.done)
 
     def total(self) -> Left:
-        """All there is, in numbers."""
         return _numbers(self.cells)
 
     def left(self) -> Left:
-        """What is left to do, in numbers."""
         todo = [row for row in self.todo if row.compilation not in self.compiled]
         lowerings = {row.lowering for row in todo} - self.lowered.keys()
-        return structs.replace(
-            _numbers(self.todo), lowerings=len(lowerings), vela_runs=_numbers(todo).vela_runs
-        )
+        runs = _numbers(todo).vela_runs
+        return structs.replace(_numbers(self.todo), lowerings=len(lowerings), vela_runs=runs)
 
     def record(self) -> sweep.Plan:
-        """The plan as the record of a sweep has it."""
-        dropped = (sweep.Dropped(reason=name, count=count) for name, count in self.expanded.dropped.items())
-        return sweep.Plan(
-            **structs.asdict(self.total()), excluded=self.expanded.excluded, dropped=tuple(dropped)
-        )
+        known = self.expanded
+        dropped = tuple(sweep.Dropped(reason=name, count=count) for name, count in known.dropped.items())
+        return sweep.Plan(**structs.asdict(self.total()), excluded=known.excluded, dropped=dropped)
 
     def estimated_s(self, jobs: int) -> float:
         """A rough guess of the seconds that the rest takes, by the cells that are done, or by small networks."""
@@ -229,24 +216,23 @@ def make_plan(configuration: Configuration, store: Path, options: SweepOptions) 
     keys = Keys(configuration.folder, trust=options.trust, pricing=_pricing(configuration, options))
     planned: dict[str, Planned] = {}
     for cell in expanded.cells:
-        row = Planned(
-            cell, keys.cell(cell), keys.compilation(cell), keys.lowering(cell), keys.model_sha256(cell.model)
-        )
+        steps = (keys.cell(cell), keys.compilation(cell), keys.lowering(cell))
+        row = Planned(cell, *steps, keys.model_sha256(cell.model))
         planned.setdefault(row.key, row)
     changed: dict[str, None] = {}
     done = {}
     for key in planned:
         record = _finished_cell(store, key, keys, configuration, options)
-        if record is not None and _is_whole(
-            cell_rows.task_folder(store, cell_rows.CELLS, key), kinds.SWEEP_CELL.file, changed
-        ):
+        folder = cell_rows.task_folder(store, cell_rows.CELLS, key)
+        if record is not None and _is_whole(folder, kinds.SWEEP_CELL.file, changed):
             done[key] = record
     todo = [row for row in planned.values() if row.key not in done]
     lowered, stale = _usable_lowerings(store, planned.values(), keys)
     for key in {row.lowering for row in todo} & lowered.keys():
-        if not _is_whole(cell_rows.task_folder(store, cell_rows.LOWERED, key), FACTS_NAME, changed):
+        folder = cell_rows.task_folder(store, cell_rows.LOWERED, key)
+        if not _is_whole(folder, FACTS_NAME, changed):
             del lowered[key]
-            stale.append(cell_rows.task_folder(store, cell_rows.LOWERED, key))
+            stale.append(folder)
     compiled = {
         row.compilation
         for row in planned.values()
@@ -291,19 +277,12 @@ def _finished_cell(
         return None  # it is made anew
     cell = kinds.SWEEP_CELL.convert(record)
     again = options.retry and cell.status in cell_rows.UNFINISHED
-    if cell.key != key or again or _more_is_allowed(cell, configuration):
-        return None
-    return cell if keys.unchanged(cell.reads) else None
-
-
-def _more_is_allowed(record: SweepCell, configuration: Configuration) -> bool:
-    """Whether a task that reached its limit may take more now."""
-    name = {cell_rows.TIMEOUT: "time_s", cell_rows.OUT_OF_MEMORY: "memory_bytes"}.get(record.status)
-    before = None if name is None else getattr(record.limits, name)
-    if name is None or before is None:
-        return False
-    now = getattr(configuration.limits, name)
-    return bool(now is None or now > before)
+    # A task that reached its limit is done again if it may take more now.
+    name = {cell_rows.TIMEOUT: "time_s", cell_rows.OUT_OF_MEMORY: "memory_bytes"}.get(cell.status, "")
+    before, now = getattr(cell.limits, name, None), getattr(configuration.limits, name, None)
+    is_more = before is not None and (now is None or now > before)
+    is_kept = cell.key == key and not again and not is_more and keys.unchanged(cell.reads)
+    return cell if is_kept else None
 
 
 def found_later(plan: Plan, missing: Iterable[Planned], options: SweepOptions) -> dict[str, SweepCell]:
@@ -315,11 +294,9 @@ def found_later(plan: Plan, missing: Iterable[Planned], options: SweepOptions) -
 
 
 def _reads_of(store: Path, compilation: str) -> dict[str, str] | None:
-    """The files that a compilation rests on; None where there is no whole one."""
+    folder = cell_rows.task_folder(store, cell_rows.COMPILED, compilation)
     try:
-        return json_text.read_json(
-            cell_rows.task_folder(store, cell_rows.COMPILED, compilation) / cell_rows.READS_NAME
-        )
+        return json_text.read_json(folder / cell_rows.READS_NAME)
     except SdkError:
         return None
 
@@ -349,12 +326,10 @@ def _usable_lowerings(
 
 
 def _pricing(configuration: Configuration, options: SweepOptions) -> Callable[[Cell], Sequence[object]]:
-    """What the time of an inference depends on beside its program."""
     return lambda cell: (configuration.system(cell.system).sha256, options.cpu_clock_mhz)
 
 
 def tasks_of_cell(plan: Plan, planned: Planned, token: str, options: SweepOptions) -> dict[str, Task]:
-    """The tasks of a cell by their steps."""
     cell, configuration = planned.cell, plan.configuration
     system = configuration.system(cell.system)
     is_default = system is configuration.systems[DEFAULT]

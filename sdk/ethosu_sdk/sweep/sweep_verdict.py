@@ -14,21 +14,7 @@ from msgspec import structs
 
 from ethosu_sdk.base.errors import InputError
 from ethosu_sdk.base.plain_text import counted
-from ethosu_sdk.records.sweep import (
-    CellVerdict,
-    Constraint,
-    Goal,
-    Miss,
-    ModelVerdict,
-    Nearest,
-    NoWinner,
-    RankedSource,
-    Ranking,
-    Standing,
-    TargetVerdict,
-    Verdict,
-    VerdictCounts,
-)
+from ethosu_sdk.records import sweep
 from ethosu_sdk.sweep import sweep_goals
 from ethosu_sdk.sweep.sweep_goals import (
     ALIKE_PERCENT,
@@ -50,30 +36,29 @@ UNRANKED: Final = "not ranked"
 BROKEN: Final = "broken"
 UNJUDGED: Final = "not judged"
 NO_RESULT: Final = "no result"
-STANDINGS: tuple[Standing, ...] = get_args(Standing)
-KEEPING: tuple[Standing, ...] = (WINNER, PARETO, DOMINATED, UNRANKED)
+STANDINGS: tuple[sweep.Standing, ...] = get_args(sweep.Standing)
+KEEPING: tuple[sweep.Standing, ...] = (WINNER, PARETO, DOMINATED, UNRANKED)
 
 
 @dataclass(frozen=True)
 class _Judged:
     """A cell with its verdict; `values` are those of the goals, where it is ranked."""
 
-    verdict: CellVerdict
+    verdict: sweep.CellVerdict
     target: str
     values: tuple[Value, ...] = ()
 
     @property
-    def standing(self) -> Standing:
+    def standing(self) -> sweep.Standing:
         return self.verdict.standing
 
 
-def judge_sweep(rows: Sequence[Row], goals: Goals) -> Verdict:
+def judge_sweep(rows: Sequence[Row], goals: Goals) -> sweep.Verdict:
     """The verdict on `rows`, whatever their order. InputError when two of them are the same cell."""
     doubled = [cell for cell, count in Counter(str(row["cell"]) for row in rows).items() if count > 1]
     if doubled:
-        raise InputError(
-            f"{len(doubled)} cells of the sweep stand twice in its results, such as {min(doubled)}"
-        )
+        such = f"such as {min(doubled)}"
+        raise InputError(f"{len(doubled)} cells of the sweep stand twice in its results, {such}")
     goals = _at_one_clock(rows, goals)
     by_model: dict[str, list[Row]] = defaultdict(list)
     for row in sorted(rows, key=lambda row: str(row["cell"])):
@@ -82,7 +67,7 @@ def judge_sweep(rows: Sequence[Row], goals: Goals) -> Verdict:
     models = tuple(_model_verdict(name, by_model[name], *found, goals) for name, found in judged.items())
     cells = {name: found[0] for name, found in judged.items()}
     every = [cell for own in cells.values() for cell in own]
-    return Verdict(
+    return sweep.Verdict(
         status="pass" if models and all(row.counts.kept for row in models) else "fail",
         constraints=goals.constraints,
         goals=goals.goals,
@@ -95,9 +80,9 @@ def judge_sweep(rows: Sequence[Row], goals: Goals) -> Verdict:
     )
 
 
-def _counts(cells: Sequence[_Judged]) -> VerdictCounts:
+def _counts(cells: Sequence[_Judged]) -> sweep.VerdictCounts:
     found = Counter(row.standing for row in cells)
-    return VerdictCounts(
+    return sweep.VerdictCounts(
         cells=len(cells),
         kept=sum(found[name] for name in KEEPING),
         broken=found[BROKEN],
@@ -144,10 +129,8 @@ _DIGITS = re.compile(r"([0-9]{1,9})")
 
 
 def _at_one_clock(rows: Sequence[Row], goals: Goals) -> Goals:
-    """The goals of a sweep that names none, with its times at one clock.
-
-    It is that of the constraints, or the slowest where cells have several.
-    """
+    """The goals of a sweep that names none, with its times at one clock: that of the constraints, or the slowest if
+    cells have several."""
     stated = {row.clock_mhz for row in goals.constraints if row.clock_mhz}
     own = _clocks(rows)
     if not goals.are_default or goals.goals[1].figure != TIME or (len(stated) != 1 and len(own) < 2):
@@ -156,7 +139,6 @@ def _at_one_clock(rows: Sequence[Row], goals: Goals) -> Goals:
 
 
 def _clocks(rows: Sequence[Row]) -> set[float]:
-    """The clocks, in MHz, of cells that passed."""
     found = (sweep_goals.parse_clock(row.get("clock_mhz")) for row in rows if row["status"] == "pass")
     return {clock for clock in found if clock is not None}
 
@@ -194,48 +176,50 @@ def _notes(rows: Sequence[Row], goals: Goals) -> Iterator[str]:
             )
 
 
-def _judge_cells(rows: Sequence[Row], goals: Goals) -> tuple[list[_Judged], list[Ranking]]:
-    """The cells of a model, and their ranking by each source of figures."""
+def _judge_cells(rows: Sequence[Row], goals: Goals) -> tuple[list[_Judged], list[sweep.Ranking]]:
     cells = {str(row["cell"]): _judge_cell(row, goals) for row in rows}
-    rankings: list[Ranking] = []
+    rankings: list[sweep.Ranking] = []
     kept = [row for row in cells.values() if row.standing == DOMINATED]
     for source in sorted({row.verdict.source for row in kept}, key=str):
         found = _rank(source, [row for row in kept if row.verdict.source == source], goals)
         rankings.append(found)
         for cell in found.pareto:
-            standing: Standing = WINNER if cell in found.winners else PARETO
+            standing: sweep.Standing = WINNER if cell in found.winners else PARETO
             verdict = structs.replace(cells[cell].verdict, standing=standing)
             cells[cell] = replace(cells[cell], verdict=verdict)
     return list(cells.values()), rankings
 
 
 def _model_verdict(
-    name: str, rows: Sequence[Row], cells: Sequence[_Judged], rankings: Sequence[Ranking], goals: Goals
-) -> ModelVerdict:
-    reason = _reason(cells, rankings)
-    missed = (
-        [] if any(row.standing in KEEPING for row in cells) else [row for row in cells if row.verdict.misses]
-    )
+    name: str, rows: Sequence[Row], cells: Sequence[_Judged], rankings: Sequence[sweep.Ranking], goals: Goals
+) -> sweep.ModelVerdict:
+    reason, is_kept = _reason(cells, rankings), any(row.standing in KEEPING for row in cells)
+    missed = [row for row in cells if row.verdict.misses and not is_kept]
     nearest = min(missed, key=_distance).verdict if missed else None
-    miss = Nearest(cell=nearest.cell, misses=nearest.misses or ()) if nearest is not None else None
-    return ModelVerdict(
+    miss = sweep.Nearest(cell=nearest.cell, misses=nearest.misses or ()) if nearest is not None else None
+    notes = list(_ties(cells, rankings))
+    best = {cell for part in rankings for cell in part.winners}
+    on_cpu = any(row["cell"] in best and row.get("operators_cpu") not in (None, 0) for row in rows)
+    if on_cpu and _are_of_the_npu_alone(goals):
+        notes.append("the best cell runs operators on the CPU as well, whose time is not counted")
+    return sweep.ModelVerdict(
         model=name,
         counts=_counts(cells),
         rankings=tuple(rankings),
         winners=rankings[0].winners if len(rankings) == 1 else (),  # none where sources are not comparable
-        no_winner=NoWinner(reason=reason, nearest=miss) if reason else None,
-        notes=(*_ties(cells, rankings), *_caveats(rows, rankings, goals)),
+        no_winner=sweep.NoWinner(reason=reason, nearest=miss) if reason else None,
+        notes=tuple(notes),
     )
 
 
 def _judge_cell(row: Row, goals: Goals) -> _Judged:
     """A cell by itself: one that keeps the constraints counts as dominated until it is ranked."""
-    base, target = CellVerdict(cell=str(row["cell"]), standing=NO_RESULT), str(row["target"])
+    base, target = sweep.CellVerdict(cell=str(row["cell"]), standing=NO_RESULT), str(row["target"])
     if row["status"] != "pass":
         return _Judged(base, target)
     misses, missing = _constraints(row, goals.constraints)
     if misses or missing:
-        standing: Standing = BROKEN if misses else UNJUDGED
+        standing: sweep.Standing = BROKEN if misses else UNJUDGED
         broken = structs.replace(base, standing=standing, misses=misses or None, missing=missing or None)
         return _Judged(broken, target)
     values = tuple(sweep_goals.figure_value(row, goal.figure, goal.clock_mhz) for goal in goals.goals)
@@ -246,9 +230,11 @@ def _judge_cell(row: Row, goals: Goals) -> _Judged:
     return _Judged(structs.replace(base, standing=DOMINATED, source=source), target, values)
 
 
-def _constraints(row: Row, constraints: Sequence[Constraint]) -> tuple[tuple[Miss, ...], tuple[str, ...]]:
+def _constraints(
+    row: Row, constraints: Sequence[sweep.Constraint]
+) -> tuple[tuple[sweep.Miss, ...], tuple[str, ...]]:
     """Those that the cell does not keep, and why others could not be judged."""
-    misses: list[Miss] = []
+    misses: list[sweep.Miss] = []
     missing: list[str] = []
     for index, constraint in enumerate(constraints):
         if not is_for(constraint, str(row["model"]), str(row.get("system") or "")):
@@ -261,7 +247,7 @@ def _constraints(row: Row, constraints: Sequence[Constraint]) -> tuple[tuple[Mis
     return tuple(misses), tuple(dict.fromkeys(missing))
 
 
-def _miss(index: int, constraint: Constraint, found: Value, number: float) -> Iterator[Miss]:
+def _miss(index: int, constraint: sweep.Constraint, found: Value, number: float) -> Iterator[sweep.Miss]:
     number = min(number, sweep_goals.MOST)  # an SQNR may be infinite, which no record holds
     for limit, by in (
         (constraint.max, number - (constraint.max or 0.0)),
@@ -271,7 +257,7 @@ def _miss(index: int, constraint: Constraint, found: Value, number: float) -> It
             name = figure_title(constraint.figure, constraint.clock_mhz)
             value, most = (sweep_goals.shown_figure(constraint.figure, figure) for figure in (number, limit))
             more = f" (by {100 * by / abs(limit):,.1f} %)" if limit else ""
-            yield Miss(
+            yield sweep.Miss(
                 constraint=index,
                 value=number,
                 limit=limit,
@@ -282,13 +268,12 @@ def _miss(index: int, constraint: Constraint, found: Value, number: float) -> It
             )
 
 
-def _rank(source: RankedSource | None, rivals: Sequence[_Judged], goals: Goals) -> Ranking:
+def _rank(source: sweep.RankedSource | None, rivals: Sequence[_Judged], goals: Goals) -> sweep.Ranking:
     signs = [-1.0 if goal.want == sweep_goals.MAX else 1.0 for goal in goals.goals]
-    points = [
-        [sign * (value.number or 0) for sign, value in zip(signs, row.values, strict=True)] for row in rivals
-    ]
+    signed = (zip(signs, row.values, strict=True) for row in rivals)
+    points = [[sign * (value.number or 0) for sign, value in row] for row in signed]
     best = first_by_goals(points, [goal.tolerance_percent or 0 for goal in goals.goals])
-    return Ranking(
+    return sweep.Ranking(
         source=source,
         pareto=tuple(row.verdict.cell for row, free in zip(rivals, are_pareto(points), strict=True) if free),
         winners=tuple(rivals[index].verdict.cell for index in best),
@@ -301,8 +286,7 @@ def _distance(row: _Judged) -> tuple[bool, float, float, str]:
     return bool(row.verdict.missing), max(shares), sum(shares), row.verdict.cell
 
 
-def _reason(cells: Sequence[_Judged], rankings: Sequence[Ranking]) -> str:
-    """Why there is no winner; empty where there is one."""
+def _reason(cells: Sequence[_Judged], rankings: Sequence[sweep.Ranking]) -> str:
     if len(rankings) == 1:
         return ""
     if len(rankings) > 1:
@@ -318,8 +302,8 @@ def _reason(cells: Sequence[_Judged], rankings: Sequence[Ranking]) -> str:
     return "no cell has a result that passed"
 
 
-def _timed(goals: Goals) -> list[Constraint | Goal]:
-    asked: list[Constraint | Goal] = [*goals.constraints, *goals.goals]
+def _timed(goals: Goals) -> list[sweep.Constraint | sweep.Goal]:
+    asked: list[sweep.Constraint | sweep.Goal] = [*goals.constraints, *goals.goals]
     return [row for row in asked if sweep_goals.FIGURES[row.figure].has_source]
 
 
@@ -328,17 +312,12 @@ def _are_of_the_npu_alone(goals: Goals) -> bool:
     return bool(_timed(goals)) and sweep_goals.INFERENCE not in goals.figures
 
 
-def _ties(cells: Sequence[_Judged], rankings: Sequence[Ranking]) -> Iterator[str]:
+def _ties(cells: Sequence[_Judged], rankings: Sequence[sweep.Ranking]) -> Iterator[str]:
     """Cells that the winner beats by so little that it does not count."""
     for part in rankings:
         best = next(row for row in cells if row.verdict.cell == part.winners[0])
-        alike = [
-            row
-            for row in cells
-            if row.verdict.cell not in part.winners
-            and row.verdict.source == part.source
-            and _is_alike(row, best)
-        ]
+        others = (row for row in cells if row.verdict.cell not in part.winners)
+        alike = [row for row in others if row.verdict.source == part.source and _is_alike(row, best)]
         if alike:
             targets = ", ".join(dict.fromkeys(row.target for row in alike))
             yield (
@@ -357,29 +336,20 @@ def _is_alike(row: _Judged, best: _Judged) -> bool:
     )
 
 
-def _caveats(rows: Sequence[Row], rankings: Sequence[Ranking], goals: Goals) -> Iterator[str]:
-    """What the figures of the best cells do not tell."""
-    best = {cell for part in rankings for cell in part.winners}
-    if _are_of_the_npu_alone(goals) and any(
-        row["cell"] in best and row.get("operators_cpu") not in (None, 0) for row in rows
-    ):
-        yield "the best cell runs operators on the CPU as well, whose time is not counted"
-
-
 def _natural(text: str) -> tuple[list[tuple[int, str]], str]:
     """A key that sorts names with numbers in them by the numbers."""
     parts = _DIGITS.split(text)
     return [(int(part), "") if _DIGITS.fullmatch(part) else (-1, part) for part in parts], text
 
 
-def _target_verdicts(models: Mapping[str, Sequence[_Judged]]) -> Iterator[TargetVerdict]:
+def _target_verdicts(models: Mapping[str, Sequence[_Judged]]) -> Iterator[sweep.TargetVerdict]:
     for target in sorted({cell.target for cells in models.values() for cell in cells}, key=_natural):
         found: dict[str, list[str]] = defaultdict(list)
         for model, cells in models.items():
             standings = {cell.standing for cell in cells if cell.target == target}
             worst = next((name for name in (BROKEN, UNJUDGED, NO_RESULT) if name in standings), "not swept")
             found["kept" if standings & {*KEEPING} else worst].append(model)
-        yield TargetVerdict(
+        yield sweep.TargetVerdict(
             target=target,
             every_model=found.keys() == {"kept"},
             kept=tuple(found.get("kept", ())),

@@ -104,11 +104,9 @@ def finish(task: Task, compiled: Outcome) -> Outcome:
 def killed_row(task: Task, reason: str) -> Outcome:
     """The row of a cell whose task killed its worker, each time it was tried; written by whoever asks."""
     message = f"the process of the task was killed at every attempt: {reason}"
-    hint = (
-        "it may need more memory than there is, or end its own process: run the model alone with "
-        "`ethosu-sdk compile`"
-    )
-    error = {**SimulationError(message, hint).to_json(), "class": "Killed", "status": cell_rows.KILLED}
+    cause = "it may need more memory than there is, or end its own process"
+    killed = SimulationError(message, f"{cause}: run the model alone with `ethosu-sdk compile`")
+    error = {**killed.to_json(), "class": "Killed", "status": cell_rows.KILLED}
     folder = cell_rows.task_folder(_store(task), cell_rows.CELLS, task["key"])
     with _filled(folder) as out:
         row = cell_rows.write_cell(out, task, {"error": error, "seconds": 0.0})
@@ -142,7 +140,6 @@ def _begin(task: Task) -> Outcome | None:
 
 @contextlib.contextmanager
 def _filled(final: Path) -> Iterator[Path]:
-    """An empty folder beside `final`."""
     filesystem.make_directory(final.parent)
     with filesystem.temporary_directory(f".{final.name}-", final.parent) as temporary:
         out = temporary / "out"
@@ -164,7 +161,6 @@ def _publish(out: Path, final: Path) -> None:
 
 
 def _step(task: Task, out: Path) -> Outcome:
-    """Do the step of `task` in the warm process, within its limits."""
     log = out / (_LOG_NAME if task["step"] != "finish" else ".run.log")
     step = "run" if task["step"] == "finish" else task["step"]
     request = {**task, "step": step, "out": str(out), "log": str(log)}
@@ -175,22 +171,13 @@ def _step(task: Task, out: Path) -> Outcome:
         if "error" in outcome:
             outcome["log"] = _tail(log)
         return outcome
-    if answer.end == forks.RAISED:
-        return {
-            "error": steps.unexpected(answer.detail),
-            "log": _tail(log),
-            "seconds": round(time.monotonic() - start, 3),
-        }
     if answer.end == forks.GONE:
         _LOCAL.stack.close()  # the next task gets another
         del _LOCAL.stack, _LOCAL.server
     if answer.end in (forks.KILLED, forks.GONE):
         raise TaskKilledError(answer.detail)
-    return {
-        "error": _limit(request, answer),
-        "log": _tail(log),
-        "seconds": round(time.monotonic() - start, 3),
-    }
+    error = steps.unexpected(answer.detail) if answer.end == forks.RAISED else _limit(request, answer)
+    return {"error": error, "log": _tail(log), "seconds": round(time.monotonic() - start, 3)}
 
 
 def _tail(log: Path) -> str:

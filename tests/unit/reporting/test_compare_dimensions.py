@@ -14,7 +14,7 @@ def _differing(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
     found = compared_records.compare_dimensions(
         {"run": kinds.RUN.convert(before)}, {"run": kinds.RUN.convert(after)}
     )
-    return [row.name for row in found if row.differs]
+    return [row.name for row in found if row.before != row.after]
 
 
 def test_memories_and_systems_that_cycles_are_for_are_a_dimension() -> None:

@@ -59,7 +59,7 @@ def test_outputs_with_a_gap_and_with_a_type() -> None:
     (output,) = parsed("add_corstone320_2025_outputs.log").outputs
     assert output.kind == "int"
     assert [span.start for span in output.spans] == [0]
-    assert output.spans[0].values == (2.0,) * 5
+    assert output.spans[0].values == [2.0] * 5
 
 
 def test_reports_alone_and_without_prefixes() -> None:
@@ -85,7 +85,7 @@ def test_the_grammar_with_functions_and_the_oldest() -> None:
     assert not log.failures  # the limit of simulated time came after the firmware was done
     log = parsed("softmax_corstone300_2023.log")
     assert log.grammars == ("2023",)
-    assert log.outputs[0].spans[0].values == (0.5,) * 4
+    assert log.outputs[0].spans[0].values == [0.5] * 4
     assert log.finished
     assert not log.failures
 

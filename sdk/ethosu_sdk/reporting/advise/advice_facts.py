@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
@@ -32,29 +33,24 @@ class Facts:
 
     @property
     def compiled(self) -> Compilation:
-        """The record of `compile`, for rules that need it."""
         assert self.compilation is not None
         return self.compilation
 
     @property
     def debug(self) -> Debug:
-        """The record of `debug`, for rules that need it."""
         assert self.debugging is not None
         return self.debugging
 
     @property
     def npu_rows(self) -> list[Operation]:
-        """The profile's rows of the NPU."""
         return [row for row in self.profile.operations if row.runs_on == "NPU"]
 
     @property
     def cpu_rows(self) -> list[Operation]:
-        """The profile's rows of the CPU."""
         return [row for row in self.profile.operations if row.runs_on == "CPU"]
 
     @property
     def memories(self) -> frozenset[str]:
-        """The names of the memories that the NPU reads and writes."""
         return frozenset(row.memory for row in self.profile.memories)
 
     @property
@@ -64,18 +60,15 @@ class Facts:
 
     @property
     def cpu_calls(self) -> int:
-        """Calls of operators on the CPU in an inference."""
         return sum(row.calls for row in self.cpu_rows)
 
     def compiled_again(self, **changed: str) -> str:
-        """The command line that compiles the program once more with what `changed` names; see `compile_again`."""
-        return result_files.recompile_command(
-            self.compiled, *result_files.recompile_files(self.compiled), **changed
-        )
+        """The command line that compiles the program once more with what `changed` names."""
+        files = result_files.recompile_files(self.compiled)
+        return result_files.recompile_command(self.compiled, *files, **changed)
 
 
 def modelled_cycles(row: Operation) -> int:
-    """The modelled cycles of a row of the profile, in all of its calls."""
     return row.calls * row.modelled_cycles
 
 
@@ -137,35 +130,8 @@ def expected_change(
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Advice:
-    """One thing to change. `where` is the module or layer that it is about; `command` is a whole command line, `code`
-    lines of the model's file; the first of `gains` is why it is given; `limits` say where it does not hold."""
-
-    finding: str
-    where: str = ""
-    evidence: tuple[Evidence, ...]
-    command: str = ""
-    code: tuple[str, ...] = ()
-    gains: tuple[Change, ...]
-    costs: tuple[Change, ...] = ()
-    limits: tuple[str, ...]
-
-    def item(self, rule: str) -> Item:
-        """As records have it."""
-        return Item(
-            rule=rule,
-            finding=self.finding,
-            where=self.where or None,
-            evidence=self.evidence,
-            command=self.command or None,
-            code=self.code or None,
-            gains=self.gains,
-            costs=self.costs,
-            limits=self.limits,
-        )
-
-
+# One thing to change. The row of the rule that finds it gives it its name.
+Advice = functools.partial(Item, rule="", costs=())
 QUANTISE, DEQUANTISE = "::quantize_per_tensor.out", "::dequantize_per_tensor.out"
 
 
@@ -176,19 +142,17 @@ def is_conversion(row: Operation) -> bool:
 
 def changes_without(facts: Facts, rows: Sequence[Operation]) -> list[Change]:
     """The processor's instructions and cycles without the calls of `rows`; nothing where they are not known."""
-    found = []
-    whole = facts.profile.totals.cpu.instructions
-    if whole is not None:
-        own = sum(int(row.instructions.value) for row in rows if row.instructions is not None)
-        how = "the counted instructions of these calls fall away"
-        found.append(
-            expected_change(CPU_INSTRUCTIONS, int(whole.value), int(whole.value) - own, how, "counted")
+    found, cpu, own_cycles = [], facts.profile.totals.cpu, cpu_cycles(rows)
+    if cpu.instructions is not None:
+        own, before = (
+            sum(int(row.instructions.value) for row in rows if row.instructions),
+            cpu.instructions.value,
         )
-    cycles_of_all, own = facts.profile.totals.cpu.cycles, cpu_cycles(rows)
-    if cycles_of_all is not None and own:
-        how = "the modelled cycles of these calls fall away"
-        before = cycles_of_all.value
-        found.append(expected_change(CPU_CYCLES, before, before - own, how, "modelled"))
+        how = "the counted instructions of these calls fall away"
+        found.append(expected_change(CPU_INSTRUCTIONS, int(before), int(before) - own, how, "counted"))
+    if cpu.cycles is not None and own_cycles:
+        how, before = "the modelled cycles of these calls fall away", cpu.cycles.value
+        found.append(expected_change(CPU_CYCLES, before, before - own_cycles, how, "modelled"))
     return found
 
 

@@ -7,26 +7,10 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from ethosu_sdk.records.advice import Item, SilentRule
+from ethosu_sdk.records.advice import Item, MetricName, SilentRule
 from ethosu_sdk.records.time_line import headline
 from ethosu_sdk.reporting.advise import advice_facts, cpu_rules, npu_rules
-from ethosu_sdk.reporting.advise.advice_facts import (
-    CHANNELS,
-    COMPUTING_OPERATORS,
-    CPU_CYCLES,
-    CPU_INSTRUCTIONS,
-    CPU_OPERATORS,
-    DELEGATES,
-    IO_BYTES,
-    MAC_UNITS,
-    NPU_CYCLES,
-    SQNR,
-    SRAM,
-    TIME,
-    Advice,
-    Facts,
-    expected_change,
-)
+from ethosu_sdk.reporting.advise.advice_facts import COMPILE, Facts, expected_change
 
 
 @dataclass(frozen=True)
@@ -36,7 +20,7 @@ class AdviceRule:
     name: str
     pattern: str
     needs: tuple[str, ...]
-    find: Callable[[Facts], list[Advice]]
+    find: Callable[[Facts], list[Item]]
 
 
 # In the order in which their advice is given where gains are alike. A rule is a pure function of the facts. It says
@@ -52,25 +36,25 @@ RULES: Sequence[AdviceRule] = (
     AdviceRule(
         "quantise",
         "the program is floating point, and nothing of it is delegated",
-        (advice_facts.COMPILE,),
+        (COMPILE,),
         cpu_rules.quantise,
     ),
     AdviceRule(
         "replaced-operator",
         "modules that run on the CPU between two delegates, where another module computes the same on the NPU",
-        (advice_facts.COMPILE,),
+        (COMPILE,),
         cpu_rules.replaced_operators,
     ),
     AdviceRule(
         "cortex-m-fallback",
         "operators on the CPU in floating point, between conversions, that the Cortex-M backend computes on int8",
-        (advice_facts.COMPILE,),
+        (COMPILE,),
         cpu_rules.cortex_m_fallback,
     ),
     AdviceRule(
         "channels-last-input",
         "the NPU turns an NCHW input around before the first layer",
-        (advice_facts.COMPILE,),
+        (COMPILE,),
         npu_rules.channels_last_input,
     ),
     AdviceRule(
@@ -82,19 +66,19 @@ RULES: Sequence[AdviceRule] = (
     AdviceRule(
         "memory-mode",
         "another memory mode of the same system configuration costs fewer cycles, or less SRAM for the same",
-        (advice_facts.COMPILE, advice_facts.MODES),
+        (COMPILE, advice_facts.MODES),
         npu_rules.memory_mode,
     ),
     AdviceRule(
         "quantised-io",
         "the CPU converts floating-point inputs and outputs of an int8 program",
-        (advice_facts.COMPILE,),
+        (COMPILE,),
         cpu_rules.quantised_io,
     ),
     AdviceRule(
         "smaller-target",
         "the MAC unit waits for memories most of the time, so that half of it costs at most 5 % of the cycles",
-        (advice_facts.COMPILE,),
+        (COMPILE,),
         npu_rules.smaller_target,
     ),
     AdviceRule(
@@ -107,13 +91,11 @@ RULES: Sequence[AdviceRule] = (
 
 
 # What advice is ranked by: what is wrong before what is slow, that before what is large.
-_ORDER = [
-    metric.name
-    for metric in (
-        *(SQNR, COMPUTING_OPERATORS, DELEGATES, TIME, NPU_CYCLES, CPU_INSTRUCTIONS, CPU_CYCLES),
-        *(CPU_OPERATORS, SRAM, IO_BYTES, CHANNELS, MAC_UNITS),
-    )
-]
+_ORDER: tuple[MetricName, ...] = (
+    *("SQNR", "operators that compute on the CPU", "delegates", "time of an inference", "NPU cycles"),
+    *("CPU instructions", "CPU cycles", "CPU operators", "SRAM", "inputs and outputs", "output channels"),
+    "MACs per cycle that the NPU has",
+)
 
 
 @dataclass(frozen=True)
@@ -130,8 +112,8 @@ def judge_facts(facts: Facts) -> AdviceVerdict:
     silent: list[SilentRule] = []
     for rule in RULES:
         missing = next((facts.missing[kind] for kind in rule.needs if kind in facts.missing), "")
-        found = [] if missing else [_timed(row.item(rule.name), facts) for row in rule.find(facts)]
-        advice += found
+        found = [] if missing else [replace(row, rule=rule.name) for row in rule.find(facts)]
+        advice += [_timed(row, facts) for row in found]
         if missing:
             silent.append(SilentRule(rule=rule.name, state="unknown", reason=missing))
         elif not found:
@@ -141,27 +123,24 @@ def judge_facts(facts: Facts) -> AdviceVerdict:
 
 
 def _timed(item: Item, facts: Facts) -> Item:
-    """`item` with what its cycles are of the time of an inference, where that is known and something is saved.
-
-    It is the first of the gains, by which advice is ranked, unless the advice is about wrong results.
-    """
+    """`item` with what its cycles are of the time of an inference, where that is known and something is saved: the
+    first of the gains, by which advice is ranked, unless the advice is about wrong results."""
     time = headline(facts.profile)
-    if time is None or item.gains[0].metric == SQNR.name:
+    if time is None or item.gains[0].metric == advice_facts.SQNR.name:
         return item
-    clocks = {CPU_CYCLES.name: time.clocks.cpu}
-    if time.clocks.npu is not None:
-        clocks[NPU_CYCLES.name] = time.clocks.npu
+    clocks = {advice_facts.CPU_CYCLES.name: time.clocks.cpu, advice_facts.NPU_CYCLES.name: time.clocks.npu}
     saved_s = sum(
-        (row.before - row.after) / clocks[row.metric].hz
+        (row.before - row.after) / clock.hz
         for row in (*item.gains, *item.costs)
-        if row.metric in clocks
+        if (clock := clocks.get(row.metric)) is not None
     )
     if saved_s <= 0:
         return item
     before = time.total.duration_s * 1e3
     after = max(0.0, before - saved_s * 1e3)
     how = "the cycles of CPU and NPU that are saved, each by its clock"
-    return replace(item, gains=(expected_change(TIME, before, after, how, "modelled"), *item.gains))
+    saved = expected_change(advice_facts.TIME, before, after, how, "modelled")
+    return replace(item, gains=(saved, *item.gains))
 
 
 def _rank(advice: Item) -> tuple[int, float]:

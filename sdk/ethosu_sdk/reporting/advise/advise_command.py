@@ -128,21 +128,12 @@ def advise(inputs: AdviceInputs, reporter: Reporter, tries: Tries | None = None)
 
 
 def _facts(inputs: AdviceInputs) -> tuple[Facts, list[tuple[str, Path]]]:
-    """The facts of a profiled program, and the files that they are from."""
     compiled_file = result_files.compile_record_path(inputs.pte)
     debug_file = inputs.run_folder / kinds.DEBUG.file
-    compiled, why = _read(
-        compiled_file,
-        kinds.COMPILE,
-        inputs,
-        "there is no record of `compile` beside the program: `ethosu-sdk advise MODEL` makes one",
-    )
-    debug, why_not = _read(
-        debug_file,
-        kinds.DEBUG,
-        inputs,
-        f"there is no {kinds.DEBUG.file} beside the run: `ethosu-sdk debug MODEL -o RUN_DIR` makes one",
-    )
+    absent = "there is no record of `compile` beside the program: `ethosu-sdk advise MODEL` makes one"
+    compiled, why = _read(compiled_file, kinds.COMPILE, inputs, absent)
+    absent = f"there is no {kinds.DEBUG.file} beside the run: `ethosu-sdk debug MODEL -o RUN_DIR` makes one"
+    debug, why_not = _read(debug_file, kinds.DEBUG, inputs, absent)
     missing = {COMPILE: why, DEBUG: why_not}
     found = advice_facts.facts_of(inputs.program, inputs.profile, compiled, debug, missing)
     files = [("model", inputs.pte), ("profile", inputs.folder / kinds.PROFILE.file)]
@@ -157,18 +148,14 @@ def _read(path: Path, kind: RecordKind[About], inputs: AdviceInputs, absent: str
         return None, absent
     record = read_record(path)
     if not isinstance(record, kind.content):
-        raise InputError(
-            f"{path} is a {kinds.schema(record)}, not a {kind.schema}",
-            "give the folder of a run as it was made",
-        )
+        message = f"{path} is a {kinds.schema(record)}, not a {kind.schema}"
+        raise InputError(message, "give the folder of a run as it was made")
     if record.model.sha256 != inputs.profile.model.sha256:
         return None, f"{path.name} is about another program"
     return record, ""
 
 
 def _make_record(facts: Facts, files: Sequence[tuple[str, Path]], tries: Tries | None) -> Advice:
-    """The record. `files` are what it was made from, each with its role; `tries` are what came of changes, of which
-    the best is the first."""
     profile, verdict = facts.profile, judge_facts(facts)
     inputs = [provenance.file_entry(*row) for row in files]
     tools = [row.to_json() for row in profile.provenance.tools]
@@ -201,7 +188,6 @@ def _make_record(facts: Facts, files: Sequence[tuple[str, Path]], tries: Tries |
 
 
 def _trial(facts: Facts, tries: Tries, outcome: Outcome) -> Trial:
-    """What was changed, before and after, and what became of the outputs."""
     candidate, measured, changed = outcome.candidate, outcome.measured, outcome.changed
     state = trials.trial_state(tries.before, tries.exact, outcome)
     saved = trials.trial_gain(tries.before, outcome)
@@ -209,10 +195,8 @@ def _trial(facts: Facts, tries: Tries, outcome: Outcome) -> Trial:
     if not reason and measured is not None and not measured.fits:
         reason = "it does not fit the memory of the board"
     elif not reason and state == "unjudged":
-        reason = (
-            "the CPU computes other operators, and its cycles were not counted: a run on QEMU "
-            "(`ethosu-sdk advise MODEL --try`) counts them"
-        )
+        how = "a run on QEMU (`ethosu-sdk advise MODEL --try`) counts them"
+        reason = f"the CPU computes other operators, and its cycles were not counted: {how}"
     before_db, after_db = (
         round(row.sqnr_db, 2) if row is not None and math.isfinite(row.sqnr_db) else None
         for row in (tries.exact, outcome.exact)
@@ -229,12 +213,8 @@ def _trial(facts: Facts, tries: Tries, outcome: Outcome) -> Trial:
         else:
             ratios = (f"{round(row.sqnr_db, 2):.1f} dB" for row in (tries.exact, outcome.exact))
             text += f"; SQNR to floating point {' → '.join(ratios)}"
-    outputs = Outputs(
-        state=trials.outputs_state(tries.exact, outcome),
-        text=text,
-        sqnr_before_db=before_db,
-        sqnr_after_db=after_db,
-    )
+    state_of_outputs = trials.outputs_state(tries.exact, outcome)
+    outputs = Outputs(state=state_of_outputs, text=text, sqnr_before_db=before_db, sqnr_after_db=after_db)
     return Trial(
         name=candidate.name,
         kind=candidate.kind,
@@ -260,9 +240,8 @@ def _command(facts: Facts, candidate: Candidate) -> str | None:
     record = facts.compiled
     flags = options.pop("vela_flags", None)
     per = options.pop("quantize_per", None)
-    words = shlex.split(
-        result_files.recompile_command(record, *result_files.recompile_files(record), **options)
-    )
+    files = result_files.recompile_files(record)
+    words = shlex.split(result_files.recompile_command(record, *files, **options))
     if flags is not None:
         words = [row for row in words if not row.startswith("--extra-vela-flag")]
         words += [f"--extra-vela-flag={row}" for row in flags]
@@ -332,7 +311,6 @@ def tried_tables(tried: Tried) -> list[RenderableType]:
 
 
 def trial_helps(row: Trial) -> bool:
-    """Whether a change is advised."""
     return row.state in ("better", "smaller", "closer")
 
 
@@ -353,12 +331,9 @@ def _brought(row: Trial) -> str:
     if row.state == "closer" and outputs is not None and outputs.sqnr_after_db is not None:
         before = "" if outputs.sqnr_before_db is None else f" instead of {outputs.sqnr_before_db:.1f} dB"
         return f"SQNR {outputs.sqnr_after_db:.1f} dB{before}"
-    saved = [
-        f"{figure.metric} {figure.after / figure.before - 1:+.1%}"
-        for figure in row.figures
-        if figure.metric in ("SRAM", "flash") and figure.before and figure.after < figure.before
-    ]
-    return ", ".join(saved) if saved else STATES[row.state]
+    sizes = (figure for figure in row.figures if figure.metric in ("SRAM", "flash") and figure.before)
+    steps = ((figure.metric, figure.after / (figure.before or 1) - 1) for figure in sizes)
+    return ", ".join(f"{metric} {step:+.1%}" for metric, step in steps if step < 0) or STATES[row.state]
 
 
 def trial_pairs(row: Trial) -> Iterator[tuple[str, str]]:
@@ -370,7 +345,11 @@ def trial_pairs(row: Trial) -> Iterator[tuple[str, str]]:
         yield "write", line
     for figure in row.figures:
         if figure.before != figure.after:
-            yield "got", _trial_figure_text(figure)
+            source = f" ({figure.source})" if figure.source is not None else ""
+            share = f", {figure.after / figure.before - 1:+.1%}" if figure.before else ""
+            before = "unknown" if figure.before is None else _number(figure.before)
+            steps = f"{before} → {_number(figure.after)}{_unit(figure)}{share}{source}"
+            yield "got", f"{figure.metric} {steps}"
     if row.outputs is not None:
         yield "outputs", f"{row.outputs.state}: {row.outputs.text}"
     for limit in row.limits:
@@ -422,12 +401,9 @@ def was_tried(item: Item, tried: Tried | None) -> bool:
     )
 
 
-def _trial_figure_text(row: Figure) -> str:
-    source = f" ({row.source})" if row.source is not None else ""
-    share = f", {row.after / row.before - 1:+.1%}" if row.before else ""
-    before = "unknown" if row.before is None else _number(row.before)
-    unit = "" if row.metric.endswith(row.unit) or row.unit == "calls" else f" {row.unit}"
-    return f"{row.metric} {before} → {_number(row.after)}{unit}{share}{source}"
+def _unit(row: Figure | Change) -> str:
+    """The unit, where the metric's name does not say it."""
+    return "" if row.metric.endswith(row.unit) or row.unit == "calls" else f" {row.unit}"
 
 
 def _number(value: float) -> str:
@@ -460,8 +436,7 @@ def advice_pairs(row: Item) -> Iterator[tuple[str, str]]:
 
 def _change_text(change: Change) -> str:
     before, after = change.before, change.after
-    texts = wording.number_texts(before, after)
-    unit = "" if change.metric.endswith(change.unit) or change.unit == "calls" else f" {change.unit}"
+    steps = " → ".join(wording.number_texts(before, after))
     share = f", {(after - before) / abs(before):+.1%}" if before and change.unit != "dB" else ""
     source = f"{change.source} → expected" if change.source is not None else "expected"
-    return f"{change.metric} {' → '.join(texts)}{unit} ({source}{share})"
+    return f"{change.metric} {steps}{_unit(change)} ({source}{share})"

@@ -46,7 +46,9 @@ def candidates_of(facts: Facts, advice: Sequence[Item]) -> tuple[Candidate, ...]
 
 
 def _layout(facts: Facts) -> Iterator[Candidate]:
-    if npu_rules.turns_an_input(facts):
+    # The NPU turns feature maps around, and there is an input whose order of axes could be why.
+    has_images = any(len(row.shape) == 4 for row in facts.compiled.inputs)
+    if has_images and any(row.operator == "TRANSPOSE" for row in facts.npu_rows):
         yield Candidate(
             "channels-last-input",
             "program",
@@ -70,7 +72,8 @@ def _io(facts: Facts) -> Iterator[Candidate]:
 
 
 def _fallback(facts: Facts) -> Iterator[Candidate]:
-    replaced = cpu_rules.replaceable_operators(facts)
+    rows = facts.compiled.cpu_operators if facts.compiled.target is not None else ()
+    replaced = frozenset(row.name for row in rows if any(site.cortex_m for site in row.sites))
     if replaced:
         yield Candidate(
             "cortex-m-fallback",
@@ -101,15 +104,11 @@ def _memory_modes(facts: Facts) -> Iterator[Candidate]:
     target = facts.compiled.target
     if target is None or not facts.compiled.delegates or facts.compiled.board_profile is not None:
         return
+    limits = ("the board has to have the memory as the mode uses it",)
     for mode in families()[target.npu].system_configs.get(target.system_config, ()):
         if mode != target.memory_mode:
-            yield Candidate(
-                f"memory-mode-{mode.lower().replace('_', '-')}",
-                "program",
-                f"memory mode {mode}",
-                {"memory_mode": mode},
-                limits=("the board has to have the memory as the mode uses it",),
-            )
+            name, options = f"memory-mode-{mode.lower().replace('_', '-')}", {"memory_mode": mode}
+            yield Candidate(name, "program", f"memory mode {mode}", options, limits=limits)
 
 
 def _targets(facts: Facts) -> Iterator[Candidate]:
@@ -118,19 +117,10 @@ def _targets(facts: Facts) -> Iterator[Candidate]:
     if target is None or facts.compiled.board_profile is not None or not facts.compiled.delegates:
         return
     sizes = families()[target.npu].macs
-    for macs in (
-        max((n for n in sizes if n < target.macs), default=0),
-        min((n for n in sizes if n > target.macs), default=0),
-    ):
-        if macs:
-            name = f"{target.npu}-{macs}"
-            yield Candidate(
-                f"target-{name}",
-                "target",
-                f"another NPU: {name}",
-                {"target": name},
-                limits=("it is about a design that is not fixed yet",),
-            )
+    smaller = sorted(n for n in sizes if n < target.macs)[-1:]
+    for macs in (*smaller, *sorted(n for n in sizes if n > target.macs)[:1]):
+        name, limits = f"{target.npu}-{macs}", ("it is about a design that is not fixed yet",)
+        yield Candidate(f"target-{name}", "target", f"another NPU: {name}", {"target": name}, limits=limits)
 
 
 def _precision(facts: Facts) -> Iterator[Candidate]:
@@ -142,12 +132,8 @@ def _precision(facts: Facts) -> Iterator[Candidate]:
     if options.quantize == "int16":
         yield Candidate("eight-bit-activations", "precision", "8-bit activations", {"quantize": "int8"})
     if options.quantize_per == "tensor":
-        yield Candidate(
-            "quantize-per-channel",
-            "precision",
-            "weights with a scale for each output channel",
-            {"quantize_per": "channel"},
-        )
+        words = "weights with a scale for each output channel"
+        yield Candidate("quantize-per-channel", "precision", words, {"quantize_per": "channel"})
     if options.quantize == "none":
         yield Candidate("quantise", "precision", "8-bit quantisation", {"quantize": "int8"})
 
@@ -156,14 +142,8 @@ def _weights(facts: Facts) -> Iterator[Candidate]:
     """Weights that Vela compresses better. They are made from those of the model, without training."""
     if facts.compiled.prequantized or not facts.compiled.delegates:
         return
-    yield Candidate(
-        "prune-half",
-        "weights",
-        "half of the weights zero",
-        lines=_PRUNE,
-        limits=(_TRAIN,),
-        keeps_results=False,
-    )
+    words = "half of the weights zero"
+    yield Candidate("prune-half", "weights", words, {}, _PRUNE, (_TRAIN,), keeps_results=False)
     if facts.compiled.options.quantizer is None:
         yield Candidate(
             "cluster-16",
@@ -196,15 +176,8 @@ def _operators(facts: Facts) -> Iterator[Candidate]:
 
 
 _KINDS: Sequence[Callable[[Facts], Iterator[Candidate]]] = (
-    _layout,
-    _operators,
-    _fallback,
-    _io,
-    _optimise,
-    _memory_modes,
-    _precision,
-    _weights,
-    _targets,
+    *(_layout, _operators, _fallback, _io, _optimise),
+    *(_memory_modes, _precision, _weights, _targets),
 )
 
 

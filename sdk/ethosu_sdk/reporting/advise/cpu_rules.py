@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from ethosu_sdk.base.plain_text import counted
 from ethosu_sdk.compile.program_options import CORTEX_M
 from ethosu_sdk.records import common
-from ethosu_sdk.records.advice import CpuCall, Evidence
+from ethosu_sdk.records.advice import CpuCall, Evidence, Item
 from ethosu_sdk.records.common import Tensor, source_module
 from ethosu_sdk.records.compile import Site
 from ethosu_sdk.records.profile import Operation
@@ -38,7 +38,7 @@ NOT_ESTIMATED = (
 Modules = Mapping[str, str]  # name in the model → class
 
 
-def replaced_operators(facts: Facts) -> list[Advice]:
+def replaced_operators(facts: Facts) -> list[Item]:
     """CPU operators between two delegates that come from modules for which there is one that is delegated."""
     placed = [row for row, _ in sited_operations(facts)]
     groups = _groups(placed)
@@ -57,9 +57,14 @@ def replaced_operators(facts: Facts) -> list[Advice]:
             for row in placed
             if row.runs_on == "CPU" and source_module(row.source) in modules and row not in rows
         ]
-        lines = _replacing_lines(modules, rows)
-        if lines is not None:
-            found.append(_replacement_advice(facts, modules, rows, len(own), lines))
+        lines = [
+            REPLACEMENTS[kind].lines(name, [row for row in rows if source_module(row.source) == name])
+            for name, kind in modules.items()
+        ]
+        known = [row for row in lines if row is not None]
+        if len(known) == len(lines):
+            code = tuple(itertools.chain(*known))
+            found.append(_replacement_advice(facts, modules, rows, len(own), code))
     return found
 
 
@@ -74,29 +79,25 @@ def sited_operations(facts: Facts) -> Iterator[tuple[Operation, Site | None]]:
 
     Calls of an operator run in the order in which their places are listed, but those of modules called repeatedly.
     """
-    repeatedly = _called_repeatedly(facts)
+    least: dict[str, int] = {}  # calls of an operator of each module
+    for row in facts.compiled.cpu_operators:
+        for site in row.sites:
+            name = source_module(site.source)
+            least[name] = min(least.get(name, site.calls), site.calls)
+    repeatedly = {name for name, calls in least.items() if calls > 1}
     sites = {
         # Each site as often as it calls; one by one, since a record can state any number.
         row.name: itertools.chain.from_iterable(itertools.repeat(site, site.calls) for site in row.sites)
         for row in facts.compiled.cpu_operators
         if not {source_module(site.source) for site in row.sites} & repeatedly
     }
-    for row in facts.profile.operations:
-        site = next(sites.get(row.name, iter(())), None) if row.runs_on == "CPU" else None
-        if site is None:
-            yield row, None
+    for entry in facts.profile.operations:
+        found = next(sites.get(entry.name, iter(())), None) if entry.runs_on == "CPU" else None
+        if found is None:
+            yield entry, None
         else:
-            yield replace(row, reason=row.reason or site.reason, source=row.source or site.source), site
-
-
-def _called_repeatedly(facts: Facts) -> set[str]:
-    """The modules that call none of their operators once alone."""
-    calls: dict[str, int] = {}
-    for row in facts.compiled.cpu_operators:
-        for site in row.sites:
-            name = source_module(site.source)
-            calls[name] = min(calls.get(name, site.calls), site.calls)
-    return {name for name, least in calls.items() if least > 1}
+            reason, source = entry.reason or found.reason, entry.source or found.source
+            yield replace(entry, reason=reason, source=source), found
 
 
 def _modules(rows: Sequence[Operation]) -> Modules | None:
@@ -110,21 +111,9 @@ def _modules(rows: Sequence[Operation]) -> Modules | None:
     return found
 
 
-def _replacing_lines(modules: Modules, rows: Sequence[Operation]) -> tuple[str, ...] | None:
-    """The code that replaces `modules`, whose calls are among `rows`; None where one of them cannot be."""
-    found: list[str] = []
-    for name, kind in modules.items():
-        own = [row for row in rows if source_module(row.source) == name]
-        lines = REPLACEMENTS[kind].lines(name, own)
-        if lines is None:
-            return None
-        found += lines
-    return tuple(found)
-
-
 def _replacement_advice(
     facts: Facts, modules: Modules, rows: Sequence[Operation], count: int, lines: tuple[str, ...]
-) -> Advice:
+) -> Item:
     kinds = list(dict.fromkeys(modules.values()))
     delegates = len(facts.profile.delegates)
     calls = facts.cpu_calls
@@ -133,7 +122,7 @@ def _replacement_advice(
     return Advice(
         finding=f"{', '.join(names)} run on the CPU between two delegates; "
         f"{'; '.join(REPLACEMENTS[kind].words for kind in kinds)} is delegated",
-        where=", ".join(modules),
+        where=", ".join(modules) or None,
         evidence=(
             figure_evidence("delegates", delegates, "delegates"),
             figure_evidence("calls on the CPU there, conversions among them", own, "calls"),
@@ -153,7 +142,7 @@ def _replacement_advice(
     )
 
 
-def quantise(facts: Facts) -> list[Advice]:
+def quantise(facts: Facts) -> list[Item]:
     """A floating-point program, of which the NPU gets nothing."""
     rows = [row for row in facts.cpu_rows if not advice_facts.is_conversion(row)]
     is_float = any(row.dtype == "float32" for row in facts.compiled.inputs)
@@ -161,15 +150,13 @@ def quantise(facts: Facts) -> list[Advice]:
     asked = options.quantize == "none" and options.delegate and not facts.compiled.prequantized
     if not asked or facts.compiled.delegates or not is_float or not rows:
         return []
-    calls = sum(row.calls for row in rows)
+    calls, how = sum(row.calls for row in rows), "if every operator is one that is delegated"
     return [
         Advice(
             finding=f"the program is floating point: all of its {calls} operator calls run on the CPU",
             evidence=(figure_evidence("operators that compute on the CPU", calls, "calls"),),
             command=facts.compiled_again(quantize="int8"),
-            gains=(
-                expected_change(COMPUTING_OPERATORS, calls, 0, "if every operator is one that is delegated"),
-            ),
+            gains=(expected_change(COMPUTING_OPERATORS, calls, 0, how),),
             limits=(
                 "quantisation needs samples (--calibration F.npz) and costs accuracy: `compile --evaluate` says what",
                 "inputs and outputs are converted on the CPU then, unless --io int8 is given",
@@ -183,23 +170,24 @@ LAYOUT_LIMIT = (
 )
 
 
-def replaceable_operators(facts: Facts) -> frozenset[str]:
-    """The operators on the CPU that the Cortex-M backend would compute in at least one of their calls."""
-    rows = facts.compiled.cpu_operators if facts.compiled.target is not None else ()
-    return frozenset(row.name for row in rows if any(site.cortex_m for site in row.sites))
-
-
-def cortex_m_fallback(facts: Facts) -> list[Advice]:
+def cortex_m_fallback(facts: Facts) -> list[Item]:
     """Calls in floating point, between conversions, for which the Cortex-M backend has an operator."""
     rows = list(sited_operations(facts))
     found = [(row, site.cortex_m) for row, site in rows if site is not None and site.cortex_m]
     places = [place for place, (_, site) in enumerate(rows) if site is not None and site.cortex_m]
-    around = _conversions_around([row for row, _ in rows], places)
+    places_around: set[int] = set()
+    for place in places:
+        for step, kind in ((-1, advice_facts.DEQUANTISE), (1, advice_facts.QUANTISE)):
+            at = place + step
+            while 0 <= at < len(rows) and rows[at][0].name.endswith(kind):
+                places_around.add(at)
+                at += step
+    around = [rows[at][0] for at in sorted(places_around)]
     if facts.compiled.target is None or not found or not around:
         return []
     replaced = Counter((row.name, name) for row, name in found)
-    calls = facts.cpu_calls
-    own = sum(row.calls for row in around)
+    calls, how = facts.cpu_calls, "the conversions fall away, changes of the layout left out"
+    left = calls - sum(row.calls for row in around)
     return [
         Advice(
             finding="; ".join(
@@ -211,14 +199,7 @@ def cortex_m_fallback(facts: Facts) -> list[Advice]:
                 *_costs("their conversions", around),
             ),
             command=facts.compiled_again(fallback=CORTEX_M),
-            gains=(
-                expected_change(
-                    CPU_OPERATORS,
-                    calls,
-                    calls - own,
-                    "the conversions fall away, changes of the layout left out",
-                ),
-            ),
+            gains=(expected_change(CPU_OPERATORS, calls, left, how),),
             limits=(
                 "nothing here estimates the cycles of the int8 kernels and of changes of the layout, which can be "
                 "more than those of floating point: `advise --try` counts them",
@@ -228,26 +209,13 @@ def cortex_m_fallback(facts: Facts) -> list[Advice]:
     ]
 
 
-def _conversions_around(rows: Sequence[Operation], places: Sequence[int]) -> list[Operation]:
-    """The conversions before and behind the rows at `places`, each once."""
-    found: set[int] = set()
-    for place in places:
-        for step, kind in ((-1, advice_facts.DEQUANTISE), (1, advice_facts.QUANTISE)):
-            at = place + step
-            while 0 <= at < len(rows) and rows[at].name.endswith(kind):
-                found.add(at)
-                at += step
-    return [rows[at] for at in sorted(found)]
-
-
 def _costs(what: str, rows: Sequence[Operation]) -> Iterator[Evidence]:
-    """Calls, and cycles where they are known."""
     yield figure_evidence(what, sum(row.calls for row in rows), "calls")
     if cycles := advice_facts.cpu_cycles(rows):
         yield figure_evidence(f"CPU cycles of {what}", cycles, "cycles", "modelled")
 
 
-def quantised_io(facts: Facts) -> list[Advice]:
+def quantised_io(facts: Facts) -> list[Item]:
     """quantize_per_tensor behind each float input of an int8 program, dequantize_per_tensor before each output."""
     compiled = facts.compiled
     if compiled.options.io != "float" or compiled.options.quantize != "int8":
@@ -279,7 +247,6 @@ def quantised_io(facts: Facts) -> list[Advice]:
 
 
 def _conversions_of(facts: Facts, tensors: Sequence[Tensor], name: str) -> list[Operation]:
-    """The CPU's rows that convert `tensors`, each row once."""
     rows = [row for row in facts.cpu_rows if row.name.endswith(name)]
     if name == advice_facts.DEQUANTISE:
         rows.reverse()  # outputs are converted last, inputs first
@@ -341,10 +308,10 @@ def placed_calls(facts: Facts) -> tuple[Placed, ...]:
             line.rows.append(row)
             if row in computing and border and has_npu:
                 line.border_cycles = (line.border_cycles or 0) + border / len(computing)
-    parts = [
-        Placed(_cpu_call(facts, row), tuple(entry.instruction for entry in row.rows))
-        for row in found.values()
-    ]
+    parts = (
+        Placed(_cpu_call(facts, line), tuple(entry.instruction for entry in line.rows))
+        for line in found.values()
+    )
 
     def cost(row: Placed) -> tuple[float, float]:
         return (row.call.cycles or 0) + (row.call.border_cycles or 0), row.call.instructions or 0
@@ -388,13 +355,8 @@ def _words(facts: Facts, line: _CallLine) -> tuple[str, str, str, str]:
     limit = "" if known is None else f"{target.npu} takes {known.text} ({known.source})"
     instead = module.words if module is not None else "" if known is None else known.instead
     results = known.results if known is not None else "the same" if module is not None else ""
-    int8 = _on_int8(facts, first)
-    return why, limit, "; or ".join(filter(None, (instead, int8))), results
-
-
-def _on_int8(facts: Facts, row: Operation) -> str:
-    """What the Cortex-M backend computes it with; nothing where it does not."""
-    place = common.source_place(row.source)
-    sites = (site for other in facts.compiled.cpu_operators if other.name == row.name for site in other.sites)
+    place = common.source_place(first.source)
+    sites = (site for row in facts.compiled.cpu_operators if row.name == first.name for site in row.sites)
     names = (site.cortex_m for site in sites if site.cortex_m and common.source_place(site.source) == place)
-    return next((f"{name} on the CPU (--fallback cortex-m)" for name in names), "")
+    int8 = next((f"{name} on the CPU (--fallback cortex-m)" for name in names), "")
+    return why, limit, "; or ".join(filter(None, (instead, int8))), results

@@ -10,7 +10,7 @@ from ethosu_sdk.base import plain_text
 from ethosu_sdk.base.plain_text import counted
 from ethosu_sdk.base.targets import families
 from ethosu_sdk.records import common
-from ethosu_sdk.records.advice import Evidence
+from ethosu_sdk.records.advice import Evidence, Item
 from ethosu_sdk.records.common import source_module
 from ethosu_sdk.records.debug import Layer
 from ethosu_sdk.records.profile import Operation
@@ -30,7 +30,7 @@ from ethosu_sdk.reporting.advise.advice_facts import (
 )
 
 
-def channel_steps(facts: Facts) -> list[Advice]:
+def channel_steps(facts: Facts) -> list[Item]:
     """Convolutions whose pace the MAC unit sets, with channels that are no multiple of what it computes at once."""
     step = facts.channel_step
     if step is None:
@@ -41,7 +41,7 @@ def channel_steps(facts: Facts) -> list[Advice]:
     return [advice for _, own in groups for advice in _partial(facts, list(own), step)]
 
 
-def _partial(facts: Facts, rows: Sequence[Operation], step: int) -> Iterator[Advice]:
+def _partial(facts: Facts, rows: Sequence[Operation], step: int) -> Iterator[Item]:
     """What a convolution of slices has to gain; of stripes, all are partial, and nothing is said."""
     partial = [row for row in rows if _depth(row) % step]
     if len(partial) != 1 or partial[0].bound_by != "MAC unit" or not all(map(_depth, rows)):
@@ -57,7 +57,7 @@ def _partial(facts: Facts, rows: Sequence[Operation], step: int) -> Iterator[Adv
     fewer = f" {more - step} save one step." if more > step else ""
     yield Advice(
         finding=f"{channels} output channels take as long as {more}.{fewer}",
-        where=name,
+        where=name or None,
         evidence=(
             figure_evidence("cycles of the convolution", cycles, "cycles", "modelled"),
             figure_evidence(f"cycles of one step of {step} channels", saved, "cycles", "modelled"),
@@ -90,13 +90,7 @@ CHANNELS_LAST_LIMITS = (
 )
 
 
-def turns_an_input(facts: Facts) -> bool:
-    """Whether the NPU turns feature maps around, and there is an input whose order of axes could be why."""
-    has_images = any(len(row.shape) == 4 for row in facts.compiled.inputs)
-    return has_images and any(_is_transpose(row) for row in facts.npu_rows)
-
-
-def channels_last_input(facts: Facts) -> list[Advice]:
+def channels_last_input(facts: Facts) -> list[Item]:
     """TRANSPOSEs in front of the first convolution or pooling, for a 4-D input whose channels come first."""
     turned = list(itertools.takewhile(_is_transpose, facts.npu_rows))
     following = facts.npu_rows[len(turned) : len(turned) + 1]
@@ -114,20 +108,22 @@ def channels_last_input(facts: Facts) -> list[Advice]:
         facts,
         turned,
         finding=f"the input {shape} is turned from NCHW to NHWC on the NPU, in {counted(len(turned), 'operation')}",
-        where=common.source_name(following[0].source),
+        where=common.source_name(following[0].source) or None,
         code=(CHANNELS_LAST,),
         limits=CHANNELS_LAST_LIMITS,
         spreads=True,
     )
 
 
-def flatten_as_convolution(facts: Facts) -> list[Advice]:
+def flatten_as_convolution(facts: Facts) -> list[Item]:
     """TRANSPOSEs between a feature map and the linear layer that takes all of it: a convolution with a kernel of the
     map's size computes the same, with the same weights, and needs no other order."""
     found = []
     rows = facts.npu_rows
-    for start, end in _transposes(rows):
-        linear = rows[end] if end < len(rows) else None
+    end = 0
+    for is_transpose, group in itertools.groupby(rows, _is_transpose):
+        start, end = end, end + len(list(group))
+        linear = rows[end] if is_transpose and end < len(rows) else None
         if not start or linear is None or linear.source is None or linear.source.module_type != "Linear":
             continue
         shape = next((row.ofm for row in reversed(rows[:start]) if row.ofm), ())
@@ -144,7 +140,7 @@ def flatten_as_convolution(facts: Facts) -> list[Advice]:
             rows[start:end],
             finding=f"the feature map {height}x{width}x{channels} is turned from NHWC to NCHW on the NPU, in "
             f"{counted(end - start, 'operation')}, for the linear layer that flattens it",
-            where=name,
+            where=name or None,
             code=_convolution(name, (height, width, channels), linear.ofm[2]),
             limits=(
                 "training goes on with the convolution; a checkpoint of the linear layer has to be reshaped as above",
@@ -171,11 +167,11 @@ def _worth(
     turned: Sequence[Operation],
     *,
     finding: str,
-    where: str,
+    where: str | None,
     code: tuple[str, ...],
     limits: tuple[str, ...],
     spreads: bool = False,
-) -> list[Advice]:
+) -> list[Item]:
     """The advice, if the cycles of the rows `turned` are worth it; those of all TRANSPOSEs where the order `spreads`
     to the layers behind."""
     cycles, whole = sum(map(modelled_cycles, turned)), facts.npu_cycles
@@ -200,32 +196,20 @@ def _worth(
     ]
 
 
-def _transposes(rows: Sequence[Operation]) -> list[tuple[int, int]]:
-    """First row and end of each run of TRANSPOSEs."""
-    found, start = [], 0
-    for is_transpose, group in itertools.groupby(rows, _is_transpose):
-        end = start + len(list(group))
-        if is_transpose:
-            found.append((start, end))
-        start = end
-    return found
-
-
 def _is_transpose(row: Operation) -> bool:
     return row.operator == "TRANSPOSE"
 
 
-def memory_mode(facts: Facts) -> list[Advice]:
+def memory_mode(facts: Facts) -> list[Item]:
     """The mode with the fewest cycles among those that fit, if it saves some; else the one with the least SRAM whose
     cycles are the same."""
     target = facts.compiled.target
     if target is None:
         return []
-    name = target.memory_mode
-    present = facts.modes.get(name)
+    present = facts.modes.get(target.memory_mode)
     if present is None:
         return []
-    others = [row for row in facts.modes.values() if row.name != name and row.fits]
+    others = [row for row in facts.modes.values() if row.name != present.name and row.fits]
     fastest = min(others, key=lambda row: (row.cycles, row.sram_bytes), default=present)
     if fastest.cycles <= (1 - WORTH_SHARE) * present.cycles:
         return [_mode_advice(facts, present, fastest, is_faster=True)]
@@ -236,7 +220,7 @@ def memory_mode(facts: Facts) -> list[Advice]:
     return []
 
 
-def _mode_advice(facts: Facts, present: Mode, other: Mode, *, is_faster: bool) -> Advice:
+def _mode_advice(facts: Facts, present: Mode, other: Mode, *, is_faster: bool) -> Item:
     how = f"the same command stream, priced with the memories of {other.name}"
     cycles = expected_change(NPU_CYCLES, present.cycles, other.cycles, how, "modelled")
     how = f"the present sizes, placed as {other.name} has them"
@@ -251,10 +235,10 @@ def _mode_advice(facts: Facts, present: Mode, other: Mode, *, is_faster: bool) -
         finding=finding,
         evidence=(
             *(
-                figure_evidence(
-                    f"{row.memory} read and written", row.read_bytes + row.write_bytes, "bytes", "modelled"
+                figure_evidence(f"{name} read and written", moved, "bytes", "modelled")
+                for name, moved in (
+                    (row.memory, row.read_bytes + row.write_bytes) for row in facts.profile.memories
                 )
-                for row in facts.profile.memories
             ),
             figure_evidence("SRAM in use", present.sram_bytes, "bytes"),
         ),
@@ -270,7 +254,7 @@ def _mode_advice(facts: Facts, present: Mode, other: Mode, *, is_faster: bool) -
     )
 
 
-def sixteen_bits(facts: Facts) -> list[Advice]:
+def sixteen_bits(facts: Facts) -> list[Item]:
     """The first layer that breaks against the floating-point model although its inputs do not: it and the module
     whose eight bits it reads."""
     layers = facts.debug.layers
@@ -292,7 +276,7 @@ def sixteen_bits(facts: Facts) -> list[Advice]:
     return [_bits_advice(facts, (step.reliable_input_db, step.output_db), layer, (source, own))]
 
 
-def _bits_advice(facts: Facts, ratios: tuple[float, float], layer: Layer, modules: tuple[str, str]) -> Advice:
+def _bits_advice(facts: Facts, ratios: tuple[float, float], layer: Layer, modules: tuple[str, str]) -> Item:
     """The advice for `layer`, whose inputs and output have `ratios`, and `modules`: the one before, and its own."""
     source, module = modules
     after, before = ratios
@@ -301,10 +285,11 @@ def _bits_advice(facts: Facts, ratios: tuple[float, float], layer: Layer, module
     rows = [row for row in facts.npu_rows if source_module(row.source) in modules]
     more = (passes - 1) * sum(min(row.busy.mac * row.calls, modelled_cycles(row)) for row in rows)
     slower = f"with 16 bits the MAC unit takes up to {passes} times the cycles in these modules"
+    lossless = "at least what its inputs have, if sixteen bits lose nothing"
     return Advice(
         finding=f"its inputs have {after:.1f} dB against floating point, its output {before:.1f} dB; "
         f"eight bits are too few for what {source} hands over",
-        where=module,
+        where=module or None,
         evidence=tuple(_bits_evidence(facts, ratios, layer)),
         code=(
             "from executorch.backends.arm.quantizer import get_symmetric_a16w8_quantization_config",
@@ -312,11 +297,7 @@ def _bits_advice(facts: Facts, ratios: tuple[float, float], layer: Layer, module
             f"    for name in ({source!r}, {module!r}):",
             "        q.set_module_name(name, get_symmetric_a16w8_quantization_config())",
         ),
-        gains=(
-            expected_change(
-                SQNR, before, after, "at least what its inputs have, if sixteen bits lose nothing", "modelled"
-            ),
-        ),
+        gains=(expected_change(SQNR, before, after, lossless, "modelled"),),
         costs=(expected_change(NPU_CYCLES, whole, whole + more, slower, "modelled"),) if more else (),
         limits=(
             f"{source} is the layer that ran before: where {module} reads others too, name those as well",
@@ -329,16 +310,15 @@ def _bits_evidence(facts: Facts, ratios: tuple[float, float], layer: Layer) -> I
     yield figure_evidence("SQNR of its inputs", ratios[0], "dB", "modelled")
     yield figure_evidence("SQNR of its output", ratios[1], "dB", "modelled")
     if layer.own is not None and layer.own.rounding_db is not None:
-        yield figure_evidence(
-            "SQNR that rounding its output leaves by itself", layer.own.rounding_db, "dB", "modelled"
-        )
-    floats = [row.float.sqnr_db for row in facts.debug.layers if row.float is not None]
-    known = [value for value in floats if value is not None]
-    if known:
-        yield figure_evidence("SQNR of the last layer", known[-1], "dB", "modelled")
+        name = "SQNR that rounding its output leaves by itself"
+        yield figure_evidence(name, layer.own.rounding_db, "dB", "modelled")
+    floats = (row.float.sqnr_db for row in reversed(facts.debug.layers) if row.float is not None)
+    last = next((value for value in floats if value is not None), None)
+    if last is not None:
+        yield figure_evidence("SQNR of the last layer", last, "dB", "modelled")
 
 
-def smaller_target(facts: Facts) -> list[Advice]:
+def smaller_target(facts: Facts) -> list[Item]:
     """A program that keeps the MAC unit waiting, so that half of it would do. A board's NPU is what it is."""
     target = facts.compiled.target
     if target is None:

@@ -6,14 +6,14 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from ethosu_sdk.records.profile import Operation
 
 _U55_U65 = ("ethos-u55", "ethos-u65")
 
 
-@dataclass(frozen=True)
-class Constraint:
+class Constraint(NamedTuple):
     """What of the operators (names without overload) is delegated to these NPUs, what to use instead of the rest, and
     what becomes of the results; `source` is the file that says so."""
 
@@ -71,16 +71,8 @@ CONSTRAINTS: Sequence[Constraint] = (
     ),
     Constraint(
         (
-            *(
-                "aten::eq",
-                "aten::ne",
-                "aten::ge",
-                "aten::gt",
-                "aten::le",
-                "aten::lt",
-                "aten::where",
-                "aten::any",
-            ),
+            *("aten::eq", "aten::ne", "aten::ge", "aten::gt", "aten::le", "aten::lt"),
+            *("aten::where", "aten::any"),
             *("aten::logical_and", "aten::logical_or", "aten::logical_xor", "aten::logical_not"),
             *("aten::bitwise_and", "aten::bitwise_or", "aten::bitwise_xor", "aten::bitwise_not"),
         ),
@@ -171,9 +163,8 @@ def _average_pool(name: str, rows: Sequence[Operation]) -> tuple[str, ...] | Non
     strides = (int(found[1]), int(found[2]))
     check = "old.padding in (0, (0, 0)) and not old.ceil_mode and old.kernel_size == old.stride"
     if all(shape[2] * shape[3] == 1 for shape in shapes):
-        return _by_formula(f"x[:, :, :{strides[0]}, :{strides[1]}].mean((2, 3), keepdim=True)", check)(
-            name, rows
-        )
+        mean = f"x[:, :, :{strides[0]}, :{strides[1]}].mean((2, 3), keepdim=True)"
+        return _by_formula(mean, check)(name, rows)
     steps = _steps(strides)
     if steps is None:
         return None

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import asdict, replace
 from rich.console import RenderableType
@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-FAIL: Final = "fail"
-BLOCKED: Final = "blocked"
 _MOST_ROWS = 20
 _DIGEST = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{52}\b")
 _STATUSES: dict[MetricStatus, str] = {
@@ -76,8 +74,7 @@ def compare_paths(
 
     InputError for what cannot be read.
     """
-    failed = failed or {}
-    if len(paths) + len(failed) < 2:
+    if len(paths) + len(failed or ()) < 2:
         raise UsageError("one run cannot be compared", "give two or more: ethosu-sdk compare BEFORE AFTER")
     policy = read_policy(options)
     found = [compared_records.read_subject(path, profiles.get(path), loose=options.loose) for path in paths]
@@ -97,7 +94,7 @@ def compare_paths(
                 f"{lacking.path} holds no run, but {runs[0].path} does",
                 "run it; or give two records of the same kind",
             )
-    record = _make_record(found, policy, failed)
+    record = _make_record(found, policy, failed or {})
     validation.check_record(record.to_json(), "the comparison")
     return record
 
@@ -143,12 +140,9 @@ def write_comparison(record: Comparisons | SweepComparison, name: str, command: 
 
 
 def _conclude(record: Comparisons) -> None:
-    """InputError when something in `record` could not be compared, VerdictError when something is worse."""
-    blocked = [row for row in record.comparisons if row.status == BLOCKED]
-    worse = [row for row in record.comparisons if row.status == FAIL]
-    lines = [
-        f"{row.before} → {row.after}, {reason}" for row in (blocked or worse) for reason in worse_reasons(row)
-    ]
+    blocked = [row for row in record.comparisons if row.status == "blocked"]
+    found = blocked or [row for row in record.comparisons if row.status == "fail"]
+    lines = [f"{row.before} → {row.after}, {reason}" for row in found for reason in worse_reasons(row)]
     if blocked:
         raise cannot_be_compared("the runs", "run", lines)
     lines += [f"{row.name} could not be run: {row.reason}" for row in record.failed]
@@ -177,13 +171,9 @@ def worse_than_before(lines: Sequence[str]) -> VerdictError:
 def _make_record(subjects: Sequence[Subject], policy: Policy, failed: Mapping[str, str]) -> Comparisons:
     """The record of comparing each of `subjects` but the first with the first. `failed` is what was to be compared
     and is not there, and why."""
-    first, *others = subjects
-    labels = [subject_label(number) for number in range(len(subjects))]
-    comparisons = tuple(
-        compare_two(first, other, policy, label) for other, label in zip(others, labels[1:], strict=True)
-    )
-    words: set[Status] = {row.status for row in comparisons} | {FAIL if failed else "pass"}
-    inputs = [row for label, subject in zip(labels, subjects, strict=True) for row in subject.inputs(label)]
+    labelled = [(subject_label(number), subject) for number, subject in enumerate(subjects)]
+    comparisons = tuple(compare_two(subjects[0], other, policy, label) for label, other in labelled[1:])
+    words: set[Status] = {row.status for row in comparisons} | {"fail" if failed else "pass"}
     operators = tuple(
         compare.OperatorRule(
             pattern=row.pattern,
@@ -194,16 +184,24 @@ def _make_record(subjects: Sequence[Subject], policy: Policy, failed: Mapping[st
         )
         for row in policy.operators
     )
+    # Patterns that fit nothing: somebody believes in a limit that there is not.
+    names = dict.fromkeys(name for row in subjects for name in compared_records.metrics_of(row.records))
+    found = (row.records.get("profile") for row in subjects)
+    profiles = [profile for profile in found if isinstance(profile, Profile)]
+    unmatched = tuple(
+        compare.Unmatched(pattern=pattern, reason=reason)
+        for pattern, reason in policies.unmatched_patterns(policy, list(names), profiles)
+    )
     return Comparisons(
-        status=next(word for word in (BLOCKED, FAIL, "pass") if word in words),
-        **provenance.origin(inputs, []),
+        status=next(word for word in ("blocked", "fail", "pass") if word in words),
+        **provenance.origin([row for label, subject in labelled for row in subject.inputs(label)], []),
         policy=compare.Policy(
             source=policy.source,
             sha256=policy.sha256,
             allow=policy.allow,
             rules=tuple(compare.Rule(pattern=pattern, **asdict(rule)) for pattern, rule in policy.rules),
             operators=operators or None,
-            unmatched=tuple(_unmatched(policy, subjects)) or None,
+            unmatched=unmatched or None,
         ),
         subjects=tuple(
             compare.Subject(
@@ -213,7 +211,7 @@ def _make_record(subjects: Sequence[Subject], policy: Policy, failed: Mapping[st
                 model=subject.first.model,
                 target=subject.first.target,
             )
-            for label, subject in zip(labels, subjects, strict=True)
+            for label, subject in labelled
         ),
         comparisons=comparisons,
         failed=tuple(Failed(name=name, reason=reason) for name, reason in failed.items()),
@@ -232,17 +230,6 @@ def subject_label(number: int) -> str:
     return prefix + chr(ord("A") + number % 26)
 
 
-def _unmatched(policy: Policy, subjects: Sequence[Subject]) -> Iterator[compare.Unmatched]:
-    """The patterns of `policy` that fit nothing: somebody believes in a limit that there is not."""
-    if not policy.own and not policy.operators:
-        return
-    names = [name for subject in subjects for name in compared_records.metrics_of(subject.records)]
-    found = (subject.records.get("profile") for subject in subjects)
-    profiles = [profile for profile in found if isinstance(profile, Profile)]
-    for pattern, reason in policies.unmatched_patterns(policy, list(dict.fromkeys(names)), profiles):
-        yield compare.Unmatched(pattern=pattern, reason=reason)
-
-
 def compare_two(first: Subject, other: Subject, policy: Policy, name: str) -> Comparison:
     """The comparison of `other`, which is called `name`, with the first."""
     shared = [kind for kind in first.records if kind in other.records]
@@ -251,18 +238,15 @@ def compare_two(first: Subject, other: Subject, policy: Policy, name: str) -> Co
     rows = []
     for pair in compared_records.compare_dimensions(before, after):
         status: DimensionStatus = "same"
-        if pair.differs:
+        if pair.before != pair.after:
             status = "allowed" if pair.name in policy.allow else "blocks"
-        reason = pair.never if status == "blocks" else ""
-        rows.append(
-            compare.Dimension(
-                name=pair.name, status=status, before=pair.before, after=pair.after, reason=reason or None
-            )
-        )
+        reason = pair.never or None if status == "blocks" else None
+        sides = {"before": pair.before, "after": pair.after}
+        rows.append(compare.Dimension(name=pair.name, status=status, reason=reason, **sides))
     blocked = Comparison(
         before=subject_label(0),
         after=name,
-        status=BLOCKED,
+        status="blocked",
         kinds=tuple(shared),
         dimensions=tuple(rows),
         compared=0,
@@ -275,32 +259,26 @@ def compare_two(first: Subject, other: Subject, policy: Policy, name: str) -> Co
     changed: list[OperatorChange] = []
     profiles = before.get("profile"), after.get("profile")
     if isinstance(profiles[0], Profile) and isinstance(profiles[1], Profile):
-        changed = policies.judged_operators(
-            operator_changes.compare_operators(profiles[0], profiles[1]), policy
-        )
+        differing = operator_changes.compare_operators(profiles[0], profiles[1])
+        changed = policies.judged_operators(differing, policy)
     allowances = policies.allowances(new, changed, policy)
-    found = []
+    found: list[MetricChange] = []
     for row in policies.metric_changes(old, new, policy, allowances):
-        detail = None
+        detail, operator = "", None
         if row.name.startswith("outputs.") and row.before is not None and row.after is not None:
-            detail = output_distance(first, other, row.name) or None
-        found.append(replace(_with_operator(row, changed), detail=detail))
-    worse = any(row.status == policies.REGRESSION for row in found) or policies.any_is_worse(changed)
+            detail = output_distance(first, other, row.name)
+        if row.status == "regression":  # where the figure is a sum, by the operator that made it grow most
+            operator = operator_changes.operator_behind(row.name, changed)
+        place = None if operator is None else changed.index(operator)
+        found.append(replace(row, operator=place, detail=detail or None))
+    statuses = {row.status for row in found} | {part.status for row in changed for part in row.figures}
     return replace(
         blocked,
-        status=FAIL if worse else "pass",
+        status="fail" if "regression" in statuses else "pass",
         compared=len({*old, *new}),
         metrics=tuple(found),
         operators=tuple(changed),
     )
-
-
-def _with_operator(row: MetricChange, changed: Sequence[OperatorChange]) -> MetricChange:
-    """`row` with the operator that made it grow most, where its figure is a sum over operators."""
-    operator = (
-        operator_changes.operator_behind(row.name, changed) if row.status == policies.REGRESSION else None
-    )
-    return row if operator is None else replace(row, operator=changed.index(operator))
 
 
 def output_distance(before: Subject, after: Subject, name: str) -> str:
@@ -344,7 +322,7 @@ def compare_tables(record: Comparisons, rows: int | None) -> list[RenderableType
     """Each comparison: what differs, figure by figure and operator by operator. `rows` limits the operators."""
     parts: list[RenderableType] = []
     for comparison in record.comparisons:
-        parts += [*([""] if parts else []), *_comparison(record, comparison, rows)]
+        parts += [*([""] if parts else []), *_comparison(record, comparison, rows or _MOST_ROWS)]
     return [*parts, *(f"{escape(row.name)}: {escape(row.reason)}" for row in record.failed)]
 
 
@@ -355,20 +333,18 @@ def comparison_title(record: Comparisons, comparison: Comparison) -> str:
     return f"{before} ({names[before]}) → {after} ({names[after]})"
 
 
-def _comparison(record: Comparisons, comparison: Comparison, rows: int | None) -> Iterator[RenderableType]:
+def _comparison(record: Comparisons, comparison: Comparison, most: int) -> Iterator[RenderableType]:
     yield f"[bold]{escape(comparison_title(record, comparison))}[/bold]: {escape(comparison_summary(comparison))}"
     parts = (
         _table(DIMENSION_HEADINGS, dimension_rows(comparison)),
         _table(METRIC_HEADINGS, metric_rows(comparison), has_numbers=True),
-        _table(OPERATOR_HEADINGS, operator_rows(comparison, rows or _MOST_ROWS), has_numbers=True),
+        _table(OPERATOR_HEADINGS, operator_rows(comparison, most), has_numbers=True),
     )
     for table in parts:
         if table.row_count:
             yield from ("", table)
-    left = len(comparison.operators) - (rows or _MOST_ROWS)
-    if left > 0:
-        more = counted(left, "more operator")
-        yield f"and {more} with differences, in the record; --rows shows more"
+    if (left := len(comparison.operators) - most) > 0:
+        yield f"and {counted(left, 'more operator')} with differences, in the record; --rows shows more"
 
 
 def comparison_summary(comparison: Comparison) -> str:
@@ -386,27 +362,19 @@ def comparison_summary(comparison: Comparison) -> str:
 
 
 def _worse_operators(comparison: Comparison) -> Iterator[tuple[OperatorChange, FigureChange]]:
-    """Operators with a figure that is worse than its rule tolerates, and the figure."""
     for row in comparison.operators:
         yield from ((row, part) for part in row.figures if part.status == "regression")
 
 
 def _table(headings: Sequence[str], rows: Iterator[Sequence[str]], *, has_numbers: bool = False) -> Table:
     """A table. With `has_numbers`, what was before and after are figures, and stand on the right."""
-    table = Ranked(
-        box=None, pad_edge=False, drop=("unit", "source", "where", "change")
-    )  # the first one first
+    table = Ranked(box=None, pad_edge=False, drop=("unit", "source", "where", "change"))
     for heading in headings:
         is_number = has_numbers and heading in ("before", "after", "change", "")
         table.add_column(heading, justify="right" if is_number else "left", overflow="fold")
     for row in rows:
-        colours = [_COLOURS.get(cell) for cell in row]
-        table.add_row(
-            *(
-                f"[{colour}]{cell}[/{colour}]" if colour else escape(cell)
-                for cell, colour in zip(row, colours, strict=True)
-            )
-        )
+        coloured = ((cell, _COLOURS.get(cell)) for cell in row)
+        table.add_row(*(f"[{name}]{cell}[/{name}]" if name else escape(cell) for cell, name in coloured))
     return table
 
 
@@ -414,19 +382,11 @@ def dimension_rows(comparison: Comparison) -> Iterator[tuple[str, ...]]:
     """The dimensions in which two runs differ."""
     for row in comparison.dimensions:
         if row.status != "same":
-            yield (
-                row.name,
-                *_parting(row.before, row.after),
-                row.status + (f": {row.reason}" if row.reason else ""),
-            )
-
-
-def _parting(*texts: str) -> list[str]:
-    """Two lists of words, without those that both have."""
-    before, after = parts = [text.split(", ") for text in texts]
-    common = {*before} & {*after}
-    own = (", ".join(word for word in words if word not in common) for words in parts)
-    return [_short_digests(words or "nothing more") for words in own]
+            parts = [text.split(", ") for text in (row.before, row.after)]
+            common = {*parts[0]} & {*parts[1]}
+            own = (", ".join(word for word in words if word not in common) for words in parts)
+            cells = [_short_digests(words or "nothing more") for words in own]
+            yield (row.name, *cells, row.status + (f": {row.reason}" if row.reason else ""))
 
 
 def metric_rows(comparison: Comparison) -> Iterator[tuple[str, ...]]:
@@ -447,7 +407,6 @@ def metric_rows(comparison: Comparison) -> Iterator[tuple[str, ...]]:
 
 
 def _change_cells(row: MetricChange | FigureChange) -> tuple[str, str, str]:
-    """Before, after, and the change."""
     change = ""
     if row.change is not None:
         percent = f" ({row.percent:+.2f} %)" if row.percent is not None else ""
@@ -479,7 +438,6 @@ def number_text(value: float | str | None, sign: str = "") -> str:
 
 
 def _short_digests(text: str) -> str:
-    """`text` with its digests cut."""
     return _DIGEST.sub(r"\1…", text)
 
 
@@ -501,7 +459,6 @@ def worse_reasons(comparison: Comparison) -> list[str]:
 
 
 def _reason(row: OperatorChange, part: FigureChange) -> str:
-    """How much worse an operator is than its rule tolerates."""
     source = f" ({part.source})" if part.source is not None else ""
     before, after, change = _change_cells(part)
     values = f"{before} → {after} {part.unit}{source}, {change}"

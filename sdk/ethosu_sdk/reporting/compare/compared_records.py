@@ -55,11 +55,9 @@ class Subject:
 
     @property
     def first(self) -> Compared:
-        """The record that says what this is about."""
         return next(iter(self.records.values()))
 
     def inputs(self, label: str) -> list[Record]:
-        """Rows of a record's provenance: the files that were read."""
         return [
             {**provenance.file_entry(f"{label}: {kind}", path), **self.reading.mark(path)}
             for kind, path in self.files.items()
@@ -128,17 +126,10 @@ class Dimension(NamedTuple):
 
 
 class DimensionPair(NamedTuple):
-    """A dimension of two runs; `never` is why a policy cannot let it differ."""
-
     name: str
     before: str
     after: str
-    never: str
-
-    @property
-    def differs(self) -> bool:
-        """Whether the two are not the same."""
-        return self.before != self.after
+    never: str  # why a policy cannot let it differ
 
 
 def compare_dimensions(
@@ -187,7 +178,6 @@ def _speed(row: Interface | SystemMemory) -> str:
 
 
 def _time_on(record: Compared) -> str | None:
-    """What the time of an inference is for, and whether the CPU's waits for memory are in it."""
     time = record.time if isinstance(record, Run | Profile) else None
     if time is None:
         return None
@@ -206,18 +196,14 @@ def _runtime(record: Compared) -> str | None:
 
 
 def _fidelity(record: Compared) -> str | None:
-    """What the NPU's figures are: measured, or modelled."""
-    if isinstance(record, Run):
-        npu = record.npu
-        if npu is None:
-            return None
-        sources = {row.source for row in npu.counters} | ({npu.cycles.source} if npu.cycles else set())
+    if isinstance(record, Run) and record.npu is not None:
+        cycles = record.npu.cycles
+        sources = {row.source for row in record.npu.counters} | ({cycles.source} if cycles else set())
     elif isinstance(record, Profile):
         sources = {row.source for row in record.totals.npu.cycles}
     else:
         return None
-    found = sorted(sources & {"measured", "modelled"})
-    return ", ".join(found) or "no figures of the NPU"
+    return ", ".join(sorted(sources & {"measured", "modelled"})) or "no figures of the NPU"
 
 
 def _inputs(record: Compared) -> str | None:
@@ -283,14 +269,12 @@ def metrics_of(records: Mapping[KindName, Compared]) -> dict[str, NamedMetric]:
 
 
 def _metric(name: str, row: common.Metric | common.Estimate | NpuCounter) -> NamedMetric:
-    """A member of a record that has value, unit and source."""
     return NamedMetric(name, row.value, row.unit, row.source)
 
 
 def _run(record: Run) -> Iterator[NamedMetric]:
-    yield NamedMetric(
-        "run.failed_checks", sum(row.status == "fail" for row in record.verdict.checks), "checks"
-    )
+    failed = sum(row.status == "fail" for row in record.verdict.checks)
+    yield NamedMetric("run.failed_checks", failed, "checks")
     yield NamedMetric("model.bytes", record.model.bytes, BYTES)
     for row in record.outputs:
         shape = "x".join(map(str, row.shape))
@@ -312,7 +296,6 @@ def _run(record: Run) -> Iterator[NamedMetric]:
 
 
 def _time(prefix: str, record: Run | Profile) -> Iterator[NamedMetric]:
-    """The time of an inference, of each processor, and of each part over all of its calls."""
     time = time_line.headline(record)
     if time is None:
         return
@@ -353,20 +336,14 @@ def _compile(record: Compilation) -> Iterator[NamedMetric]:
     yield NamedMetric("compile.cpu_calls", sum(row.calls for row in record.cpu_operators), CALLS)
     yield NamedMetric("compile.delegates", len(record.delegates), "delegates")
     if record.delegation is not None:
-        yield NamedMetric("compile.delegated", sum(row.delegated for row in record.delegation), "operators")
-        yield NamedMetric(
-            "compile.not_delegated", sum(row.not_delegated for row in record.delegation), "operators"
-        )
+        counts = [(row.delegated, row.not_delegated) for row in record.delegation]
+        yield NamedMetric("compile.delegated", sum(row[0] for row in counts), "operators")
+        yield NamedMetric("compile.not_delegated", sum(row[1] for row in counts), "operators")
     for delegate in record.delegates:
         name = f"compile.{delegate.index}"
-        yield NamedMetric(f"{name}.payload_bytes", delegate.payload_bytes, BYTES)
-        yield NamedMetric(f"{name}.scratch_bytes", delegate.scratch_bytes, BYTES)
-        yield NamedMetric(f"{name}.fast_scratch_bytes", delegate.fast_scratch_bytes, BYTES)
+        for size in ("payload_bytes", "scratch_bytes", "fast_scratch_bytes"):
+            yield NamedMetric(f"{name}.{size}", getattr(delegate, size), BYTES)
         yield from (_metric(f"{name}.estimates.{part.name}", part) for part in delegate.estimates)
-    yield from _accuracy(record)
-
-
-def _accuracy(record: Compilation) -> Iterator[NamedMetric]:
     for row in record.check.outputs or ():
         yield from _figures(f"check.{row.index}", row)
     for pair in record.accuracy.pairs if record.accuracy is not None else ():

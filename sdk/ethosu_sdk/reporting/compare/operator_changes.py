@@ -132,18 +132,14 @@ def compare_operators(before: Profile, after: Profile) -> list[OperatorChange]:
         changed = list(_changed(old.get(key), new.get(key)))
         if changed or key not in old or key not in new or _has_other_constants(old[key], new[key]):
             rows.append(_row(old.get(key), new.get(key), changed))
-    return sorted(
-        rows, key=lambda row: tuple(change_of(row, name) for name in OPERATOR_FIGURES), reverse=True
-    )
+    return sorted(rows, key=lambda row: [change_of(row, name) for name in OPERATOR_FIGURES], reverse=True)
 
 
 def _row(old: Operator | None, new: Operator | None, changed: Sequence[FigureChange]) -> OperatorChange:
     known = new or old
     assert known is not None
     row = known.row
-    only_in: Literal["before", "after"] | None = None
-    if old is None or new is None:
-        only_in = "after" if old is None else "before"
+    only_in: Literal["before", "after"] | None = "after" if old is None else "before" if new is None else None
     return OperatorChange(
         runs_on=row.runs_on,
         name=row.name if row.tosa is None else row.tosa.operator,
@@ -196,14 +192,13 @@ def part_of_sum(metric: str, source: str) -> str | None:
     """The figure of operators whose sum `metric` of a record is; None when it is no such sum."""
     if metric.startswith(f"profile.{_TRAFFIC}"):
         return metric.removeprefix("profile.")
-    found = _SUMS.get(metric)
-    return None if found is None else found.format(source=source)
+    return _SUMS[metric].format(source=source) if metric in _SUMS else None
 
 
 def fits_pattern(row: OperatorChange, pattern: str) -> bool:
     """Whether an operator of the record is one of `pattern`: by its kind and, behind an @, its module or tensor."""
     kind, _, place = pattern.partition("@")
-    places = (_module(row), row.tensor or "")
+    places = (common.source_module(row.source), row.tensor or "")
     return fnmatchcase(row.name, kind) and (not place or any(fnmatchcase(name, place) for name in places))
 
 
@@ -214,16 +209,12 @@ def named_operators(profile: Profile) -> list[OperatorChange]:
 
 def pattern_of(row: OperatorChange) -> str:
     """The pattern that fits an operator alone, or those alike."""
-    module = _module(row) or row.tensor
+    module = common.source_module(row.source) or row.tensor
     return f"{row.name}@{module}" if module else row.name
 
 
 def operator_words(row: OperatorChange) -> str:
     """An operator for people: what it is, and where in the model."""
-    module, line = _module(row), common.source_function(row.source)
+    module, line = common.source_module(row.source), common.source_function(row.source)
     known = ", ".join(filter(None, (f"module {module}" if module else "", line)))
     return row.name + (f" ({known})" if known else "")
-
-
-def _module(row: OperatorChange) -> str:
-    return (row.source.module or "") if row.source is not None else ""

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, structs
 
@@ -21,12 +21,10 @@ from ethosu_sdk.base.targets import suggestion
 from ethosu_sdk.base.toml_source import TomlKind, TomlSource, short_word
 from ethosu_sdk.records.compare import Better, MetricChange, OperatorChange
 from ethosu_sdk.records.profile import Profile
-from ethosu_sdk.reporting.compare import compared_records, operator_changes
-from ethosu_sdk.reporting.compare.compared_records import NamedMetric
+from ethosu_sdk.reporting.compare import operator_changes
+from ethosu_sdk.reporting.compare.compared_records import ALLOWED_DIMENSIONS, DIMENSION_NAMES, NamedMetric
 
 DEFAULT_POLICY = Path(__file__).with_name("default_policy.toml")
-LOWER: Final = "lower"
-EQUAL: Final = "equal"
 _KIND = TomlKind("a policy", most_bytes=32 << 10, most_lines=1000)
 _MOST_NUMBER = 1e15
 _PATTERN = re.compile(r"[\w.*:-]{1,120}")
@@ -45,12 +43,10 @@ class Rule(Struct, frozen=True, forbid_unknown_fields=True):
 
     def with_more(self, other: Rule) -> Rule:
         """This rule, with what `other` says in place of its own."""
-        return structs.replace(
-            self, **{key: value for key, value in structs.asdict(other).items() if value is not None}
-        )
+        said = {key: value for key, value in structs.asdict(other).items() if value is not None}
+        return structs.replace(self, **said)
 
     def tolerated(self, before: float) -> float:
-        """What a figure that was `before` may be worse by."""
         return max(self.tolerance or 0.0, (self.tolerance_percent or 0.0) / 100 * abs(before))
 
 
@@ -84,7 +80,6 @@ class Policy:
 
     @property
     def own_rules(self) -> tuple[tuple[str, Rule], ...]:
-        """The rules that are not the SDK's."""
         return self.rules[len(self.rules) - self.own :]
 
     def limits(self, name: str) -> bool:
@@ -99,29 +94,22 @@ class Policy:
             for entry in self.operators
             if fnmatchcase(figure, entry.figure) and operator_changes.fits_pattern(row, entry.pattern)
         ]
-        return functools.reduce(Rule.with_more, fitting, Rule(LOWER)) if fitting else None
+        return functools.reduce(Rule.with_more, fitting, Rule("lower")) if fitting else None
 
     def rule(self, name: str) -> Rule:
-        """What is said of the figure called `name`."""
-        found = Rule()
-        for pattern, rule in self.rules:
-            if fnmatchcase(name, pattern):
-                found = found.with_more(rule)
-        return found
+        fitting = (rule for pattern, rule in self.rules if fnmatchcase(name, pattern))
+        return functools.reduce(Rule.with_more, fitting, Rule())
 
     def allowing(self, names: Sequence[str]) -> Policy:
         """The same, and the dimensions `names` may differ. UsageError for one that there is not, or may not."""
         for name in names:
-            if name not in compared_records.ALLOWED_DIMENSIONS:
-                raise UsageError(
-                    f"--allow: {_not_allowed(name)}", suggestion(name, compared_records.ALLOWED_DIMENSIONS)
-                )
+            if name not in ALLOWED_DIMENSIONS:
+                raise UsageError(f"--allow: {_not_allowed(name)}", suggestion(name, ALLOWED_DIMENSIONS))
         return replace(self, allow=tuple(dict.fromkeys((*self.allow, *names))))
 
 
 @functools.cache
 def default_policy() -> Policy:
-    """The policy that comes with the package."""
     text = DEFAULT_POLICY.read_text(encoding="utf-8")
     return _policy(TomlSource("the SDK's own", text, _KIND.words), tomllib.loads(text), ())
 
@@ -138,10 +126,8 @@ def load_policy(path: Path | None) -> Policy:
 def _policy(source: TomlSource, data: Mapping[str, Any], before: tuple[tuple[str, Rule], ...]) -> Policy:
     file = source.convert(data, _File)
     for name in file.allow:
-        if name not in compared_records.ALLOWED_DIMENSIONS:
-            raise source.wrong(
-                ("allow",), _not_allowed(name), suggestion(name, compared_records.ALLOWED_DIMENSIONS)
-            )
+        if name not in ALLOWED_DIMENSIONS:
+            raise source.wrong(("allow",), _not_allowed(name), suggestion(name, ALLOWED_DIMENSIONS))
     known = [name for name, _ in before if name != "*"]
     rules = []
     for pattern, row in file.metrics.items():
@@ -153,26 +139,23 @@ def _policy(source: TomlSource, data: Mapping[str, Any], before: tuple[tuple[str
             message = f"no figure is called '{short_word(pattern)}'"
             raise source.wrong(place, message, suggestion(pattern, known))
         rules.append((pattern, source.convert(row, Rule, place)))
-    digest = filesystem.sha256_bytes(source.text.encode())
-    of_operators = tuple(_operator_rules(source, file.operators))
     return Policy(
         source.name,
-        digest,
+        filesystem.sha256_bytes(source.text.encode()),
         tuple(file.allow),
         (*before, *rules),
-        of_operators,
+        tuple(_operator_rules(source, file.operators)),
         own=len(rules) if before else 0,
     )
 
 
 def _not_allowed(name: str) -> str:
-    if name in compared_records.DIMENSION_NAMES:
+    if name in DIMENSION_NAMES:
         return f"runs that differ in {name} are never compared"
     return f"there is no dimension '{short_word(name)}'"
 
 
 def _operator_rules(source: TomlSource, table: Mapping[str, Mapping[str, Any]]) -> Iterator[OperatorRule]:
-    """The rules of `operators`, in their order."""
     for pattern, row in table.items():
         place = ("operators", pattern)
         if _OPERATOR.fullmatch(pattern) is None or pattern.count("*") > _MOST_STARS:
@@ -187,18 +170,14 @@ def _operator_rule(source: TomlSource, place: tuple[str, ...], row: Any) -> Rule
     example = '[operators."CONV2D@features.*"."cycles.*"]'
     if figure in Rule.__struct_fields__:
         raise source.wrong(place, f"'{figure}' must be below a figure of the operators", example)
-    if not _is_pattern(figure) or not any(
-        _overlap(figure, name) for name in operator_changes.OPERATOR_FIGURES
-    ):
-        hint = suggestion(figure, operator_changes.OPERATOR_FIGURES)
+    figures = operator_changes.OPERATOR_FIGURES
+    if not _is_pattern(figure) or not any(_overlap(figure, name) for name in figures):
+        hint = suggestion(figure, figures)
         raise source.wrong(place, f"operators have no figure '{short_word(figure)}'", hint)
     rule = source.convert(row, Rule, place)
     if rule.missing is not None:
-        message = (
-            "a rule for operators has no 'missing': an operator that only one run has counts as 0 "
-            "in the other"
-        )
-        raise source.wrong((*place, "missing"), message)
+        reason = "an operator that only one run has counts as 0 in the other"
+        raise source.wrong((*place, "missing"), f"a rule for operators has no 'missing': {reason}")
     return rule
 
 
@@ -211,13 +190,6 @@ def _overlap(pattern: str, known: str) -> bool:
     return fnmatchcase(known, pattern) or fnmatchcase(pattern, known)
 
 
-REGRESSION: Final = "regression"
-IMPROVED: Final = "improved"
-TOLERATED: Final = "tolerated"
-DIFFERS: Final = "differs"
-MISSING: Final = "missing"
-
-
 def metric_changes(
     before: Mapping[str, NamedMetric],
     after: Mapping[str, NamedMetric],
@@ -226,41 +198,25 @@ def metric_changes(
 ) -> list[MetricChange]:
     """The figures that differ, in the order of the records; nothing for those that are the same. `allowances` are by
     how much figures may be worse beside what the policy says of them."""
-    return [
-        row
-        for name in dict.fromkeys((*before, *after))
-        for row in _metric_change(
-            before.get(name), after.get(name), policy.rule(name), (allowances or {}).get(name, 0)
-        )
-    ]
+    found = []
+    for name, known in {**before, **after}.items():
+        rule = policy.rule(name)
+        assert rule.better is not None
+        old, new = (side[name].value if name in side else None for side in (before, after))
+        judged: dict[str, Any]
+        if old is None or new is None:
+            judged = {"status": "regression" if rule.missing == "fail" else "missing"}
+        elif isinstance(old, str) or isinstance(new, str):
+            judged = {"status": "regression" if rule.better == "equal" else "differs"}
+        else:
+            judged = _judged_numbers(old, new, rule, (allowances or {}).get(name, 0))
+        if old != new and (judged["status"] != "missing" or rule.missing != "ignore"):
+            judged |= {"before": old, "after": new, "better": rule.better}
+            found.append(MetricChange(name=name, unit=known.unit or None, source=known.source, **judged))
+    return found
 
 
-def _metric_change(
-    old: NamedMetric | None, new: NamedMetric | None, rule: Rule, allowance: int
-) -> Iterator[MetricChange]:
-    known = new or old
-    if known is None or (old is not None and new is not None and old.value == new.value):
-        return
-    assert rule.better is not None
-    row = MetricChange(
-        name=known.name,
-        unit=known.unit or None,
-        source=known.source,
-        before=old.value if old is not None else None,
-        after=new.value if new is not None else None,
-        better=rule.better,
-        status=DIFFERS,
-    )
-    if old is None or new is None:
-        if rule.missing != "ignore":
-            yield structs.replace(row, status=REGRESSION if rule.missing == "fail" else MISSING)
-    elif isinstance(old.value, str) or isinstance(new.value, str):
-        yield structs.replace(row, status=REGRESSION if rule.better == EQUAL else DIFFERS)
-    else:
-        yield structs.replace(row, **judged_numbers(old.value, new.value, rule, allowance))
-
-
-def judged_numbers(before: float, after: float, rule: Rule, allowance: int = 0) -> dict[str, Any]:
+def _judged_numbers(before: float, after: float, rule: Rule, allowance: int = 0) -> dict[str, Any]:
     """Change and status. A record may hold numbers whose difference no float holds: then the sign alone counts."""
     try:
         change = after - before
@@ -282,11 +238,11 @@ def judged_numbers(before: float, after: float, rule: Rule, allowance: int = 0) 
 
 def _metric_status(change: float, tolerated: float, better: str | None) -> str:
     if better == "inform":
-        return DIFFERS
-    worse = {EQUAL: abs(change), "higher": -change}.get(str(better), change)
+        return "differs"
+    worse = {"equal": abs(change), "higher": -change}.get(str(better), change)
     if worse < 0:
-        return IMPROVED
-    return TOLERATED if worse <= tolerated else REGRESSION
+        return "improved"
+    return "tolerated" if worse <= tolerated else "regression"
 
 
 def judged_operators(rows: Sequence[OperatorChange], policy: Policy) -> list[OperatorChange]:
@@ -296,18 +252,11 @@ def judged_operators(rows: Sequence[OperatorChange], policy: Policy) -> list[Ope
         figures = []
         for part in row.figures:
             rule = policy.operator_rule(row, part.name)
-            if rule is None:
-                figures.append(part)
-            else:
-                judged = judged_numbers(part.before, part.after, rule)
-                figures.append(structs.replace(part, better=rule.better, **judged))
+            judged = {} if rule is None else _judged_numbers(part.before, part.after, rule)
+            better = part.better if rule is None else rule.better
+            figures.append(structs.replace(part, better=better, **judged))
         found.append(structs.replace(row, figures=tuple(figures)))
     return found
-
-
-def any_is_worse(rows: Sequence[OperatorChange]) -> bool:
-    """Whether a figure of an operator became worse than its rule tolerates."""
-    return any(part.status == REGRESSION for row in rows for part in row.figures)
 
 
 def allowances(
@@ -325,7 +274,7 @@ def allowances(
                 min(figure.change, int(figure.tolerated or 0))
                 for row in rows
                 for figure in row.figures
-                if figure.name == part and figure.better == LOWER and figure.change > 0
+                if figure.name == part and figure.better == "lower" and figure.change > 0
             )
     return {name: value for name, value in found.items() if value}
 
@@ -338,6 +287,8 @@ def unmatched_patterns(
     for pattern, _ in policy.own_rules:
         if not any(fnmatchcase(name, pattern) for name in names):
             yield pattern, f"no figure of these runs is called so{_nearest(pattern, names)}"
+    if not policy.operators:
+        return
     rows = [row for profile in profiles for row in operator_changes.named_operators(profile)]
     for pattern in dict.fromkeys(rule.pattern for rule in policy.operators):
         if not profiles:

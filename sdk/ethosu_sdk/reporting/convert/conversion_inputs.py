@@ -36,12 +36,9 @@ class ConversionInputs:
         """The record of `kind`. InputError when there is none."""
         record = self.records.get(kind.schema)
         if not isinstance(record, kind.content):
-            raise InputError(
-                f"{self.path} holds no record {kind.schema}, which this format is made from",
-                "`ethosu-sdk profile RUN_DIR` makes one"
-                if kind == kinds.PROFILE
-                else f"give a record {kind.schema}",
-            )
+            hint = "`ethosu-sdk profile RUN_DIR` makes one" if kind == kinds.PROFILE else ""
+            message = f"{self.path} holds no record {kind.schema}, which this format is made from"
+            raise InputError(message, hint or f"give a record {kind.schema}")
         return record
 
 
@@ -56,9 +53,8 @@ def read_inputs(path: Path, schemas: tuple[str, ...], reading: ReadPolicy) -> Co
     record = read_record(path, reading)
     schema = kinds.schema(record)
     if schema not in schemas:
-        raise InputError(
-            f"{path} is a {schema}, which this format cannot hold", f"it takes {', '.join(schemas)}"
-        )
+        message = f"{path} is a {schema}, which this format cannot hold"
+        raise InputError(message, f"it takes {', '.join(schemas)}")
     return ConversionInputs(path, {schema: record}, {schema: path})
 
 
@@ -73,7 +69,6 @@ def _folder(folder: Path, schemas: tuple[str, ...]) -> ConversionInputs:
             found[schema], files[schema] = record, path
             digests |= set() if digest is None else {digest}
     if not found:
-        raise InputError(
-            f"{folder} holds no record that this format can hold", f"it takes {', '.join(schemas)}"
-        )
+        message = f"{folder} holds no record that this format can hold"
+        raise InputError(message, f"it takes {', '.join(schemas)}")
     return ConversionInputs(folder, found, files)

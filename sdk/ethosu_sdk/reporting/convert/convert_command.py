@@ -69,9 +69,8 @@ def convert(
         content = chosen.convert(inputs)
     except OverflowError as error:  # JSON has numbers without end, floats do not
         raise InputError(f"a number in {path} is too large to be converted") from error
-    files = [
-        {**provenance.file_entry(kind, file), **reading.mark(file)} for kind, file in inputs.files.items()
-    ]
+    given = inputs.files.items()
+    files = [{**provenance.file_entry(kind, file), **reading.mark(file)} for kind, file in given]
     record = {
         **provenance.header(kinds.CONVERSION.schema, "pass", files, []),
         "format": name,

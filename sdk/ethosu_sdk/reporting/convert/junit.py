@@ -26,8 +26,6 @@ _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 
 @dataclass(frozen=True)
 class _Case:
-    """A test case: `failure` is empty for one that passes, `skipped` says why one was not judged."""
-
     name: str
     detail: str = ""
     failed: bool = False

@@ -44,8 +44,6 @@ _FURTHEST_NS = 1 << 63
 
 @dataclass(frozen=True)
 class _Slice:
-    """Cycles `begin` to `end` on a track; an instant where there is no `end`."""
-
     track: str
     name: str
     begin: int
@@ -55,10 +53,8 @@ class _Slice:
 
 @dataclass
 class _Clock:
-    """Where the NPU is, and until when each of its units works, in cycles."""
-
     now: int = 0
-    busy: dict[str, int] = field(default_factory=dict)
+    busy: dict[str, int] = field(default_factory=dict)  # until when each of the NPU's units works
 
 
 def to_perfetto(inputs: ConversionInputs) -> bytes:
@@ -151,7 +147,6 @@ class _Writer:
     """Perfetto's packets, written by its own package."""
 
     def __init__(self, profile: Profile, clock: Clock) -> None:
-        """For `profile`, whose target and `clock` name the process. ToolError without the package."""
         builder = tools.load_extra("perfetto.trace_builder.proto_builder", tools.FORMATS)
         self._messages = tools.load_extra("perfetto.protos.perfetto.trace.perfetto_trace_pb2", tools.FORMATS)
         self._trace = builder.TraceProtoBuilder()
@@ -162,7 +157,6 @@ class _Writer:
         self._process(_PROCESS, f"{npu}: {profile.model.file}", facts)
 
     def add(self, slices: list[_Slice], nanoseconds: Fraction) -> None:
-        """The tracks of `slices`, of which a cycle takes `nanoseconds`."""
         for name in (_OPERATIONS, *_UNITS.values(), _DMA, *sorted({row.track for row in slices})):
             if name not in self._tracks and any(row.track == name for row in slices):
                 self._track(name)
@@ -185,13 +179,11 @@ class _Writer:
             for row in found:
                 begin, end = (round(Fraction(at) * _NS_PER_S) for at in (row.start_s, row.end_s))
                 facts = {"operator": row.operator, "part": row.what, "source": time.total.source}
-                self._event(
-                    processor, event.TYPE_SLICE_BEGIN, begin, _Slice(processor, row.label, 0, 0, facts)
-                )
+                part = _Slice(processor, row.label, 0, 0, facts)
+                self._event(processor, event.TYPE_SLICE_BEGIN, begin, part)
                 self._event(processor, event.TYPE_SLICE_END, end)
 
     def content(self) -> bytes:
-        """The whole trace."""
         content: bytes = self._trace.serialize()
         return content
 

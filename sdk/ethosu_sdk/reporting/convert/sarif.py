@@ -6,9 +6,8 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from ethosu_sdk import __version__
@@ -37,37 +36,22 @@ LEFT_OUT = (
     "lines in installed packages, and of what torch recorded none for: the result is at the model's file",
 )
 _OF_A_PROGRAM = (Run, Profile, Build, Debug)
-_ERROR, _WARNING, _NOTE = "error", "warning", "note"
+# Kind of result → what it means, and its level.
+_RULES = {
+    "verdict": ("A check of the run's verdict failed.", "error"),
+    "cpu-operator": ("An operator stays on the CPU instead of the NPU.", "warning"),
+    "cpu-boundary": ("A conversion between float and quantised values runs on the CPU.", "note"),
+    "hazard": ("The command stream does something too early for hardware.", "warning"),
+    "run-note": ("The run, its memory or its program is not quite as the settings ask for.", "warning"),
+    "memory-fit": ("The firmware does not do what the memory mode says.", "warning"),
+    "accuracy-break": ("The first layer that is further from the model than the threshold.", "warning"),
+    "accuracy-drop": ("The layer in which the accuracy falls most.", "note"),
+    "accuracy-advice": ("A layer whose quantisation alone costs much accuracy.", "note"),
+}
 
 
-@dataclass(frozen=True)
-class _Rule:
-    """What a kind of result means, and how it is shown where its own level does not say."""
-
-    id: str
-    text: str
-    level: str
-
-
-_VERDICT = _Rule("verdict", "A check of the run's verdict failed.", _ERROR)
-_OPERATOR = _Rule("cpu-operator", "An operator stays on the CPU instead of the NPU.", _WARNING)
-_BOUNDARY = _Rule("cpu-boundary", "A conversion between float and quantised values runs on the CPU.", _NOTE)
-_HAZARD = _Rule("hazard", "The command stream does something too early for hardware.", _WARNING)
-_FIRMWARE = _Rule(
-    "run-note", "The run, its memory or its program is not quite as the settings ask for.", _WARNING
-)
-_BUILT = _Rule("memory-fit", "The firmware does not do what the memory mode says.", _WARNING)
-_BREAK = _Rule(
-    "accuracy-break", "The first layer that is further from the model than the threshold.", _WARNING
-)
-_DROP = _Rule("accuracy-drop", "The layer in which the accuracy falls most.", _NOTE)
-_ADVICE = _Rule("accuracy-advice", "A layer whose quantisation alone costs much accuracy.", _NOTE)
-_RULES = (_VERDICT, _OPERATOR, _BOUNDARY, _HAZARD, _FIRMWARE, _BUILT, _BREAK, _DROP, _ADVICE)
-
-
-@dataclass(frozen=True)
-class _Finding:
-    rule: _Rule
+class _Finding(NamedTuple):
+    rule: str
     message: str
     source: SourceLine | None = None
 
@@ -82,13 +66,13 @@ def to_sarif(inputs: ConversionInputs) -> bytes:
                 "version": __version__,
                 "rules": [
                     {
-                        "id": rule.id,
-                        "shortDescription": {"text": rule.text},
-                        "fullDescription": {"text": rule.text},
-                        "help": {"text": f"{rule.text} docs/guide/formats.md lists all rules."},
-                        "defaultConfiguration": {"level": rule.level},
+                        "id": name,
+                        "shortDescription": {"text": text},
+                        "fullDescription": {"text": text},
+                        "help": {"text": f"{text} docs/guide/formats.md lists all rules."},
+                        "defaultConfiguration": {"level": level},
                     }
-                    for rule in _RULES
+                    for name, (text, level) in _RULES.items()
                 ],
             }
         },
@@ -117,9 +101,9 @@ def _result(row: _Finding, model_file: str) -> dict[str, Any]:
     source = row.source or SourceLine(module="")
     outside = f", at {common.source_function(source)}" if source.package is not None else ""
     return {
-        "ruleId": row.rule.id,
-        "ruleIndex": _RULES.index(row.rule),
-        "level": row.rule.level,
+        "ruleId": row.rule,
+        "ruleIndex": list(_RULES).index(row.rule),
+        "level": _RULES[row.rule][1],
         "message": {"text": row.message + outside},
         "locations": [_location(source, model_file)],
     }
@@ -131,9 +115,8 @@ def _location(source: SourceLine, model_file: str) -> dict[str, Any]:
     path, line = model_file, 1
     if source.file is not None and source.package is None:
         path, line = os.path.join(os.path.dirname(model_file), source.file), source.line or 1
-    found: dict[str, Any] = {
-        "physicalLocation": {"artifactLocation": {"uri": _uri(path)}, "region": {"startLine": line}}
-    }
+    place = {"artifactLocation": {"uri": _uri(path)}, "region": {"startLine": line}}
+    found: dict[str, Any] = {"physicalLocation": place}
     if source.module or source.function:
         names = {"fullyQualifiedName": source.module or source.function, "kind": "member"}
         found["logicalLocations"] = [names]
@@ -151,12 +134,11 @@ def _uri(path: str) -> str:
 def _compiled(record: Compilation, _: ConversionInputs) -> Iterator[_Finding]:
     for row in record.cpu_operators:
         for site in row.sites:
-            message = (
-                f"{row.name} ({counted(site.calls, 'call')} in an inference) is on the CPU: {site.reason}"
-            )
-            yield _Finding(_BOUNDARY if row.boundary else _OPERATOR, message, site.source)
+            calls = counted(site.calls, "call")
+            message = f"{row.name} ({calls} in an inference) is on the CPU: {site.reason}"
+            yield _Finding("cpu-boundary" if row.boundary else "cpu-operator", message, site.source)
     for text in record.warnings:
-        yield _Finding(_FIRMWARE, text)
+        yield _Finding("run-note", text)
 
 
 def _profiled(record: Profile, inputs: ConversionInputs) -> Iterator[_Finding]:
@@ -167,29 +149,28 @@ def _profiled(record: Profile, inputs: ConversionInputs) -> Iterator[_Finding]:
         if row.runs_on == "CPU":
             reason = row.reason or "why is not known without the record of the compilation"
             message = f"{row.name} ({counted(row.calls, 'call')} in an inference) is on the CPU: {reason}"
-            yield _Finding(_OPERATOR, message, row.source)
+            yield _Finding("cpu-operator", message, row.source)
 
 
 def _ran(record: Run, _: ConversionInputs) -> Iterator[_Finding]:
     for row in record.verdict.checks:
         if row.status == "fail":
-            yield _Finding(_VERDICT, f"{row.name}: {row.detail}")
+            yield _Finding("verdict", f"{row.name}: {row.detail}")
     for text in record.notes or ():
-        yield _Finding(_FIRMWARE, text)
+        yield _Finding("run-note", text)
 
 
 def _inspected(record: Inspection, _: ConversionInputs) -> Iterator[_Finding]:
-    """Hazards, each by itself, where `inspect --hazards` looked for them."""
     for method in record.methods:
         for delegate in method.delegates:
             for text in (delegate.vela.hazards or ()) if delegate.vela is not None else ():
-                yield _Finding(_HAZARD, f"delegate {delegate.index} of {method.name}: {text}")
+                yield _Finding("hazard", f"delegate {delegate.index} of {method.name}: {text}")
 
 
 def _debugged(record: Debug, _: ConversionInputs) -> Iterator[_Finding]:
     layers = record.layers
     for part in record.comparisons:
-        for step, rule in ((part.first_break, _BREAK), (part.largest_drop, _DROP)):
+        for step, rule in ((part.first_break, "accuracy-break"), (part.largest_drop, "accuracy-drop")):
             if step is not None:
                 ratios = (
                     (step.input_db, "SQNR of its inputs"),
@@ -209,13 +190,13 @@ def _debugged(record: Debug, _: ConversionInputs) -> Iterator[_Finding]:
         }[row.remedy]
         sqnr = f"its quantisation alone leaves an SQNR of {row.sqnr_db:g} dB"
         message = f"{layer.tensor}: {sqnr}: {remedy}"
-        yield _Finding(_ADVICE, message, layer.source)
+        yield _Finding("accuracy-advice", message, layer.source)
 
 
 _READERS: dict[str, Callable[[Any, ConversionInputs], Iterator[_Finding]]] = {
     kinds.RUN.schema: _ran,
     kinds.PROFILE.schema: _profiled,
-    kinds.BUILD.schema: lambda record, _: (_Finding(_BUILT, text) for text in record.notes),
+    kinds.BUILD.schema: lambda record, _: (_Finding("memory-fit", text) for text in record.notes),
     kinds.COMPILE.schema: _compiled,
     kinds.DEBUG.schema: _debugged,
     kinds.INSPECT.schema: _inspected,

@@ -19,7 +19,6 @@ from ethosu_sdk.reporting.pages.report_inputs import ADVICE, PROFILE, ReportInpu
 
 
 def rows_of_pairs(pairs: Iterable[tuple[str, str]]) -> list[dict[str, Any]]:
-    """The rows."""
     rows: list[dict[str, Any]] = []
     for name, text in pairs:
         if rows and name in ("do", "write") and rows[-1]["name"] == name:
@@ -97,11 +96,11 @@ def tried_view(tried: Tried) -> dict[str, Any]:
     columns: list[MetricName] = [judged, "SRAM", "flash"]
     figures = [figure for row in tried.trials for figure in row.figures if figure.before is not None]
     known = {figure.metric: figure.before for figure in figures}
-    ratios = [
-        "" if row.outputs.sqnr_before_db is None else f"{row.outputs.sqnr_before_db:.1f} dB"
-        for row in tried.trials
-        if row.outputs is not None
-    ]
+    ratios = (row.outputs.sqnr_before_db for row in tried.trials if row.outputs is not None)
+    ratio = next(ratios, None)
+    trials_that_help = (row for row in tried.trials if advise_command.trial_helps(row))
+    helpful = [(advise_command.trial_title(row, tried), row) for row in trials_that_help]
+    values = (_value(name, known.get(name)) for name in columns)
     return {
         "head": f"Each change was compiled and run on {simulator}, and is judged by "
         f"{advise_command.JUDGES[tried.judged_by]}. The best one is first.",
@@ -110,17 +109,11 @@ def tried_view(tried: Tried) -> dict[str, Any]:
         "model. Outputs are equal where no element differs from those of the program as it is, close where at most "
         f"{trials.CLOSE_DB:g} dB is lost, lossy where more is lost or the change computes something else "
         f"by design, and broken where more is lost and less than {trials.BROKEN_DB:g} dB are left.",
-        # The program as it is.
-        "before": ["", *(_value(name, known.get(name)) for name in columns), next(iter(ratios), "")],
+        "before": ["", *values, "" if ratio is None else f"{ratio:.1f} dB"],  # the program as it is
         "rows": [_trial_row(row, tried, columns) for row in tried.trials],
         "left": tried.left,
         "details": [
-            {
-                "title": advise_command.trial_title(row, tried),
-                "rows": rows_of_pairs(advise_command.trial_pairs(row)),
-            }
-            for row in tried.trials
-            if advise_command.trial_helps(row)
+            {"title": title, "rows": rows_of_pairs(advise_command.trial_pairs(row))} for title, row in helpful
         ],
     }
 
@@ -199,35 +192,28 @@ def advice_view(inputs: ReportInputs) -> dict[str, Any]:
         verdict, reason = AdviceVerdict(record.advice, record.silent), ""
     else:
         verdict = AdviceVerdict((), ())
+    untried = (row for row in verdict.advice if not advise_command.was_tried(row, done))
+    titled = ((advise_command.advice_title(row), advise_command.advice_pairs(row)) for row in untried)
     return {
         "reason": reason,
         "tried": None if done is None else tried_view(done),
         "untried": inputs.missing.get(ADVICE, "") if done is None else "",
         "unadvised": "" if found is None else unadvised(found, verdict.advice, done),
-        "advice": [
-            {
-                "title": advise_command.advice_title(row),
-                "rows": rows_of_pairs(advise_command.advice_pairs(row)),
-            }
-            for row in verdict.advice
-            if not advise_command.was_tried(row, done)
-        ],
+        "advice": [{"title": title, "rows": rows_of_pairs(pairs)} for title, pairs in titled],
         "cpu": timed_calls(placed, time) if placed else cpu_call_rows(calls, time) if calls else None,
         "silent": [(row.rule, row.reason) for row in verdict.silent],
     }
 
 
 def _facts(inputs: ReportInputs) -> tuple[advice_facts.Facts | None, str]:
-    """What the rules need, or why it is not there."""
     profile, program = inputs.profile, inputs.facts.program
     if inputs.program is None or profile is None:
         reason = inputs.missing.get("program") or inputs.missing.get(PROFILE, "there is no profile")
         return None, reason
     if program is None:
         return None, inputs.facts.program_reason
-    return advice_facts.facts_of(
-        program, profile, inputs.record(Compilation), inputs.record(Debug), inputs.missing
-    ), ""
+    compiled, debug = inputs.record(Compilation), inputs.record(Debug)
+    return advice_facts.facts_of(program, profile, compiled, debug, inputs.missing), ""
 
 
 def unadvised(found: advice_facts.Facts, advice: Sequence[Item], done: Tried | None = None) -> str:
@@ -246,11 +232,9 @@ def unadvised(found: advice_facts.Facts, advice: Sequence[Item], done: Tried | N
     is_advised = any(name in item.finding or item.rule in rules for item in advice)
     if not rows or is_advised or changes & tried_parts:
         return ""
-    hint = (
-        "`ethosu-sdk advise MODEL --try` compiles and runs what could replace it."
-        if done is None
-        else "Nothing that was tried replaces it."
-    )
+    hint = "Nothing that was tried replaces it."
+    if done is None:
+        hint = "`ethosu-sdk advise MODEL --try` compiles and runs what could replace it."
     return (
         f"{wording.short_operator(name)} takes {wording.milliseconds(time.largest.duration_s)} of "
         f"{wording.milliseconds(time.total.duration_s)} on the CPU{wording.calls_of_largest(time)}, and no rule has "

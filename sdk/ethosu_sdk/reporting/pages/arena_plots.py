@@ -54,18 +54,15 @@ class _Steps:
         return self._steps[number] if 0 <= number < len(self._steps) else 0
 
     def row(self, number: int) -> Operation | None:
-        """The row of the profile; None where it is not known."""
         return self._rows.get(number)
 
     def name(self, number: int) -> str:
-        """The operation as the profile names it."""
         row = self.row(number)
         if row is None:
             return f"operation {number}"
         return short_name(f"{self._first[operation_tree.group_key(row)]} {operation_tree.operator_name(row)}")
 
     def most(self, values: Sequence[int]) -> list[int]:
-        """The largest of the values of each step's operations."""
         found = [0] * (self.step_of(len(values) - 1) + 1) if values else []
         for number, value in enumerate(values):
             found[self.step_of(number)] = max(found[self.step_of(number)], value)
@@ -104,9 +101,9 @@ def _extents(found: Lifetimes, region: int, steps: _Steps, name: str) -> Plot:
     own = [row for row in found.rows if row.region == region]
     extents = list(_folded(own, steps))
     drawn = sorted(extents, key=lambda row: row["start"] - row["end"])[:_MOST]
-    left_out = (
-        "" if len(drawn) == len(extents) else f" The {_MOST:,} largest of {len(extents):,} extents are drawn."
-    )
+    left_out = ""
+    if len(drawn) < len(extents):
+        left_out = f" The {_MOST:,} largest of {len(extents):,} extents are drawn."
     text = (
         f"{_which(found)}Extents of the {_REGIONS[region]} that operators write, from the writer to the "
         f"last reader, as the command stream has them: {len(own):,} results of operations in {len(extents):,} "
@@ -115,10 +112,8 @@ def _extents(found: Lifetimes, region: int, steps: _Steps, name: str) -> Plot:
     title = _TITLE if region == REGION_SCRATCH else f"{_TITLE}: {_REGIONS[region]}"
     middle = steps.step_of(at) + 0.5
     mark = {"at": middle, "what": f"peak: {peak:,} bytes"}
-    is_late = middle > max((row["to"] for row in drawn), default=0) / 2
-    return drawn_plot(
-        name, title, text, _rectangles(is_late=is_late), tenants=drawn, names=_apart(drawn), peak=[mark]
-    )
+    chart = _rectangles(is_late=middle > max((row["to"] for row in drawn), default=0) / 2)
+    return drawn_plot(name, title, text, chart, tenants=drawn, names=_apart(drawn), peak=[mark])
 
 
 def _apart(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -224,35 +219,28 @@ def _name(field: str, test: str) -> Any:
 
 
 def _use(found: Lifetimes, steps: _Steps, name: str) -> Plot:
-    """What the stream needs, beside what Vela states."""
     live = found.live_bytes(REGION_SCRATCH)
-    needed = steps.most(live)
-    points = [
-        {"at": at, "bytes": value, "what": "needed, by the stream"}
-        for at, value in enumerate([*needed, *needed[-1:]])  # a step goes on to the next point
-    ]
-    vela = [
-        (steps.step_of(number), row.scratch_bytes)
-        for number in range(found.operations)
-        if (row := steps.row(number)) is not None and row.scratch_bytes is not None
-    ]
-    largest: dict[int, int] = {}
-    for at, value in vela:
-        largest[at] = max(value, largest.get(at, 0))
-    ends = {max(largest) + 1: largest[max(largest)]} if largest else {}
-    stated = [
-        {"at": at, "bytes": value, "what": "in use, by Vela"}
-        for at, value in sorted({**largest, **ends}.items())
-    ]
+    needed = dict(enumerate(steps.most(live)))
+    stated: dict[int, int] = {}  # by Vela
+    for number in range(found.operations):
+        row, at = steps.row(number), steps.step_of(number)
+        if row is not None and row.scratch_bytes is not None:
+            stated[at] = max(row.scratch_bytes, stated.get(at, 0))
+    points = []
+    for values, what in ((needed, "needed, by the stream"), (stated, "in use, by Vela")):
+        last = max(values, default=0)
+        ends = {last + 1: values[last]} if values else {}  # a step goes on to the next point
+        points += [{"at": at, "bytes": size, "what": what} for at, size in sorted({**values, **ends}.items())]
     text = (
         f"{_which(found)}The arena has {found.arena_bytes:,} bytes; at most {max(live, default=0):,} of them are "
         "needed at once by what the command stream writes and reads. "
     )
-    if vela:
-        most = max(value for _, value in vela)
+    if stated:
+        most = max(stated.values())
         text += f"Vela states up to {most:,} bytes in use, for the operations it scheduled."
     else:
         text += "There is no compile record, and so no figure of Vela's for each operation."
+    size = altair.Tooltip("bytes:Q", format=",")
     lines = (
         altair.Chart(named_data("points"))
         .mark_line(interpolate="step-after")
@@ -260,22 +248,17 @@ def _use(found: Lifetimes, steps: _Steps, name: str) -> Plot:
             x=altair.X("at:Q", title=_AXIS, scale=_SCALE, axis=_TICKS),
             y=altair.Y("bytes:Q", title="bytes", axis=altair.Axis(format="~s")),
             color=altair.Color("what:N", title=None, legend=altair.Legend(orient="top")),
-            tooltip=[
-                "what:N",
-                altair.Tooltip("at:Q", title="operator"),
-                altair.Tooltip("bytes:Q", format=","),
-            ],
+            tooltip=["what:N", altair.Tooltip("at:Q", title="operator"), size],
         )
     )
-    size = altair.Chart(named_data("size"))
-    whole = size.mark_rule(strokeDash=[4, 4]).encode(y="bytes:Q")
-    said = size.mark_text(align="right", dx=-5, dy=-7, fontSize=11, tooltip=None)
+    whole = altair.Chart(named_data("size")).mark_rule(strokeDash=[4, 4]).encode(y="bytes:Q")
+    said = altair.Chart(named_data("size")).mark_text(align="right", dx=-5, dy=-7, fontSize=11, tooltip=None)
     said = said.encode(x=altair.value("width"), y="bytes:Q", text="what:N")
     return drawn_plot(
         name,
         "Use of the arena",
         text,
         (lines + whole + said).properties(width="container", height=200),
-        points=[*points, *stated],
+        points=points,
         size=[{"bytes": found.arena_bytes, "what": f"size of the arena: {found.arena_bytes:,} bytes"}],
     )

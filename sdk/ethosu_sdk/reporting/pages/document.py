@@ -64,32 +64,11 @@ def render_page(package: str, title: str, data: Mapping[str, Any], **context: An
     visible, and data for scripts is JSON without any ``<``. The page's policy lets no script run but those whose
     digests it names, and forbids every connection.
     """
-    scripts = [
-        _script(drawing.drawing_javascript()),
-        _script(_file(__package__, "plots.js")),
-        _script(_file(package, "page.js")),
-    ]
-    return (
-        _environment(package)
-        .get_template("page.html.j2")
-        .render(
-            title=title,
-            version=__version__,
-            created=provenance.timestamp(),
-            policy=_policy(scripts),
-            styles=[Markup(_file(__package__, "style.css")), Markup(_file(package, "page.css"))],
-            scripts=[Markup(script) for script in scripts],
-            data=[(name, Markup(_json(part))) for name, part in data.items()],
-            **context,
-        )
-    )
-
-
-def _environment(package: str) -> jinja2.Environment:
+    texts = (drawing.drawing_javascript(), _file(__package__, "plots.js"), _file(package, "page.js"))
+    scripts = [_script(text) for text in texts]
+    loaders = [jinja2.FunctionLoader(functools.partial(_template, place)) for place in (package, __package__)]
     environment = jinja2.Environment(
-        loader=jinja2.ChoiceLoader(
-            [jinja2.FunctionLoader(functools.partial(_template, place)) for place in (package, __package__)]
-        ),
+        loader=jinja2.ChoiceLoader(loaders),
         autoescape=True,
         finalize=_format_value,
         undefined=jinja2.StrictUndefined,
@@ -97,7 +76,16 @@ def _environment(package: str) -> jinja2.Environment:
         lstrip_blocks=True,
     )
     environment.filters["sentence"] = _sentence
-    return environment
+    return environment.get_template("page.html.j2").render(
+        title=title,
+        version=__version__,
+        created=provenance.timestamp(),
+        policy=_policy(scripts),
+        styles=[Markup(_file(__package__, "style.css")), Markup(_file(package, "page.css"))],
+        scripts=[Markup(script) for script in scripts],
+        data=[(name, Markup(_json(part))) for name, part in data.items()],
+        **context,
+    )
 
 
 def _sentence(value: str) -> Markup:

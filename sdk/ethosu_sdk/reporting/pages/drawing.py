@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from pathlib import Path
 
 from ethosu_sdk.base import cache, filesystem, tools
 from ethosu_sdk.base.errors import SdkError, ToolError
@@ -20,9 +19,8 @@ def require_drawing() -> None:
         import jinja2  # noqa: F401 - imported by name elsewhere
         import vl_convert
     except ImportError as error:
-        raise ToolError(
-            f"pages are drawn with packages that are not installed: {error.name}", _INSTALL
-        ) from error
+        message = f"pages are drawn with packages that are not installed: {error.name}"
+        raise ToolError(message, _INSTALL) from error
     if _version(altair.SCHEMA_VERSION) not in vl_convert.get_vegalite_versions():
         raise ToolError(
             f"altair {altair.__version__} writes Vega-Lite {altair.SCHEMA_VERSION}, which vl-convert-python "
@@ -44,14 +42,13 @@ def drawing_javascript() -> str:
     try:
         folder = cache.directory("pages")
         with filesystem.locked_folder(folder):
-            path = cache.kept(folder / f"vega-{version}-{bundler}.js", lambda path: _write(path, version))
+            path = cache.kept(
+                folder / f"vega-{version}-{bundler}.js",
+                lambda path: filesystem.write_bytes(path, _bundle(version).encode()),
+            )
             return path.read_text(encoding="utf-8")
     except (SdkError, OSError):
         return _bundle(version)
-
-
-def _write(path: Path, version: str) -> None:
-    filesystem.write_bytes(path, _bundle(version).encode())
 
 
 def _bundle(version: str) -> str:

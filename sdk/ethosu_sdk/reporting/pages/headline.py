@@ -16,13 +16,11 @@ from ethosu_sdk.reporting.pages.report_inputs import ReportInputs
 
 
 def run_title(inputs: ReportInputs) -> str:
-    """The model and its target."""
     model, target = run_rows.model_name(inputs), run_rows.target_name(inputs)
     return f"{model} on {target}" if target else model
 
 
 def page_title(all_inputs: Sequence[ReportInputs]) -> str:
-    """One title for all runs."""
     found = list(dict.fromkeys(map(run_title, all_inputs)))
     models = {run_rows.model_name(inputs) for inputs in all_inputs}
     if len(found) == 1:
@@ -59,21 +57,26 @@ def stale_words(inputs: ReportInputs) -> str:
 
 
 def _pace(inputs: ReportInputs) -> str:
-    """Who takes the time of an inference."""
     time = run_rows.time_of(inputs)
     if time is None:
         found = _known_cycles(inputs.run)
         cycles = f"The {found[0]} takes {found[1].value:,} cycles; t" if found is not None else "T"
         reason = next((row.reason for row in inputs.run.unavailable if row.path == "/time"), "")
         return f"{cycles}he time of an inference with the CPU is not known{f': {reason}' if reason else ''}."
-    slower, share = _slower(time)
     largest = {"CPU": wording.largest_on_cpu(time), "NPU": _largest_on_npu(inputs.profile, time)}
-    by_time = sorted(_shares(time).items(), key=lambda row: -row[1])
+    (slower, share), *_ = by_time = _by_time(time)
     known = [f"of the {name}: {largest[name]}" for name, part in by_time if part and largest[name]]
+    # A system of Vela's is no board.
+    run, elsewhere = inputs.run, ""
+    if time.place not in (run.board, run.priced.system.name if run.priced is not None else ""):
+        where = (
+            "executed on this machine" if run.board == "host" else f"simulated on {run.board.capitalize()}"
+        )
+        elsewhere = f" The program was {where}; its time is for {time.place}."
     return (
         f"An inference takes {wording.milliseconds(time.total.duration_s)} on {time.place} ({time.total.source}). "
         f"The {slower} sets the pace with {share:.0f} % of the time. Largest part {'; '.join(known)}."
-        f"{_busiest(time) if slower == 'NPU' else ''}{_boards(inputs.run, time)}"
+        f"{_busiest(time) if slower == 'NPU' else ''}{elsewhere}"
     )
 
 
@@ -86,38 +89,24 @@ def _known_cycles(run: Run) -> tuple[str, Metric] | None:
     return None
 
 
-def _boards(run: Run, time: TimeLine) -> str:
-    """That the board of the time is another than the simulated one; empty where it is not."""
-    system = run.priced.system.name if run.priced is not None else ""
-    if time.place in (run.board, system):  # a system of Vela's is no board
-        return ""
-    where = "executed on this machine" if run.board == "host" else f"simulated on {run.board.capitalize()}"
-    return f" The program was {where}; its time is for {time.place}."
-
-
 def _largest_on_npu(profile: Profile | None, time: TimeLine) -> str:
     """The operator that takes the NPU longest, all calls of its NPU operations together; empty without a profile."""
     npu = time.clocks.npu
     if profile is None or npu is None:
         return ""
-    found = [
-        (
-            sum(row.calls * row.modelled_cycles for row in rows),
-            operation_tree.operator_name(operation_tree.main_operation(rows)),
-        )
-        for rows in operation_tree.group_operations(profile.operations)
-        if rows[0].runs_on == "NPU"
-    ]
-    cycles, name = max(found, default=(0, ""), key=lambda row: row[0])
-    return f"{name} {wording.milliseconds(cycles / npu.hz)}" if cycles else ""
+    groups = operation_tree.group_operations(row for row in profile.operations if row.runs_on == "NPU")
+    found = [(sum(row.calls * row.modelled_cycles for row in rows), rows) for rows in groups]
+    cycles, rows = max(found, default=(0, []), key=lambda row: row[0])
+    if not cycles:
+        return ""
+    name = operation_tree.operator_name(operation_tree.main_operation(rows))
+    return f"{name} {wording.milliseconds(cycles / npu.hz)}"
 
 
-def _slower(time: TimeLine) -> tuple[str, float]:
-    return max(_shares(time).items(), key=lambda row: row[1])
-
-
-def _shares(time: TimeLine) -> dict[str, float]:
-    return {"CPU": time.shares.cpu_percent, "NPU": time.shares.npu_percent}
+def _by_time(time: TimeLine) -> list[tuple[str, float]]:
+    """The processors with their share of the time, the slower one first."""
+    shares = [("CPU", time.shares.cpu_percent), ("NPU", time.shares.npu_percent)]
+    return sorted(shares, key=lambda row: -row[1])
 
 
 def _busiest(time: TimeLine) -> str:
@@ -145,22 +134,18 @@ def cards(inputs: ReportInputs) -> list[dict[str, str]]:
     note = f"{passed} of {len(checks)} checks passed{': ' if names else ''}{'; '.join(names)}{unjudged}"
     found = [{"name": "verdict", "text": verdict, "note": note, "status": status}]
     if no_room:
-        found.insert(
-            0, {"name": "memory of its board", "text": "too small", "note": no_room, "status": "fail"}
-        )
+        room = {"name": "memory of its board", "text": "too small", "note": no_room, "status": "fail"}
+        found.insert(0, room)
     if time is not None:
         total = time.total
         band = f"{total.source}, on {time.place}"
         if total.least_s is not None and total.most_s is not None:
             band += f", {wording.milliseconds(total.least_s)} to {wording.milliseconds(total.most_s)}"
-        slower, share = _slower(time)
+        slower, share = _by_time(time)[0]
+        most = {"text": f"{slower}, {share:.0f} %", "note": wording.time_sums(time)}
         found += [
             {"name": "inference", "text": wording.milliseconds(total.duration_s), "note": band},
-            {
-                "name": "most of it on the",
-                "text": f"{slower}, {share:.0f} %",
-                "note": wording.time_sums(time),
-            },
+            {"name": "most of it on the", **most},
         ]
     elif (known := _known_cycles(run)) is not None:
         name, cycles = known
@@ -169,9 +154,8 @@ def cards(inputs: ReportInputs) -> list[dict[str, str]]:
             caveat = run.priced.caveat if run.priced is not None else ""
             words = ("the NPU alone", caveat, run_rows.believed_source(run, cycles.source))
             worth = "; ".join(filter(None, words))
-        found.append(
-            {"name": f"{name} cycles", "text": f"{cycles.value:,}", "note": f"of an inference, {worth}"}
-        )
+        note = f"of an inference, {worth}"
+        found.append({"name": f"{name} cycles", "text": f"{cycles.value:,}", "note": note})
     found += [*_tokens(inputs.record(Generate)), *_limiting_memories(run, time), *_accuracy(inputs)]
     record = inputs.record(Advice)
     best = advice_rows.best_change(record.tried) if record is not None and record.tried is not None else None
@@ -179,7 +163,6 @@ def cards(inputs: ReportInputs) -> list[dict[str, str]]:
 
 
 def _tokens(record: Generate | None) -> Iterator[dict[str, str]]:
-    """The tokens per second of a language model."""
     time = None if record is None else record.time
     if time is not None and time.decode.tokens_per_s is not None:
         text = f"{time.decode.tokens_per_s:.1f} tokens/s"
@@ -207,12 +190,8 @@ def _accuracy(inputs: ReportInputs) -> Iterator[dict[str, str]]:
     equal, elements = sum(row.equal for row in rows), sum(row.elements for row in rows)
     is_equal = equal == elements
     text = "equal" if is_equal or worst.sqnr_db is None else f"{worst.sqnr_db:.1f} dB"
-    what = "" if is_equal else "SQNR "
     is_far = not is_equal and worst.sqnr_db is not None and worst.sqnr_db < trials.BROKEN_DB
     limit = f"; below {trials.BROKEN_DB:g} dB, `debug` says that a layer breaks" if is_far else ""
-    yield {
-        "status": "warn" if is_far else "",
-        "name": "accuracy",
-        "text": text,
-        "note": f"{what}beside {run_rows.reference_words(inputs)}; {equal:,} of {elements:,} elements equal{limit}",
-    }
+    beside = f"{'' if is_equal else 'SQNR '}beside {run_rows.reference_words(inputs)}"
+    note = f"{beside}; {equal:,} of {elements:,} elements equal{limit}"
+    yield {"status": "warn" if is_far else "", "name": "accuracy", "text": text, "note": note}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ethosu_sdk.base import plain_text
@@ -22,43 +21,55 @@ Edge = tuple[int, int]
 _Place = tuple[int, int, int]  # number of a planned buffer, first byte, byte behind the last
 
 
-@dataclass(frozen=True)
-class Network:
-    """`edges` are pairs of places in `nodes`. `rows` are the ids of the nodes' rows in the table of operations."""
-
-    nodes: Sequence[Node]
-    rows: Sequence[str]
-    edges: Sequence[Edge]
-
-
-def network_of(inputs: ReportInputs) -> Network | str:
-    """The network by operators, or by modules where there are many operators; or the reason why there is none."""
-    profile = inputs.profile
+def graph_of(inputs: ReportInputs) -> dict[str, Any]:
+    """The network by operators, or by modules where there are many operators: boxes and lines with their places in
+    pixels, or the `reason` why there is no graph."""
+    profile, reason, nodes = inputs.profile, "", list[tuple[str, Node]]()
+    edges: set[Edge] = set()
     if inputs.program is None:
-        return inputs.missing.get("program", "there is no program")
-    if profile is None or not profile.operations:
-        return inputs.missing.get("profile", "the profile has no operations")
-    # Operators, or the modules of the deepest level that has few enough.
-    roots = operation_tree.tree_of(profile)
-    cuts = (list(_at(roots, level, "")) for level in reversed(range(_MOST_LEVELS)))
-    nodes = next((found for found in cuts if len(found) <= MOST_NODES), None)
-    if nodes is None:
-        return f"the network has more than {MOST_NODES} modules and operators outside of modules"
-    place = {
-        row.index: at for at, (_, node) in enumerate(nodes) for leaf in node.leaves() for row in leaf.parts
+        reason = inputs.missing.get("program", "there is no program")
+    elif profile is None or not profile.operations:
+        reason = inputs.missing.get("profile", "the profile has no operations")
+    else:
+        # Operators, or the modules of the deepest level that has few enough.
+        roots = operation_tree.tree_of(profile)
+        cuts = (list(_at(roots, level, "")) for level in reversed(range(_MOST_LEVELS)))
+        nodes = next((found for found in cuts if len(found) <= MOST_NODES), [])
+        place = {
+            row.index: at
+            for at, (_, node) in enumerate(nodes)
+            for leaf in node.leaves()
+            for row in leaf.parts
+        }
+        if nodes:
+            found = _Reading(inputs.program.plan(), profile, inputs.facts.flows).edges()
+            pairs = ((place[one], place[other]) for one, other in found)
+            edges = {pair for pair in pairs if pair[0] != pair[1]}
+        else:
+            reason = f"the network has more than {MOST_NODES} modules and operators outside of modules"
+        if len(edges) > _MOST_EDGES:
+            reason = f"the network has {len(edges):,} connections, more than {_MOST_EDGES}"
+    if reason or profile is None:
+        return {"reason": reason, "boxes": []}
+    places, bends = _layout(len(nodes), sorted(edges))
+    ends = [*places, *(point for line in bends.values() for point in line)]
+    totals = operation_tree.tree_totals(profile)
+    return {
+        "reason": "",
+        "width": round(max((x for x, _ in ends), default=0) + _BOX[0] + 2 * _MARGIN),
+        "height": round(max((y for _, y in ends), default=0) + _BOX[1] + 2 * _MARGIN),
+        "boxes": [_box(node, row, point, totals) for (row, node), point in zip(nodes, places, strict=True)],
+        "lines": [
+            {"path": _path(places[one], bends[one, other], places[other]), "ends": f"{one} {other}"}
+            for one, other in sorted(edges)
+        ],
+        "box": _BOX,
+        "what": "modules and operators" if any(node.kind == "module" for _, node in nodes) else "operators",
+        "count": len(nodes),
     }
-    edges = {
-        (place[one], place[other])
-        for one, other in _Reading(inputs.program.plan(), profile, inputs.facts.flows).edges()
-        if place[one] != place[other]
-    }
-    if len(edges) > _MOST_EDGES:
-        return f"the network has {len(edges):,} connections, more than {_MOST_EDGES}"
-    return Network([node for _, node in nodes], [row for row, _ in nodes], sorted(edges))
 
 
 def _at(nodes: Sequence[Node], level: int, parent: str) -> Iterator[tuple[str, Node]]:
-    """The nodes of a level of modules, with the ids of their rows."""
     for number, node in enumerate(nodes):
         row = f"{parent}.{number}" if parent else str(number)
         if node.kind == "module" and level:
@@ -125,7 +136,6 @@ class _Reading:
         return tensor.allocation.memory_id, start, start + tensor.nbytes
 
     def _tensors(self, args: Iterable[int]) -> Iterator[int]:
-        """The values that are tensors, those in lists among them."""
         for index in args:
             value = self._plan.values[index]
             if isinstance(value, Tensor):
@@ -159,31 +169,6 @@ _MARGIN = 12
 _MOST_LETTERS, _MOST_MODULE = 32, 14
 _DUMMY = 0.25  # room for an edge beside boxes, in steps
 _Point = tuple[float, float]
-
-
-def graph_of(inputs: ReportInputs) -> dict[str, Any]:
-    """Boxes and lines with their places in pixels, or the `reason` why there is no graph."""
-    found = network_of(inputs)
-    if isinstance(found, str):
-        return {"reason": found, "boxes": []}
-    assert inputs.profile is not None  # network
-    places, bends = _layout(len(found.nodes), found.edges)
-    ends = [*places, *(point for line in bends.values() for point in line)]
-    totals = operation_tree.tree_totals(inputs.profile)
-    modules = sum(node.kind == "module" for node in found.nodes)
-    return {
-        "reason": "",
-        "width": round(max((x for x, _ in ends), default=0) + _BOX[0] + 2 * _MARGIN),
-        "height": round(max((y for _, y in ends), default=0) + _BOX[1] + 2 * _MARGIN),
-        "boxes": [_box(*row, totals) for row in zip(found.nodes, found.rows, places, strict=True)],
-        "lines": [
-            {"path": _path(places[one], bends[one, other], places[other]), "ends": f"{one} {other}"}
-            for one, other in found.edges
-        ],
-        "box": _BOX,
-        "what": "modules and operators" if modules else "operators",
-        "count": len(found.nodes),
-    }
 
 
 def _layout(count: int, edges: Sequence[Edge]) -> tuple[list[_Point], Mapping[Edge, list[_Point]]]:
@@ -241,16 +226,17 @@ def _box(node: Node, row: str, place: _Point, totals: Figures) -> dict[str, Any]
     metric = operation_tree.weighed_by(totals)
     whole = totals.get(metric) or 0
     share = max(0.0, min(1.0, figures.get(metric, 0) / whole)) if whole else 0.0
-    entry = None if node.kind == "module" else node.entry
-    module = node.name if node.kind == "module" else operation_tree.module_of(entry)
+    is_module = node.kind == "module"
+    entry = None if is_module else node.entry
+    module = node.name if is_module else operation_tree.module_of(entry)
     texts = []
-    if node.kind != "module":  # the last part of a module's path says most
+    if not is_module:  # the last part of a module's path says most
         path = plain_text.line(module)
         texts.append(path if len(path) <= _MOST_MODULE else "…" + path[-_MOST_MODULE:])
-    if "modelled" in figures:
-        texts.append(f"{figures['modelled']:,.0f} cycles")
-    elif "cpu_cycles" in figures:
-        texts.append(f"{figures['cpu_cycles']:,.0f} CPU cycles")
+    for name, unit in (("modelled", "cycles"), ("cpu_cycles", "CPU cycles")):
+        if name in figures:
+            texts.append(f"{figures[name]:,.0f} {unit}")
+            break
     if metric in figures or node.children:
         texts.append(f"{share:.1%}")
     return {

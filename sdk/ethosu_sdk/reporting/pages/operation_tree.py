@@ -74,8 +74,8 @@ def shapes_of(rows: Sequence[Operation]) -> str:
 
 def counted_parts(rows: Sequence[Operation]) -> str:
     """Of what kinds several operations are, such as ``31 CONV, 1 DMA``."""
-    names = Counter(row.name for row in rows)
-    return ", ".join(f"{count:,} {text}" for text, count in names.items()) if len(rows) > 1 else ""
+    names = Counter(row.name for row in rows if len(rows) > 1)
+    return ", ".join(f"{count:,} {text}" for text, count in names.items())
 
 
 Kind = Literal["module", "operator", "operation", "overhead"]
@@ -100,7 +100,6 @@ class Node:
     parts: Sequence[Operation] = ()
 
     def figures(self) -> Figures:
-        """Its own figures, and all below it."""
         found: defaultdict[str, float] = defaultdict(float, self.own)
         for child in self.children:
             for name, value in child.figures().items():
@@ -109,7 +108,6 @@ class Node:
 
     @property
     def place(self) -> int:
-        """The index of its first operation, or of the one that follows."""
         known = [child.place for child in self.children]
         return self.entry.index if self.entry is not None else min(known, default=self.before)
 
@@ -129,7 +127,9 @@ def tree_of(profile: Profile) -> list[Node]:
     """
     spent = _Spent(headline(profile))
     operators = [_operator(rows, spent) for rows in group_operations(profile.operations)]
-    roots = _by_module(operators)
+    paths = (module_of(node.entry) for node in operators)
+    names = (path.split(".", _MOST_LEVELS) if path else [] for path in paths)
+    roots = _by_module(list(zip(names, operators, strict=True)))
     roots += [_start(profile, row, spent) for row in profile.delegates]
     roots.sort(key=lambda node: (node.place, node.kind != "overhead"))
     return [*roots, *_rest(profile, roots)]
@@ -234,30 +234,19 @@ def scale_of(total: Figures) -> Scale:
     return Scale(1.0, "ms", 3) if total.get("time", 0) >= 10 else Scale(1e3, "µs", 2)
 
 
-@dataclass
-class _Module:
-    path: str
-    modules: dict[str, _Module] = field(default_factory=dict)
-    nodes: list[Node] = field(default_factory=list)
-
-
-def _by_module(operators: Sequence[Node]) -> list[Node]:
-    root = _Module("")
-    for node in operators:
-        at, path = root, module_of(node.entry)
-        names = path.split(".", _MOST_LEVELS) if path else []
-        for number, name in enumerate(names, start=1):
-            at = at.modules.setdefault(name, _Module(".".join(names[:number])))
-        at.nodes.append(node)
-    return _grouped(root)
-
-
-def _grouped(module: _Module) -> list[Node]:
-    """The nodes below a module. A module with one node is no group: its node stands in its place."""
-    found = list(module.nodes)
-    for below in module.modules.values():
-        nodes = _grouped(below)
-        found += nodes if len(nodes) == 1 else [Node("module", below.path, children=nodes)]
+def _by_module(operators: Sequence[tuple[Sequence[str], Node]], level: int = 0) -> list[Node]:
+    """The nodes below a module, of operators with the names in the paths of their modules. A module with one node is
+    no group: its node stands in its place."""
+    found: list[Node] = []
+    modules: dict[str, list[tuple[Sequence[str], Node]]] = {}
+    for names, node in operators:
+        if len(names) == level:
+            found.append(node)
+        else:
+            modules.setdefault(".".join(names[: level + 1]), []).append((names, node))
+    for path, own in modules.items():
+        nodes = _by_module(own, level + 1)
+        found += nodes if len(nodes) == 1 else [Node("module", path, children=nodes)]
     return sorted(found, key=lambda node: node.place)
 
 
@@ -272,8 +261,7 @@ def open_levels(roots: Sequence[Node]) -> int:
     return _MOST_LEVELS
 
 
-@dataclass(frozen=True)
-class Column:
+class Column(NamedTuple):
     """A column. `format` says how its numbers are written; text is on the left."""
 
     key: str
@@ -283,7 +271,6 @@ class Column:
 
     @property
     def is_number(self) -> bool:
-        """Whether it is sorted by value, and stands on the right."""
         return self.format != "text"
 
 
@@ -330,14 +317,8 @@ def operations_table(profile: Profile | None) -> dict[str, Any]:
         row["cells"] = [_cell(row["values"].get(column.key), column, scale) for column in columns]
     return {
         "columns": [
-            {
-                "key": column.key,
-                "title": column.title.format(unit=scale.unit),
-                "long_title": column.long_title,
-                "format": column.format,
-                "is_number": column.is_number,
-            }
-            for column in columns
+            {**row._asdict(), "title": row.title.format(unit=scale.unit), "is_number": row.is_number}
+            for row in columns
         ],
         "weighed": weighed,
         "scale": scale,
@@ -444,13 +425,8 @@ def phase_rows(profile: Profile | None) -> list[tuple[Any, ...]]:
 
 def not_delegated(compiled: Compilation) -> list[dict[str, Any]]:
     """Operators that stay on the CPU, with the reason."""
+    sites = ((row.name, site) for row in compiled.cpu_operators for site in row.sites)
     return [
-        {
-            "name": row.name,
-            "calls": site.calls,
-            "reason": site.reason,
-            "place": common.source_place(site.source),
-        }
-        for row in compiled.cpu_operators
-        for site in row.sites
+        {"name": name, "calls": row.calls, "reason": row.reason, "place": common.source_place(row.source)}
+        for name, row in sites
     ]

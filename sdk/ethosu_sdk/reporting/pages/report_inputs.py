@@ -60,7 +60,6 @@ class ReportInputs:
 
     @property
     def profile(self) -> Profile | None:
-        """The profile of the run."""
         return self.record(Profile)
 
     @property
@@ -70,7 +69,6 @@ class ReportInputs:
         return record if record is not None and record.board == self.run.board else None
 
     def record(self, kind: type[Kind]) -> Kind | None:
-        """The record that is a `kind`."""
         return next((row for row in self.records.values() if isinstance(row, kind)), None)
 
 
@@ -109,10 +107,8 @@ def _read(folder: Path, label: str, facts: RunFacts, advice: Sequence[Advice]) -
             found[ADVICE] = record
             missing.pop(ADVICE, None)
     _complete(facts, found, missing)
-    program = _program(folder, run, missing, stale)
-    return ReportInputs(
-        label, folder, run, found, program, bundle.read_manifest(folder), facts, missing, tuple(stale)
-    )
+    program, manifest = _program(folder, run, missing, stale), bundle.read_manifest(folder)
+    return ReportInputs(label, folder, run, found, program, manifest, facts, missing, tuple(stale))
 
 
 def _no_run(folder: Path) -> InputError:

@@ -23,7 +23,6 @@ from ethosu_sdk.reporting.pages.report_inputs import ReportInputs
 
 
 def render_runs(all_inputs: Sequence[ReportInputs]) -> str:
-    """The page as HTML."""
     runs = [
         {
             "id": f"run{number}",
@@ -66,7 +65,6 @@ def plots_of(inputs: ReportInputs, prefix: str) -> dict[str, Plot]:
 
 
 def views_of(inputs: ReportInputs) -> dict[str, Any]:
-    """All views of one run."""
     run, profile, compiled = inputs.run, inputs.profile, inputs.record(Compilation)
     return {
         "label": inputs.label,

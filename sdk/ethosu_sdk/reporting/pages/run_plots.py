@@ -78,7 +78,6 @@ def inference_plot(inputs: ReportInputs, name: str) -> Plot:
 
 
 def _lanes(rows: str, unit: str, y: Any, count: int, **encodings: Any) -> Any:
-    """Bars from a start to an end in `count` lanes."""
     return (
         altair.Chart(named_data(rows))
         .mark_rect()
@@ -118,10 +117,9 @@ _BETWEEN = "start, copies, runtime"
 def operator_times_plot(profile: Profile | None, name: str) -> Plot | None:
     """The operators on either processor that take longest, the longest first; None where the time of an inference is
     not known."""
-    nodes = [] if profile is None else list(_operators(operation_tree.tree_of(profile)))
-    known = sorted(
-        ((node.figures().get("time", 0.0), node) for node in nodes), key=lambda row: row[0], reverse=True
-    )
+    nodes = () if profile is None else _operators(operation_tree.tree_of(profile))
+    times = ((node.figures().get("time", 0.0), node) for node in nodes)
+    known = sorted(times, key=lambda row: row[0], reverse=True)
     longest = [row for row in known if row[0] > 0][:_TIMES_MOST]
     if not longest:
         return None
@@ -246,9 +244,8 @@ def roofline_plot(profile: Profile | None, name: str) -> Plot:
     widths = bytes_per_cycle(profile) if profile is not None else {}
     rows = list(_points(profile.operations, widths, ideal)) if profile is not None else []
     if not rows or not ideal:
-        return Plot(
-            name, _ROOFLINE_TITLE, "No operation of the profile has MACs and a memory with a known bandwidth."
-        )
+        reason = "No operation of the profile has MACs and a memory with a known bandwidth."
+        return Plot(name, _ROOFLINE_TITLE, reason)
     used = {memory: width for memory, width in widths.items() if any(row["memory"] == memory for row in rows)}
     lines = list(_roofs(rows, used, ideal))
     text = (
@@ -263,7 +260,6 @@ def roofline_plot(profile: Profile | None, name: str) -> Plot:
 
 
 def bytes_per_cycle(profile: Profile) -> dict[str, float]:
-    """Bytes that each memory moves in a cycle of the NPU at most."""
     hz = profile.clock.hz if profile.clock is not None else 0
     return {row.memory: row.peak_bytes_per_s / hz for row in profile.memories if hz and row.peak_bytes_per_s}
 
@@ -421,12 +417,7 @@ _ACCURACY_TITLE = "Signal to quantisation noise by layer"
 def accuracy_plot(debug: Debug, name: str) -> Plot:
     """The SQNR of each layer beside each model in PyTorch that it was compared with."""
     rows = [
-        {
-            "layer": layer.index,
-            "tensor": short_name(layer.tensor),
-            "against": against,
-            "db": distance.sqnr_db,
-        }
+        {"layer": layer.index, "tensor": short_name(layer.tensor), "against": against, "db": distance.sqnr_db}
         for layer in debug.layers
         for against, distance in (("quantised", layer.quantised), ("float", layer.float))
         if distance is not None and distance.sqnr_db is not None

@@ -91,15 +91,10 @@ def memory_rows(memory: run.Memory, built: Build | None) -> list[dict[str, Any]]
     pools: list[Use | Pool] = [*memory.pools, *(row for row in laid if row.name not in counted)]
     named: list[tuple[str, Use | Pool]] = [("region", row) for row in memory.regions]
     named += [(f"pool in {regions[row.name]}" if row.name in regions else "pool", row) for row in pools]
+    found = ((kind, row.name, row.used_bytes, row.size_bytes) for kind, row in named)
     return [
-        {
-            "kind": kind,
-            "name": row.name,
-            "used": row.used_bytes,
-            "size": row.size_bytes,
-            **_share(row.used_bytes, row.size_bytes),
-        }
-        for kind, row in named
+        {"kind": kind, "name": name, "used": used, "size": size, **_share(used, size)}
+        for kind, name, used, size in found
     ]
 
 
@@ -146,22 +141,20 @@ def planned_rows(program: pte.Pte | None) -> list[dict[str, Any]]:
         if isinstance(instruction, KernelCall | DelegateCall):
             for index in instruction.args:
                 uses.setdefault(index, []).append(number)
-    found = []
-    for index, value in enumerate(plan.values):
-        if isinstance(value, Tensor) and value.allocation is not None:
-            place = value.allocation
-            used = uses.get(index, [])
-            found.append(
-                {
-                    "value": index,
-                    "buffer": place.memory_id,
-                    "offset": place.offset,
-                    "bytes": value.nbytes,
-                    "shape": wording.shape_text(value.sizes),
-                    "first": "input" if index in plan.inputs else used[0] if used else "",
-                    "last": "output" if index in plan.outputs else used[-1] if used else "",
-                }
-            )
+    tensors = ((index, value) for index, value in enumerate(plan.values) if isinstance(value, Tensor))
+    found = [
+        {
+            "value": index,
+            "buffer": value.allocation.memory_id,
+            "offset": value.allocation.offset,
+            "bytes": value.nbytes,
+            "shape": wording.shape_text(value.sizes),
+            "first": "input" if index in plan.inputs else next(iter(uses.get(index, ())), ""),
+            "last": "output" if index in plan.outputs else next(reversed(uses.get(index, ())), ""),
+        }
+        for index, value in tensors
+        if value.allocation is not None
+    ]
     return sorted(found, key=lambda row: (row["buffer"], row["offset"]))
 
 
@@ -176,9 +169,8 @@ def source_rows(profile: Profile | None) -> list[dict[str, Any]]:
     if profile.vela_version:
         made_by = {"estimated": f"Vela {profile.vela_version}", "modelled": "the SDK's NPU model"}
         known.insert(0, ("made by", made_by))
-    return [
-        {"name": name, "cells": [cells.get(source, "") for source in CYCLE_SOURCES]} for name, cells in known
-    ]
+    texts = ((name, [cells.get(source, "") for source in CYCLE_SOURCES]) for name, cells in known)
+    return [{"name": name, "cells": cells} for name, cells in texts]
 
 
 def _figures(profile: Profile | None) -> Iterator[tuple[str, dict[str, str]]]:
@@ -188,32 +180,24 @@ def _figures(profile: Profile | None) -> Iterator[tuple[str, dict[str, str]]]:
     yield "NPU cycles of an inference", {row.source: f"{row.value:,}" for row in totals.npu.cycles}
     if len(profile.delegates) > 1:
         for row in profile.delegates:
-            yield (
-                f"delegate {row.index}, cycles of a call",
-                {part.source: f"{part.value:,}" for part in row.cycles},
-            )
+            name = f"delegate {row.index}, cycles of a call"
+            yield name, {part.source: f"{part.value:,}" for part in row.cycles}
     yield "MACs per cycle", {key: f"{value:,.1f}" for key, value in totals.npu.macs_per_cycle.known()}
     speed = profile.headline
     yield "time of the NPU alone", {row.source: f"{row.inference_s * 1e3:,.3f} ms" for row in speed}
     if not totals.cpu.operators:
         yield "inferences per second", {row.source: f"{row.inferences_per_s:,.1f}" for row in speed}
-    yield (
-        "tera-operations per second of the NPU",
-        {row.source: f"{row.tera_operations_per_s:,.4f}" for row in speed},
-    )
+    tera = "tera-operations per second of the NPU"
+    yield tera, {row.source: f"{row.tera_operations_per_s:,.4f}" for row in speed}
 
 
 def vela_rows(profile: Profile | None) -> list[dict[str, Any]]:
     """Everything that Vela estimated of each delegate."""
-    return [
-        {
-            "delegate": row.delegate,
-            "estimates": [
-                {"name": part.name, "text": f"{part.value:,}", "unit": part.unit} for part in row.estimates
-            ],
-        }
-        for row in (profile.vela or () if profile is not None else ())
-    ]
+    found = []
+    for row in profile.vela or () if profile is not None else ():
+        texts = [{"name": part.name, "text": f"{part.value:,}", "unit": part.unit} for part in row.estimates]
+        found.append({"delegate": row.delegate, "estimates": texts})
+    return found
 
 
 def origins_view(inputs: ReportInputs) -> dict[str, Any]:
@@ -260,7 +244,6 @@ class FactRow(NamedTuple):
 
 
 def model_name(inputs: ReportInputs) -> str:
-    """The name of the program."""
     return PurePath(inputs.run.model.file).stem
 
 
@@ -337,10 +320,9 @@ def _compiled(inputs: ReportInputs) -> Iterator[FactRow]:
     if options.vela_flags:
         yield FactRow("Vela's options", " ".join(options.vela_flags))
     yield FactRow("calibration", f"{record.calibration.samples:,} samples ({record.calibration.source})")
-    if inputs.run.target is not None:
-        yield from (
-            FactRow("Vela", row.version) for row in record.provenance.tools if "vela" in row.name.lower()
-        )
+    for tool in record.provenance.tools:
+        if inputs.run.target is not None and "vela" in tool.name.lower():
+            yield FactRow("Vela", tool.version)
 
 
 def decisive_rows(inputs: ReportInputs) -> Iterator[FactRow]:
@@ -351,7 +333,11 @@ def decisive_rows(inputs: ReportInputs) -> Iterator[FactRow]:
     yield from _accuracy(inputs)
     if time_of(inputs) is None:
         yield from _cycles(run)
-    yield from _tokens_per_second(inputs)
+    generated = inputs.record(Generate)
+    phases = None if generated is None else generated.time
+    for name, phase in {} if phases is None else {"prefill": phases.prefill, "decode": phases.decode}.items():
+        if phase.tokens_per_s is not None:
+            yield FactRow(f"{name} (tokens/s)", f"{phase.tokens_per_s:,.1f}", phase.tokens_per_s)
     for row in used_regions(run):
         if row.used_bytes:
             yield FactRow(f"{row.name} used", used_share(row), row.used_bytes)
@@ -369,12 +355,11 @@ def _time(record: Run | Profile) -> Iterator[FactRow]:
     time = record.time
     if time is None:
         return
+    words = wording.time_sentence(time)
     if headline(record) is not None:
-        yield FactRow("inference", wording.time_sentence(time), time.total.duration_s)
+        yield FactRow("inference", words, time.total.duration_s)
     elif record.priced is not None:
-        yield FactRow(
-            "at those clocks", f"{wording.time_sentence(time)}, {record.priced.caveat}", time.total.duration_s
-        )
+        yield FactRow("at those clocks", f"{words}, {record.priced.caveat}", time.total.duration_s)
     yield FactRow("time of the CPU", wording.milliseconds(time.sums.cpu_s), time.sums.cpu_s)
     yield FactRow("time of the NPU", wording.milliseconds(time.sums.npu_s), time.sums.npu_s)
 
@@ -387,14 +372,6 @@ def _accuracy(inputs: ReportInputs) -> Iterator[FactRow]:
         if row.sqnr_db is None and row.equal != row.elements:
             text = f"{row.equal:,} of {row.elements:,} elements equal {beside}"
         yield FactRow(f"accuracy of output {row.index}", text)
-
-
-def _tokens_per_second(inputs: ReportInputs) -> Iterator[FactRow]:
-    record = inputs.record(Generate)
-    time = None if record is None else record.time
-    for name, part in {} if time is None else {"prefill": time.prefill, "decode": time.decode}.items():
-        if part.tokens_per_s is not None:
-            yield FactRow(f"{name} (tokens/s)", f"{part.tokens_per_s:,.1f}", part.tokens_per_s)
 
 
 def count_rows(inputs: ReportInputs) -> Iterator[FactRow]:
@@ -441,12 +418,10 @@ def _cycles(run: Run) -> Iterator[FactRow]:
 
 
 def used_regions(run: Run) -> list[Use]:
-    """The memories of the board that have a size."""
     return [row for row in run.memory.regions if row.size_bytes]
 
 
 def used_share(row: Use) -> str:
-    """How much of a memory is used."""
     return f"{row.used_bytes:,} of {row.size_bytes:,} bytes"
 
 

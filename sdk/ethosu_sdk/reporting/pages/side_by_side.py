@@ -162,7 +162,6 @@ def operators_of(all_inputs: Sequence[ReportInputs]) -> Operators | None:
 
 
 def _unique(names: Mapping[_Key, str]) -> Iterator[tuple[_Key, str]]:
-    """The names of operators; with a number where several have the same."""
     alike = Counter(names.values())
     seen: Counter[str] = Counter()
     for key, name in names.items():

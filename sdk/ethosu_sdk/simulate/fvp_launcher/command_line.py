@@ -259,9 +259,8 @@ def _dump(text: str) -> Dump:
         if not comma or size_bytes <= 0:
             raise ValueError(text)
     except (UsageError, ValueError):
-        raise UsageError(
-            f"--dump {text} is not FILE@ADDRESS,SIZE", "such as out.bin@0x93000000,1000"
-        ) from None
+        example = "such as out.bin@0x93000000,1000"
+        raise UsageError(f"--dump {text} is not FILE@ADDRESS,SIZE", example) from None
     return Dump(file, address, size_bytes)
 
 

@@ -102,9 +102,8 @@ def _notes(model: FvpModel, options: Options, board: str) -> list[str]:
     """Notes for the user before the run, one line each."""
     lines = [f"a launcher of ethosu-sdk, {NOT_AN_FVP}: QEMU and the SDK's NPU model run {options.elf}"]
     if model.board != board:
-        lines.append(
-            f"the firmware is for {board}: the board is a {board} with {model.npu} in it, no {model.board}"
-        )
+        what = f"the board is a {board} with {model.npu} in it, no {model.board}"
+        lines.append(f"the firmware is for {board}: {what}")
     lines += [f"{limit} is ignored: simulated time is not modelled" for limit in options.unhonoured_limits]
     if not options.values.get(model.parameter("uart_file")):
         lines.append(f"UART0 is not shown: -C {model.parameter('uart_file')}=- prints it")
@@ -122,15 +121,14 @@ def _run(model: FvpModel, options: Options, elf: Path, board: str) -> int:
     limit = options.time_limit_s or _NO_LIMIT_S
     system = named_system(model.npu, options.vela_config, options.system_config, options.memory_mode)
     device = functools.partial(open_npu_model, system=system)
+    images = ((address, filesystem.file_content(path, sys.maxsize - 1)) for path, address in options.data)
     # `install-launchers` has checked the version of QEMU on PATH; None leaves it to the simulator to find one.
     program = shutil.which("qemu-system-arm") if board == _BOARD else None
     begun = time.monotonic()
     with _open_uart(model, options) as out:
         request = SimulationRequest(
             elf=elf,
-            images=tuple(
-                (address, filesystem.file_content(path, sys.maxsize - 1)) for path, address in options.data
-            ),
+            images=tuple(images),
             target=Target(model.npu, _macs(model, options), system_config="", memory_mode=""),
             timeout_s=limit,
             idle_timeout_s=limit,  # an FVP knows no other limit
@@ -198,7 +196,6 @@ def _macs(model: FvpModel, options: Options) -> int:
 
 
 def _open_uart(model: FvpModel, options: Options) -> IO[bytes]:
-    """Where UART0 goes: standard output, a file, or nowhere."""
     name = _text(model, options, "uart_file") or os.devnull
     if name == "-" and os.isatty(sys.stdout.fileno()):
         return cast(IO[bytes], _Terminal())
@@ -213,4 +210,4 @@ def _open_uart(model: FvpModel, options: Options) -> IO[bytes]:
 def _end_marks(model: FvpModel, options: Options) -> tuple[bytes, ...]:
     tag = str(options.values.get(f"{model.instances['board']}.uart0.shutdown_tag", "")).encode()
     on_eot = bool(options.values.get(model.parameter("uart_end_on_eot"), False))
-    return tuple(mark for mark in (b"\x04" if on_eot else b"", tag) if mark)
+    return tuple(filter(None, (b"\x04" if on_eot else b"", tag)))
