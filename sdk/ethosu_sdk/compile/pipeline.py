@@ -85,6 +85,7 @@ class Plan:
     layers: LayerValues | None = None
     name: str = ENTRY
     root: int = 0
+    shares_state: bool = False  # methods of one root
     feeds: DeclaredFeeds = NO_FEEDS
 
     @property
@@ -112,7 +113,8 @@ def plans_of(request: CompileRequest, model: LoadedModel) -> list[Plan]:
             calibration_source="model" if samples else "none",
         )
         try:
-            found.append(replace(_plan_of(request, method), name=row.name, root=row.root))
+            plan = _plan_of(request, method)
+            found.append(replace(plan, name=row.name, root=row.root, shares_state=True))
         except InputError as error:
             raise InputError(f"method '{row.name}': {error.message}", error.hint) from error
     return found
@@ -363,7 +365,13 @@ def traced_method(request: CompileRequest, plan: Plan, clock: StageClock, finder
 
     with clock.stage("export"), torch.no_grad(), model_checks.explained(finder):
         options = request.options
-        goal = Goal(request.target, plan.quantize, delegate=options.delegate, as_written=options.as_written)
+        goal = Goal(
+            request.target,
+            plan.quantize,
+            delegate=options.delegate,
+            as_written=options.as_written,
+            shares_state=plan.shares_state,
+        )
         traced = _float_program(plan, goal, finder)
     chain = (
         Chain(traced.eager, finder) if request.check_folder is not None and not plan.prequantized else None

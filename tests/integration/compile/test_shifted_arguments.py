@@ -47,7 +47,7 @@ def test_a_model_that_normalises_by_ones_runs(tmp_path: Path) -> None:
 
 def test_an_input_that_gets_lost_is_refused_with_a_place(tmp_path: Path) -> None:
     (tmp_path / "net.py").write_text(MODEL.format(fault=AS_IT_WAS))
-    outcome = sdk("compile", "net.py", "-o", "out", cwd=tmp_path)
+    outcome = sdk("compile", "net.py", "--as-written", "-o", "out", cwd=tmp_path)
     assert outcome.code == 3, outcome.err
     assert "passes 4 tensors to delegate 0, but its commands use 3" in outcome.err
     assert "net.py, line " in outcome.err

@@ -151,12 +151,14 @@ def replace_operators(
 @dataclass(frozen=True)
 class Goal:
     """What a program is rewritten for: an NPU, or None for a processor; what it will be quantised to, one of
-    QUANTIZE_CHOICES; whether operators are delegated, and whether all stay that the user wrote."""
+    QUANTIZE_CHOICES; whether operators are delegated, whether all stay that the user wrote, and whether other methods
+    may change the buffers."""
 
     target: Target | None
     quantize: str
     delegate: bool = True
     as_written: bool = False
+    shares_state: bool = False
 
     @property
     def quantized(self) -> bool:
@@ -193,13 +195,20 @@ def make_faster(
 
 
 def inline(
-    program: Any, node: Any, function: Function, sources: Sequence[Any] | None = None, *, before: Any = None
+    program: Any,
+    node: Any,
+    function: Function,
+    sources: Sequence[Any] | None = None,
+    *,
+    before: Any = None,
+    whole: bool = True,
 ) -> Any:
     """Put the operators that `function` calls in the place of `node`, as made by the same line of the model, and
     return what they give.
 
     The function gets the node's arguments, or `sources`, other nodes. Tensors that it holds become constants of the
-    program. With `before`, nothing is replaced.
+    program. With `before`, nothing is replaced. Unless they stay `whole`, torch takes operators apart that it defines
+    by others.
     """
     import torch
     from torch.fx.experimental.proxy_tensor import make_fx
@@ -217,7 +226,7 @@ def inline(
 
     values = [source.meta["val"] for source in sources]
     with values[0].fake_mode:
-        module = make_fx(call, pre_dispatch=True, _allow_non_fake_inputs=True)(*values)
+        module = make_fx(call, pre_dispatch=whole, _allow_non_fake_inputs=True)(*values)
     traced = module.graph
     known = dict(zip(traced.find_nodes(op="placeholder"), sources, strict=True))
     for held in traced.find_nodes(op="get_attr"):

@@ -47,15 +47,20 @@ def rewrite_float(program: Any, goal: Goal, samples: Sequence[Tensors]) -> tuple
             program = change(program)
     program = replace_operators(program, choices, goal.target, quantized=goal.quantized)
     taken: list[Taken] = []
-    target = None if goal.as_written else goal.delegate_to
     for row in table.REWRITES:
-        if target and row.moment is Moment.FASTER and row.is_for(target.name):
+        if row.moment is Moment.FASTER and not goal.as_written and _is_for(row, goal):
             change = function_of(row)
             made = change(program, goal) if callable(change) else make_faster(program, change, goal)
             taken += [(row, meta, name) for meta, name in made]
     for change in functions_at(Moment.SAMPLED) if goal.quantized else ():
         program = change(program, samples)
     return program, taken
+
+
+def _is_for(row: Rewrite, goal: Goal) -> bool:
+    """Whether a rewrite is for the NPU of `goal`, or says that it is for processors too."""
+    npu = goal.delegate_to
+    return row.is_for(npu.name) if npu is not None else CORES[0] in row.targets
 
 
 def rewrite_for_observers(module: Any, spec: Any, observe: Callable[[Any], Any]) -> Any:

@@ -134,6 +134,45 @@ REWRITES = (
     ),
     Rewrite(
         Moment.FASTER,
+        "shapes.spell_as_known",
+        "ExecuTorch's quantiser does not know the operator, but those that it is made of: `narrow`, `clamp_min`, "
+        "`expand_as`, `square`, `max`.",
+        "tests/integration/compile/faster/test_shapes.py::SPELLINGS",
+        gain="operators taken apart",
+    ),
+    Rewrite(
+        Moment.FASTER,
+        "shapes.SLICE_CHOICES",
+        "The NPU has slices, and no `roll`, `unfold` or `im2col`; Ethos-U55 and U65 reverse rows and channels alone.",
+        "tests/integration/compile/faster/test_shapes.py::WINDOWS",
+        gain="windows as slices",
+    ),
+    Rewrite(
+        Moment.FASTER,
+        "constants.fold_constants",
+        "What depends on no input and no state is the same in each inference. Some operators of such parts, as "
+        "`arange`, `cumsum` and `fmod`, are not the NPU's.",
+        "tests/integration/compile/faster/test_constants.py::PARTS",
+        targets=(*U55_U65, *U85, *CORES),
+        gain="constants folded",
+    ),
+    Rewrite(
+        Moment.FASTER,
+        "shapes.slice_constant_indices",
+        "Ethos-U55 and U65 gather nothing, and no delegate takes indices of int64.",
+        "tests/integration/compile/faster/test_shapes.py::INDICES",
+        gain="indices as slices",
+    ),
+    Rewrite(
+        Moment.FASTER,
+        "shapes.multiply_by_masks",
+        "Ethos-U55 and U65 have no truth values. Between numbers, or tensors of another scale, Ethos-U85 does not "
+        "choose either.",
+        "tests/integration/compile/faster/test_shapes.py::MASKS",
+        gain="masks as factors",
+    ),
+    Rewrite(
+        Moment.FASTER,
         "pooling.MEAN_CHOICES",
         "The NPU has no average pooling with a stride above 3; a mean over all of a channel it has.",
         "tests/integration/compile/faster/test_poolings.py::WHOLE",
