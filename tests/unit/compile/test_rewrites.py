@@ -20,7 +20,6 @@ OTHERS = {
         "before_quantisation.make_faster",
         "before_quantisation.replace_operators",
     ),
-    *("constants.add_constant", "constants.constant_values"),
     *("convolutions_and_pooling.groups_of_transposed", "convolutions_and_pooling.is_grouped_volume"),
     *("cortex_m.cortex_m_quantizer", "cortex_m.edge_configuration", "cortex_m.is_marked"),
     *("cortex_m.mark_operators", "cortex_m.pass_classes", "cortex_m.run_passes"),

@@ -55,26 +55,34 @@ def take_place(program: Any, old: Any, new: Any) -> None:
     old.graph.erase_node(old)
 
 
-def values_of(program: Any) -> dict[str, Any]:
-    """The parameters and constants of `program` that no inference writes, by the name of the node of each."""
-    signature, held = program.graph_signature, {**program.constants, **program.state_dict}
+def stored_values(program: Any, *, buffers: bool = True) -> dict[Any, Any]:
+    """The parameters and constants of an ``ExportedProgram`` that no inference changes, by their nodes, and its
+    `buffers` likewise."""
+    signature = program.graph_signature
+    targets = {**signature.inputs_to_parameters, **signature.inputs_to_lifted_tensor_constants}
+    if buffers:
+        targets |= signature.inputs_to_buffers
     written = set(signature.buffers_to_mutate.values())
-    targets = {**signature.inputs_to_parameters, **signature.inputs_to_buffers}
-    targets |= signature.inputs_to_lifted_tensor_constants
-    return {name: held[target].detach() for name, target in targets.items() if target not in written}
+    held = {**program.constants, **program.state_dict}
+    found = {}
+    for node in program.graph.find_nodes(op="placeholder"):
+        target = targets.get(node.name)
+        if target is not None and target not in written:
+            found[node] = held[target].detach()
+    return found
 
 
 def add_constant(program: Any, name: str, value: Any) -> Any:
-    """A node for the tensor `value`, a new buffer of `program` that nothing writes, called like `name`."""
+    """A node that gives `value`, a tensor that an ``ExportedProgram`` holds from now on, called like `name`."""
+    import torch
     from executorch.backends.transforms.utils import create_constant_placeholder
     from torch.export.graph_signature import InputKind
 
     taken = {node.name for node in program.graph.nodes} | program.state_dict.keys()
     name = next(found for found in (name, *(f"{name}_{n}" for n in range(len(taken)))) if found not in taken)
+    stored = value.detach().clone(memory_format=torch.contiguous_format)
     with program.graph.inserting_before(next(iter(program.graph.nodes))):
-        return create_constant_placeholder(
-            program, program.graph, name, InputKind.BUFFER, value.contiguous(), True
-        )
+        return create_constant_placeholder(program, program.graph, name, InputKind.BUFFER, stored, True)
 
 
 def rename_output(program: Any, old: Any, new: Any) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ethosu_sdk.compile.graphs.fx import is_mutable
+from ethosu_sdk.compile.graphs.fx import add_constant, is_mutable, stored_values
 from ethosu_sdk.compile.rewrite.before_quantisation import Goal
 
 _MOST_GROWTH_BYTES = 64 * 1024  # of a constant over those that it is made of
@@ -27,7 +27,7 @@ def fold_constants(program: Any, goal: Goal) -> list[tuple[dict[str, Any], str]]
     Weights that only change their shape stay with their layer, and so do computed ones, of which the quantiser takes
     each channel for itself. A constant that is an output stays too: a program gives no constants.
     """
-    values = _stored_values(program, buffers=not goal.shares_state)
+    values = stored_values(program, buffers=not goal.shares_state)
     known = set(values)
     for node in program.graph.nodes:
         if node.op == "call_function" and _is_pure(node) and known.issuperset(node.all_input_nodes):
@@ -42,40 +42,6 @@ def fold_constants(program: Any, goal: Goal) -> list[tuple[dict[str, Any], str]]
                 program.graph.erase_node(node)
         program.graph_module.recompile()
     return made
-
-
-def add_constant(program: Any, name: str, value: Any) -> Any:
-    """A node that gives `value`, a tensor that the ``ExportedProgram`` holds from now on under `name`."""
-    import torch
-    from executorch.backends.transforms.utils import create_constant_placeholder
-    from torch.export.graph_signature import InputKind
-
-    graph = program.graph
-    with graph.inserting_before(next(iter(graph.nodes))):
-        stored = value.detach().clone(memory_format=torch.contiguous_format)
-        return create_constant_placeholder(program, graph, name, InputKind.BUFFER, stored, True)
-
-
-def constant_values(program: Any, nodes: list[Any]) -> dict[Any, Any]:
-    """The tensors of those of `nodes` that the program holds and no inference changes, by node."""
-    stored = _stored_values(program, buffers=True)
-    return {node: stored[node] for node in nodes if node in stored}
-
-
-def _stored_values(program: Any, *, buffers: bool) -> dict[Any, Any]:
-    """The tensors that the program holds and no inference changes, by their nodes."""
-    signature = program.graph_signature
-    names = {**signature.inputs_to_parameters, **signature.inputs_to_lifted_tensor_constants}
-    if buffers:
-        names |= signature.inputs_to_buffers
-    written = set(signature.buffers_to_mutate.values())
-    found = {}
-    for node in program.graph.find_nodes(op="placeholder"):
-        name = names.get(node.name)
-        if name is not None and name not in written:
-            value = program.state_dict.get(name)
-            found[node] = program.constants.get(name) if value is None else value
-    return found
 
 
 def _is_pure(node: Any) -> bool:

@@ -10,8 +10,8 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+from ethosu_sdk.compile.graphs.fx import add_constant, stored_values
 from ethosu_sdk.compile.rewrite.before_quantisation import Function, Goal, GoalChoice, inline
-from ethosu_sdk.compile.rewrite.constants import add_constant, constant_values
 
 _MOST_SLICES = 16  # in the place of one operator
 _MOST_MATRIX_BYTES = 64 * 1024
@@ -265,7 +265,7 @@ def _selection(program: Any, node: Any) -> Selection | None:
     find = _SELECTIONS.get(str(node.target))
     if find is None or not _computes_floats(node) or not node.args[0].meta["val"].dim():
         return None
-    return find(node, constant_values(program, node.all_input_nodes))
+    return find(node, stored_values(program))
 
 
 def _of_index_select(node: Any, values: dict[Any, Any]) -> Selection | None:
@@ -353,7 +353,7 @@ def multiply_by_masks(program: Any, goal: Goal) -> list[tuple[dict[str, Any], st
     made = []
     for node in list(program.graph.nodes):
         find = _MASKED.get(str(node.target)) if node.op == "call_function" else None
-        found = find(node, constant_values(program, node.all_input_nodes)) if find else None
+        found = find(node, stored_values(program)) if find else None
         if found is None or not _computes_floats(node):
             continue
         mask, one, other = found

@@ -7,7 +7,7 @@ import operator
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ethosu_sdk.compile.graphs.fx import values_of
+from ethosu_sdk.compile.graphs.fx import stored_values
 from ethosu_sdk.compile.rewrite.before_quantisation import Goal, inline
 
 _LINEAR = "aten.linear.default"
@@ -20,9 +20,9 @@ def split_projections(program: Any, goal: Goal) -> Replaced:
     """Make several linear layers of one whose result is turned round and then taken apart, as queries, keys and
     values of attention are: the NPU turns small tensors round for a tenth of the cycles, and each gets a scale."""
     del goal
-    constants, replaced = values_of(program), []
+    constants, replaced = stored_values(program), []
     for node in list(program.graph.nodes):
-        if str(node.target) != _LINEAR or any(row.name not in constants for row in _weights(node)):
+        if str(node.target) != _LINEAR or any(row not in constants for row in _weights(node)):
             continue
         found = _taken_apart(node)
         if found is None:
@@ -31,7 +31,7 @@ def split_projections(program: Any, goal: Goal) -> Replaced:
         replaced.append((dict(node.meta), _LINEAR))
         for leaf, index in leaves:
             rows = slice(index * sizes[1], (index + 1) * sizes[1])
-            part = [constants[row.name][rows] for row in _weights(node)]
+            part = [constants[row][rows] for row in _weights(node)]
             project = functools.partial(_project, part=part, sizes=sizes[2:], order=order)
             made = inline(program, leaf, project, [node.args[0]])
             while str(made.target) != _LINEAR:
@@ -151,19 +151,19 @@ def _normalise(x: Any, *affine: Any, named: Sequence[str], epsilon: float) -> An
 def _fold(program: Any, node: Any, factor: Any, offset: Any) -> bool:
     """Put the scale and offset of a normalisation into the linear layers that alone read it; whether that was
     done."""
-    constants, users = values_of(program), list(node.users)
+    constants, users = stored_values(program), list(node.users)
     if not users or any(str(user.target) != _LINEAR or user.args[0] is not node for user in users):
         return False
     needed = [row for user in users for row in _weights(user)] + [
         row for row in (factor, offset) if row is not None
     ]
-    if any(row.name not in constants for row in needed):
+    if any(row not in constants for row in needed):
         return False
     for user in users:
-        weight, *bias = (constants[row.name] for row in _weights(user))
+        weight, *bias = (constants[row] for row in _weights(user))
         if offset is not None:
-            bias = [sum(bias, start=weight @ constants[offset.name])]
-        scaled = weight if factor is None else weight * constants[factor.name]
+            bias = [sum(bias, start=weight @ constants[offset])]
+        scaled = weight if factor is None else weight * constants[factor]
         inline(program, user, functools.partial(_linear, part=[scaled, *bias]), [node])
     return True
 
