@@ -113,7 +113,7 @@ def _lowered(model: str, options: CompileOptions, folder: Path, reporter: Report
         output = compile_model(request, step)
     key = compile_command.compile_key(model, options, target)
     record = compile_record.compile_record(request, output, key, sum(output.timings_s.values()))
-    return _Source(output.pte, record, [folder / row.tosa_file for row in output.delegates])
+    return _Source(output.pte, record, [folder / row.files.tosa for row in output.delegates])
 
 
 def _read(path: Path) -> _Source:
@@ -197,7 +197,7 @@ def _record(source: _Source, found: RecompiledProgram, pte: Path) -> Record:
         for part in row["operations"]
         if "tosa" in part and "source" in part
     }
-    delegates = [compile_record.delegate_record(row).to_json() for row in found.delegates]
+    delegates = [row.to_json() for row in found.delegates]
     for row in delegates:
         for part in row["operations"]:
             place = (row["index"], part.get("tosa", {}).get("index", -1))

@@ -18,6 +18,7 @@ from ethosu_sdk.program.execution_plan import ENTRY
 from ethosu_sdk.records.common import Delegation, SourceLine
 from ethosu_sdk.records.compile import (
     CpuOperator,
+    Delegate,
     Fed,
     LayoutChanges,
     Link,
@@ -48,23 +49,6 @@ def _plain(value: Any) -> Any:
 def from_json(kind: type[_Facts], value: Any) -> _Facts:
     """The dataclass `kind` from its JSON values."""
     return msgspec.convert(value, kind, dec_hook=lambda part, text: part(text))
-
-
-@dataclass(frozen=True)
-class ScheduledOperation:
-    """An operation of the command stream: Vela's operator and name, and the offsets of its NPU operations, in bytes
-    from behind the header of the driver actions. `cycles`, `macs` and `staging_bytes` (what is alive in the arena
-    meanwhile) are Vela's estimates (None where it gives none). `tosa_index` is that of the TOSA operator behind it,
-    None when Vela added it.
-    """
-
-    operator: str
-    name: str
-    offsets: tuple[int, ...]
-    cycles: int | None
-    macs: int | None
-    staging_bytes: int | None
-    tosa_index: int | None
 
 
 # Evaluation.
@@ -339,44 +323,6 @@ class TensorFacts:
     dim_order: tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class OperationFacts(ScheduledOperation):
-    """One operation that Vela scheduled, and where it comes from.
-
-    `tosa_operator` and `tosa_tensor` name the operator of the delegate's TOSA graph and its first output; with
-    `tosa_index`, they are None when Vela added the operation.
-    """
-
-    tosa_operator: str | None
-    tosa_tensor: str | None
-    source: SourceLine | None
-
-
-@dataclass(frozen=True)
-class DelegateFacts:
-    """One delegate, at its index in the `.pte`.
-
-    `payload_sha256` and `payload_bytes` are of the Vela block chain as stored; `tosa_file` is the TOSA
-    flatbuffer that Vela was given; the other files are Vela's own (`summary_file`, `per_layer_file` CSV,
-    `debug_file` XML). `scratch_bytes` is the tensor arena; `scratch_fast_bytes` the staging buffer that
-    Dedicated_Sram memory modes need beside it (0 when none). `estimates` are the numbers of Vela's summary
-    CSV, under Vela's own column names and units (`*_memory_used` in KiB, `inference_time` in s). `operations`
-    are in the order of the command stream.
-    """
-
-    index: int
-    payload_sha256: str
-    payload_bytes: int
-    tosa_file: str
-    summary_file: str
-    per_layer_file: str
-    debug_file: str
-    scratch_bytes: int
-    scratch_fast_bytes: int
-    estimates: dict[str, float]
-    operations: tuple[OperationFacts, ...] = ()
-
-
 @dataclass(frozen=True, kw_only=True)
 class _OfMethod:
     """What differs from method to method. `calibration_source` is ``none``, ``file``, ``model``, ``zoo`` or
@@ -388,7 +334,7 @@ class _OfMethod:
     inputs: tuple[TensorFacts, ...]
     outputs: tuple[TensorFacts, ...]
     cpu_operators: tuple[CpuOperator, ...]
-    delegates: tuple[DelegateFacts, ...]
+    delegates: tuple[Delegate, ...]
     check: CheckFacts | None = None
     start: Start | None = None
     delegation: tuple[Delegation, ...] = ()

@@ -23,6 +23,7 @@ from ethosu_sdk.base.errors import BuildError
 from ethosu_sdk.compile import tool_hooks
 from ethosu_sdk.compile.tool_hooks import LOG_HINT, patched
 from ethosu_sdk.compile.vela_config import VelaConfig
+from ethosu_sdk.records.common import Estimate
 
 # Reports beside the stream. Given to Vela alone, not to the compile specs, they leave the `.pte` unchanged.
 REPORT_FLAGS = ("--verbose-performance", "--enable-debug-db")
@@ -39,6 +40,38 @@ _TEXT_COLUMNS = frozenset(
         "feature_map_storage_area",
     }
 )
+
+_KIB = 1024.0
+_GIB = float(1 << 30)  # Vela divides by it for what it prints as GB/s
+_AREAS = ("sram", "dram", "on_chip_flash", "off_chip_flash")
+_TRAFFIC = (
+    ("feature_map_read_bytes", "feature_map_read"),
+    ("feature_map_write_bytes", "feature_map_write"),
+    ("weight_read_bytes", "weight_read"),
+    ("weight_write_bytes", "weight_write"),
+    ("total_bytes", "traffic"),
+)
+
+
+def _columns() -> Iterator[tuple[str, str, str, float]]:
+    """The columns of Vela 5.1.0's summary CSV that the record keeps: its name, ours, unit, factor to that
+    unit. Traffic is that of one inference."""
+    yield "cycles_total", "total_cycles", "cycles", 1.0
+    yield "cycles_npu", "npu_cycles", "cycles", 1.0
+    for area in _AREAS:
+        yield f"cycles_{area}_access", f"{area}_access_cycles", "cycles", 1.0
+    yield "nn_macs", "macs", "operations", 1.0
+    yield "inference_time", "inference_time", "s", 1.0
+    yield "core_clock", "core_clock", "Hz", 1.0
+    for area in _AREAS:
+        yield f"{area}_memory_used", f"{area}_used", "bytes", _KIB
+    for area in _AREAS:
+        yield f"{area}_bandwidth", f"{area}_peak_bandwidth", "bytes/s", _GIB
+    for area in _AREAS:
+        for column, name in _TRAFFIC:
+            yield f"{area}_{column}", f"{area}_{name}", "bytes", 1.0
+    yield "total_original_weights", "original_weights", "bytes", 1.0
+    yield "total_npu_encoded_weights", "encoded_weights", "bytes", 1.0
 
 
 @dataclass(frozen=True)
@@ -57,9 +90,14 @@ class VelaCapture:
     nodes: Mapping[str, Mapping[str, Any]]
 
     @property
-    def estimates(self) -> dict[str, float]:
-        """The numbers of the summary, by Vela's column names."""
-        return parse_summary(self.summary_csv.decode())
+    def estimates(self) -> tuple[Estimate, ...]:
+        """The numbers of the summary that the record keeps."""
+        found = parse_summary(self.summary_csv.decode())
+        return tuple(
+            Estimate(name=name, value=found[column] * factor, unit=unit, source="estimated")
+            for column, name, unit, factor in _columns()
+            if column in found
+        )
 
 
 def run_turns(payloads: Iterable[bytes], captures: Sequence[VelaCapture]) -> list[int]:

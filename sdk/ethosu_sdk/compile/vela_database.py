@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from xml.etree import ElementTree
 
 from ethosu_sdk.base.errors import BuildError
-from ethosu_sdk.compile.compile_facts import ScheduledOperation
 
 Row = dict[str, str]
 
@@ -50,6 +49,23 @@ def database_tables(xml: bytes) -> dict[str, list[Row]]:
         table.get("name", ""): list(csv.DictReader(io.StringIO((table.text or "").strip())))
         for table in root.iter("table")
     }
+
+
+@dataclass(frozen=True)
+class ScheduledOperation:
+    """An operation of the command stream: Vela's operator and name, and the offsets of its NPU operations, in bytes
+    from behind the header of the driver actions. `cycles`, `macs` and `staging_bytes` (what is alive in the arena
+    meanwhile) are Vela's estimates (None where it gives none). `tosa_index` is that of the TOSA operator behind it,
+    None when Vela added it.
+    """
+
+    operator: str
+    name: str
+    offsets: tuple[int, ...]
+    cycles: int | None
+    macs: int | None
+    staging_bytes: int | None
+    tosa_index: int | None
 
 
 def scheduled_operations(xml: bytes) -> tuple[ScheduledOperation, ...]:

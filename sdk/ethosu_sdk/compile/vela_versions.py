@@ -22,12 +22,12 @@ from ethosu_sdk.base import cache, filesystem, forks, plain_text, proc, tools
 from ethosu_sdk.base.errors import BuildError, SdkError, ToolError, UsageError
 from ethosu_sdk.base.forks import Task
 from ethosu_sdk.compile import compile_facts, vela_capture, vela_checks, vela_delegates
-from ethosu_sdk.compile.compile_facts import DelegateFacts
 from ethosu_sdk.compile.graphs.source_lines import SourceFinder
 from ethosu_sdk.compile.tool_hooks import patched
 from ethosu_sdk.compile.vela_capture import VelaCapture
 from ethosu_sdk.compile.vela_config import VelaConfig
 from ethosu_sdk.program.execution_plan import ENTRY
+from ethosu_sdk.records.compile import Delegate
 
 VELA_PACKAGE = "ethos-u-vela"
 _RUN = "import sys; from ethosu.vela.vela import main; sys.exit(main(sys.argv[1:]))"
@@ -149,7 +149,7 @@ class RecompiledProgram:
     """A program by one version of Vela: its delegates, or the `reason` why there is none."""
 
     version: str
-    delegates: tuple[DelegateFacts, ...]
+    delegates: tuple[Delegate, ...]
     reason: str = ""
 
 
@@ -175,7 +175,7 @@ def recompile_program(
                     f"the program's payloads could not be replaced: {result['error']}",
                     f"{folder / RECOMPILE_LOG} holds what the tools printed",
                 )
-            delegates = compile_facts.from_json(tuple[DelegateFacts, ...], result["delegates"])
+            delegates = compile_facts.from_json(tuple[Delegate, ...], result["delegates"])
             found.append(RecompiledProgram(version, delegates, result["reason"]))
     return found
 
@@ -224,7 +224,7 @@ def _bytes(file: Any) -> bytes:
 
 def _recompiled(
     content: bytes, graphs: Sequence[bytes], vela: str, folder: Path, name: str
-) -> tuple[DelegateFacts, ...]:
+) -> tuple[Delegate, ...]:
     """Write the program by the Vela in the path `vela` to `folder`, with its artefacts."""
     from executorch.backends.arm.ethosu import EthosUCompileSpec
 

@@ -41,7 +41,6 @@ from ethosu_sdk.compile.compile_facts import (
     CheckFacts,
     CompileOutput,
     CompileRequest,
-    DelegateFacts,
     MethodFacts,
     method_folder,
 )
@@ -56,7 +55,7 @@ from ethosu_sdk.compile.vela_config import VelaConfig
 from ethosu_sdk.compile.vela_delegates import VELA, WITHOUT_VELA, DelegateCompiler
 from ethosu_sdk.program.execution_plan import ENTRY
 from ethosu_sdk.program.feeds import Stepper, Steps, check_feed
-from ethosu_sdk.records.compile import CpuOperator, Fed, State
+from ethosu_sdk.records.compile import CpuOperator, Delegate, Fed, State
 
 FED_SUFFIX = ".steps.npz"
 
@@ -161,7 +160,7 @@ def _facts(
     program: _Program,
     number: int,
     operators: tuple[CpuOperator, ...],
-    delegates: tuple[DelegateFacts, ...],
+    delegates: tuple[Delegate, ...],
     captures: Sequence[VelaCapture],
     finder: SourceFinder,
 ) -> MethodFacts:
@@ -200,7 +199,7 @@ def _written(
     program: _Program,
     captures: Sequence[VelaCapture],
     finder: SourceFinder,
-) -> tuple[list[tuple[DelegateFacts, ...]], bytes]:
+) -> tuple[list[tuple[Delegate, ...]], bytes]:
     """Write every file; the facts of each method's delegates, and the program."""
     etrecord, data = f"{spec.name}{finished_program.ETRECORD_SUFFIX}", bytes(program.manager.buffer)
     delegates = []
