@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ethosu_sdk.base import filesystem, json_text
+from ethosu_sdk.base import filesystem
 from ethosu_sdk.base.errors import BuildError, InputError, SdkError, SimulationError, UsageError, VerdictError
 from ethosu_sdk.base.json_text import Record
 from ethosu_sdk.base.plain_text import counted
@@ -178,9 +178,8 @@ def _lay(source: _Source, found: RecompiledProgram, folder: Path) -> list[str]:
     """Write the other files of a recompiled program beside it; the names of all its files."""
     pte = folder / source.pte.name
     record = _record(source, found, pte)
-    validation.check_record(record, "the compile result")
     path = result_files.compile_record_path(pte)
-    json_text.write_json(path, record)
+    validation.write_record(path, record, "the compile result")
     names = [pte.name, path.name, *(name for row in record["delegates"] for name in row["files"].values())]
     examples = result_files.example_io_path(source.pte)
     if examples.is_file():

@@ -29,7 +29,7 @@ from ethosu_sdk.compile.evaluation import prepared_evaluation, raise_if_inaccura
 from ethosu_sdk.compile.model_spec import check_model_file, parse_model_spec
 from ethosu_sdk.compile.program_options import CompileOptions
 from ethosu_sdk.compile.vela_config import resolve_target
-from ethosu_sdk.records import bundle, common, compile_words, kinds, result_files
+from ethosu_sdk.records import bundle, common, compile_words, kinds, result_files, validation
 from ethosu_sdk.records.bundle import read_raw_record
 from ethosu_sdk.records.compile import Compilation, CpuOperator, Delegate
 
@@ -173,12 +173,12 @@ def _compile(
         )
         record["wall_time_s"] = round(time.monotonic() - start, 3)
         path = result_files.compile_record_path(output.pte)
-        compile_record.write_compile_record(path, record)
+        validation.write_record(path, record, "the compile result")
         pricing_system.keep_vela_config(output.pte, options)
         if evaluation is not None and not check_record.does_not_run(record):
             record = evaluation.extend(record, output)
             record["wall_time_s"] = round(time.monotonic() - start, 3)
-            compile_record.write_compile_record(path, record)
+            validation.write_record(path, record, "the compile result")
     for warning in record["warnings"]:
         reporter.warn(escape(warning))
     return record

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from ethosu_sdk.base import board_profiles, filesystem, json_text
+from ethosu_sdk.base import board_profiles, filesystem
 from ethosu_sdk.base.json_text import Record
 from ethosu_sdk.compile import pricing_system
 from ethosu_sdk.compile.compile_facts import CompileOutput, CompileRequest, MethodFacts, TensorFacts
-from ethosu_sdk.records import kinds, provenance, result_files, validation
+from ethosu_sdk.records import kinds, provenance, result_files
 
 
 def compile_record(request: CompileRequest, output: CompileOutput, key: str, wall_time_s: float) -> Record:
@@ -78,12 +78,6 @@ def _target(request: CompileRequest, output: CompileOutput) -> Record:
             pricing_system.system_for_options(output.target, request.options)
         ),
     }
-
-
-def write_compile_record(path: Path, record: Record) -> None:
-    """Write a record of a compilation that is valid."""
-    validation.check_record(record, "the compile result")
-    json_text.write_json(path, record)
 
 
 def _quantization(request: CompileRequest, output: CompileOutput) -> Record:

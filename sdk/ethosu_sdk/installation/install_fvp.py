@@ -21,7 +21,7 @@ from pathlib import Path
 
 from msgspec import convert
 
-from ethosu_sdk.base import filesystem, json_text, proc
+from ethosu_sdk.base import filesystem, proc
 from ethosu_sdk.base.errors import InputError, SdkError, ToolError, UsageError
 from ethosu_sdk.base.resources import FvpArchive
 from ethosu_sdk.base.targets import suggestion
@@ -83,8 +83,7 @@ def install_fvp(options: InstallOptions, reporter: Reporter) -> None:
             installed = _run_installer(folder)
             _keep_licences(folder / "archive", installed)
         record = _record(path, digests, row, installed)
-        validation.check_record(record.to_json(), "the record of the installation")
-        json_text.write_json(installed / _RECORD_NAME, record.to_json())
+        validation.write_record(installed / _RECORD_NAME, record, "the record of the installation")
         try:
             installed.rename(final)
         except OSError as error:  # another installation was faster

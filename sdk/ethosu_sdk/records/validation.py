@@ -6,11 +6,12 @@ import functools
 import itertools
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from ethosu_sdk.base import resources
+from ethosu_sdk.base import json_text, resources
 from ethosu_sdk.base.errors import InputError
 from ethosu_sdk.base.json_text import Record
 from ethosu_sdk.records import kinds
@@ -24,6 +25,14 @@ _PLACE = re.compile(r"(.*) - at `\$(.*)`", re.DOTALL)  # of msgspec, such as $.o
 def check_record(record: Record, what: str) -> None:
     """Raise InputError, with the first problems, when `record` is not valid."""
     _refuse(quick_problems(record), what)
+
+
+def write_record(path: Path, record: Part | Record, what: str) -> Record:
+    """Write `record` to `path`, and return its JSON. InputError, before that, when it is not valid."""
+    content = record.to_json() if isinstance(record, Part) else record
+    check_record(content, what)
+    json_text.write_json(path, content)
+    return content
 
 
 def check_by_schema(record: Record, what: str) -> None:

@@ -169,7 +169,7 @@ def _kit_reports(kit: KitLog) -> Iterator[PmuReport]:
     """The metrics where the log has them, else what it says to people."""
     for counters in [group.first for group in kit.groups] or kit.reports:
         events = kit_log.pmu_events(counters)
-        yield PmuReport(kit_log.all_cycles(counters), dict(enumerate(events.values())), tuple(events))
+        yield PmuReport(counters.get(kit_log.TOTAL), dict(enumerate(events.values())), tuple(events))
 
 
 def _report(report: PmuReport, source: str) -> Record:

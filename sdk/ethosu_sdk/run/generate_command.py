@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec import Struct, structs
 from rich.table import Table
 
-from ethosu_sdk.base import filesystem, json_text
+from ethosu_sdk.base import filesystem
 from ethosu_sdk.base.errors import SdkError, UsageError
 from ethosu_sdk.base.terminal import Reporter, escape
 from ethosu_sdk.compile.program_options import CompileOptions
@@ -32,6 +32,7 @@ from ethosu_sdk.records.sequences import (
 )
 from ethosu_sdk.run import run_command, tokenizing
 from ethosu_sdk.run.decoder import Decoder, decoder_of, measure_perplexity, remove_perplexity, text_tokens
+from ethosu_sdk.run.job import UART_NAME
 from ethosu_sdk.run.options import LAST_STEP, GenerateOptions, RunOptions
 from ethosu_sdk.run.tokenizing import Stream, Tokenizer
 
@@ -39,7 +40,7 @@ INPUTS_NAME = "prompt.npz"
 
 
 class Prompt(Struct, frozen=True):
-    """What is continued: the prompt's tokens, the token that ends a text, and the tokenizer, if there is one."""
+    """What is continued: its tokens, the token that ends a text, and the tokenizer, if there is one."""
 
     tokens: tuple[int, ...]
     eos: int | None
@@ -138,12 +139,7 @@ def _generate(
     (folder / kinds.GENERATE.file).unlink(missing_ok=True)
     remove_perplexity(folder)
     made = Generation(
-        options=options,
-        prompt=prompt,
-        heard=heard,
-        context=decoder.context,
-        stopped="interrupted",
-        run=None,
+        options=options, prompt=prompt, heard=heard, context=decoder.context, stopped="interrupted", run=None
     )
     try:
         ran = _run(path, decoder, prompt, options, room, replace(run_options, on_step=heard.take), folder)
@@ -157,7 +153,8 @@ def _generate(
         if not heard.tokens and not heard.steps:
             raise
         if made.run is None:
-            run_command.keep_interrupted(folder)
+            with filesystem.locked_folder(folder), bundle.writing_folder(folder, "run") as add:
+                add(UART_NAME, *run_command.earlier_build(folder))
         _finish(path, program, folder, made, start, reporter)
         raise
     except SdkError:
@@ -179,19 +176,13 @@ def _run(
     options: RunOptions,
     folder: Path,
 ) -> Run:
-    """Generate on the board; the record of the run."""
     inputs = folder / INPUTS_NAME
     decoder.write_inputs(inputs, prompt.tokens)
     stops = () if prompt.eos is None else (prompt.eos,)
     feed = Feed(ARGMAX, 0, stops=stops)
     if choice.temperature:
         feed = Feed(
-            SAMPLE,
-            0,
-            temperature=choice.temperature,
-            top_k=choice.top_k or 0,
-            seed=choice.seed,
-            stops=stops,
+            SAMPLE, 0, temperature=choice.temperature, top_k=choice.top_k or 0, seed=choice.seed, stops=stops
         )
     options = replace(
         options,
@@ -208,12 +199,14 @@ def _finish(
     path: Path, program: pte.Pte, folder: Path, made: Generation, start: float, reporter: Reporter
 ) -> Generate:
     record = make_generate_record(path, program, made, time.monotonic() - start)
-    content = record.to_json()
-    validation.check_record(content, "the record of the generated tokens")
     with filesystem.locked_folder(folder), bundle.writing_folder(folder, "generate") as add:
-        json_text.write_json(folder / kinds.GENERATE.file, content)
+        path = folder / kinds.GENERATE.file
+        content = validation.write_record(path, record, "the record of the generated tokens")
         add(kinds.GENERATE.file, INPUTS_NAME)
-    reporter.show(generate_summary(record, folder))
+    table = Table.grid(padding=(0, 2))
+    for name, words in (*wording.generate_rows(record), ("record", str(path))):
+        table.add_row(name, escape(words))
+    reporter.show(table)
     reporter.emit(content)
     return record
 
@@ -302,11 +295,3 @@ def _unavailable(run: Run | None, timing: Timing | None) -> list[Unavailable]:
         return []
     reasons = [row.reason for row in run.unavailable if row.path in ("/time", "/cpu/cycles")]
     return [Unavailable(path="/time", reason=(reasons or ["the run has no time line"])[0])]
-
-
-def generate_summary(record: Generate, folder: Path) -> Table:
-    """What people see of the record."""
-    table = Table.grid(padding=(0, 2))
-    for name, words in (*wording.generate_rows(record), ("record", str(folder / kinds.GENERATE.file))):
-        table.add_row(name, escape(words))
-    return table

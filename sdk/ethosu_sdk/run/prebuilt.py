@@ -235,6 +235,6 @@ def _npu(request: PreparedRun, evidence: KitEvidence) -> tuple[Npu | None, list[
         request.simulator.figures,
         identity=(config.id_word, config.config_word),
         delegate_calls=len(evidence.log.delegates),
-        cycles=kit_log.all_cycles(evidence.counters),
+        cycles=evidence.counters.get(kit_log.TOTAL),
         totals={row: (counted[table[row].name], False) for row in events if table[row].name in counted},
     )

@@ -78,12 +78,6 @@ def step_count(rows: Sequence[Sequence[Array]], feeds: Sequence[Feed], steps: in
 # The inputs of every inference as the firmware got them: given ones, and those that feeds made on the board.
 
 
-def steps_of_bytes(sets: Sequence[Sequence[bytes]]) -> Steps:
-    """Steps whose inputs are all given, as raw bytes by set and input."""
-    columns = zip(*sets, strict=True) if sets else ()
-    return Steps(len(sets), tuple(tuple(np.frombuffer(row, np.uint8) for row in rows) for rows in columns))
-
-
 def choices(log: UartLog) -> dict[int, Choices]:
     """What feeds chose, by inference."""
     found: dict[int, Choices] = {}
@@ -121,7 +115,13 @@ def check_inputs(
             f"{len(reported)} inputs reached the firmware, but {count * repeats * len(steps.given)} were sent"
         )
     for step in range(count):
-        _check_step(reported, stepper, range(step * repeats, (step + 1) * repeats), _crcs(steps, step, crcs))
+        # The CRC of each input that is a copy of an output of the step before.
+        copied = {
+            feed.input: crcs[step - 1][feed.output]
+            for feed in steps.feeds
+            if feed.is_copy and step >= steps.first_fed(feed)
+        }
+        _check_step(reported, stepper, range(step * repeats, (step + 1) * repeats), copied)
         said = told.pop((step + 1) * repeats - 1, {})
         try:
             made = stepper.take(outputs[step], said)
@@ -133,15 +133,6 @@ def check_inputs(
     if told:
         raise ProtocolError(f"the firmware chose indices in inference {min(told)}, where no feed chooses")
     return tuple(found)
-
-
-def _crcs(steps: Steps, step: int, crcs: Sequence[Mapping[int, str]]) -> dict[int, str]:
-    """The CRC of each input of `step` that is a copy of an output of the step before."""
-    return {
-        feed.input: crcs[step - 1][feed.output]
-        for feed in steps.feeds
-        if feed.is_copy and step >= steps.first_fed(feed)
-    }
 
 
 def _check_step(
