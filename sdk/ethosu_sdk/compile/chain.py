@@ -1,6 +1,4 @@
-"""The chain of comparisons between the user's model and the program that is lowered; of a quantised graph, layer
-by layer.
-"""
+"""The comparisons from the user's model to the program that is lowered; of a quantised graph, layer by layer."""
 
 from __future__ import annotations
 
@@ -80,7 +78,6 @@ class Chain:
     def _add_link(
         self, link: LinkName, given: Rows, other_form: Difference | None = None
     ) -> Difference | None:
-        """Add a link to what the model gave, unless they differ by more than rounding."""
         wanted = self._eager.outputs
         difference = stage_comparison.form_difference(wanted, given) or other_form
         if difference is None:
@@ -134,7 +131,6 @@ class Chain:
         )
 
     def _trials(self) -> Trials:
-        """The exported graph on the samples, as it is and with other roundings."""
         if self._moved is None:
             module = self._graph.module(check_guards=False)
             base, rows = _sequence(module, self.samples), []
@@ -211,7 +207,6 @@ class Chain:
         return stage_comparison.node_place(first, self._finder)
 
     def _values(self, module: Any, difference: Difference) -> RecordedValues:
-        """The values of a graph on the sample that shows the difference."""
         values = RecordedValues()
         with execution.state_kept(module):
             for sample in self.samples[: difference.sample]:

@@ -140,7 +140,6 @@ def _output(index: int, array: npt.NDArray[Any], found: Distance) -> CheckedOutp
 
 
 def _no_ratio(found: Distance) -> str:
-    """Why there is no signal-to-noise ratio."""
     if found.differing is not None:
         return "the output holds integers or truth values, whose differences mean nothing"
     return "there is no noise" if found.sqnr_db > 0 else "the reference is zero everywhere"
@@ -157,8 +156,7 @@ def extend_with_chain(
     executed: Sequence[LinkOutput],
     least_db: float | None,
 ) -> Record:
-    """`record`, whose check is there, with the chain of comparisons from the model that was written to the program
-    that was executed; the status fails below `least_db`."""
+    """`record`, whose check is there, with the chain from model to executed program; it fails below `least_db`."""
     links = () if facts is None else facts.links
     links = (*links, _executed(convert(record["check"], Check), executed))
     ratio = _least_db(links)
@@ -178,7 +176,6 @@ def extend_with_chain(
 
 
 def _executed(check: Check, outputs: Sequence[LinkOutput]) -> Link:
-    """The last link."""
     if check.outputs is None:
         return Link(
             link="executed", status=FAIL if check.status == FAIL else UNAVAILABLE, reason=check.reason
@@ -200,7 +197,6 @@ def _least_db(links: Sequence[Link]) -> float | None:
 
 
 def _is_low(chain: Chain) -> bool:
-    """Whether the quantised model is farther from the float one than ``--min-sqnr`` allows."""
     ratio = _least_db(chain.links)
     if chain.min_sqnr_db is None or all(row.link != QUANTISED_LINK for row in chain.links):
         return False
@@ -307,11 +303,8 @@ def _dialect(check: Record) -> list[str]:
 
 
 def raise_if_failed(record: Record, method: str = "", *, recorded: bool) -> None:
-    """VerdictError when rounding does not explain what the program gives, InputError when it does not run.
-
-    `record` is that of the program, or its part for a method; `method` begins the message. `recorded` says that the
-    record is on stdout.
-    """
+    """VerdictError for outputs that rounding does not explain, InputError for a program that does not run. `method`
+    begins the message; `recorded` says that the record is on stdout."""
     check = record["check"]
     if check["status"] != FAIL:
         return
@@ -355,8 +348,7 @@ def _unrunnable(
 
 
 def raise_if_low(record: Record, method: str = "", *, recorded: bool) -> None:
-    """VerdictError when the quantised model is farther from the float one than ``--min-sqnr`` allows; `record` is
-    that of the program, or its part for a method; `method` begins the message."""
+    """VerdictError when the quantised model is farther from the float one than ``--min-sqnr`` allows; as above."""
     if "chain" not in record:
         return
     chain = convert(record["chain"], Chain)

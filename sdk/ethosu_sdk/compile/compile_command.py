@@ -1,6 +1,5 @@
-"""`ethosu-sdk compile`: a PyTorch model → `.pte`, example inputs and outputs, and compile.json; and what it shows
-on a terminal, made from its record alone.
-"""
+"""`ethosu-sdk compile`: a PyTorch model → `.pte`, example inputs and outputs, compile.json, and words on a
+terminal."""
 
 from __future__ import annotations
 
@@ -50,15 +49,12 @@ def compile_model(
     reuse: bool = False,
     compiler: child_process.Compiler = child_process.compile_model,
 ) -> Path:
-    """Compile `model` and write its record; the path of the `.pte`.
-
-    With `reuse`, the program is for a command that goes on with it: a result that is there and up to date is left
-    alone, and what stays on the CPU is told in lines instead of a table. A Python file is always compiled anew,
-    because what it imports is not part of the key. `compiler` makes the program.
-
-    Raises VerdictError, after everything was written, when full delegation is required and not reached, the program
-    does not compute what the model does, or a threshold of the evaluation is missed; InputError when it does not run.
-    """
+    """Compile `model` and write its record; the path of the `.pte`. With `reuse`, the program is for a command that
+    goes on with it: a result that is there and up to date is left alone, and what stays on the CPU is told in lines
+    instead of a table. A Python file is always compiled anew, because what it imports is not part of the key.
+    `compiler` makes the program. Raises VerdictError, after everything was written, when full delegation is required
+    and not reached, the program does not compute what the model does, or a threshold of the evaluation is missed;
+    InputError when it does not run."""
     target = target_of(options)
     if isinstance(target, Target):
         pricing_system.system_for_options(target, options)  # which refuses a damaged one
@@ -114,7 +110,6 @@ def compiled_files(pte: Path, record: Record) -> list[str]:
 
 
 def _earlier(pte: Path) -> list[str]:
-    """What an earlier compilation of the model left."""
     try:
         return compiled_files(pte, read_raw_record(result_files.compile_record_path(pte)))
     except SdkError:

@@ -1,7 +1,5 @@
-"""The request of a compilation and the facts of its stages: frozen data that crosses between processes as JSON.
-
-Where a fact stands in the record as it is, it is a part of the record (:mod:`ethosu_sdk.records.compile`).
-"""
+"""The request of a compilation and the facts of its stages: frozen data that crosses between processes as JSON. Where
+a fact stands in the record as it is, it is a part of the record (:mod:`ethosu_sdk.records.compile`)."""
 
 from __future__ import annotations
 
@@ -58,12 +56,10 @@ FLOAT, QUANTISED = "float", "quantised"  # the executions in PyTorch
 
 @dataclass(frozen=True)
 class EvaluationRequest:
-    """Evaluate the model on the samples of `data` (:mod:`ethosu_sdk.compile.evaluation_data`).
-
-    Into the existing `folder` go arrays with samples on a leading axis, each in a ``.npy`` file: ``inputN`` (the
-    program's inputs, in its own types), ``floatN`` and ``quantisedN`` (the outputs in PyTorch, before and after
-    quantisation), ``expectedN``, and ``labelN`` (int64 [samples, B]).
-    """
+    """Evaluate the model on the samples of `data` (:mod:`ethosu_sdk.compile.evaluation_data`). Into the existing
+    `folder` go arrays with samples on a leading axis, each in a ``.npy`` file: ``inputN`` (the program's inputs, in
+    its own types), ``floatN`` and ``quantisedN`` (the outputs in PyTorch, before and after quantisation),
+    ``expectedN``, and ``labelN`` (int64 [samples, B])."""
 
     data: Path
     folder: Path
@@ -92,11 +88,9 @@ class EvaluatedOutput:
 
 @dataclass(frozen=True)
 class EvaluationFacts:
-    """What :class:`EvaluationRequest`'s folder holds.
-
-    `missing` says of an execution in PyTorch that does not exist why. `labels` are the outputs that have them.
-    `calibration_overlap` counts samples that the model was calibrated with, None when that is not known.
-    """
+    """What :class:`EvaluationRequest`'s folder holds. `missing` says of an execution in PyTorch that does not exist
+    why. `labels` are the outputs that have them. `calibration_overlap` counts samples that the model was calibrated
+    with, None when that is not known."""
 
     samples: int
     missing: dict[str, str]
@@ -152,8 +146,7 @@ def sample_array(kind: str, sample: int, index: int) -> str:
 
 
 def delegate_array(payload_sha256: str, kind: str, index: int) -> str:
-    """The file of a delegate's call in the check's folder; `kind` is ``input`` or ``output``, in the payload's
-    order."""
+    """The file of a delegate's call: `kind` is ``input`` or ``output``, `index` in the payload's order."""
     return f"{payload_sha256[:16]}-{kind}{index}.npy"
 
 
@@ -169,8 +162,7 @@ EXPLAINED: Final = "explained"  # by the steps of quantisation
 
 @dataclass(frozen=True)
 class ChainFacts:
-    """The links that held, in order; where each of the samples came from; the noisiest layers of a quantised
-    model."""
+    """The links that held, where each sample came from, and the noisiest layers of a quantised model."""
 
     samples: tuple[SampleOrigin, ...]
     links: tuple[Link, ...]
@@ -185,11 +177,8 @@ LAYERS_FILE = "layers.json"
 @dataclass(frozen=True)
 class LayerRequest:
     """Execute the model in PyTorch on `inputs` (an ``.npz`` with ``input0`` …; None: the example inputs) and keep the
-    values of its layers.
-
-    Into the existing `folder` go ``inputN.npy``, and for value N ``quantisedN.npy`` (as stored) and, where it is
-    known, ``floatN.npy``; and LAYERS_FILE, a :class:`LayerFacts`.
-    """
+    values of its layers. Into the existing `folder` go ``inputN.npy``, and for value N ``quantisedN.npy`` (as stored)
+    and, where it is known, ``floatN.npy``; and LAYERS_FILE, a :class:`LayerFacts`."""
 
     folder: Path
     inputs: Path | None = None
@@ -245,8 +234,7 @@ class TensorOrigin:
 class LayerFacts:
     """The values in the order of execution, and the origins of each delegate's tensors, by SHA-256 of its payload and
     by name. `missing` says of an execution in PyTorch that does not exist why. With `ties_up`, quantised values are
-    rounded as on the NPU. `outputs` number the values that the model gives; None for one that is none of
-    them."""
+    rounded as on the NPU. `outputs` number the values that the model gives; None for one that is none of them."""
 
     values: tuple[LayerValue, ...]
     tensors: dict[str, dict[str, TensorOrigin]]
@@ -282,16 +270,13 @@ STAGES = (
 
 @dataclass(frozen=True)
 class CompileRequest:
-    """One compilation.
-
-    Its target is an NPU, or `core`, a processor without one such as ``cortex-m55``; the other is None.
-    `model` is ``zoo:NAME``, ``FILE.py[:NAME]`` or ``FILE.pt2`` (:mod:`ethosu_sdk.compile.model_spec`).
+    """One compilation. Its target is an NPU, or `core`, a processor without one such as ``cortex-m55``; the other is
+    None. `model` is ``zoo:NAME``, ``FILE.py[:NAME]`` or ``FILE.pt2`` (:mod:`ethosu_sdk.compile.model_spec`).
     `options` may be those of the command, with more than is acted on here. `evaluation` asks for eager outputs too,
     `check_folder`, which exists, for what :class:`CheckFacts` describes; with `locate`, the folder holds what the
     delegates were given (:mod:`ethosu_sdk.compile.fault_finding`), and the first wrong operation is looked for.
     `layers` asks for the values of all layers in PyTorch. `without_vela` ends with the delegates' TOSA graphs
-    (:mod:`ethosu_sdk.compile.shared_lowering`). `lines` of Python change the model once its file was executed.
-    """
+    (:mod:`ethosu_sdk.compile.shared_lowering`). `lines` of Python change the model once its file was executed."""
 
     model: str
     target: Target | None
@@ -356,14 +341,11 @@ class MethodFacts(_OfMethod):
 
 @dataclass(frozen=True, kw_only=True)
 class CompileOutput(_OfMethod):
-    """Everything that a compilation produced: files (absolute paths) and facts.
-
-    What differs from method to method is of the first, whose name is `entry`; the others are `other_methods`.
-    `timings_s` maps a stage of STAGES to seconds. `warnings` are whole sentences. `prequantized` says that the model
-    came quantised, and `quantize` is then ``none``; `own_quantizer` is ``function`` or ``instance`` when its file
-    defines the quantiser; with an instance `quantize` means nothing. `evaluation` and `etrecord`, the name of a file,
-    are there when they were asked for.
-    """
+    """Everything that a compilation produced: files (absolute paths) and facts. What differs from method to method is
+    of the first, whose name is `entry`; the others are `other_methods`. `timings_s` maps a stage of STAGES to
+    seconds. `warnings` are whole sentences. `prequantized` says that the model came quantised, and `quantize` is then
+    ``none``; `own_quantizer` is ``function`` or ``instance`` when its file defines the quantiser; with an instance
+    `quantize` means nothing. `evaluation` and `etrecord`, the name of a file, are there when they were asked for."""
 
     name: str
     pte: Path

@@ -55,7 +55,6 @@ def compile_record(request: CompileRequest, output: CompileOutput, key: str, wal
 
 
 def _of_method(row: MethodFacts) -> Record:
-    """What the record has of each method."""
     return {
         "calibration": {"source": row.calibration_source, "samples": row.calibration_samples},
         "inputs": _tensors(row.inputs),
@@ -69,7 +68,6 @@ def _of_method(row: MethodFacts) -> Record:
 
 
 def _target(request: CompileRequest, output: CompileOutput) -> Record:
-    """The target with its system, or the processor that is the target."""
     if output.target is None:
         return {"core": output.core}
     return {
@@ -91,7 +89,6 @@ def _quantization(request: CompileRequest, output: CompileOutput) -> Record:
 
 
 def _inputs(request: CompileRequest, output: CompileOutput) -> list[Record]:
-    """Every file that shaped the result."""
     options = request.options
     files: list[tuple[str, Path]] = [("calibration", path) for path in options.calibration]
     files += [("example inputs", options.inputs)] if options.inputs is not None else []

@@ -1,6 +1,4 @@
-"""Eager outputs for an evaluation: the model before and after quantisation, sample by sample, inside the worker
-process.
-"""
+"""Eager outputs for an evaluation, before and after quantisation, sample by sample, in the worker process."""
 
 from __future__ import annotations
 
@@ -61,8 +59,7 @@ def evaluation_subject(module: Any, program: Any, *, prequantized: bool) -> Eval
 
 @dataclass(frozen=True)
 class KnownSamples:
-    """Examples of a model's `inputs` and `outputs`, the samples of its `calibration`, and whether the program takes
-    and gives int8 values."""
+    """Example `inputs` and `outputs`, `calibration` samples, and whether the program takes and gives int8."""
 
     inputs: Tensors
     outputs: Tensors
@@ -73,10 +70,8 @@ class KnownSamples:
 def evaluate_eagerly(
     request: EvaluationRequest, model: EvaluationSubject, examples: KnownSamples, state: InitialState
 ) -> EvaluationFacts:
-    """Execute the model on every sample, one at a time, from `state` on, and fill ``request.folder``.
-
-    InputError when the file does not fit the model, or the model fails on a sample.
-    """
+    """Execute the model on every sample, one at a time, from `state` on, and fill ``request.folder``. InputError when
+    the file does not fit the model, or the model fails on a sample."""
     inputs = [tensor_arrays.as_numpy(item) for item in examples.inputs]
     outputs = [tensor_arrays.as_numpy(item) for item in examples.outputs]
     with evaluation_data.open_data(request.data, inputs) as data:

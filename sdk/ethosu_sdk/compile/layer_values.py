@@ -201,7 +201,6 @@ def _quantised(module: Any, inputs: Tensors, cpu_calls: Iterable[str]) -> tuple[
 
 
 def _results(module: Any, inputs: Tensors, names: Collection[str]) -> dict[str, Array]:
-    """The results of the nodes `names`."""
     found: dict[str, Array] = {}
 
     def note(node: Any, result: Any) -> None:
@@ -274,11 +273,9 @@ class _Groups:
 def _shared_scales(
     nodes: Mapping[str, Any], places: Mapping[str, int], stored: Mapping[str, Array]
 ) -> dict[int, SharedScale]:
-    """The values that use much less of their type's range than another, whose scale they have to share, by number.
-
-    A concatenation, for example, gives all of its operands one scale: that of the widest. `nodes` are the
-    quantisations, `stored` the values, by the names that `places` numbers in order.
-    """
+    """The values that use much less of their type's range than another, whose scale they have to share, by number. A
+    concatenation, for example, gives all of its operands one scale: that of the widest. `nodes` are the
+    quantisations, `stored` the values, by the names that `places` numbers in order."""
     groups, moved = _Groups(), set[int]()
     rows = [nodes[name] for name in places]
     for place, node in enumerate(rows):
@@ -344,8 +341,7 @@ def _take(found: Weights, node: Any, place: int, value: Any) -> None:
 
 
 def _tensor_origins(graph: Any, capture: VelaCapture, places: Mapping[str, int]) -> dict[str, TensorOrigin]:
-    """The origins of the tensors of `capture`'s graph, by name; `places` number the quantisations of the program's
-    `graph` by their names."""
+    """The origins of the tensors of `capture`'s graph by name; `places` number the quantisations of `graph`."""
     nodes = {node.name: node for node in graph.nodes}
     found = {}
     for name, meta in capture.nodes.items():
@@ -391,7 +387,6 @@ def _is_direct(node: Any, quantisation: Any) -> bool:
 
 
 def _moves_only(node: Any) -> bool:
-    """Whether a node only moves values."""
     name = operator_name(node).rpartition("::")[2] or getattr(node.target, "__name__", "")
     return name.removesuffix("_copy").rstrip("_") in _MOVES
 
@@ -439,10 +434,8 @@ def _values_before(
 
 
 def _without_intermediate(found: Mapping[str, TensorOrigin], tosa: bytes) -> dict[str, TensorOrigin]:
-    """`found`, without the values of tensors from which another one of the same values is computed.
-
-    A layer whose activation is an operator of its own has two: the last one is the layer's.
-    """
+    """`found`, without the values of tensors from which another one of the same values is computed. A layer whose
+    activation is an operator of its own has two: the last one is the layer's."""
     operators = tosa_graph.read_operators(tosa)
     users: dict[str, list[tosa_graph.TosaOperator]] = {}
     for row in operators:
@@ -493,10 +486,8 @@ def _history(meta: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
 
 
 def _counterpart(graph: Any, node: Any) -> Any | None:
-    """The node of an earlier `graph` from which `node` was made; None where there is none.
-
-    Inputs have no history and keep their names; a part of a result has that of the whole.
-    """
+    """The node of an earlier `graph` from which `node` was made; None where there is none. Inputs have no history and
+    keep their names; a part of a result has that of the whole."""
     named = {row.name: row for row in graph.nodes}
     if node.op == "placeholder":
         return named.get(node.name)

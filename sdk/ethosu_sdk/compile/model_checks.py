@@ -1,8 +1,6 @@
 """Refuses models that cannot become a program for the NPU, before quantisation and lowering: tensors of complex or
 half precision types, weights and values that are not numbers, control flow that depends on data, random numbers.
-
-ExecuTorch would carry some of it to the CPU, fail in a late pass, or quantise it to something that means nothing.
-"""
+ExecuTorch would carry some of it to the CPU, fail in a late pass, or quantise it to something that means nothing."""
 
 from __future__ import annotations
 
@@ -131,10 +129,8 @@ def check_values(tensors: Tensors, what: str) -> None:
 
 
 def check_program(program: Any, finder: SourceFinder) -> None:
-    """InputError for an exported program that computes with complex or half precision values on the way.
-
-    Also for one that computes with numbers that were taken out of its tensors, or draws random ones.
-    """
+    """InputError for an exported program that computes with complex or half precision values on the way. Also for one
+    that computes with numbers that were taken out of its tensors, or draws random ones."""
     import torch
     from torch.utils import _pytree
 
@@ -159,7 +155,6 @@ def check_program(program: Any, finder: SourceFinder) -> None:
 
 
 def _check_random(node: Any, finder: SourceFinder) -> None:
-    """InputError when a `node` of an exported program draws random numbers whenever it runs."""
     import torch
 
     schema = getattr(node.target, "_schema", None)

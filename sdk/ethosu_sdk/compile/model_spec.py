@@ -71,10 +71,8 @@ class ModelSpec:
 
 
 def parse_model_spec(text: str) -> ModelSpec:
-    """Read a MODEL argument.
-
-    Raises UsageError for an unknown zoo name or form, InputError for a file that does not exist.
-    """
+    """Read a MODEL argument. Raises UsageError for an unknown zoo name or form, InputError for a file that does not
+    exist."""
     if text.startswith("zoo:"):
         name = text.removeprefix("zoo:")
         if name not in zoo.names():
@@ -109,7 +107,6 @@ def check_model_file(spec: ModelSpec, *, trust: bool = False) -> None:
 
 
 def _not_a_model(text: str, path: Path) -> SdkError:
-    """The error for a MODEL whose name ends in neither .py nor .pt2."""
     if text and path.exists():
         return file_kinds.not_a(path, "a model that can be compiled", _FORMS)
     named = file_kinds.kind_by_name(path)
@@ -189,11 +186,9 @@ def _syntax_message(path: Path, error: SyntaxError) -> InputError:
 
 
 def _check_imports(path: Path, tree: ast.Module) -> None:
-    """InputError for the first package that a plain import at the file's beginning does not find.
-
-    Only what certainly runs first is judged: any other statement, and any file of the model's own, may change where
-    Python looks for modules.
-    """
+    """InputError for the first package that a plain import at the file's beginning does not find. Only what certainly
+    runs first is judged: any other statement, and any file of the model's own, may change where Python looks for
+    modules."""
     folder = path.resolve().parent
     for line, name in _first_imports(tree):
         if (folder / f"{name}.py").is_file() or (folder / name).is_dir():

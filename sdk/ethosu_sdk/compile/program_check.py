@@ -1,6 +1,4 @@
-"""The check of `compile`: the program that was made, executed once on the host simulator, against the model that
-it was made from.
-"""
+"""The check of `compile`: the program, executed once on the host simulator, against the model it was made from."""
 
 from __future__ import annotations
 
@@ -176,7 +174,6 @@ class _MethodCheck:
     def _linked(
         self, facts: compile_facts.CheckFacts, executed: Sequence[Sequence[Array]]
     ) -> tuple[LinkOutput, ...]:
-        """The figures of the last link, over all samples."""
         rows = [in_float(facts.outputs, sample) for sample in executed]
         return tuple(
             linked_output(

@@ -116,7 +116,6 @@ def find_quantizer(namespace: Any, path: Path) -> OwnQuantizer | None:
 
 
 def _wanted(finder: Any) -> list[str]:
-    """What one of Arm's node finders looks for."""
     attributes = ("names", "module_names", "module_type_names", "targets")
     return [str(name) for attribute in attributes for name in getattr(finder, attribute, ())]
 

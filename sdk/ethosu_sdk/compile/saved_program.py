@@ -42,10 +42,8 @@ class UnsafeError(Exception):
 
 
 def read_saved_program(path: Path, *, trust: bool) -> bytes:
-    """The content of the ``.pt2`` at `path`, checked unless `trust`: load these bytes, not the file again.
-
-    Raises InputError that names the member and what it holds when loading it could run code.
-    """
+    """The content of the ``.pt2`` at `path`, checked unless `trust`: load these bytes, not the file again. Raises
+    InputError that names the member and what it holds when loading it could run code."""
     data = filesystem.file_content(path, sys.maxsize - 1)
     if trust:
         return data
@@ -357,7 +355,6 @@ def archive_members(data: bytes) -> dict[str, memoryview]:
 
 
 def _directory(data: bytes) -> tuple[int, int]:
-    """Where the directory begins, and how many members it has."""
     at = len(data) - _END.size
     if at < 0 or data[at : at + 4] != b"PK\x05\x06":
         raise UnsafeError("it has no end record, or bytes follow it")

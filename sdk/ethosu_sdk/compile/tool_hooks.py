@@ -68,11 +68,9 @@ class LoweringTrace:
 
 @contextlib.contextmanager
 def lowering_traced() -> Iterator[LoweringTrace]:
-    """While the block runs, nodes that the partitioner rejects are marked and TOSA operators are traced.
-
-    ExecuTorch 1.5.1 logs the rejections as a table of text, and writes the origin of TOSA operators into the TOSA
-    file, or beside it, only with options that change the `.pte`.
-    """
+    """While the block runs, nodes that the partitioner rejects are marked and TOSA operators are traced. ExecuTorch
+    1.5.1 logs the rejections as a table of text, and writes the origin of TOSA operators into the TOSA file, or
+    beside it, only with options that change the `.pte`."""
     from executorch.backends.arm.operators.node_visitor import NodeVisitor
     from executorch.backends.arm.tosa import partitioner
 

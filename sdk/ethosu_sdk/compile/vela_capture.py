@@ -1,8 +1,6 @@
-"""Runs Vela for each delegate, ExecuTorch's own or another version, and keeps what it reads and writes.
-
-ExecuTorch 1.5.1 can dump these files itself, but then the folder's path becomes part of the `.pte`, and with several
-delegates the last one overwrites the others. So its call of Vela is wrapped instead.
-"""
+"""Runs Vela for each delegate, ExecuTorch's own or another version, and keeps what it reads and writes. ExecuTorch
+1.5.1 can dump these files itself, but then the folder's path becomes part of the `.pte`, and with several delegates
+the last one overwrites the others. So its call of Vela is wrapped instead."""
 
 from __future__ import annotations
 
@@ -54,8 +52,7 @@ _TRAFFIC = (
 
 
 def _columns() -> Iterator[tuple[str, str, str, float]]:
-    """The columns of Vela 5.1.0's summary CSV that the record keeps: its name, ours, unit, factor to that
-    unit. Traffic is that of one inference."""
+    """(Vela 5.1.0's column, our name, unit, factor to it) of its summary CSV; traffic is that of one inference."""
     yield "cycles_total", "total_cycles", "cycles", 1.0
     yield "cycles_npu", "npu_cycles", "cycles", 1.0
     for area in _AREAS:
@@ -101,10 +98,8 @@ class VelaCapture:
 
 
 def run_turns(payloads: Iterable[bytes], captures: Sequence[VelaCapture]) -> list[int]:
-    """For each payload of a program the number of its Vela run among `captures`, joined by the SHA-256.
-
-    Vela may see the delegates in another order than the program has them. BuildError for a payload of no run.
-    """
+    """For each payload of a program the number of its Vela run among `captures`, joined by the SHA-256. Vela may see
+    the delegates in another order than the program has them. BuildError for a payload of no run."""
     found = {capture.payload_sha256: turn for turn, capture in enumerate(captures)}
     given = [found.get(filesystem.sha256_bytes(payload)) for payload in payloads]
     for index, turn in enumerate(given):
@@ -114,10 +109,8 @@ def run_turns(payloads: Iterable[bytes], captures: Sequence[VelaCapture]) -> lis
 
 
 def parse_summary(text: str) -> dict[str, float]:
-    """The numeric columns of Vela's ``*_summary_*.csv``: one header line, one row.
-
-    BuildError when it has another form.
-    """
+    """The numeric columns of Vela's ``*_summary_*.csv``: one header line, one row. BuildError when it has another
+    form."""
     rows = list(csv.DictReader(io.StringIO(text)))
     if len(rows) != 1:
         raise BuildError(f"Vela's summary has {len(rows)} rows instead of one")
@@ -141,10 +134,8 @@ def spaceless_directory() -> Path:
 
 @contextlib.contextmanager
 def runs_captured(config: VelaConfig | None = None) -> Iterator[list[VelaCapture]]:
-    """While the block runs, every Vela run that ExecuTorch makes in this process is added to the list.
-
-    `config` is the configuration file that the compile specs call by its `stored_name`.
-    """
+    """While the block runs, every Vela run that ExecuTorch makes in this process is added to the list. `config` is
+    the configuration file that the compile specs call by its `stored_name`."""
     from executorch.backends.arm.ethosu import backend
 
     captures: list[VelaCapture] = []

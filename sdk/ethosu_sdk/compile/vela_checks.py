@@ -1,8 +1,6 @@
-"""Checks that Vela gave a delegate all outputs of its graph, whole weights and its look-up tables.
-
-Vela 5.1.0 can lose them without a word, and ExecuTorch packs what it is given. Rewrites avoid the known ways
-(:mod:`ethosu_sdk.compile.rewrite.table`).
-"""
+"""Checks that Vela gave a delegate all outputs of its graph, whole weights and its look-up tables. Vela 5.1.0 can
+lose them without a word, and ExecuTorch packs what it is given. Rewrites avoid the known ways
+(:mod:`ethosu_sdk.compile.rewrite.table`)."""
 
 from __future__ import annotations
 
@@ -55,8 +53,7 @@ def check_outputs(index: int, payload: bytes, capture: VelaCapture, finder: Sour
 def check_call(
     index: int, payload: bytes, capture: VelaCapture, finder: SourceFinder, arguments: int | None
 ) -> None:
-    """InputError when the program calls the delegate with another number of tensors than its commands know: one that
-    it is given was found to be of no use."""
+    """InputError when the program calls the delegate with another number of tensors than its commands know."""
     blocks = vela_blocks.parse(payload)
     known = len(blocks.inputs) + len(blocks.outputs)
     if arguments in (None, known):

@@ -52,10 +52,8 @@ def _config_of_profile(profile: BoardProfile) -> VelaConfig:
 
 
 def chosen_config(options: ProgramOptions) -> VelaConfig | None:
-    """The configuration that `options` ask for in place of Vela's own.
-
-    InputError for a file that is none, UsageError for two of them.
-    """
+    """The configuration that `options` ask for in place of Vela's own. InputError for a file that is none, UsageError
+    for two of them."""
     if options.system is not None and options.vela_config is not None:
         raise UsageError(
             "--system and --vela-config both give Vela's configuration", "leave one of the two out"
@@ -69,11 +67,9 @@ def resolve_target(
     name: str | None, system_config: str | None, memory_mode: str | None, options: ProgramOptions
 ) -> AnyTarget:
     """The target that a user asked for; with a configuration file or a board profile in `options`, its names count.
-
     What is not given is the profile's default. Without a profile it is DEFAULT_TARGET, and the family's default if
     the file has that, or the file's only one. UsageError for a name that does not exist or an NPU that the board does
-    not have, for options of an NPU beside a processor, and InputError for a file that is none.
-    """
+    not have, for options of an NPU beside a processor, and InputError for a file that is none."""
     config = chosen_config(options)
     if name in cores():
         return _core(cores()[name], config, system_config, memory_mode, options)

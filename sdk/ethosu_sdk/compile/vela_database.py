@@ -56,8 +56,7 @@ class ScheduledOperation:
     """An operation of the command stream: Vela's operator and name, and the offsets of its NPU operations, in bytes
     from behind the header of the driver actions. `cycles`, `macs` and `staging_bytes` (what is alive in the arena
     meanwhile) are Vela's estimates (None where it gives none). `tosa_index` is that of the TOSA operator behind it,
-    None when Vela added it.
-    """
+    None when Vela added it."""
 
     operator: str
     name: str
@@ -91,11 +90,8 @@ def scheduled_operations(xml: bytes) -> tuple[ScheduledOperation, ...]:
 
 def misjudged_channels(xml: bytes) -> dict[int, tuple[int, int]]:
     """Of layers whose weights Vela encoded for another number of channels than they have: by the offset of each NPU
-    operation, the layer's channels and those encoded.
-
-    Vela does so where it fuses a transpose of the channels into a layer that writes a part of a tensor.
-    BuildError when a table has another form.
-    """
+    operation, the layer's channels and those encoded. Vela does so where it fuses a transpose of the channels into a
+    layer that writes a part of a tensor. BuildError when a table has another form."""
     database = database_tables(xml)
     with _known_format():
         rows = (row for row in database.get("perf_debug", ()) if row["weight_format"])
@@ -109,7 +105,6 @@ def misjudged_channels(xml: bytes) -> dict[int, tuple[int, int]]:
 
 @contextlib.contextmanager
 def _known_format() -> Iterator[None]:
-    """BuildError for tables without the columns of Vela 5.1.0."""
     try:
         yield
     except (KeyError, ValueError) as error:
@@ -117,10 +112,8 @@ def _known_format() -> Iterator[None]:
 
 
 def _channels(row: Row) -> tuple[int, int] | None:
-    """A layer's channels and those that its weights are encoded for, when they differ.
-
-    In memory, the axes are in the order of `transpose_type`; Vela takes the last one.
-    """
+    """A layer's channels and those its weights are encoded for, where they differ: Vela takes the last axis in
+    memory."""
     order = row["transpose_type"]
     if set(order) != set(_AXES):
         return None
@@ -152,10 +145,8 @@ def _number(row: Row, key: str) -> int | None:
 @dataclass(frozen=True)
 class WrittenTensor:
     """The OFM of a scheduled operation: `shape` is NHWC as it lies in memory, `dtype` NumPy's name, `bricks` NHCWB16.
-
     `span` are its first byte and the one behind its last; None when it has no address, as in a chaining buffer.
-    `offsets` are those of its NPU operations in the command stream.
-    """
+    `offsets` are those of its NPU operations in the command stream."""
 
     name: str
     shape: tuple[int, int, int, int]
@@ -167,10 +158,8 @@ class WrittenTensor:
 
 def read_written_tensors(xml: bytes) -> tuple[WrittenTensor, ...]:
     """The tensors that scheduled operations write, in the order of the command stream. An operation that is fused
-    into another has no NPU operation, and is left out.
-
-    BuildError when the database has another form than Vela 5.1.0 gives it.
-    """
+    into another has no NPU operation, and is left out. BuildError when the database has another form than Vela 5.1.0
+    gives it."""
     database = database_tables(xml)
     with _known_format():
         details = {row["id"]: row for row in database["perf_debug"]}

@@ -25,22 +25,15 @@ from ethosu_sdk.records.compile import Delegate, DelegateFiles, Operation
 
 LOG_NAME = "compile.log"
 
-_SUFFIXES = {
-    "tosa": ".tosa",
-    "summary": ".summary.csv",
-    "per_layer": ".per-layer.csv",
-    "debug": ".debug.xml",
-}
+_SUFFIXES = {"tosa": ".tosa", "summary": ".summary.csv", "per_layer": ".per-layer.csv", "debug": ".debug.xml"}
 _ARTEFACT = re.compile(r"(\w+\.)?delegate\d+(\.tosa|\.summary\.csv|\.per-layer\.csv|\.debug\.xml)")
 
 
 @contextlib.contextmanager
 def published_folder(folder: Path, *optional: str) -> Iterator[Path]:
     """An empty folder whose files replace those of `folder` when the block ends well, and are removed otherwise.
-
     Artefacts of delegates that an earlier compilation left are removed, and of the files `optional` those that are
-    not written this time. BuildError when the disk refuses.
-    """
+    not written this time. BuildError when the disk refuses."""
     try:
         with filesystem.temporary_directory(".compile-", folder) as temporary:
             yield temporary
@@ -70,11 +63,8 @@ def write_delegates(
     prefix: str,
 ) -> tuple[Delegate, ...]:
     """Write the artefacts of each delegate of a method, in files that begin with `prefix`, and return the facts in
-    the program's order.
-
-    BuildError when a delegate has no Vela run, or not all outputs of its graph, or weights for other channels than
-    its layers have; InputError when it loses a look-up table.
-    """
+    the program's order. BuildError when a delegate has no Vela run, or not all outputs of its graph, or weights for
+    other channels than its layers have; InputError when it loses a look-up table."""
     arguments = finished_program.delegate_arguments(manager, method)
     payloads = list(finished_program.delegate_payloads(manager, method))
     facts = []

@@ -1,7 +1,5 @@
-"""Other versions of Vela: kept in the cache, run as processes, and programs compiled again with them.
-
-What is not in the cache is installed from the package index: this is the one place where a command uses the network.
-"""
+"""Other versions of Vela: kept in the cache, run as processes, and programs compiled again with them. What is not in
+the cache is installed from the package index: this is the one place where a command uses the network."""
 
 from __future__ import annotations
 
@@ -41,8 +39,7 @@ _MARK = "ethosu"  # the package's own folder
 
 
 def parse_versions(text: str) -> tuple[str, ...]:
-    """The versions of a list such as ``4.5.0,5.1.0``. UsageError for a text that is not a version, or for a single
-    version."""
+    """The versions in a list such as ``4.5.0,5.1.0``. UsageError for what is no version, or for a single one."""
     versions = tuple(part.strip() for part in text.split(","))
     for version in versions:
         if _VERSION.fullmatch(version) is None:
@@ -125,11 +122,9 @@ def run_vela(path: str, arguments: Sequence[str], folder: Path) -> None:
 def compile_by_version(
     tosa: bytes, flags: Sequence[str], path: str, config: VelaConfig | None = None
 ) -> tuple[bytes, VelaCapture]:
-    """The payload of a TOSA graph by the Vela in `path`, a process of its own, and what that reports.
-
-    `path` is as :func:`python_path` gives it, `config` the configuration file that the flags call by its
-    `stored_name`. BuildError when that Vela refuses the graph or its results cannot be packed.
-    """
+    """The payload of a TOSA graph by the Vela in `path`, a process of its own, and what that reports. `path` is as
+    :func:`python_path` gives it, `config` the configuration file that the flags call by its `stored_name`. BuildError
+    when that Vela refuses the graph or its results cannot be packed."""
     from executorch.backends.arm import arm_vela
 
     with tempfile.TemporaryDirectory(prefix="ethosu-vela-", dir=vela_capture.spaceless_directory()) as name:
@@ -210,7 +205,6 @@ def perform(task: Task) -> dict[str, Any]:
 
 
 def _read(content: bytes) -> Any:
-    """The program as ExecuTorch reads it, to be changed."""
     from executorch.exir._serialize._program import deserialize_pte_binary
 
     return deserialize_pte_binary(content)

@@ -1,10 +1,7 @@
-"""The process that compiles, ``python -m ethosu_sdk.compile.worker REQUEST_JSON RESULT_FD``: one compilation from
-end to end, its stages and its files.
-
-torch, torchao, Vela and the user's own file print as they like; this process has only a log to print on. What the
-parent must know goes through RESULT_FD as JSON lines: ``{"stage": …}`` as the work goes on, then ``{"output": …}``
-or ``{"error": …}``.
-"""
+"""The process that compiles, ``python -m ethosu_sdk.compile.worker REQUEST_JSON RESULT_FD``: one compilation from end
+to end, its stages and its files. torch, torchao, Vela and the user's own file print as they like; this process has
+only a log to print on. What the parent must know goes through RESULT_FD as JSON lines: ``{"stage": …}`` as the work
+goes on, then ``{"output": …}`` or ``{"error": …}``."""
 
 from __future__ import annotations
 
@@ -108,7 +105,6 @@ def _output(
     clock: StageClock,
     finder: SourceFinder,
 ) -> CompileOutput:
-    """Write every file; the facts of the compilation."""
     without = "" if request.options.delegate else "delegation was switched off"
     if request.core is not None:
         without = f"{request.core} has no NPU"
@@ -164,7 +160,6 @@ def _facts(
     captures: Sequence[VelaCapture],
     finder: SourceFinder,
 ) -> MethodFacts:
-    """The facts of a method with its operators on the CPU and its delegates."""
     manager, row = program.manager, program.methods[number]
     plan, chain = row.method.plan, row.method.chain
     start = None
@@ -200,7 +195,6 @@ def _written(
     captures: Sequence[VelaCapture],
     finder: SourceFinder,
 ) -> tuple[list[tuple[Delegate, ...]], bytes]:
-    """Write every file; the facts of each method's delegates, and the program."""
     etrecord, data = f"{spec.name}{finished_program.ETRECORD_SUFFIX}", bytes(program.manager.buffer)
     delegates = []
     with vela_delegates.published_folder(request.out_dir, etrecord, f"{spec.name}{FED_SUFFIX}") as folder:
@@ -352,7 +346,6 @@ def main() -> None:
 
 
 def _as_sdk_error(error: Exception) -> SdkError:
-    """The SDK's error for `error`, as the user sees it."""
     if errors.is_out_of_memory(error):
         return errors.out_of_memory(f"compiling the model: {getattr(error, 'message', error)}", MemoryError())
     if isinstance(error, SdkError):

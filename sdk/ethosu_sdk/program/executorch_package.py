@@ -24,7 +24,5 @@ def executorch_root() -> Path:
 
 def event_place(tensor: str) -> str:
     """What stands in an event's identifier for the TOSA operator that makes `tensor`, in an ETDump and its ETRecord.
-
-    The Inspector takes an identifier for any of which it contains the name: one name must not be in another.
-    """
+    The Inspector takes an identifier for any of which it contains the name: one name must not be in another."""
     return f"[{tensor}]"

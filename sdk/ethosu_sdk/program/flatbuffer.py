@@ -186,11 +186,8 @@ class FlatBuffer:
 
 
 class Table:
-    """One table with typed access to its fields. `kind` is its type in the schema.
-
-    Every getter returns the default (zero, or empty) for an absent field and raises InputError for a damaged
-    one.
-    """
+    """One table with typed access to its fields. `kind` is its type in the schema. Every getter returns the default
+    (zero, or empty) for an absent field and raises InputError for a damaged one."""
 
     __slots__ = ("_buffer", "_fields", "_label", "_offsets", "_parent", "kind", "position")
 
@@ -260,7 +257,6 @@ class Table:
         return float(self._scalar(name))
 
     def _target(self, name: str, offset: int) -> int:
-        """Where the reference at `offset` in this table points; 0 when the field is absent."""
         if not offset:
             return 0
         return self._follow(name, self.position + offset)

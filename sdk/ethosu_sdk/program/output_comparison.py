@@ -1,9 +1,7 @@
-"""Outputs of two executions compared: pass or fail within a tolerance, and figures over many samples.
-
-A pair has a reference r and a candidate c of the same shape. All sums run over every element of every sample, in
-float64; docs/guide/accuracy.md gives the formulas. A figure is a float: infinite where the formula says so, NaN where
-it says nothing, and :meth:`Comparison.reason` then tells why.
-"""
+"""Outputs of two executions compared: pass or fail within a tolerance, and figures over many samples. A pair has a
+reference r and a candidate c of the same shape. All sums run over every element of every sample, in float64;
+docs/guide/accuracy.md gives the formulas. A figure is a float: infinite where the formula says so, NaN where it says
+nothing, and :meth:`Comparison.reason` then tells why."""
 
 from __future__ import annotations
 
@@ -91,10 +89,8 @@ def different_bits(got: Array, want: Array) -> npt.NDArray[np.bool_]:
 
 
 class Comparison:
-    """The distance between reference and candidate, summed up sample by sample.
-
-    `lsb` is the size of the output's quantisation step, None when it has none.
-    """
+    """The distance between reference and candidate, summed up sample by sample. `lsb` is the size of the output's
+    quantisation step, None when it has none."""
 
     def __init__(self, lsb: float | None = None) -> None:
         self._lsb = lsb
@@ -193,10 +189,8 @@ class Top1:
         self._nan = 0
 
     def add(self, labels: npt.NDArray[np.integer[Any]], candidate: Array) -> None:
-        """Take one sample in: `labels` are class indices [B], `candidate` scores [B, C].
-
-        Of equal scores the lowest index counts, as for NumPy's argmax; `ties` counts how often there were such.
-        """
+        """Take one sample in: `labels` are class indices [B], `candidate` scores [B, C]. Of equal scores the lowest
+        index counts, as for NumPy's argmax; `ties` counts how often there were such."""
         self.right += int(np.count_nonzero(predictions(candidate) == labels))
         self.total += labels.size
         largest = candidate.max(axis=1, keepdims=True)

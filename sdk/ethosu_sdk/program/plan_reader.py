@@ -182,7 +182,6 @@ def _subsegment(table: Table, segments: tuple[Blob, ...]) -> Subsegment:
 
 
 def _values(plan: Table, storage: Storage, buffer_sizes: Sequence[int]) -> tuple[Value, ...]:
-    """All values of `plan`, whose planned buffers have the sizes `buffer_sizes`."""
     tables = [(row, row.union("val")) for row in plan.tables("values")]
     values = tuple(
         Scalar("Null", None) if value is None else _value(value, storage, buffer_sizes) for _, value in tables

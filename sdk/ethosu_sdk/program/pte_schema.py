@@ -14,10 +14,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ScalarType:
-    """One row: `dtype` is NumPy's name where NumPy has the type, else ExecuTorch's in lower case.
-
-    `in_numpy` types can be inputs and outputs of programs, `in_records` types those of programs that are run.
-    """
+    """One row: `dtype` is NumPy's name where NumPy has the type, else ExecuTorch's in lower case. `in_numpy` types
+    can be inputs and outputs of programs, `in_records` types those of programs that are run."""
 
     name: str
     number: int

@@ -20,11 +20,9 @@ class _PartMeta(msgspec.StructMeta):
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
 class Part(msgspec.Struct, metaclass=_PartMeta, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A JSON object of a record. A member that is None is absent from the JSON.
-
-    A comment ``#:``, above a member or behind it, is its description in the JSON Schema (scripts/schemas).
-    `together` is what its JSON Schema says of several members at once; `__post_init__` refuses what that refuses.
-    """
+    """A JSON object of a record. A member that is None is absent from the JSON. A comment ``#:``, above a member or
+    behind it, is its description in the JSON Schema (scripts/schemas). `together` is what its JSON Schema says of
+    several members at once; `__post_init__` refuses what that refuses."""
 
     together: ClassVar[dict[str, Any]] = {}
 
@@ -60,11 +58,9 @@ Content = TypeVar("Content", bound=Part)
 
 
 class RecordKind(msgspec.Struct, Generic[Content], frozen=True):
-    """A kind of record: the class of its content, and the rules that a JSON Schema cannot state.
-
-    `file` is the name that it has in a folder of results, `*` standing for the model's name; empty for records that
-    are only printed. `role` is what a manifest calls it.
-    """
+    """A kind of record: the class of its content, and the rules that a JSON Schema cannot state. `file` is the name
+    that it has in a folder of results, `*` standing for the model's name; empty for records that are only printed.
+    `role` is what a manifest calls it."""
 
     content: type[Content]
     rules: tuple[Callable[[Content], Iterable[str]], ...] = ()

@@ -216,8 +216,5 @@ def _is_change(row: MetricChange | FigureChange) -> bool:
 
 
 KIND = RecordKind(
-    Comparisons,
-    (follows_its_rows, names_what_is_there),
-    file="compare.json",
-    role="record of the comparison",
+    Comparisons, (follows_its_rows, names_what_is_there), file="compare.json", role="record of the comparison"
 )

@@ -244,10 +244,7 @@ class Check(Part):
                 "properties": {"status": {"enum": ["left-out", "unavailable", "fail"]}}
                 | dict.fromkeys((*_RESULTS, "dialect", "start"), False),
             },
-            {
-                "required": [*_RESULTS],
-                "properties": {"status": {"enum": ["pass", "fail"]}, "reason": False},
-            },
+            {"required": [*_RESULTS], "properties": {"status": {"enum": ["pass", "fail"]}, "reason": False}},
         ]
     }
 

@@ -74,8 +74,7 @@ _STEPS = ("0", "±1", "±2", "more")
 
 
 def accuracy_tables(record: Compilation) -> list[RenderableType]:
-    """The figures of each pair, and how many quantisation steps the outputs differ by; nothing when nothing was
-    evaluated."""
+    """The figures of each pair, and by how many steps the outputs differ; nothing when nothing was evaluated."""
     if record.accuracy is None:
         return []
     data = record.accuracy.data

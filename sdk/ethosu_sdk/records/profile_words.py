@@ -79,10 +79,8 @@ _MOST_ROWS = 100  # of a program with more operations, the slowest are shown
 
 @dataclass(frozen=True)
 class ShownOperation:
-    """What Vela schedules as one operation: in the record it can have many NPU operations (`count`).
-
-    `operation` is the slowest of them, with the figures of all; `alone` has the cycles of those that were a job.
-    """
+    """What Vela schedules as one operation: in the record it can have many NPU operations (`count`). `operation` is
+    the slowest of them, with the figures of all; `alone` has the cycles of those that were a job."""
 
     operation: Operation
     count: int
@@ -90,8 +88,7 @@ class ShownOperation:
 
 
 def profile_tables(record: Profile, folder: Path, rows: int | None) -> list[RenderableType]:
-    """Operations, memories and totals. `rows` limits the operations to the slowest; None shows all of a small
-    program."""
+    """Operations, memories and totals; `rows` limits the operations to the slowest (None: all of a small program)."""
     parts: list[RenderableType] = [_operations(record, rows or _MOST_ROWS)]
     if record.memories:
         parts += ["", _memories(record.memories)]
@@ -152,11 +149,8 @@ def _sum(parts: Sequence[Operation]) -> Operation:
 
 def slowest_operations(record: Profile, most: int) -> tuple[list[ShownOperation], str]:
     """The rows that cost most, the dearest first, and what they are ordered by; all of them in their own order where
-    there are no more than `most`.
-
-    They are ordered by time where the clocks of both processors are known. Otherwise a cycle of the CPU counts as one
-    of the NPU, and so does an instruction where the CPU's cycles are not known.
-    """
+    there are no more than `most`. They are ordered by time where the clocks of both processors are known. Otherwise a
+    cycle of the CPU counts as one of the NPU, and so does an instruction where the CPU's cycles are not known."""
     rows = merged_operations(record.operations)
     if len(rows) <= most:
         return rows, ""
@@ -169,7 +163,6 @@ def slowest_operations(record: Profile, most: int) -> tuple[list[ShownOperation]
 
 
 def _cost(row: Operation) -> int | float:
-    """Cycles of the processor that the row runs on, or what stands in for them."""
     if row.runs_on == "NPU":
         return row.modelled_cycles
     counted = row.cpu_cycles or row.instructions

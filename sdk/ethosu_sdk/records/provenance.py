@@ -73,12 +73,7 @@ def origin(inputs: Sequence[Record], tools: Sequence[Record]) -> Origin:
 
 def opening(schema: str, status: str) -> Record:
     """The members that open every record."""
-    return {
-        "schema": schema,
-        "status": status,
-        "created": timestamp(),
-        "tool": tool().to_json(),
-    }
+    return {"schema": schema, "status": status, "created": timestamp(), "tool": tool().to_json()}
 
 
 def header(schema: str, status: str, inputs: Sequence[Record], tools: Sequence[Record]) -> Record:

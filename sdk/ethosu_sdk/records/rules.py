@@ -1,7 +1,5 @@
-"""Rules that several kinds of record share. Each gives the problems that it finds, a sentence each.
-
-They take a record of any kind that has the members of which they speak.
-"""
+"""Rules that several kinds of record share. Each gives the problems that it finds, a sentence each. They take a
+record of any kind that has the members of which they speak."""
 
 from __future__ import annotations
 

@@ -254,10 +254,7 @@ def counts_every_cell(record: Sweep) -> Iterator[str]:
 
 
 SWEEP = RecordKind(
-    Sweep,
-    (rules.files_stay_in_the_folder, counts_every_cell),
-    file="sweep.json",
-    role="record of the sweep",
+    Sweep, (rules.files_stay_in_the_folder, counts_every_cell), file="sweep.json", role="record of the sweep"
 )
 
 

@@ -53,8 +53,7 @@ def quick_problems(record: Record) -> list[str]:
 
 
 def first_refusal(record: Record) -> str:
-    """The first problem for which the class of `record` or one of its rules refuses it; empty when they take it, and
-    then its schema does too."""
+    """The first problem for which the class of `record` or one of its rules refuses it; empty when they take it."""
     kind = _kind(record)
     if kind is None:
         return _unknown(record)
@@ -68,8 +67,7 @@ def first_refusal(record: Record) -> str:
 
 
 def record_problems(record: Record) -> list[str]:
-    """What is wrong with `record` by its schema and rules, one sentence each, the first thousand; empty when it is
-    valid."""
+    """What is wrong with `record` by its schema and rules, a sentence each, the first thousand."""
     kind = _kind(record)
     if kind is None:
         return [_unknown(record)]

@@ -151,8 +151,7 @@ def unjudged_steps(run: Run) -> str:
 
 
 def run_rows(run: Run, data: Sequence[str] = ()) -> Iterator[tuple[str, str]]:
-    """Name and text of all but the verdict and the memories. A row without a name goes on with the one above; `data`
-    are lines about data files."""
+    """Name and text of all but verdict and memories; a row without a name goes on with the one above."""
     simulator = run.simulator
     yield "ran on", f"{run.board}, {simulator.name} {simulator.version} ({simulator.fidelity})"
     yield "runtime", f"{run.runtime.name} {run.runtime.version}"
@@ -196,7 +195,6 @@ def _distance(row: ReferenceOutput, part: Reference) -> str:
 
 
 def _sequence(run: Run) -> Iterator[tuple[str, str]]:
-    """The state, the steps and what was chosen in them."""
     for tensor in run.state.tensors if run.state is not None else ():
         place = f"{tensor.memory}, planned buffer {tensor.arena} from byte {tensor.offset:,}"
         yield "state", f"{tensor.name}, {tensor.dtype}{list(tensor.shape)}, {tensor.bytes:,} bytes in {place}"
@@ -251,10 +249,7 @@ def generate_rows(record: Generate) -> Iterator[tuple[str, str]]:
         yield "time", f"not known: {record.unavailable[-1].reason}"
     if record.perplexity is not None:
         measured = record.perplexity
-        yield (
-            "perplexity",
-            f"{measured.perplexity:.4g} on {counted(measured.predicted, 'predicted token')}",
-        )
+        yield ("perplexity", f"{measured.perplexity:.4g} on {counted(measured.predicted, 'predicted token')}")
 
 
 def step_text(time: Timing) -> str:

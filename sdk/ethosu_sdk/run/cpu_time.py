@@ -131,10 +131,8 @@ def _without_cycles(reason: str, part: Cpu | None = None) -> CpuTime:
 def cpu_time_of_run(
     result: SimulationResult, core: str, moved: Sequence[Mapping[str, MovedBytes]], reason: str
 ) -> CpuTime:
-    """The CPU's time in the first inference; nothing if there is a `reason`.
-
-    `moved` has the data that each part of each operator moves, in the order of execution.
-    """
+    """The CPU's time in the first inference; nothing if there is a `reason`. `moved` has the data that each part of
+    each operator moves, in the order of execution."""
     counts = result.block_counts
     if counts is None:
         return _without_cycles(reason)
@@ -207,7 +205,6 @@ def _sum(figures: Sequence[Metric]) -> Metric:
 
 
 def _by_part(rows: Sequence[CpuPart]) -> tuple[CpuPart, ...] | None:
-    """The sums of the parts of the same name; None where there is no part."""
     found: defaultdict[str, list[CpuPart]] = defaultdict(list)
     for row in rows:
         found[row.part].append(row)

@@ -122,11 +122,9 @@ def text_tokens(path: Path | None, tokenizer: Tokenizer | None, decoder: Decoder
 def measure_perplexity(
     path: Path, decoder: Decoder, text: Sequence[int], options: RunOptions, folder: Path
 ) -> Perplexity:
-    """The perplexity of the program at `path` on the tokens of `text`.
-
-    The text is cut into windows of the model's context. Each begins at position 0, which hides what the caches held
-    before; its first token is predicted by nothing. PyTorch's definition: exp of the mean cross entropy, in nats.
-    """
+    """The perplexity of the program at `path` on the tokens of `text`. The text is cut into windows of the model's
+    context. Each begins at position 0, which hides what the caches held before; its first token is predicted by
+    nothing. PyTorch's definition: exp of the mean cross entropy, in nats."""
     window = decoder.context or len(text)
     if window < _LEAST_WINDOW:
         raise UsageError(

@@ -76,14 +76,11 @@ class ExecutedInstruction(Struct, frozen=True):
 
 
 class Evidence(Struct, frozen=True):
-    """A complete and consistent run, as the firmware reported it.
-
-    `plan` is what ran, which a feed may have ended early. `outputs` are those of the first repeat of each set, or of
-    the last set alone; `crcs` are of all sets. `choices` are what feeds chose, by set and input. A repeat that gave
-    others, or whose counters are not those of the first that counted the same events, is in `changed_outputs` or
-    `changed_counters`. `pieces` are those of `pmu` that belong to pieces of command streams; `jobs` is how many NPU
-    jobs the delegate calls were.
-    """
+    """A complete and consistent run, as the firmware reported it. `plan` is what ran, which a feed may have ended
+    early. `outputs` are those of the first repeat of each set, or of the last set alone; `crcs` are of all sets.
+    `choices` are what feeds chose, by set and input. A repeat that gave others, or whose counters are not those of
+    the first that counted the same events, is in `changed_outputs` or `changed_counters`. `pieces` are those of `pmu`
+    that belong to pieces of command streams; `jobs` is how many NPU jobs the delegate calls were."""
 
     plan: RepeatPlan
     outputs: tuple[tuple[Array, ...], ...]  # [set][output]
@@ -219,7 +216,6 @@ def _check_identity(log: UartLog, expected: ExpectedRun) -> None:
 
 
 def _check_data_files(log: UartLog, expected: ExpectedRun) -> None:
-    """ProtocolError for a firmware with other data files than the model's."""
     found = [(row["index"], row["bytes"], row["sha256"]) for row in log.of_type("data_file")]
     due = [(index, *row) for index, row in enumerate(expected.data_files)]
     if found != due:
@@ -256,7 +252,6 @@ def seal(records: Sequence[str], nonce: bytes) -> str:
 
 
 def _by_tensor(log: UartLog, name: str) -> dict[tuple[int, int], list[dict[str, Any]]]:
-    """The records of one type, grouped by (inference, output index)."""
     found: dict[tuple[int, int], list[dict[str, Any]]] = {}
     for row in log.of_type(name):
         found.setdefault((row["inference"], row["index"]), []).append(row)
@@ -306,10 +301,7 @@ def _check_pieces(expected: ExpectedRun, pmu: Sequence[PmuSample], pieces: Seque
 
 
 def _changed_counters(plan: RepeatPlan, samples: Sequence[PmuSample]) -> tuple[Changed, ...]:
-    """Events are compared within their group, cycles with the first repeat, whichever events that counted.
-
-    Both by the instruction that calls the delegate, which may be more than one call.
-    """
+    """By instruction: events are compared within their group, cycles with the first repeat."""
     cycles: list[dict[int, list[object]]] = [{} for _ in range(plan.inferences)]
     events: list[dict[int, list[object]]] = [{} for _ in range(plan.inferences)]
     for row in samples:
@@ -334,8 +326,7 @@ def _output(
     *,
     sent: bool,
 ) -> _Output:
-    """The output that `rows` announce and `chunks` hold, if it is `sent`; without chunks it must be the one
-    `before`."""
+    """The output that `rows` announce and `chunks` hold; without chunks it must be the one `before`."""
     if len(rows) != 1:
         raise ProtocolError(f"{len(rows)} 'output' records for {where} instead of one")
     row = rows[0]
@@ -399,10 +390,8 @@ class ExpectedCall(Struct, frozen=True):
 def evidence_of_calls(
     log: UartLog, methods: Sequence[ExpectedRun], calls: Sequence[ExpectedCall], exit_code: int
 ) -> list[Evidence]:
-    """The evidence of each call. `methods` has an element for each method that the firmware loads.
-
-    ProtocolError for anything missing or contradictory.
-    """
+    """The evidence of each call. `methods` has an element for each method that the firmware loads. ProtocolError for
+    anything missing or contradictory."""
     check_log(log, methods)
     parts = _logs_of_calls(log, [row.expected.method for row in calls])
     rows: list[Evidence] = []
@@ -426,10 +415,8 @@ def with_taken(
     outputs: Sequence[Array],
     told: dict[int, tuple[int, ...]] | None = None,
 ) -> Steps:
-    """`given`, whose first step takes what `takes` make of the `outputs` of the step before it.
-
-    SimulationError for other indices than were `told`, where something is told.
-    """
+    """`given`, whose first step takes what `takes` make of the `outputs` of the step before it. SimulationError for
+    other indices than were `told`, where something is told."""
     rows, chosen = list(given.given), {}
     for feed in takes:
         row = rows[feed.input]
@@ -486,9 +473,7 @@ _HINT = "the firmware's log contradicts what its NPU did: read uart.log, and che
 
 def crosscheck_jobs(found: Evidence, job_cycles: Sequence[int]) -> None:
     """ProtocolError unless the simulator's NPU ran the jobs that the log reports: as many, each with its cycles.
-
-    `job_cycles` are the cycles of each job in turn, as the NPU's own counter had them.
-    """
+    `job_cycles` are the cycles of each job in turn, as the NPU's own counter had them."""
     if found.jobs != len(job_cycles):
         pieces = " and pieces of them" if found.pieces else ""
         raise ProtocolError(

@@ -78,9 +78,7 @@ class Image(Struct, frozen=True):
 
 class SplitStreams(Struct, frozen=True):
     """The pieces of each delegate of a program, by its number, and why some are not cut. Empty without --split.
-
-    `delegates` is the number of the delegate that each delegate call, by the number of its instruction, calls.
-    """
+    `delegates` is the number of the delegate that each delegate call, by the number of its instruction, calls."""
 
     pieces: dict[int, tuple[StreamPart, ...]] = {}
     uncut: dict[int, str] = {}
@@ -158,7 +156,6 @@ def simulator_of(job: RunJob, streams: Mapping[bytes, Reach]) -> Simulator:
 
 
 def _built_image(job: RunJob, cut: SplitStreams, reporter: Reporter) -> Image:
-    """The firmware that is built for the job's program and inputs."""
     block, sizes = _sequence(job), [row.nbytes for row in job.plan.input_tensors()]
     more = input_image.bytes_of_pieces(cut.for_image())
     if block is not None:  # beside the inputs that are given and their table
@@ -195,10 +192,7 @@ def build_image(
 
 
 def _resident_image(job: RunJob, reporter: Reporter) -> Image:
-    """The firmware with every kernel, which is built if it is missing or stale, and the program to load into it.
-
-    BuildError when the program does not fit.
-    """
+    """The firmware with every kernel, and the program to load into it. BuildError when that does not fit."""
     path, program, board = job.path, job.program, job.choice.board
     areas = None if job.priced is None else job.priced.areas
     tree = filesystem.sha256_bytes(str(resources.directory("firmware")).encode())
@@ -285,7 +279,6 @@ def _request(boot: Boot) -> SimulationRequest:
 
 
 def _sequence(job: RunJob) -> SequenceBlock | None:
-    """The sequence block of the job's input image; None where all inputs are given, and no state."""
     steps, kept = job.samples.steps, job.kept
     if not job.samples.is_sequence and not kept.is_watched:
         return None
@@ -484,7 +477,6 @@ def _with_pieces(execution: Execution, boot: Boot, reported: Evidence) -> Execut
 
 
 def _pieces(boot: Boot, samples: Sequence[PmuSample]) -> tuple[Piece, ...]:
-    """The record's `pieces`, in the order in which they ran."""
     rows = []
     done: dict[int, int] = {}
     for sample in samples:

@@ -83,11 +83,9 @@ def generate(
     out_dir: Path | None,
     reporter: Reporter,
 ) -> Generate:
-    """Let `model` go on with a prompt; the record that was written.
-
-    A Ctrl-C ends it: the record then has the tokens that were there, and KeyboardInterrupt goes on. Raises UsageError
-    for prompts that do not fit, InputError for programs that are no decoders.
-    """
+    """Let `model` go on with a prompt; the record that was written. A Ctrl-C ends it: the record then has the tokens
+    that were there, and KeyboardInterrupt goes on. Raises UsageError for prompts that do not fit, InputError for
+    programs that are no decoders."""
     _check(options)
     with tokenizing.opened_tokenizer(options.tokenizer) as tokenizer:
         prompt = _prompt(options, tokenizer)
@@ -257,10 +255,7 @@ def make_generate_record(path: Path, program: pte.Pte, made: Generation, wall_ti
 
 
 def _timing(run: Run, prompt: int, steps: int) -> Timing | None:
-    """The time of all `steps`, of which those of the `prompt` come first.
-
-    Shapes are static and the NPU's commands the same in every step, so each takes the time of the first.
-    """
+    """Each step takes the time of the first: shapes are static, and the NPU's commands the same in every step."""
     line = run.time
     if line is None:
         return None

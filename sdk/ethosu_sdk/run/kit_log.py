@@ -1,8 +1,6 @@
-"""The log of the inference runner of Arm's ML embedded evaluation kit, and the proof in it that a program ran.
-
-The log is not trusted. Lines begin ``INFO - ``, ``WARN - `` or ``ERROR - ``, those of ExecuTorch's runtime within it
-``I [ExecuTorch: FILE:LINE FUNCTION()] ``, those of the NPU's driver ``E: ``.
-"""
+"""The log of the inference runner of Arm's ML embedded evaluation kit, and the proof in it that a program ran. The
+log is not trusted. Lines begin ``INFO - ``, ``WARN - `` or ``ERROR - ``, those of ExecuTorch's runtime within it ``I
+[ExecuTorch: FILE:LINE FUNCTION()] ``, those of the NPU's driver ``E: ``."""
 
 from __future__ import annotations
 
@@ -73,10 +71,8 @@ class MetricGroup(Struct, frozen=True):
 @dataclass
 class KitLog:
     """What a log says. `facts` are by name, `pools` are name → (most used, size), `delegates` instruction → backend.
-
     `reports` are the NPU's counters as lines for people tell them, by profile; `failures` are (line number, text).
-    `recognised` counts the lines with the kit's own prefix.
-    """
+    `recognised` counts the lines with the kit's own prefix."""
 
     facts: dict[str, int | str] = field(default_factory=dict)
     inputs: list[KitTensor] = field(default_factory=list)
@@ -239,8 +235,7 @@ def _is_count(value: Any) -> TypeGuard[int]:
 
 
 def parse_kit_log(lines: Sequence[str]) -> KitLog:
-    """Read the `lines` of a log; lines that are not understood are skipped. InputError when one has an impossible
-    value."""
+    """Read the lines of a log; unknown ones are skipped. InputError when one has an impossible value."""
     reader = _Reader()
     feed_lines(reader.take, (line.strip("\r\n\x04\x00 ") for line in lines))
     return reader.log
@@ -252,9 +247,8 @@ def parse_kit_log(lines: Sequence[str]) -> KitLog:
 @dataclass(frozen=True)
 class KitExpected:
     """What the host knows before the run. Tensors are given by their bytes, moves as the runner must report them.
-
-    `delegates` are instruction → backend, `blank` what lay where the outputs and the guard behind them were to come.
-    """
+    `delegates` are instruction → backend, `blank` what lay where the outputs and the guard behind them were to
+    come."""
 
     sha256: str
     program_address: int
@@ -280,9 +274,7 @@ class KitEvidence:
 
 def kit_evidence_of(uart: bytes, program: bytes, written: bytes, expected: KitExpected) -> KitEvidence:
     """The evidence in what the runner printed and in the `program` and outputs (`written`) as memory holds them.
-
-    ProtocolError, with the last lines of the log, for anything missing or contradictory.
-    """
+    ProtocolError, with the last lines of the log, for anything missing or contradictory."""
     lines = uart.decode("utf-8", errors="replace").splitlines()
     try:
         log = parse_kit_log(lines)

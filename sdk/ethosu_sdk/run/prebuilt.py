@@ -57,10 +57,8 @@ class PreparedRun(Struct, frozen=True):
 
 
 def choose(npu: str | None, options: RunOptions) -> BoardAndSimulator:
-    """The board of Arm's runner for programs that use `npu` (None: no NPU), and the simulator that has it.
-
-    UsageError when there is no such runner, or `options` ask for another board or simulator.
-    """
+    """The board of Arm's runner for programs that use `npu` (None: no NPU), and the simulator that has it. UsageError
+    when there is no such runner, or `options` ask for another board or simulator."""
     runner = arm_runners.runner_for(npu)
     programs = npu or "programs without an NPU"
     if options.board not in (None, runner.board):
@@ -83,10 +81,8 @@ def execute(job: RunJob, reporter: Reporter) -> Execution:
 
 
 def prepare(job: RunJob) -> PreparedRun:
-    """Everything for a run of `job`.
-
-    UsageError and BuildError for what the runner cannot do; ToolError without its package or its simulator.
-    """
+    """Everything for a run of `job`. UsageError and BuildError for what the runner cannot do; ToolError without its
+    package or its simulator."""
     plan, inferences = job.plan, job.samples.count * job.options.repeat
     runner = arm_runners.runner_for(job.npu)
     simulator_options = SimulatorOptions(
@@ -134,10 +130,8 @@ def prepare(job: RunJob) -> PreparedRun:
 
 
 def run(request: PreparedRun, uart_log: Path, reporter: Reporter) -> Execution:
-    """Run what `request` has; what the runner prints goes to `uart_log`.
-
-    SimulationError, with the last lines, for a run without complete evidence.
-    """
+    """Run what `request` has; what the runner prints goes to `uart_log`. SimulationError, with the last lines, for a
+    run without complete evidence."""
     simulator, options = request.simulator, request.job.options
     simulation = SimulationRequest(
         elf=request.elf,
@@ -210,7 +204,6 @@ def _execution(request: PreparedRun, evidence: KitEvidence, result: SimulationRe
 
 
 def _adapted(adapted: Adapted) -> AdaptedPart | None:
-    """What the runner got instead of the program; None when that was the program itself."""
     if not adapted.operators:
         return None
     rows = (

@@ -29,10 +29,8 @@ _LISTED = 20  # changes in the record; their number is always there
 
 
 class Changed(Struct, frozen=True):
-    """One repeat whose result is not that of the first repeat of the same inputs.
-
-    `index` is the output's, or the instruction's whose counters changed.
-    """
+    """One repeat whose result is not that of the first repeat of the same inputs. `index` is the output's, or the
+    instruction's whose counters changed."""
 
     set: int
     repeat: int
@@ -41,11 +39,9 @@ class Changed(Struct, frozen=True):
 
 class RepeatPlan(Struct, frozen=True):
     """How a run repeats: `sets` of inputs, each `repeats` times; repeat k counts event group ``k % event_groups``.
-
     With `in_pieces`, the last repeat runs command streams in pieces. `state` says what a repeat begins with in a
     program that has one: ``reset`` (what the program brings) or ``kept`` (what the repeat before left); else it is
-    empty.
-    """
+    empty."""
 
     sets: int
     repeats: int = 1
@@ -80,10 +76,8 @@ def changed_results(
     whole: bool = False,
 ) -> tuple[Changed, ...]:
     """Results of inferences that differ from those of the first repeat; `results` are by inference, then by index.
-
     With `same_group` the first repeat that counts the same events is meant. A result that only one of the two has is
-    a change. `whole` leaves out the repeats that run pieces.
-    """
+    a change. `whole` leaves out the repeats that run pieces."""
     found = []
     for inference, result in enumerate(results):
         if whole and plan.runs_pieces(inference):
@@ -114,10 +108,8 @@ class Repeated(Struct, frozen=True):
 
 def repeats_state(job: RunJob, repeats: int) -> StartState:
     """The state that each of `repeats` inferences starts from, in a program that keeps state between inferences.
-
     ``reset`` is the state that the program brings, ``kept`` the one that the inference before left. Empty for one
-    inference of each set, or a program without a state. UsageError where a reset would break a sequence.
-    """
+    inference of each set, or a program without a state. UsageError where a reset would break a sequence."""
     if repeats == 1 or not job.plan.is_stateful:
         return ""
     if job.options.keep_state:
@@ -187,11 +179,9 @@ def _check(name: str, plan: RepeatPlan, changed: Sequence[Changed], index: str) 
 
 
 def grouped(npu: Npu, groups: Sequence[Sequence[int]], cycles: Sequence[int | None]) -> Npu:
-    """`npu` with the group that each counter was read in, and what the cycle counter said in each group.
-
-    `cycles` are those of the inference that counted each group. Where they differ the counters of two groups must not
-    be put in relation, and the record says so.
-    """
+    """`npu` with the group that each counter was read in, and what the cycle counter said in each group. `cycles` are
+    those of the inference that counted each group. Where they differ the counters of two groups must not be put in
+    relation, and the record says so."""
     if len(groups) == 1:
         return npu
     group_of = {event: number for number, events in enumerate(groups) for event in events}

@@ -60,10 +60,8 @@ class RunResult:
 def run(
     model: str, compile_options: CompileOptions, options: RunOptions, out_dir: Path | None, reporter: Reporter
 ) -> RunResult:
-    """Run `model`, compiling and building what is missing or stale; the record that was written, and where.
-
-    Raises VerdictError, after everything was written, when an expectation is not met.
-    """
+    """Run `model`, compiling and building what is missing or stale; the record that was written, and where. Raises
+    VerdictError, after everything was written, when an expectation is not met."""
     setting = resolve_setting(model, compile_options, options, out_dir, reporter)
     path, program, options = setting.path, setting.program, setting.options
     folder = result_files.folder_for_pte(path, setting.target, out_dir)
@@ -99,11 +97,9 @@ def run(
 def resolve_setting(
     model: str, compile_options: CompileOptions, options: RunOptions, out_dir: Path | None, reporter: Reporter
 ) -> Setting:
-    """What `options` ask for, whichever method runs; `model` is compiled where it must be.
-
-    UsageError for what the machine or the NPU of the program does not have, before anything is compiled where that
-    can be known, InputError for data files that do not fit.
-    """
+    """What `options` ask for, whichever method runs; `model` is compiled where it must be. UsageError for what the
+    machine or the NPU of the program does not have, before anything is compiled where that can be known, InputError
+    for data files that do not fit."""
     runners.check_runner_options(options)
     if options.save_state is not None:
         kept_state.check_place(options.save_state)

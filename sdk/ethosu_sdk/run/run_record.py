@@ -108,8 +108,6 @@ def make_run_record(
 
 
 class _Described(TypedDict):
-    """The members that inputs and outputs of a run share."""
-
     shape: tuple[int, ...]
     dtype: Dtype
     sha256: str

@@ -137,10 +137,8 @@ class Refusal(Struct, frozen=True):
 
 
 class Runner(Struct, frozen=True):
-    """A way to run a program, for the values of --runtime and --simulator that select it.
-
-    `choose` names the board and the simulator for an NPU (None: no NPU), `execute` runs a job there.
-    """
+    """A way to run a program, for the values of --runtime and --simulator that select it. `choose` names the board
+    and the simulator for an NPU (None: no NPU), `execute` runs a job there."""
 
     runtimes: Sequence[str]
     simulators: Sequence[str]
@@ -225,10 +223,8 @@ def refuse_data_files(options: RunOptions) -> None:
 
 
 def choose_runner(options: RunOptions, npu: str | None) -> tuple[Runner, BoardAndSimulator]:
-    """The runner of a program that uses `npu` (None: no NPU), the board and the simulator.
-
-    `options` have passed :func:`check_runner_options`. UsageError for what the runner does not have.
-    """
+    """The runner of a program that uses `npu` (None: no NPU), the board and the simulator. `options` have passed
+    :func:`check_runner_options`. UsageError for what the runner does not have."""
     fitting = _fitting(options)
     choice = fitting[0].choose(npu, options)
     runner = next(row for row in fitting if choice.simulator in row.simulators)
@@ -241,7 +237,6 @@ def _fitting(options: RunOptions) -> list[Runner]:
 
 
 def _refuse(rows: Sequence[Runner], options: RunOptions) -> None:
-    """UsageError when every one of the `rows` refuses an option."""
     refusals = [row.refusal(options) for row in rows]
     if refusals[0] is not None and all(refusals):
         raise UsageError(refusals[0].message, refusals[0].hint)

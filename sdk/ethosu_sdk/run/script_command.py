@@ -54,10 +54,8 @@ _REFUSED = (
 def run_script(
     model: str, compile_options: CompileOptions, options: RunOptions, out_dir: Path | None, reporter: Reporter
 ) -> Script:
-    """Run the script of `options` on `model`, compiling and building what is missing or stale.
-
-    The record; raises VerdictError, after everything was written, when a call has not passed.
-    """
+    """Run the script of `options` on `model`, compiling and building what is missing or stale. The record; raises
+    VerdictError, after everything was written, when a call has not passed."""
     assert options.script is not None
     _check_options(options)
     setting = run_command.resolve_setting(model, compile_options, options, out_dir, reporter)
@@ -288,10 +286,7 @@ def _methods(calls: Sequence[HostCall]) -> tuple[str, ...]:
 
 
 def _content(
-    calls: Sequence[HostCall],
-    rows: Sequence[ExpectedCall],
-    names: Sequence[str],
-    groups: Groups,
+    calls: Sequence[HostCall], rows: Sequence[ExpectedCall], names: Sequence[str], groups: Groups
 ) -> bytes:
     first = calls[0].job
     parts = []

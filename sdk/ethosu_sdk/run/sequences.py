@@ -103,11 +103,9 @@ def check_inputs(
     crcs: Sequence[Mapping[int, str]],
 ) -> tuple[Choices, ...]:
     """What feeds chose in each step; ProtocolError for an input of the firmware that is not the one which was given,
-    or which the outputs of the step before make.
-
-    The arrays of `steps` have the order of memory. `outputs` and `crcs` are those of the last repeat of each step;
-    where an output was not sent, what its feed chose is taken from the log, as it went into the next step.
-    """
+    or which the outputs of the step before make. The arrays of `steps` have the order of memory. `outputs` and `crcs`
+    are those of the last repeat of each step; where an output was not sent, what its feed chose is taken from the
+    log, as it went into the next step."""
     reported = {(row["inference"], row["index"]): row for row in log.of_type("input")}
     count, told, stepper, found = len(outputs), choices(log), Stepper(steps), []
     if len(reported) != count * repeats * len(steps.given):
@@ -182,12 +180,10 @@ def judge_steps(
     growth: float,
     unsent: Sequence[Sequence[bool]] = (),
 ) -> StepsVerdict:
-    """The steps of outputs `got` against those of `want`; both have a leading axis of steps.
-
-    Of the first steps the board may have sent CRCs alone: `unsent` says of each, by output, whether it is that of the
-    expected bytes. If not, the step is beyond a tolerance of 0, and cannot be judged within another. A sequence that
-    ended before the last step of `want` has not passed.
-    """
+    """The steps of outputs `got` against those of `want`; both have a leading axis of steps. Of the first steps the
+    board may have sent CRCs alone: `unsent` says of each, by output, whether it is that of the expected bytes. If
+    not, the step is beyond a tolerance of 0, and cannot be judged within another. A sequence that ended before the
+    last step of `want` has not passed."""
     first, due = len(unsent), max(map(len, want), default=0)
     want = [array[first:] for array in want]
     count = min((len(array) for array in (*got, *want)), default=0)

@@ -60,8 +60,7 @@ class CpuMemories(Struct, frozen=True):
 def cpu_memories_of_board(
     profile: BoardProfile | None, system: SystemConfig | None, code_bytes: int
 ) -> CpuMemories:
-    """Where things lie on the board of `profile` in a `system` of it (None: its default), for an inference with so
-    many bytes of code."""
+    """Where things lie on the board of `profile` in a `system` (None: its default), for so many bytes of code."""
     if profile is None:
         return CpuMemories(reason=_NO_PROFILE)
     if system is None:
@@ -91,14 +90,12 @@ def cpu_memories_of_board(
 
 
 def _wait(memory: BoardMemory | None) -> float | None:
-    """Cycles for a line; None where they are not known."""
     if memory is None:
         return None
     return 0 if memory.kind == "tcm" else memory.cpu_wait_cycles
 
 
 def _missing_waits(profile: BoardProfile, names: Mapping[str, str], code_bytes: int) -> str:
-    """Why waits cannot be priced; empty if they can."""
     for part, name in names.items():
         memory = profile.memory(name)
         if memory is None or _wait(memory) is None:
@@ -144,9 +141,8 @@ class KnownClock:
 @dataclass(frozen=True)
 class CpuClock:
     """The `clock` of the CPU `core` of a `board`, empty where they are not known; `reason` is why there is none.
-
-    `npu` is the clock that the NPU has on the board. Without a board, it is the system's. `profile` is the board's.
-    """
+    `npu` is the clock that the NPU has on the board. Without a board, it is the system's. `profile` is the
+    board's."""
 
     board: str
     clock: KnownClock | None
@@ -162,10 +158,7 @@ class CpuClock:
 
 def cpu_clock(board: str | None, mhz: float | None, priced: PricingSystem | None) -> CpuClock:
     """The clock of the CPU: the given one, else that of the board profile `board`, else of the profile that the
-    program was compiled for.
-
-    UsageError for an unknown profile, InputError for a file that is not one.
-    """
+    program was compiled for. UsageError for an unknown profile, InputError for a file that is not one."""
     profile = board_profiles.find_profile(board) if board is not None else _compiled_for(priced)
     given = None if mhz is None else KnownClock(mhz * 1e6, _GIVEN)
     if profile is None:
@@ -191,8 +184,7 @@ def _compiled_for(priced: PricingSystem | None) -> BoardProfile | None:
 
 @dataclass(frozen=True)
 class TimeFacts:
-    """What a time line is made from: a run, the cycles of each delegate's call where they are not the run's, the
-    system that they are for, and the clocks."""
+    """What a time line is made from; `cpu` are the clocks, `priced` the system that the NPU's cycles are for."""
 
     run: Run
     priced: PricingSystem | None
@@ -215,12 +207,10 @@ class TimeFacts:
 
 def time_of_run(facts: TimeFacts) -> tuple[TimeLine | None, list[Unavailable]]:
     """The record's `time`: the CPU's cycles and the NPU's on one axis, each by its clock; and what is unavailable.
-
     The firmware makes the two take turns: the driver starts a job, and the CPU sleeps until the NPU's interrupt. So
     the line is the CPU's parts in the order of time, with each job after the part that starts it. The CPU's waits for
     its memories are in its parts where a board profile tells them. What nobody modelled is not in it: the time that
-    an interrupt takes to arrive.
-    """
+    an interrupt takes to arrive."""
     reason = _missing(facts)
     if reason:
         return None, [Unavailable(path="/time", reason=reason)]
@@ -230,7 +220,6 @@ def time_of_run(facts: TimeFacts) -> tuple[TimeLine | None, list[Unavailable]]:
 
 
 def _missing(facts: TimeFacts) -> str:
-    """Why there is no time line; empty if there is one."""
     run, cpu = facts.run, facts.cpu
     if run.cpu.cycles is None:
         reasons = [row.reason for row in run.unavailable if row.path == "/cpu/cycles"]
@@ -262,7 +251,6 @@ def _job_cycles(facts: TimeFacts, row: Operator) -> int | None:
 
 
 def _memories(facts: TimeFacts) -> CpuMemories:
-    """The memories of the CPU, or why its waits are not known."""
     parts = facts.run.cpu.parts or ()
     if parts and all(row.moved is None for row in parts):
         return CpuMemories(reason=_NO_MOVED)
@@ -357,7 +345,6 @@ def _steps(facts: TimeFacts) -> Iterator[_Step]:
 
 
 def _add(step: _Step, row: CpuPart, times: int) -> _Step:
-    """`step` and so many times `row`."""
     names = common.Moved.__struct_fields__
     more = {name: times * (getattr(row.moved, name, None) or 0) for name in names}
     every = {name: getattr(step.moved, name) + size for name, size in more.items()}
@@ -367,8 +354,7 @@ def _add(step: _Step, row: CpuPart, times: int) -> _Step:
 
 
 def _total(total: float, spent: TimeSums, target: Target | None, *, waits: bool) -> TimeTotal:
-    """The sum with its band; without a `target` the CPU does all of the work. `waits` says whether those of the CPU
-    are in it."""
+    """The sum with its band; without a `target` the CPU does all the work. `waits`: whether the CPU's are in it."""
     cpu = cpu_band.cpu_band(waits=waits)
     error = 0.0 if target is None else timing.error(target.npu, target.macs)
     words = [] if target is None else [f"NPU: {timing.band(target.npu, target.macs)}"]

@@ -1,10 +1,8 @@
-"""The process that has a tokenizer: ``python -m ethosu_sdk.run.tokenizer_worker SOCKET FILE NAME BYTES``.
-
-A file of some kilobytes can make text grow without end, or keep a pattern busy for years, and the packages' Rust and
-C++ print and abort. So they run here, in BYTES of memory more than Python has, without output and without files. JSON
-lines come and go by SOCKET, which :mod:`ethosu_sdk.run.tokenizing` writes and reads. The tokenizer is in the open
-FILE, whose name ends with NAME.
-"""
+"""The process that has a tokenizer: ``python -m ethosu_sdk.run.tokenizer_worker SOCKET FILE NAME BYTES``. A file of
+some kilobytes can make text grow without end, or keep a pattern busy for years, and the packages' Rust and C++ print
+and abort. So they run here, in BYTES of memory more than Python has, without output and without files. JSON lines
+come and go by SOCKET, which :mod:`ethosu_sdk.run.tokenizing` writes and reads. The tokenizer is in the open FILE,
+whose name ends with NAME."""
 
 from __future__ import annotations
 

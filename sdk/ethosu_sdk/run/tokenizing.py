@@ -132,10 +132,8 @@ class Stream:
 
 @contextlib.contextmanager
 def opened_tokenizer(path: Path | None) -> Iterator[Tokenizer | None]:
-    """The tokenizer in the file at `path` for the time of a `with` block; None without a path.
-
-    InputError for a file that is none, ToolError without its package.
-    """
+    """The tokenizer in the file at `path` for the time of a `with` block; None without a path. InputError for a file
+    that is none, ToolError without its package."""
     if path is None:
         yield None
         return

@@ -141,10 +141,8 @@ Tell = Callable[[int, dict[int, tuple[int, ...]]], None]
 
 
 class _Listener(io.RawIOBase):
-    """Takes what the UART says, and calls `tell`, with its number and choices, after each inference.
-
-    What it tells is not proven: the evidence of the whole run is checked at its end.
-    """
+    """Takes what the UART says, and calls `tell`, with its number and choices, after each inference. What it tells is
+    not proven: the evidence of the whole run is checked at its end."""
 
     def __init__(self, tell: Tell) -> None:
         self._tell = tell
@@ -212,9 +210,7 @@ def patterns_of(module: str) -> dict[str, tuple[re.Pattern[str], ...]]:
 
 def is_understood(module: str, takers: Mapping[str, Taker], message: str) -> bool:
     """Give `message` to the first of `takers` that has a pattern for it, in their order; whether there is one.
-
-    ValueError when it holds a whole number of more digits than 64 bits have.
-    """
+    ValueError when it holds a whole number of more digits than 64 bits have."""
     for name, taker in takers.items():
         for pattern in patterns_of(module)[name]:
             if match := pattern.match(message):

@@ -108,9 +108,7 @@ class SourceFinder:
 
     def place_of(self, error: BaseException) -> str | None:
         """The innermost line of the model's own files that raised `error`, with its text; None when there is none.
-
-        Only files below `root`, and the zoo's, are taken: below them, every package that torch uses itself is met.
-        """
+        Only files below `root`, and the zoo's, are taken: below them, every package that torch uses itself is met."""
         frames = [
             (self.named(frame.filename), frame)
             for frame in traceback.extract_tb(error.__traceback__)
@@ -176,10 +174,8 @@ def last_return(module: Any) -> str | None:
 
 def lines_recorded(finder: SourceFinder) -> AbstractContextManager[None]:
     """While the block runs, torch records with each node it traces all lines of the model that lead to it.
-
     torch.export of torch 2.13 keeps the frames of functions called ``forward`` alone, and so names the line that
-    calls a helper instead of the helper's line that calls the operator.
-    """
+    calls a helper instead of the helper's line that calls the operator."""
     from torch.fx.proxy import TracerBase
 
     def all_of_the_model(_tracer: Any, summary: traceback.StackSummary) -> traceback.StackSummary:
@@ -197,10 +193,8 @@ def lines_recorded(finder: SourceFinder) -> AbstractContextManager[None]:
 
 
 def _function(file: str, line: int, name: str) -> str | None:
-    """The function at a line with its classes, such as ``Block.forward``; `name` is what the trace says of it.
-
-    Only files that this process has imported are read: a saved program's traces name files of another machine.
-    """
+    """The function at a line with its classes, such as ``Block.forward``; `name` is what the trace says of it. Only
+    files that this process has imported are read: a saved program's traces name files of another machine."""
     if name == "<module>":
         return None
     around = [(start, end, full) for start, end, full in _functions(file) if start <= line <= end]

@@ -145,8 +145,7 @@ _SAME_ORDER = frozenset({"IDENTITY", "RESHAPE"})
 
 @dataclass(frozen=True)
 class MovedTensor:
-    """`places` of a tensor's elements among those of `sources`, one tensor after the other; CONSTANT_PLACE for
-    padding."""
+    """`places` of a tensor's elements among those of `sources`, one after the other; CONSTANT_PLACE for padding."""
 
     sources: tuple[str, ...]
     places: Places
@@ -214,7 +213,6 @@ def _moves(block: Any, operators: Sequence[TosaOperator]) -> dict[str, _Move]:
 
 
 def _constants(block: Any) -> dict[str, tuple[int, ...]]:
-    """Shapes that are tensors of their own, by name."""
     rows = (block.Shapes(index) for index in range(block.ShapesLength()))
     return {
         row.Name().decode(): tuple(map(int, np.asarray(row.DataAsNumpy(), np.uint8).view("<i8")))

@@ -1,7 +1,5 @@
-"""The SDK's own models: small and reproducible. Together they cover every way in which an operator can run.
-
-The table is light; a model's module imports torch when :func:`load` builds it.
-"""
+"""The SDK's own models: small and reproducible. Together they cover every way in which an operator can run. The table
+is light; a model's module imports torch when :func:`load` builds it."""
 
 from __future__ import annotations
 
@@ -28,13 +26,10 @@ class ZooInput:
 
 @dataclass(frozen=True)
 class ZooEntry:
-    """One row of zoo.toml.
-
-    `summary` is a sentence, `task` two or three words. `function` of this package's `module` builds the model, which
-    is meant for `quantize`. `weights` is ``none``, ``random``, ``trained`` or ``pretrained``, `parameters` how many
-    there are; `needs` are the distributions that carry them, and data (:mod:`ethosu_sdk.compile.zoo.packages`).
-    A `stateful` one keeps values from one inference to the next.
-    """
+    """One row of zoo.toml. `summary` is a sentence, `task` two or three words. `function` of this package's `module`
+    builds the model, which is meant for `quantize`. `weights` is ``none``, ``random``, ``trained`` or ``pretrained``,
+    `parameters` how many there are; `needs` are the distributions that carry them, and data
+    (:mod:`ethosu_sdk.compile.zoo.packages`). A `stateful` one keeps values from one inference to the next."""
 
     name: str
     task: str
@@ -77,10 +72,8 @@ def source(name: str) -> Path:
 
 
 def load(name: str) -> ZooModel:
-    """Build the zoo model `name` (imports torch). The same name gives the same weights each time.
-
-    ToolError when a package that carries its weights or data is missing or another version.
-    """
+    """Build the zoo model `name` (imports torch). The same name gives the same weights each time. ToolError when a
+    package that carries its weights or data is missing or another version."""
     row = entry(name)
     packages.require(f"zoo:{name}", row.needs)
     build: Callable[[], ZooModel] = getattr(importlib.import_module(f"{__name__}.{row.module}"), row.function)

@@ -1,8 +1,6 @@
 """``zoo:digits_cnn``: a small CNN trained in seconds on scikit-learn's handwritten digits (1797 images, 8x8).
-
-Training is deterministic for one machine and one set of versions: fixed seeds, one thread. The trained
-weights are kept in the SDK's cache, keyed by this recipe and the versions that shape them.
-"""
+Training is deterministic for one machine and one set of versions: fixed seeds, one thread. The trained weights are
+kept in the SDK's cache, keyed by this recipe and the versions that shape them."""
 
 from __future__ import annotations
 
@@ -44,10 +42,8 @@ def _split() -> tuple[Images, Labels, Images, Labels]:
 
 
 def held_back() -> tuple[Images, Labels]:
-    """The images that training never saw: float32 [360, 1, 8, 8] in 0…1, and their labels, int64 [360].
-
-    Needs scikit-learn, which ships the data set.
-    """
+    """The images that training never saw: float32 [360, 1, 8, 8] in 0…1, and their labels, int64 [360]. Needs
+    scikit-learn, which ships the data set."""
     _, _, images, labels = _split()
     return images, labels
 
@@ -110,7 +106,5 @@ def build() -> ZooModel:
     module.load_state_dict({name: torch.from_numpy(value) for name, value in weights.items()})
     samples = torch.from_numpy(images[:_CALIBRATION_SAMPLES])
     return ZooModel(
-        module.eval(),
-        (torch.from_numpy(held_images[:1]),),
-        tuple((sample[None],) for sample in samples),
+        module.eval(), (torch.from_numpy(held_images[:1]),), tuple((sample[None],) for sample in samples)
     )

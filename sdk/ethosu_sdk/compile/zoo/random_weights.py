@@ -9,11 +9,9 @@ from ethosu_sdk.compile.zoo.packages import ZooModel
 
 
 def calibrate_batch_norm(module: Any, batches: Iterable[Any]) -> None:
-    """Set every BatchNorm's mean and variance to the average over `batches`; leaves `module` in eval mode.
-
-    With the statistics of a fresh layer the activations of a deep random network shrink towards zero, and the
-    observed quantisation scales sit on the quantiser's lower bound.
-    """
+    """Set every BatchNorm's mean and variance to the average over `batches`; leaves `module` in eval mode. With the
+    statistics of a fresh layer the activations of a deep random network shrink towards zero, and the observed
+    quantisation scales sit on the quantiser's lower bound."""
     import torch
 
     kinds = (torch.nn.BatchNorm1d, torch.nn.BatchNorm2d)
@@ -89,15 +87,10 @@ def ds_cnn() -> ZooModel:
 
 
 def _mlperf_tiny(
-    network: type[Any],
-    shape: tuple[int, ...],
-    seed: int,
-    statistics: int = 64,
-    calibration: int = 32,
+    network: type[Any], shape: tuple[int, ...], seed: int, statistics: int = 64, calibration: int = 32
 ) -> ZooModel:
-    """A `network` with random weights; samples of `shape` are uniform in -1…1, as the wheel's example inputs.
-    The first of them is the example, `statistics` more set the batch normalisation, `calibration` of these
-    calibrate."""
+    """A `network` with random weights; samples of `shape` are uniform in -1…1, as the wheel's example inputs. The
+    first of them is the example, `statistics` more set the batch normalisation, `calibration` of these calibrate."""
     import torch
 
     with torch.random.fork_rng():
