@@ -104,9 +104,8 @@ class Trial(Part):
     #: no program
     state: TrialState
     command: c.Text | None = None  #: a whole command line, if options of `compile` change
-    code: c.Some[c.Text] | None = (
-        None  #: lines that followed the model's file, if the model or its inputs change
-    )
+    #: lines that followed the model's file, if the model or its inputs change
+    code: c.Some[c.Text] | None = None
     figures: tuple[Figure, ...]
     gain: Gain | None = None  #: share of the time or cycles that is saved; negative where more is needed
     fits: bool | None = None

@@ -70,9 +70,8 @@ class Job(Part):
 class Operation(Part):
     index: c.Count  #: from 0, in the order in which the operations run
     instruction: c.Count  #: number of the program's instruction
-    calls: (
-        c.PositiveCount
-    )  #: in one inference; all other figures are those of one call, but for `instructions`
+    #: in one inference; all other figures are those of one call, but for `instructions`
+    calls: c.PositiveCount
     runs_on: Literal["NPU", "CPU"]
     name: c.Text  #: of the NPU operation in the words of the command stream, or of the operator
     kind: Literal["conv", "matmul", "depthwise", "pool", "elementwise", "resize", "dma", "kernel"]
