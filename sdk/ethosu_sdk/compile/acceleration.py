@@ -125,8 +125,6 @@ class _Attribute:
 
 
 class _Code:
-    """In the place of what `recompile` returns."""
-
     def __init__(self, module: Any, write: Callable[[Any], Any]) -> None:
         self._module, self._write = module, write
 
@@ -309,7 +307,6 @@ class _Computed:
 
 
 def _facts(tensor: Any) -> tuple[Any, ...]:
-    """All facts of a fake tensor without symbols."""
     return (
         tensor.fake_mode,
         tensor.dtype,
@@ -402,7 +399,6 @@ class _Trees:
         return getattr(self._pytree, name)
 
     def tree_map_only(self, kind: Any, function: Callable[[Any], Any], tree: Any, **options: Any) -> Any:
-        """`tree` with `function` of each leaf of that kind."""
         if options or type(kind) is not type:
             return self._pytree.tree_map_only(kind, function, tree, **options)
         return self._map(kind, function, tree)

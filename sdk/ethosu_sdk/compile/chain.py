@@ -48,13 +48,11 @@ class Chain:
 
     @property
     def facts(self) -> ChainFacts:
-        """What was found so far."""
         samples = convert([row.source for row in self._eager.samples], tuple[SampleOrigin, ...])
         return ChainFacts(samples, tuple(self._links), tuple(self._noisy))
 
     @property
     def samples(self) -> list[Tensors]:
-        """The inputs of the samples."""
         return [row.inputs for row in self._eager.samples]
 
     def graph(self, program: Any) -> None:
@@ -90,7 +88,6 @@ class Chain:
         return difference
 
     def not_prepared(self, reason: str) -> None:
-        """Say why the second link does not exist."""
         self._links.append(Link(link=PREPARED_LINK, status="unavailable", reason=reason))
 
     def quantised(self, quantized: Any, prepared: Any | None) -> None:
@@ -172,7 +169,6 @@ class Chain:
         return [str(name) for name in self._graph.graph_signature.user_outputs]
 
     def _other_structure(self) -> Difference | None:
-        """Whether names and order of the graph's outputs are others than the model's."""
         spec = self._graph.call_spec.out_spec
         if self._eager.structure is None or spec is None or spec == self._eager.structure:
             return None
@@ -238,7 +234,6 @@ class CodeStep:
 
     @property
     def limits(self) -> tuple[float, float]:
-        """The least and the greatest value that can be stored."""
         return (self.low - self.zero_point) * self.scale, (self.high - self.zero_point) * self.scale
 
 
@@ -255,7 +250,6 @@ class JudgedLayer:
 
     @property
     def explained(self) -> bool:
-        """Whether step and range explain the error."""
         return not self.wrong_scale and self.error <= self.limit
 
     @property

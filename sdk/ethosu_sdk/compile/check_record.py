@@ -56,7 +56,6 @@ class Checked:
 
     @property
     def explained(self) -> bool:
-        """Whether nothing differs that must not."""
         same = self.dialect is None or self.dialect.equal == self.dialect.elements
         return same and all(row.explained for row in self.distances)
 
@@ -191,7 +190,6 @@ def _executed(check: Check, outputs: Sequence[LinkOutput]) -> Link:
 
 
 def _least_db(links: Sequence[Link]) -> float | None:
-    """The lowest ratio of an output of the quantised model to the float one; None when no output has one."""
     rows = (part for row in links if row.link == QUANTISED_LINK for part in row.outputs or ())
     return min((part.sqnr_db for part in rows if part.sqnr_db is not None), default=None)
 
@@ -221,7 +219,6 @@ def chain_words(record: Record) -> str:
 
 
 def _chain_line(links: Sequence[Link], quantised: str) -> str:
-    """The chain in a line: ``float → graph equal · → int8 31.4 dB · → executed equal``."""
     words = [_link_words(row, quantised) for row in links if row.link != PREPARED_LINK or row.status == FAIL]
     start = "float → " if any(row.link == GRAPH_LINK for row in links) else "given → "
     return start + " · → ".join(words)
@@ -279,7 +276,6 @@ def does_not_run(record: Record) -> bool:
 
 
 def check_line(record: Record) -> str:
-    """The check in a few words."""
     check = record["check"]
     if check["status"] in (UNAVAILABLE, LEFT_OUT):
         return f"not executed: {check['reason']}"
@@ -293,7 +289,6 @@ def check_line(record: Record) -> str:
 
 
 def _dialect(check: Record) -> list[str]:
-    """How the program compares with the references of the Cortex-M dialect, where it has such operators alone."""
     if "dialect" not in check:
         return []
     equal, elements = check["dialect"]["equal"], check["dialect"]["elements"]

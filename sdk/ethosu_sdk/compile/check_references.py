@@ -126,7 +126,6 @@ def _output(program: Any, index: int, value: Any) -> CheckedOutput:
 
 
 def _only_integers(node: Any) -> bool:
-    """Whether `node` is computed from tensors of integers alone, without branches."""
     import torch
 
     values = (row.meta.get("val") for row in fx.reachable(node, lambda row: row.all_input_nodes))
@@ -178,7 +177,6 @@ class RoundingTrial:
     def quantize(
         self, value: Any, scale: float, zero_point: int, low: int, high: int, dtype: Any, **more: Any
     ) -> Any:
-        """As PyTorch's operator, rounding up or down."""
         import torch
 
         del more
@@ -235,7 +233,6 @@ def _int16_argument(node: Any) -> Any | None:
 
 
 def _limits(node: Any) -> tuple[float, float] | None:
-    """The least and the largest value of the quantisation that follows `node`."""
     user = next((user for user in node.users if is_quantize(user)), None)
     if user is None:
         return None

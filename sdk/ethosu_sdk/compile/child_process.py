@@ -141,8 +141,6 @@ def _error_of(row: Mapping[str, str]) -> SdkError:
 
 @dataclass
 class _Messages:
-    """The worker's JSON lines, as they come in."""
-
     progress: Progress
     output: CompileOutput | None = None
     error: SdkError | None = None
@@ -171,7 +169,6 @@ class _Messages:
             self.error = _error_of(message["error"])
 
     def result(self, returncode: int, log: Path) -> CompileOutput:
-        """The output, or the error that explains why there is none."""
         if self.output is not None and returncode == 0:
             return self.output
         if self.error is not None:
@@ -187,7 +184,6 @@ _REASONS = {
 
 
 def _how(returncode: int) -> str:
-    """How a process ended that did not report: its exit status, or the signal by name."""
     if returncode >= 0:
         return f"with status {returncode}"
     name = signal.Signals(-returncode).name if -returncode in set(signal.Signals) else f"signal {-returncode}"

@@ -97,7 +97,6 @@ def target_of(options: CompileOptions) -> AnyTarget:
 
 
 def compiled_files(pte: Path, record: Record) -> list[str]:
-    """What a compilation leaves in its folder."""
     others, steps = record.get("other_methods", ()), record.get("sequence", {})
     delegates = (row for part in (record, *others) for row in part["delegates"])
     return [
@@ -117,7 +116,6 @@ def _earlier(pte: Path) -> list[str]:
 
 
 def _check_delegation(record: Compilation, *, recorded: bool) -> None:
-    """VerdictError when an operator stays on the CPU; `recorded` says that the record is on stdout."""
     others = (row for part in record.other_methods or () for row in part.cpu_operators)
     rows = [*record.cpu_operators, *others]
     if not rows:

@@ -328,14 +328,11 @@ class _OfMethod:
     layout: LayoutChanges = field(default=LayoutChanges(calls=0, bytes=0))
 
     def of_method(self) -> dict[str, Any]:
-        """Them by name."""
         return {row.name: getattr(self, row.name) for row in fields(_OfMethod)}
 
 
 @dataclass(frozen=True, kw_only=True)
 class MethodFacts(_OfMethod):
-    """A method of a program."""
-
     name: str
 
 

@@ -44,13 +44,11 @@ class Distance:
 
     @property
     def explained(self) -> bool:
-        """Whether rounding explains all of it."""
         figures = (self.rms, self.largest, self.differing)
         return not self.not_finite and all(row is None or row.executed <= row.limit for row in figures)
 
     @property
     def detail(self) -> str:
-        """The figures that decide, in words."""
         return self._words() + (f" (sample {self.sample})" if self.sample else "")
 
     def _words(self) -> str:
@@ -178,7 +176,6 @@ def linked_output(index: int, name: str, executed: Array, reference: Array) -> L
 
 
 def equal_elements(one: Array, other: Array) -> Any:
-    """Which elements are equal; NaN is equal to NaN."""
     same = one == other
     if other.dtype.kind == "f":
         same |= np.isnan(one) & np.isnan(other)

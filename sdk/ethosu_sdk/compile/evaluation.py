@@ -63,8 +63,6 @@ _IN_TORCH: dict[ExecutionName, str] = {
 
 @dataclass(frozen=True)
 class EvaluateOptions:
-    """The `.npz` to evaluate on, and the thresholds."""
-
     data: Path
     thresholds: tuple[Threshold, ...] = ()
 
@@ -259,7 +257,6 @@ def in_float(outputs: Sequence[EvaluatedOutput | CheckedOutput], executed: Seque
 def _accuracy(
     facts: EvaluationFacts, data: Path, results: Sequence[PairResult], checks: Sequence[Check]
 ) -> tuple[Accuracy, dict[str, str]]:
-    """The member `accuracy`, and the paths below it that it lacks with the reasons."""
     pairs = [_pair(row, facts.outputs[row.output]) for row in results]
     gaps = {
         f"pairs/{number}/{name}": why for number, (_, gaps) in enumerate(pairs) for name, why in gaps.items()
@@ -316,7 +313,6 @@ def _output(index: int, row: EvaluatedOutput) -> record_parts.Output:
 
 
 def _pair(row: PairResult, output: EvaluatedOutput) -> tuple[Pair, dict[str, str]]:
-    """The pair, and the members that it lacks with the reasons."""
     found, top1, gaps = row.comparison, row.top1, dict[str, str]()
     if top1 is None:
         gaps["top1"] = "the output's shape is not one of class scores"

@@ -93,7 +93,6 @@ class EvaluationData:
 
     @property
     def expects(self) -> bool:
-        """Whether the file holds expected outputs."""
         return bool(self._outputs)
 
     def inputs(self) -> Iterator[tuple[Array, ...]]:
@@ -127,7 +126,6 @@ class EvaluationData:
             yield row.reshape(example.shape)
 
     def _agree(self, columns: Sequence[tuple[str, Array]]) -> int:
-        """The number of samples, which all `columns` must have."""
         counts = {name: self._count(name, example) for name, example in columns}
         if len(set(counts.values())) != 1:
             listed = ", ".join(f"{name}: {count}" for name, count in counts.items())

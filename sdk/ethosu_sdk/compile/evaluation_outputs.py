@@ -45,13 +45,11 @@ class EvaluationSubject:
 
     @property
     def modules(self) -> dict[str, Any]:
-        """The modules that exist, by the name of their execution."""
         found = {FLOAT: self.float_module, QUANTISED: self.quantised_module}
         return {name: module for name, module in found.items() if module is not None}
 
 
 def evaluation_subject(module: Any, program: Any, *, prequantized: bool) -> EvaluationSubject:
-    """A model that is not quantised here."""
     return (
         EvaluationSubject(None, module, program) if prequantized else EvaluationSubject(module, None, program)
     )

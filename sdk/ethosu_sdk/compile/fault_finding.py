@@ -83,7 +83,6 @@ def _arrays(folder: Path, payload_sha256: str, kind: str) -> Iterator[Array]:
 
 
 def _by_vela(values: TosaValues, index: int, capture: VelaCapture, finder: SourceFinder) -> Start:
-    """The fault of a delegate that gives other values for an output than its TOSA graph."""
     name = values.outputs[index]
     source = finder.find(capture.nodes.get(name, {}))
     operator = values.operators.get(name, "an input")
@@ -204,7 +203,6 @@ def _judge(
 
 
 def _apart(values: Array, other: Array) -> float:
-    """The distance in steps (rms) of two tensors of one size; TOSA's may have its channels last."""
     wide = other.astype(np.float64).ravel()
     orders = [values]
     if values.ndim >= 3:

@@ -63,7 +63,6 @@ def program_inputs(manager: Any, method: str) -> tuple[TensorFacts, ...]:
 
 
 def program_outputs(manager: Any, method: str) -> tuple[TensorFacts, ...]:
-    """The outputs of a method."""
     plan = _plan(manager, method)
     return tuple(_tensor(plan, index) for index in plan.outputs)
 
@@ -259,7 +258,6 @@ def _reason(name: str, meta: Mapping[str, Any]) -> str:
 
 
 def _operator_nodes(manager: Any, method: str) -> list[tuple[tuple[str, str], Mapping[str, Any]]]:
-    """((name, overload), meta) of each node of a method that calls an operator."""
     graph = manager.exported_program(method).graph
     schemas = ((node, getattr(node.target, "_schema", None)) for node in graph.nodes)
     return [

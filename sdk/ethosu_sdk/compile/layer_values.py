@@ -170,7 +170,6 @@ class LayerValues:
 
 
 def _observed(prepared: Any, inputs: Tensors) -> dict[str, Array]:
-    """What each observer would see, by the name of the node that it observes."""
     import torch
 
     found: dict[str, Array] = {}
@@ -212,7 +211,6 @@ def _results(module: Any, inputs: Tensors, names: Collection[str]) -> dict[str, 
 
 
 def _interpret(graph_module: Any, inputs: Tensors, **hooks: Callable[..., Any]) -> None:
-    """Run a graph node by node. InputError when the model fails."""
     try:
         execution.run_graph(graph_module, inputs, **hooks)
     except Exception as error:
@@ -248,14 +246,11 @@ def _value_outputs(
 
 
 class _Groups:
-    """Values that share a scale, and the operators that make them share it."""
-
     def __init__(self) -> None:
         self._above: dict[int, int] = {}
         self.joining: dict[int, str] = {}
 
     def of(self, value: int) -> int:
-        """The group of a value."""
         while (above := self._above.get(value, value)) != value:
             value = above
         return value
@@ -299,7 +294,6 @@ def _shared_scales(
 
 
 def _weights_before(prepared: Any) -> Weights:
-    """The weights of a model that is prepared for quantisation."""
     found: Weights = {}
     for node in prepared.graph.nodes:
         for place, observed in enumerate(node.args):
@@ -312,7 +306,6 @@ def _weights_before(prepared: Any) -> Weights:
 
 
 def _weights_after(module: Any) -> Weights:
-    """The weights of a quantised `module`, as it computes with them."""
     found: Weights = {}
     for node in module.graph.nodes:
         for place, source in enumerate(node.args):

@@ -181,7 +181,6 @@ def _saved_by(path: Path) -> str | None:
 
 
 def _exported(program: Any, what: str) -> LoadedModel:
-    """The model that an ``ExportedProgram`` is."""
     quantizers.refuse_unfinished_program(program, what)
     quantized = quantizers.is_quantized(program.graph)
     quantize = "none" if quantized else "int8"
@@ -442,7 +441,6 @@ def _check_takes_nothing(value: Any, path: Path, name: str) -> None:
 
 
 def _find_calibration(namespace: ModuleType, module: Any, path: Path) -> tuple[tuple[Any, ...], ...]:
-    """The calibration samples that the file defines: each a tensor or a tuple of tensors."""
     found = _find_value(namespace, module, _CALIBRATION_NAMES, path)
     if found is None:
         return ()
@@ -477,7 +475,6 @@ def _find_value(
 
 
 def _as_inputs(value: Any, what: str) -> tuple[Any, ...]:
-    """`value` as a tuple of tensors; InputError that starts with `what` when it is something else."""
     import torch
 
     values = (value,) if isinstance(value, torch.Tensor) else value
@@ -550,7 +547,6 @@ class _ConstructionLines:
         self._lines: weakref.WeakKeyDictionary[Any, Line] = weakref.WeakKeyDictionary()
 
     def recording(self) -> AbstractContextManager[None]:
-        """While the block runs, every new ``nn.Module`` is noted."""
         import torch
 
         original = torch.nn.Module.__init__

@@ -215,7 +215,6 @@ def _dtype(tensor: Any) -> str:
 
 
 def _hint_of_type(dtype: str) -> str:
-    """Why `dtype` cannot be compiled and what to do, or nothing."""
     if dtype.startswith("complex"):
         return _COMPLEX_HINT
     if dtype.startswith(("float4", "float8", "float16", "bfloat16")):

@@ -201,7 +201,6 @@ def _check_imports(path: Path, tree: ast.Module) -> None:
 
 
 def _first_imports(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """(line, top-level package) of the imports that a file begins with."""
     for node in tree.body:
         if isinstance(node, ast.Import):
             for alias in node.names:

@@ -31,7 +31,6 @@ class InitialState:
 
     @property
     def names(self) -> frozenset[str]:
-        """The names of the buffers."""
         return frozenset(self._values)
 
     def restore(self, module: Any) -> None:
@@ -241,7 +240,6 @@ def hidden_state_refusal(module: Any, finder: SourceFinder) -> InputError:
 
 
 def _first_line(kind: type, lines_of: Callable[[ast.FunctionDef], list[int]], finder: SourceFinder) -> str:
-    """The first line that `lines_of` finds in a method of the class, with its text; nothing where there is none."""
     try:
         lines, start = inspect.getsourcelines(kind)
         file = inspect.getsourcefile(kind) or ""
@@ -280,7 +278,6 @@ def _changed(node: ast.AST) -> list[ast.expr]:
 
 
 def _root(node: ast.expr) -> str:
-    """The variable that an attribute, a part of it or what a method of it gives belongs to."""
     while not isinstance(node, ast.Name):
         inner = getattr(node, "value", None) or getattr(node, "func", None)
         if not isinstance(inner, ast.expr):
@@ -313,12 +310,10 @@ class Change:
 
     @property
     def path(self) -> str:
-        """The name as in a state dict."""
         return f"{self.module}.{self.name}" if self.module else self.name
 
 
 def state_changes(before: Any, after: Any) -> list[Change]:
-    """What differs between a module and its copy that was executed."""
     import torch
 
     own = set(vars(torch.nn.Module()))

@@ -42,7 +42,6 @@ def npu_replacement(on_cpu: frozenset[str], node: Any) -> Callable[..., Any] | N
 
 
 def _stays(on_cpu: frozenset[str], conversion: Any) -> bool:
-    """Whether a quantisation or dequantisation is PyTorch's."""
     if is_quantize(conversion):
         source = conversion.args[0]
         return source.op != "call_function" or is_table(source) or operator_name(source) in on_cpu

@@ -36,7 +36,6 @@ class PricingSystem:
     areas: MemoryAreas | None
 
     def part(self) -> Record:
-        """The member `priced` of a record."""
         return {"compiled_for": self.is_compiled_for, "system": system_part(self.system)}
 
 
@@ -181,7 +180,6 @@ def _cached(program: pte.Pte, target: Target) -> Iterator[SystemConfig]:
 
 
 def system_part(system: SystemConfig) -> Record:
-    """A system as records have it."""
     interfaces = {row.interface: row for row in (system.constants, system.arena, system.cache)}
     memories = [dataclasses.asdict(row) for _, row in sorted(interfaces.items())]
     place = dataclasses.asdict(system.areas)
@@ -197,7 +195,6 @@ def system_part(system: SystemConfig) -> Record:
 
 
 def system_of_record(record: common.System) -> SystemConfig:
-    """The system in a record, which is valid."""
     rows = [row.to_json() for row in record.memories]
     memories = {facts["axi"]: Memory(interface=facts.pop("axi"), **facts) for facts in rows}
     return SystemConfig(

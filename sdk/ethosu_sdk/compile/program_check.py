@@ -81,8 +81,6 @@ class ProgramCheck:
 
 @dataclass(frozen=True)
 class _MethodCheck:
-    """The check of one `method` of the program at `pte`, in a folder of its own."""
-
     folder: Path
     reporter: Reporter
     pte: Path

@@ -135,7 +135,6 @@ def _is_quantizer(value: Any) -> bool:
 
 
 def _line(error: BaseException, path: Path) -> str:
-    """At which line of the user's file `error` came up."""
     frames = traceback.extract_tb(error.__traceback__)
     lines = [frame.lineno for frame in frames if Path(frame.filename).resolve() == path.resolve()]
     return f" at line {lines[-1]}" if lines else ""

@@ -140,7 +140,6 @@ def _has_place(meta: Mapping[str, Any]) -> bool:
 
 
 def _name(target: Any) -> str:
-    """An operator's name, such as ``aten.roll.default``, without the schema that ExecuTorch's overloads print."""
     text = str(target)
     known = _OPERATOR.search(text)
     return known[0] if known else str(getattr(target, "__name__", text))

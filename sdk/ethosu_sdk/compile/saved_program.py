@@ -440,7 +440,6 @@ def _check_extra(row: zipfile.ZipInfo, what: str) -> None:
 
 
 def _behind(data: bytes, row: zipfile.ZipInfo, end: int, what: str) -> int:
-    """Where the data descriptor at `end` ends."""
     wanted = (b"PK\x07\x08", row.CRC, row.compress_size, row.file_size)
     for layout in _DESCRIPTORS:
         if data[end : end + layout.size] == layout.pack(*wanted):
@@ -548,7 +547,6 @@ _BEFORE_2_8: dict[str, _Check] = {
 
 
 def json_object(name: str, data: memoryview) -> dict[str, Any]:
-    """The JSON object in a member. UnsafeError when it is none."""
     try:
         value = json.loads(bytes(data).decode())
     except (ValueError, RecursionError) as error:

@@ -22,8 +22,6 @@ _ORIGIN = "ethosu_sdk_origin"
 
 @dataclass(frozen=True)
 class _KnownLines(SourceFinder):
-    """Finds lines that were found when the program was lowered."""
-
     def find(self, meta: Mapping[str, Any]) -> SourceLine | None:
         line: SourceLine | None = meta.get(_ORIGIN)
         return line

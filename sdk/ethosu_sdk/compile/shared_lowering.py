@@ -66,12 +66,10 @@ class Lowered:
 
     @property
     def check_folder(self) -> Path:
-        """What a check compares with."""
         return self.folder / CHECK_FOLDER
 
 
 def write_facts(folder: Path, output: CompileOutput, reads: dict[str, str]) -> None:
-    """Write down what a lowering gave, and the files that it read."""
     facts = compile_facts.to_json({"output": output, "reads": reads})
     filesystem.write_bytes(folder / FACTS_NAME, facts.encode())
 
@@ -95,7 +93,6 @@ def _delegate(folder: Path, index: int) -> LoweredDelegate:
 
 
 def graph_file(index: int) -> str:
-    """The name of a delegate's TOSA graph."""
     return f"delegate{index}.tosa"
 
 

@@ -34,8 +34,6 @@ _SEED = 20
 
 @dataclass(frozen=True)
 class Sample:
-    """Inputs, where they come from, and whether observers saw them."""
-
     inputs: Tensors
     source: str
     calibrated: bool
@@ -104,7 +102,6 @@ class Difference:
 
 
 def form_difference(reference: Rows, candidate: Rows) -> Difference | None:
-    """A difference in number, shapes or types of outputs."""
     import torch
 
     for number, (wanted, given) in enumerate(zip(reference, candidate, strict=True)):
@@ -182,7 +179,6 @@ def _is_steady(trials: Trials, index: int) -> bool:
 
 
 def linked_outputs(reference: Rows, candidate: Rows, names: Sequence[str]) -> tuple[LinkOutput, ...]:
-    """The figures of each output over all samples."""
     return tuple(
         linked_output(
             index,

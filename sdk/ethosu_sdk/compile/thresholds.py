@@ -40,7 +40,6 @@ class PairResult:
 
     @property
     def pair(self) -> tuple[str, str]:
-        """(reference, candidate)."""
         return self.reference, self.candidate
 
     def figure(self, name: str) -> tuple[float, str] | None:

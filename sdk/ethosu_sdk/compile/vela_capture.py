@@ -88,7 +88,6 @@ class VelaCapture:
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """The numbers of the summary that the record keeps."""
         found = parse_summary(self.summary_csv.decode())
         return tuple(
             Estimate(name=name, value=found[column] * factor, unit=unit, source="estimated")

@@ -69,7 +69,6 @@ def check_call(
 
 
 def made_at(source: SourceLine | None) -> str:
-    """Words for where a tensor is made."""
     return f"made at {'an unknown place' if source is None else source.words}"
 
 

@@ -49,7 +49,6 @@ def published_folder(folder: Path, *optional: str) -> Iterator[Path]:
 
 
 def write_io(path: Path, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
-    """Write the example inputs and outputs of a program to `path`."""
     given, computed = ([tensor_arrays.as_numpy(item) for item in row] for row in (inputs, outputs))
     npz.write_npz(path, tensor_arrays.io_arrays(given, computed))
 
@@ -193,7 +192,6 @@ def _write(
     method: str,
     _prefix: str,
 ) -> tuple[Delegate, ...]:
-    """Write each delegate's graph and origins, in the program's order."""
     arguments = finished_program.delegate_arguments(manager, method)
     facts = []
     for index, turn in enumerate(

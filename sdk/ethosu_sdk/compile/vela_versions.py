@@ -52,17 +52,14 @@ def parse_versions(text: str) -> tuple[str, ...]:
 
 
 def is_version(text: str) -> bool:
-    """Whether `text` is a version of Vela, such as ``5.1.0``."""
     return _VERSION.fullmatch(text) is not None
 
 
 def own_version() -> str:
-    """The SDK's own version; empty when it is not installed."""
     return tools.package_version(VELA_PACKAGE) or ""
 
 
 def is_cached(version: str) -> bool:
-    """Whether `version` can be used without the network."""
     return version == tools.package_version(VELA_PACKAGE) or (_place(version) / _MARK).is_dir()
 
 
@@ -176,7 +173,6 @@ def recompile_program(
 
 
 def prepare() -> None:
-    """Import what packs payloads and programs."""
     import executorch.backends.arm.ethosu
     import executorch.exir._serialize._program
 

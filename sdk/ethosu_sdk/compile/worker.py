@@ -59,8 +59,6 @@ FED_SUFFIX = ".steps.npz"
 
 @dataclass(frozen=True)
 class _Program:
-    """The finished program manager, its methods in their order, what each is checked against, and its state."""
-
     manager: Any
     methods: list[Lowered]
     checks: list[CheckFacts | None]
@@ -363,7 +361,6 @@ def _as_sdk_error(error: Exception) -> SdkError:
 
 
 def error_message(error: Exception) -> dict[str, Any]:
-    """What the parent is told of `error`."""
     known = _as_sdk_error(error)
     return {"error": {"class": type(known).__name__, "message": known.message, "hint": known.hint}}
 

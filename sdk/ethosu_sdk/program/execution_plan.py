@@ -97,7 +97,6 @@ class Operator:
 
     @property
     def full_name(self) -> str:
-        """Name and overload, such as ``aten::_softmax.out``."""
         return f"{self.name}.{self.overload}" if self.overload else self.name
 
 
@@ -190,7 +189,6 @@ class ExecutionPlan:
         return tuple(instruction for chain in self.chains for instruction in chain.instructions)
 
     def input_tensors(self) -> tuple[Tensor, ...]:
-        """The inputs that are tensors, in order."""
         return self._tensors(self.inputs)
 
     @property
@@ -207,7 +205,6 @@ class ExecutionPlan:
         return tuple(found.values())
 
     def output_tensors(self) -> tuple[Tensor, ...]:
-        """The outputs that are tensors, in order."""
         return self._tensors(self.outputs)
 
     def check_backends(self) -> None:

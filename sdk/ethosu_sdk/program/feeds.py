@@ -62,7 +62,6 @@ class Feed:
 
     @property
     def is_copy(self) -> bool:
-        """Whether the value is the output as it is."""
         return self.form == COPY
 
     def __str__(self) -> str:
@@ -249,7 +248,6 @@ class Steps:
         return tuple(rows[min(step, len(rows) - 1)] for rows in self.given)
 
     def first_fed(self, feed: Feed) -> int:
-        """The first step that takes the value of `feed`."""
         return len(self.given[feed.input])
 
 
@@ -268,7 +266,6 @@ class Stepper:
         return self.stopped or self.step == self._steps.count
 
     def inputs(self) -> tuple[Array, ...]:
-        """The inputs of the step that is next."""
         return tuple(
             self._next[number]
             if number in self._next and self.step >= len(self._steps.given[number])

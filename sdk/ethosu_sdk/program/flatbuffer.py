@@ -223,7 +223,6 @@ class Table:
         return InputError(f"damaged {self._buffer.suffix} file: {path} {reason}", hint)
 
     def has(self, name: str) -> bool:
-        """Whether the field is present."""
         return self._offsets[self._fields[name].slot] != 0
 
     def _scalar(self, name: str) -> int | float:
@@ -246,14 +245,12 @@ class Table:
         return value
 
     def boolean(self, name: str) -> bool:
-        """The value of a bool field."""
         value = self._scalar(name)
         if value not in (0, 1):
             raise self.error(f"is {value}, expected 0 or 1", field=name)
         return bool(value)
 
     def real(self, name: str) -> float:
-        """The value of a double field."""
         return float(self._scalar(name))
 
     def _target(self, name: str, offset: int) -> int:
@@ -328,15 +325,12 @@ class Table:
         return self._buffer.data[start : start + count]
 
     def integers(self, name: str) -> tuple[int, ...]:
-        """The elements of a vector of integers."""
         return self._elements(name)
 
     def reals(self, name: str) -> tuple[float, ...]:
-        """The elements of a ``[double]`` field."""
         return self._elements(name)
 
     def booleans(self, name: str) -> tuple[bool, ...]:
-        """The elements of a ``[bool]`` field."""
         values: tuple[int, ...] = self._elements(name)
         if any(value > 1 for value in values):
             raise self.error("holds a value other than 0 and 1", field=name)
@@ -349,7 +343,6 @@ class Table:
         return struct.unpack_from(f"<{count}{code}", self._buffer.data, start) if count else ()
 
     def tables(self, name: str) -> list[Table]:
-        """The tables that a vector refers to."""
         kind = self._fields[name].type.strip("[]")
         start, count = self._vector(name, 4)
         return [

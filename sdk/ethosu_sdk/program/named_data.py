@@ -67,7 +67,6 @@ class DataFile:
 
     @property
     def size(self) -> int:
-        """Size in bytes."""
         return len(self.data)
 
 

@@ -36,7 +36,6 @@ class Tolerance:
 
     @property
     def exact(self) -> bool:
-        """Whether every bit must be the same."""
         return self.atol == 0.0 and self.rtol == 0.0
 
     def __str__(self) -> str:
@@ -159,7 +158,6 @@ class Comparison:
         }
 
     def reason(self, figure: str) -> str:
-        """Why `figure` ("sqnr_db", "cosine" or "max_abs_error") is not a finite number."""
         if blocked := self._blocked():
             return blocked
         if self.elements == 0:
@@ -170,7 +168,6 @@ class Comparison:
         return f"the {zero} is zero everywhere"
 
     def _blocked(self) -> str:
-        """What keeps every figure from being formed; empty when nothing does."""
         for name, count in self._unusable.items():
             if count:
                 return f"the {name} has values that are not finite"

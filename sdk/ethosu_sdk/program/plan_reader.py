@@ -370,7 +370,6 @@ def _initial_state(
 
 
 def read_plan(table: Table, storage: Storage) -> ExecutionPlan:
-    """The plan in `table`."""
     name = table.string("name")
     if not name:
         raise table.error("is empty", field="name")

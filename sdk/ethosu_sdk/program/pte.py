@@ -86,7 +86,6 @@ class Pte:
 
     @property
     def delegates(self) -> tuple[Delegate, ...]:
-        """The delegates of all methods."""
         return tuple(delegate for plan in self.plans for delegate in plan.delegates)
 
     def target(self) -> Target | None:

@@ -195,7 +195,6 @@ def program_fbs() -> str:
 
 
 def data_file_fbs() -> str:
-    """The text of the schema of data files."""
     enums = [_fbs_enum("ScalarType", ENUMS["ScalarType"])]
     return _fbs("flat_tensor_flatbuffer", DATA_FILE_IDENTIFIER, "ptd", enums, DATA_TABLES, DATA_ROOT_TABLE)
 

@@ -45,7 +45,6 @@ def require(holds: bool, problem: str) -> None:
 
 
 def require_any(part: Part) -> None:
-    """ValueError for a part without members."""
     require(any(getattr(part, name) is not None for name in part.__struct_fields__), "it has no members")
 
 
@@ -69,7 +68,6 @@ class RecordKind(msgspec.Struct, Generic[Content], frozen=True):
 
     @property
     def schema(self) -> str:
-        """The record's member `schema`, such as ``run-result/1``."""
         return str(self.content.__struct_config__.tag)
 
     def name(self, model: str) -> str:

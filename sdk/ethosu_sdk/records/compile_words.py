@@ -25,7 +25,6 @@ def cpu_lines(record: Compilation) -> list[str]:
 
 
 def cpu_rows(record: Compilation) -> list[tuple[str, str, str, str]]:
-    """Operator, calls, reason and place of what stays on the CPU."""
     return [
         (row.name, str(site.calls), cpu_reason(site), common.source_place(site.source))
         for row in record.cpu_operators
@@ -39,7 +38,6 @@ def cpu_reason(site: Site) -> str:
 
 
 def cpu_words(record: Compilation) -> str:
-    """How much stays on the CPU."""
     calls = sum(row.calls for row in record.cpu_operators)
     return counted(calls, "operator call") if calls else "nothing"
 
@@ -59,7 +57,6 @@ def state_words(rows: Sequence[State]) -> str:
 
 
 def quantised_words(record: Compilation) -> str:
-    """How the model was quantised, and with what."""
     options, calibration = record.options, record.calibration
     words: str = "quantised before" if record.prequantized else options.quantize or ""
     words += f" per {options.quantize_per}" if options.quantize_per is not None else ""

@@ -119,7 +119,6 @@ def _phases(rows: Sequence[Phase]) -> Table:
 
 
 def merged_operations(rows: Sequence[Operation]) -> list[ShownOperation]:
-    """One row for what Vela schedules as one operation."""
     groups = (list(group) for _, group in itertools.groupby(rows, _identity))
     return [
         ShownOperation(
@@ -188,7 +187,6 @@ def _operations(record: Profile, most: int) -> Table:
 
 
 def operation_cells(shown: ShownOperation) -> Iterator[str]:
-    """A row of the table of operations."""
     row = shown.operation
     yield str(row.index)
     calls = f", {row.calls} times" if row.calls > 1 else ""
@@ -229,7 +227,6 @@ def _memories(rows: Sequence[Memory]) -> Table:
 
 
 def _longest_bursts(memory: Memory) -> str:
-    """The share of the bytes that the longest bursts move; empty where bursts are not known."""
     rows, size = memory.bursts or (), memory.read_bytes + memory.write_bytes
     if not rows or not size:
         return ""
@@ -247,7 +244,6 @@ def _delegation(rows: Sequence[Delegation]) -> Table:
 
 
 def total_rows(record: Profile) -> Iterator[tuple[str, str]]:
-    """Name and text of each total."""
     npu, cpu = record.totals.npu, record.totals.cpu
     yield from wording.time_rows(record)
     count = npu.operations + cpu.operators

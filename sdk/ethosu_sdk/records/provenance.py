@@ -31,7 +31,6 @@ def comparable(record: Mapping[str, Any]) -> Record:
 
 
 def tool() -> Tool:
-    """The `tool` object of a record."""
     return Tool(name="ethosu-sdk", version=__version__, git=git_revision())
 
 
@@ -72,7 +71,6 @@ def origin(inputs: Sequence[Record], tools: Sequence[Record]) -> Origin:
 
 
 def opening(schema: str, status: str) -> Record:
-    """The members that open every record."""
     return {"schema": schema, "status": status, "created": timestamp(), "tool": tool().to_json()}
 
 
@@ -96,12 +94,10 @@ def host_part() -> Record:
 
 
 def lacking_npu(path: str) -> common.Unavailable:
-    """Why the member `path`, which needs an NPU, is absent."""
     return common.Unavailable(path=path, reason="the program delegates nothing to an NPU")
 
 
 def recorded_target(target: Target | None) -> common.Target | None:
-    """The member `target` of a record."""
     return None if target is None else convert(target, common.Target, from_attributes=True)
 
 

@@ -47,7 +47,6 @@ class TimePart(Part):
 
     @property
     def end_s(self) -> float:
-        """When it ends."""
         return self.start_s + self.duration_s
 
 

@@ -160,7 +160,6 @@ def outputs_state(exact: Distance | None, outcome: Outcome) -> OutputsState:
 
 
 def trial_state(before: Measured, exact: Distance | None, outcome: Outcome) -> TrialState:
-    """What a trial is."""
     after = outcome.measured
     if after is None:
         return "failed"
@@ -190,7 +189,6 @@ def _by_cost(before: Measured, exact: Distance | None, outcome: Outcome) -> Tria
 
 
 def _is_smaller(before: Measured, after: Measured) -> bool:
-    """Whether there is less SRAM that is not paid with as much flash, or less flash without more SRAM."""
     sram, flash = before.sram_bytes, before.flash_bytes
     is_less = after.sram_bytes + after.flash_bytes < sram + flash
     less_sram = after.sram_bytes <= (1 - _WORTH_SIZE) * sram and is_less

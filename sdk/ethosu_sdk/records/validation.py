@@ -85,7 +85,6 @@ def _unknown(record: Record) -> str:
 
 
 def _has_null(record: Record) -> bool:
-    """Whether there is a null anywhere, which msgspec takes for an absent member."""
     left: list[Any] = [record]
     while left:
         part = left.pop()

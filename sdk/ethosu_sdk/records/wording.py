@@ -236,7 +236,6 @@ _ENDS = {
 
 
 def generate_rows(record: Generate) -> Iterator[tuple[str, str]]:
-    """Name and text of what people see of the record."""
     yield "tokens", f"{counted(len(record.tokens), 'token')} behind a prompt of {len(record.prompt)}"
     yield "ended by", _ENDS[record.stopped]
     if record.npu_cycles is not None:
@@ -253,7 +252,6 @@ def generate_rows(record: Generate) -> Iterator[tuple[str, str]]:
 
 
 def step_text(time: Timing) -> str:
-    """The time of a step with its parts."""
     part = time.step
     waits = "" if part.waits_s is None else f", of it {part.waits_s * 1e3:.3f} ms waits for memory"
     return (

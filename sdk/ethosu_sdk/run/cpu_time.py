@@ -79,8 +79,6 @@ def _moved_tensors(plan: ExecutionPlan, values: Iterable[int]) -> Iterable[int]:
 
 
 class OperatorTime(Struct, frozen=True):
-    """The CPU's time in one operator."""
-
     cycles: Metric
     parts: tuple[CpuPart, ...]
 
@@ -94,7 +92,6 @@ class CpuTime(Struct, frozen=True):
 
     @property
     def tools(self) -> list[Record]:
-        """What counted and priced."""
         if self.part.core is None:
             return []
         return [provenance.tool_entry(name, tools.probe(name).version) for name in _TOOLS]
@@ -114,7 +111,6 @@ def no_counts(simulator: Simulator, *, wanted: bool) -> str:
 
 
 def firmware_marks(symbols: Mapping[str, int]) -> tuple[Mark, ...]:
-    """The marks of a firmware with `symbols`: name → address."""
     from ethosu_sdk.simulate.block_counts import Mark
 
     return tuple(
@@ -176,7 +172,6 @@ def _priced(counts: BlockCounts, core: str) -> tuple[list[Span], Cpu]:
 
 
 def _rows(spans: Sequence[Span]) -> list[CpuPart]:
-    """The parts in the order of time; those of the same name one after another are one."""
     return [_row(part, list(group)) for part, group in groupby(spans, lambda row: row.part)]
 
 

@@ -74,7 +74,6 @@ class Decoder(Struct, frozen=True):
 
     @property
     def feeds_position(self) -> tuple[str, ...]:
-        """The feed that counts positions, where the program takes them."""
         return ("step:input1",) if len(self.inputs) > 1 else ()
 
 
@@ -164,7 +163,6 @@ def _run_text(
 
 
 def remove_perplexity(folder: Path) -> None:
-    """Remove what was measured earlier in `folder`."""
     where = folder / PERPLEXITY_FOLDER
     if (where / _INPUTS_NAME).is_file() and not where.is_symlink():
         shutil.rmtree(where)

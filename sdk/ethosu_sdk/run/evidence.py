@@ -50,7 +50,6 @@ class ExpectedRun(Struct, frozen=True):
 
     @property
     def plan(self) -> RepeatPlan:
-        """How the run repeats."""
         return RepeatPlan(self.steps.count, self.repeats, self.event_groups, bool(self.pieces), self.state)
 
 
@@ -288,7 +287,6 @@ def _outputs(log: UartLog, expected: ExpectedRun) -> list[dict[int, _Output]]:
 
 
 def _check_pieces(expected: ExpectedRun, pmu: Sequence[PmuSample], pieces: Sequence[PmuSample]) -> None:
-    """As many jobs as the pieces of the calls that the first inference made."""
     calls = Counter(row.instruction for row in pmu if row.inference == 0)
     for inference in filter(expected.plan.runs_pieces, range(expected.plan.inferences)):
         jobs = Counter(row.instruction for row in pieces if row.inference == inference)
@@ -460,12 +458,8 @@ def _logs_of_calls(log: UartLog, methods: Sequence[str]) -> list[tuple[UartLog, 
 
 
 class Ran(Protocol):
-    """An NPU job as the simulator saw it."""
-
     @property
-    def failure(self) -> SdkError | None:
-        """What made it fail."""
-        ...
+    def failure(self) -> SdkError | None: ...
 
 
 _HINT = "the firmware's log contradicts what its NPU did: read uart.log, and check whether the firmware was changed"

@@ -111,7 +111,6 @@ def npu_part(
 def simulator_part(
     simulator: SimulatorProtocol, version: str, npu: str | None, macs: int | None
 ) -> Simulator:
-    """The record's `simulator` for a program that uses `npu`."""
     name = cast(Literal["qemu", "fvp"], simulator.name)
     return Simulator(name=name, version=version, fidelity=simulator.fidelity(npu, macs))
 
@@ -147,7 +146,6 @@ def compared_elf(sha256: str, loaded: LoadedElf | None) -> Loaded | None:
 
 
 def loaded_unavailable(loaded: Loaded | None) -> list[Unavailable]:
-    """Why nothing of the ELF was read back, where nothing was."""
     if loaded is not None:
         return []
     return [

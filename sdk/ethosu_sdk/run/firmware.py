@@ -85,7 +85,6 @@ class SplitStreams(Struct, frozen=True):
     delegates: dict[int, int] = {}
 
     def for_image(self) -> list[StreamPiece]:
-        """As the firmware takes them."""
         return [StreamPiece(index, piece.stream) for index, row in self.pieces.items() for piece in row]
 
 
@@ -103,7 +102,6 @@ class Boot(Struct, frozen=True):
 
     @property
     def figures(self) -> Figures:
-        """What the counters of the simulator are worth."""
         return self.simulator.figures
 
 
@@ -217,7 +215,6 @@ def _resident_image(job: RunJob, reporter: Reporter) -> Image:
 def expected_of(
     job: RunJob, groups: Groups, cut: SplitStreams, figures: Figures, nonce: bytes
 ) -> evidence.ExpectedRun:
-    """What a run of `job` must report."""
     whole = max(job.options.repeat, len(groups))  # every group of events needs an inference
     return evidence.ExpectedRun(
         model_sha256=job.program.sha256,

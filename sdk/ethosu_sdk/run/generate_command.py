@@ -56,7 +56,6 @@ class Heard(Struct):
     tokens: list[int] = []
 
     def take(self, step: int, choices: Mapping[int, tuple[int, ...]]) -> None:
-        """Note a step, and show the token that it chose."""
         self.steps = step + 1
         for token in choices.get(0, ()):
             self.tokens.append(token)
@@ -210,7 +209,6 @@ def _finish(
 
 
 def make_generate_record(path: Path, program: pte.Pte, made: Generation, wall_time_s: float) -> Generate:
-    """The record of what the program at `path` generated."""
     run, options, prompt, heard = made.run, made.options, made.prompt, made.heard
     tokenizer, tokens = prompt.tokenizer, tuple(heard.tokens)
     inputs = result_files.program_entries(path, program)

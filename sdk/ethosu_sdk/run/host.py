@@ -130,7 +130,6 @@ class HostCall(Struct, frozen=True):
     takes: tuple[Feed, ...] = ()
 
     def begun(self, last: Sequence[npt.NDArray[Any]]) -> RunJob:
-        """The job with what it takes from the `last` outputs."""
         samples = self.job.samples
         steps = evidence.with_taken(samples.steps, self.takes, last)
         kept = replace(self.job.kept, is_watched=False)
@@ -199,7 +198,6 @@ def _run_all(start: Callable[[], Any], model: Any, job: RunJob, plan: RepeatPlan
 
 
 def _steps(job: RunJob, results: _Results, model: Any, each: int) -> list[StepResult]:
-    """The first repeat of each set, of which there are `each`."""
     from ethosu_sdk.simulate.host_runtime import event_totals
 
     starts, found = [0, *results.calls], []

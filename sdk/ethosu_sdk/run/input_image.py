@@ -66,8 +66,6 @@ class StreamPiece(Struct, frozen=True):
 
 
 class ImageOptions(Struct, frozen=True):
-    """What an image asks of the firmware."""
-
     counts_cycles: bool = False
     resets_state: bool = False
     sends_last: bool = False
@@ -75,7 +73,6 @@ class ImageOptions(Struct, frozen=True):
 
     @property
     def word(self) -> int:
-        """The image's word of options."""
         return (
             protocol.INPUT_IMAGE_COUNTS_CYCLES * self.counts_cycles
             + protocol.INPUT_IMAGE_RESETS_STATE * self.resets_state
@@ -275,7 +272,6 @@ def _feed(
 
 
 def bytes_of_pieces(pieces: Sequence[StreamPiece]) -> int:
-    """What an image needs more for `pieces`, in bytes."""
     return _aligned(protocol.INPUT_IMAGE_PIECE_BYTES * len(pieces)) + sum(
         _aligned(len(row.commands)) for row in pieces
     )

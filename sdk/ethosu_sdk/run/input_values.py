@@ -137,7 +137,6 @@ def _check_values(source: str, plan: ExecutionPlan, inferences: Sequence[tuple[A
 
 
 def _limits(plan: ExecutionPlan, index: int) -> np.finfo[Any] | np.iinfo[Any] | None:
-    """What the values of an input must not exceed; None where the program takes all of its type."""
     dtype, users = _dtype(plan, index), list(_users(plan, index))
     if dtype.startswith("float") and any(
         name.startswith(f"{EXACT_CONVERSIONS}quantize") for name, _ in users
@@ -176,7 +175,6 @@ def _first(array: Array, bad: npt.NDArray[np.bool_]) -> str:
 
 
 def _check_types(tensors: tuple[Tensor, ...], what: str) -> None:
-    """InputError for a tensor of a type that NumPy, and so an .npz, has no name for."""
     for index, tensor in enumerate(tensors):
         if tensor.dtype not in np.sctypeDict:
             raise InputError(

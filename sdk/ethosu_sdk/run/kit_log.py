@@ -48,8 +48,6 @@ class KitTensor:
 
 @dataclass(frozen=True)
 class KitMoves:
-    """Tensors that the runner read from memory or copied to it."""
-
     count: int
     nbytes: int
     address: int
@@ -64,7 +62,6 @@ class MetricGroup(Struct, frozen=True):
 
     @property
     def first(self) -> dict[str, int]:
-        """The values of the first run."""
         return {name: values[0] for name, values in self.samples.items() if values}
 
 
@@ -91,7 +88,6 @@ class KitLog:
 
 
 def pmu_events(counters: Mapping[str, int]) -> dict[str, int]:
-    """The PMU events among `counters`."""
     return {name: value for name, value in counters.items() if name != TOTAL}
 
 
@@ -105,8 +101,6 @@ def without_kit_lines(lines: Sequence[str]) -> list[str]:
 
 
 class _Reader:
-    """Collects what the lines of one log say."""
-
     def __init__(self) -> None:
         self.log = KitLog()
         self._side = ""
@@ -265,8 +259,6 @@ class KitExpected:
 
 @dataclass(frozen=True)
 class KitEvidence:
-    """A complete and consistent run."""
-
     log: KitLog
     counters: Mapping[str, int]
     outputs: tuple[bytes, ...] = field(repr=False)
@@ -307,7 +299,6 @@ def _problems(log: KitLog, program: bytes, written: bytes, expected: KitExpected
 
 
 def _facts(log: KitLog, expected: KitExpected) -> Iterator[tuple[str, object, object]]:
-    """(what, what the log says, what it must say)"""
     said = log.facts
     yield "the program's address", said.get("model_address"), f"{expected.program_address:#010x}"
     yield "the method", said.get("method"), expected.method

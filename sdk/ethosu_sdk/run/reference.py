@@ -102,7 +102,6 @@ def compare_with_reference(
 
 
 def _read_reference(path: Path, samples: Samples, *, is_fed: bool) -> tuple[dict[str, Array], str]:
-    """The outputs in the example file, and why they say nothing of this run."""
     if not path.is_file():
         return {}, f"there is no {path.name} beside the program"
     bundle.confirm_listed(path)
@@ -149,7 +148,6 @@ def _same(stored: Array | None, array: Array) -> bool:
 
 
 def _distance(index: int, stored: Array, array: Array) -> tuple[ReferenceOutput, list[Unavailable]]:
-    """The output's figures, and the reasons of those that do not exist."""
     from ethosu_sdk.program.output_comparison import Comparison
 
     comparison = Comparison()

@@ -51,20 +51,16 @@ class RepeatPlan(Struct, frozen=True):
 
     @property
     def whole(self) -> int:
-        """The repeats that run whole command streams."""
         return self.repeats - self.in_pieces
 
     def runs_pieces(self, inference: int) -> bool:
-        """Whether the inference runs command streams in pieces."""
         return inference % self.repeats >= self.whole
 
     @property
     def inferences(self) -> int:
-        """All inferences of the run."""
         return self.sets * self.repeats
 
     def first(self, inference: int) -> int:
-        """The first repeat of the same inputs."""
         return inference - inference % self.repeats
 
 

@@ -101,7 +101,6 @@ def _second_opinion(
 
 
 def _npu_check(own: Npu | None, other: Npu | None) -> Sequence[Check]:
-    """Whether the NPU counted the same; nothing without an NPU, or counters that mean something."""
     if own is None or other is None or own.cycles is None or other.cycles is None:
         return ()
     left, right = (
@@ -132,7 +131,6 @@ class Refusal(Struct, frozen=True):
     hint: str
 
     def concerns(self, options: RunOptions) -> bool:
-        """Whether `options` have another value than the default."""
         return bool(getattr(options, self.option) != getattr(_DEFAULTS, self.option))
 
 
@@ -147,7 +145,6 @@ class Runner(Struct, frozen=True):
     refusals: Sequence[Refusal]
 
     def refusal(self, options: RunOptions) -> Refusal | None:
-        """The first of the `refusals` that concerns `options`."""
         return next((row for row in self.refusals if row.concerns(options)), None)
 
 

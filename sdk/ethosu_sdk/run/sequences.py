@@ -79,7 +79,6 @@ def step_count(rows: Sequence[Sequence[Array]], feeds: Sequence[Feed], steps: in
 
 
 def choices(log: UartLog) -> dict[int, Choices]:
-    """What feeds chose, by inference."""
     found: dict[int, Choices] = {}
     for row in log.of_type("choice"):
         found.setdefault(row["inference"], {})[row["input"]] = tuple(row["values"])

@@ -132,8 +132,6 @@ _NO_JOB_CYCLES = "the NPU's cycles are not known for every call of a delegate"
 
 @dataclass(frozen=True)
 class KnownClock:
-    """A clock, and where its frequency is from."""
-
     hz: float
     source: str
 
@@ -174,7 +172,6 @@ def _of_profile(profile: BoardProfile, place: str, hz: int | None) -> KnownClock
 
 
 def _compiled_for(priced: PricingSystem | None) -> BoardProfile | None:
-    """The SDK's board profile whose configuration the program was compiled with."""
     for name in board_profiles.profile_names() if priced is not None and priced.is_compiled_for else ():
         profile = board_profiles.find_profile(name)
         if priced is not None and priced.system.source == profile.ini_source:
@@ -263,8 +260,6 @@ def _memories(facts: TimeFacts) -> CpuMemories:
 
 
 class _Step(Struct, frozen=True):
-    """A part with its cycles, and what the CPU moves in it."""
-
     operator: int
     what: str
     cycles: int

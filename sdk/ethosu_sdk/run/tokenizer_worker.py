@@ -228,12 +228,10 @@ class _Made(msgspec.Struct):
     letters: dict[str, float] = {}
 
     def of(self, text: Iterable[str]) -> float:
-        """How many come of `text`."""
         return sum(self.letters.get(letter, self.others) for letter in text)
 
     @property
     def most(self) -> float:
-        """How many come of whichever letter makes most."""
         return max(self.others, *self.letters.values(), 0.0)
 
 
@@ -274,7 +272,6 @@ def _text(value: Any) -> str:
 
 
 def _tokens(steps: list[_Step]) -> float:
-    """How many tokens templates make of one token."""
     made = 1.0
     for step in steps:
         if step.get("type") == "TemplateProcessing" and made <= _MOST:

@@ -107,7 +107,6 @@ class Tokenizer(Struct, frozen=True):
         return (*first, *found)
 
     def decode(self, tokens: Sequence[int]) -> str:
-        """The text of `tokens`."""
         return str(self._worker.ask("decode", list(tokens)))
 
 

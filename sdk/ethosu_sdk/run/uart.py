@@ -43,7 +43,6 @@ class UartLog(Struct, frozen=True):
     problems: tuple[str, ...]  # record lines that could not be read, one sentence each
 
     def of_type(self, name: str) -> list[dict[str, Any]]:
-        """The payloads of all records of one type, in their order."""
         return [record.payload for record in self.records if record.type == name]
 
 
@@ -229,5 +228,4 @@ def _check_numbers(match: re.Match[str], message: str) -> None:
 
 
 def matched_facts(match: re.Match[str]) -> dict[str, int | str]:
-    """The groups that matched, by name."""
     return {name: int(text) if text.isdigit() else text for name, text in match.groupdict().items() if text}

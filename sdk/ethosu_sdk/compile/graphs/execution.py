@@ -54,7 +54,6 @@ def flat_outputs(leaves: Sequence[Any], module: Any = None) -> Tensors:
 
 
 def observer_of(graph_module: Any, node: Any) -> Any | None:
-    """The observer that a node calls, or None."""
     if node.op != "call_module":
         return None
     module = graph_module.get_submodule(node.target)
@@ -135,7 +134,6 @@ def eager_values(module: Any, inputs: Tensors) -> RecordedValues:
 
 
 def tensors_of(value: Any) -> Iterator[Any]:
-    """The tensors of a node's value."""
     import torch
     from torch.utils import _pytree
 

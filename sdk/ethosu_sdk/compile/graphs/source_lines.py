@@ -47,7 +47,6 @@ class SourceFinder:
 
     @cached_property
     def _tools(self) -> dict[str, Path]:
-        """The folders of torch and of the compiler's packages, wherever they are installed."""
         found = {}
         for name in (_TORCH, *_COMPILERS):
             spec = find_spec(name)
@@ -102,7 +101,6 @@ class SourceFinder:
         return self.constructed.get("")
 
     def place(self, meta: Mapping[str, Any]) -> str | None:
-        """Where a node comes from, in words for an error."""
         found = self.find(meta)
         return None if found is None else found.words
 

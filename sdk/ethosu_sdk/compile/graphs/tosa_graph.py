@@ -17,8 +17,6 @@ _Result = TypeVar("_Result")
 
 @dataclass(frozen=True)
 class TosaTensor:
-    """One tensor of the graph."""
-
     name: str
     shape: tuple[int, ...]
 
@@ -172,7 +170,6 @@ class TosaMoves:
         return name in self._moves
 
     def operator(self, name: str) -> str:
-        """The operator that made a moved tensor."""
         return self._moves[name].name
 
     def turned(self, name: str) -> str:
@@ -182,7 +179,6 @@ class TosaMoves:
         return name
 
     def size(self, name: str) -> int:
-        """The number of elements of a tensor."""
         return prod(self.shapes[name])
 
     def of(self, name: str) -> MovedTensor:

@@ -18,8 +18,6 @@ from ethosu_sdk.compile.zoo.packages import ZooModel
 
 @dataclass(frozen=True)
 class ZooInput:
-    """One input of a zoo model: its NumPy dtype and its shape."""
-
     dtype: str
     shape: tuple[int, ...]
 
@@ -46,13 +44,11 @@ class ZooEntry:
 
 @functools.cache
 def entries() -> tuple[ZooEntry, ...]:
-    """Every zoo model, without importing torch."""
     table = tomllib.loads(Path(__file__).with_name("zoo.toml").read_text(encoding="utf-8"))
     return tuple(msgspec.convert({"name": name, **row}, ZooEntry) for name, row in table.items())
 
 
 def names() -> tuple[str, ...]:
-    """The names of the zoo models, without importing torch."""
     return tuple(entry.name for entry in entries())
 
 
@@ -62,7 +58,6 @@ def stateless() -> tuple[str, ...]:
 
 
 def entry(name: str) -> ZooEntry:
-    """The entry called `name`; KeyError when there is none."""
     return {row.name: row for row in entries()}[name]
 
 

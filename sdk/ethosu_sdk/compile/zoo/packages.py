@@ -61,7 +61,6 @@ def require(what: str, distributions: Iterable[str]) -> None:
 
 
 def missing(distributions: Iterable[str]) -> tuple[str, ...]:
-    """Those of `distributions` that are not installed."""
     return tuple(name for name in distributions if not _is_installed(name))
 
 

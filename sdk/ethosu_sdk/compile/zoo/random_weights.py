@@ -326,7 +326,6 @@ def _llama(*, dim: int, layers: int, heads: int, hidden: int, vocabulary: int) -
 
 
 def llama_1m() -> ZooModel:
-    """0.9 million parameters."""
     return _llama(dim=128, layers=4, heads=4, hidden=352, vocabulary=1024)
 
 
