@@ -20,18 +20,8 @@ from ethosu_sdk.compile import compile_facts
 from ethosu_sdk.compile.compile_facts import GRAPH_LINK, PREPARED_LINK, QUANTISED_LINK
 from ethosu_sdk.compile.distance import Distance
 from ethosu_sdk.compile.refused_operators import refusal_of
-from ethosu_sdk.records import common, provenance
+from ethosu_sdk.records import common, compile as record_parts, provenance
 from ethosu_sdk.records.common import SourceLine
-from ethosu_sdk.records.compile import (
-    Chain,
-    Check,
-    CheckedOutput,
-    CpuOperator,
-    Dialect,
-    Link,
-    LinkOutput,
-    Start,
-)
 
 PASS: Final = "pass"
 FAIL: Final = "fail"
@@ -50,9 +40,9 @@ class Checked:
     runner: Path | None = None
     failure: SdkError | None = None
     unavailable: str = ""
-    start: Start | None = None
-    linked: Sequence[LinkOutput] = ()
-    dialect: Dialect | None = None
+    start: record_parts.Start | None = None
+    linked: Sequence[record_parts.LinkOutput] = ()
+    dialect: record_parts.Dialect | None = None
 
     @property
     def explained(self) -> bool:
@@ -62,7 +52,7 @@ class Checked:
 
 def check_left_out(record: Record) -> Record:
     """`record`, with the check marked as left out."""
-    check = {"check": Check(status=LEFT_OUT, reason="--no-check").to_json()}
+    check = {"check": record_parts.Check(status=LEFT_OUT, reason="--no-check").to_json()}
     others = [{**row, **check} for row in record.get("other_methods", ())]
     return {**record, **check, **({"other_methods": others} if others else {})}
 
@@ -91,17 +81,17 @@ def extend_with_check(record: Record, checked: Checked, seconds: float) -> Recor
     }
 
 
-def _check(checked: Checked) -> Check:
+def _check(checked: Checked) -> record_parts.Check:
     if checked.unavailable:
-        return Check(status=UNAVAILABLE, reason=checked.unavailable)
+        return record_parts.Check(status=UNAVAILABLE, reason=checked.unavailable)
     if checked.failure is not None:
-        return Check(status=FAIL, reason=checked.failure.message)
+        return record_parts.Check(status=FAIL, reason=checked.failure.message)
     assert checked.facts is not None
     rows = enumerate(zip(checked.executed, checked.distances, strict=True))
     start = checked.start
     if start is not None and start.source is not None:
         start = msgspec.structs.replace(start, source=source_line(start.source))
-    return Check(
+    return record_parts.Check(
         status=PASS if checked.explained else FAIL,
         executor=executor_words(),
         samples=checked.facts.samples,
@@ -119,8 +109,8 @@ def executor_words() -> str:
     return f"ExecuTorch {version}'s runtime on this machine, delegates on the SDK's NPU model"
 
 
-def _output(index: int, array: npt.NDArray[Any], found: Distance) -> CheckedOutput:
-    return CheckedOutput(
+def _output(index: int, array: npt.NDArray[Any], found: Distance) -> record_parts.CheckedOutput:
+    return record_parts.CheckedOutput(
         index=index,
         status=PASS if found.explained else FAIL,
         detail=found.detail,
@@ -152,14 +142,14 @@ def source_line(line: SourceLine) -> SourceLine:
 def extend_with_chain(
     record: Record,
     facts: compile_facts.ChainFacts | None,
-    executed: Sequence[LinkOutput],
+    executed: Sequence[record_parts.LinkOutput],
     least_db: float | None,
 ) -> Record:
     """`record`, whose check is there, with the chain from model to executed program; it fails below `least_db`."""
     links = () if facts is None else facts.links
-    links = (*links, _executed(convert(record["check"], Check), executed))
+    links = (*links, _executed(convert(record["check"], record_parts.Check), executed))
     ratio = _least_db(links)
-    found = Chain(
+    found = record_parts.Chain(
         samples=() if facts is None else facts.samples,
         links=links,
         noisy_layers=() if facts is None else facts.noisy,
@@ -174,14 +164,14 @@ def extend_with_chain(
     return extended
 
 
-def _executed(check: Check, outputs: Sequence[LinkOutput]) -> Link:
+def _executed(check: record_parts.Check, outputs: Sequence[record_parts.LinkOutput]) -> record_parts.Link:
     if check.outputs is None:
-        return Link(
+        return record_parts.Link(
             link="executed", status=FAIL if check.status == FAIL else UNAVAILABLE, reason=check.reason
         )
     passed = check.status == PASS
     equal = all(row.equal == row.elements for row in outputs)
-    return Link(
+    return record_parts.Link(
         link="executed",
         status=PASS if passed else FAIL,
         verdict="equal" if equal else "explained" if passed else "different",
@@ -189,19 +179,19 @@ def _executed(check: Check, outputs: Sequence[LinkOutput]) -> Link:
     )
 
 
-def _least_db(links: Sequence[Link]) -> float | None:
+def _least_db(links: Sequence[record_parts.Link]) -> float | None:
     rows = (part for row in links if row.link == QUANTISED_LINK for part in row.outputs or ())
     return min((part.sqnr_db for part in rows if part.sqnr_db is not None), default=None)
 
 
-def _is_low(chain: Chain) -> bool:
+def _is_low(chain: record_parts.Chain) -> bool:
     ratio = _least_db(chain.links)
     if chain.min_sqnr_db is None or all(row.link != QUANTISED_LINK for row in chain.links):
         return False
     return ratio is None or ratio < chain.min_sqnr_db
 
 
-def _low_warning(found: Chain, ratio: float) -> str:
+def _low_warning(found: record_parts.Chain, ratio: float) -> str:
     layers = "; ".join(
         f"{row.operator}{f' ({row.place})' if row.place is not None else ''} {row.sqnr_db:.1f} dB"
         for row in found.noisy_layers
@@ -218,13 +208,13 @@ def chain_words(record: Record) -> str:
     return str(record.get("chain", {}).get("line", ""))
 
 
-def _chain_line(links: Sequence[Link], quantised: str) -> str:
+def _chain_line(links: Sequence[record_parts.Link], quantised: str) -> str:
     words = [_link_words(row, quantised) for row in links if row.link != PREPARED_LINK or row.status == FAIL]
     start = "float → " if any(row.link == GRAPH_LINK for row in links) else "given → "
     return start + " · → ".join(words)
 
 
-def _link_words(link: Link, quantised: str) -> str:
+def _link_words(link: record_parts.Link, quantised: str) -> str:
     name = quantised if link.link == QUANTISED_LINK else link.link
     if link.outputs is None:
         return f"{name} {'failed' if link.status == FAIL else 'not compared'}"
@@ -304,8 +294,8 @@ def raise_if_failed(record: Record, method: str = "", *, recorded: bool) -> None
     if check["status"] != FAIL:
         return
     if "outputs" not in check:
-        operators = convert(record["cpu_operators"], tuple[CpuOperator, ...])
-        raise _unrunnable(convert(check, Check), operators, method, recorded=recorded)
+        operators = convert(record["cpu_operators"], tuple[record_parts.CpuOperator, ...])
+        raise _unrunnable(convert(check, record_parts.Check), operators, method, recorded=recorded)
     lines = [f"  output{row['index']}: {row['detail']}" for row in check["outputs"] if row["status"] == FAIL]
     lines += [f"  {words}" for words in _dialect(check)]
     lines += [f"  {check['start']['text']}"] if "start" in check else []
@@ -321,7 +311,11 @@ _OPERATOR = re.compile(r"\b[A-Za-z_]\w*::\w+(\.\w+)?")
 
 
 def _unrunnable(
-    check: Check, cpu_operators: Sequence[CpuOperator], method: str, *, recorded: bool
+    check: record_parts.Check,
+    cpu_operators: Sequence[record_parts.CpuOperator],
+    method: str,
+    *,
+    recorded: bool,
 ) -> InputError:
     """The error for a program that was made and does not run: which operator it is, at which line, and what to do."""
     reason = check.reason or ""
@@ -346,7 +340,7 @@ def raise_if_low(record: Record, method: str = "", *, recorded: bool) -> None:
     """VerdictError when the quantised model is farther from the float one than ``--min-sqnr`` allows; as above."""
     if "chain" not in record:
         return
-    chain = convert(record["chain"], Chain)
+    chain = convert(record["chain"], record_parts.Chain)
     if not _is_low(chain):
         return
     ratio = _least_db(chain.links)

@@ -13,18 +13,8 @@ import msgspec
 from ethosu_sdk.base.targets import AnyTarget, Target, cores
 from ethosu_sdk.compile.program_options import ProgramOptions
 from ethosu_sdk.program.execution_plan import ENTRY
+from ethosu_sdk.records import compile as record_parts
 from ethosu_sdk.records.common import Delegation, SourceLine
-from ethosu_sdk.records.compile import (
-    CpuOperator,
-    Delegate,
-    Fed,
-    LayoutChanges,
-    Link,
-    NoisyLayer,
-    SampleOrigin,
-    Start,
-    State,
-)
 
 _Facts = TypeVar("_Facts")
 
@@ -164,9 +154,9 @@ EXPLAINED: Final = "explained"  # by the steps of quantisation
 class ChainFacts:
     """The links that held, where each sample came from, and the noisiest layers of a quantised model."""
 
-    samples: tuple[SampleOrigin, ...]
-    links: tuple[Link, ...]
-    noisy: tuple[NoisyLayer, ...]
+    samples: tuple[record_parts.SampleOrigin, ...]
+    links: tuple[record_parts.Link, ...]
+    noisy: tuple[record_parts.NoisyLayer, ...]
 
 
 # The layers of a model.
@@ -318,14 +308,14 @@ class _OfMethod:
     calibration_samples: int
     inputs: tuple[TensorFacts, ...]
     outputs: tuple[TensorFacts, ...]
-    cpu_operators: tuple[CpuOperator, ...]
-    delegates: tuple[Delegate, ...]
+    cpu_operators: tuple[record_parts.CpuOperator, ...]
+    delegates: tuple[record_parts.Delegate, ...]
     check: CheckFacts | None = None
-    start: Start | None = None
+    start: record_parts.Start | None = None
     delegation: tuple[Delegation, ...] = ()
     chain: ChainFacts | None = None
-    state: tuple[State, ...] = ()
-    layout: LayoutChanges = field(default=LayoutChanges(calls=0, bytes=0))
+    state: tuple[record_parts.State, ...] = ()
+    layout: record_parts.LayoutChanges = field(default=record_parts.LayoutChanges(calls=0, bytes=0))
 
     def of_method(self) -> dict[str, Any]:
         return {row.name: getattr(self, row.name) for row in fields(_OfMethod)}
@@ -363,7 +353,7 @@ class CompileOutput(_OfMethod):
     evaluation: EvaluationFacts | None = None
     etrecord: str | None = None
     core: str | None = None
-    fed: Fed | None = None
+    fed: record_parts.Fed | None = None
     entry: str = "forward"
     other_methods: tuple[MethodFacts, ...] = ()
 

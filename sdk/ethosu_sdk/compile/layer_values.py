@@ -31,15 +31,7 @@ from ethosu_sdk.compile.compile_facts import (
     TensorOrigin,
     WeightLoss,
 )
-from ethosu_sdk.compile.graphs import execution, tensor_arrays, tosa_graph
-from ethosu_sdk.compile.graphs.fx import (
-    DEQUANTIZE,
-    DEQUANTIZE_CHANNELS,
-    is_dequantize,
-    is_quantize,
-    operator_name,
-    reachable,
-)
+from ethosu_sdk.compile.graphs import execution, fx, tensor_arrays, tosa_graph
 from ethosu_sdk.compile.graphs.source_lines import SourceFinder
 from ethosu_sdk.compile.graphs.tensor_arrays import Array
 from ethosu_sdk.compile.model_state import InitialState
@@ -187,7 +179,9 @@ def _observed(prepared: Any, inputs: Tensors) -> dict[str, Array]:
 def _quantised(module: Any, inputs: Tensors, cpu_calls: Iterable[str]) -> tuple[dict[str, Array], bool]:
     """The values that `module` quantises, those of weights left out, by the names of the quantisations; and whether
     they are rounded as on the NPU."""
-    names = {node.name for node in module.graph.nodes if is_quantize(node) and node.args[0].op != "get_attr"}
+    names = {
+        node.name for node in module.graph.nodes if fx.is_quantize(node) and node.args[0].op != "get_attr"
+    }
     try:
         with (
             execution.state_kept(module),
@@ -219,7 +213,7 @@ def _interpret(graph_module: Any, inputs: Tensors, **hooks: Callable[..., Any]) 
 
 def _value_operands(quantisation: Any, places: Mapping[str, int]) -> tuple[int, ...]:
     """The values, numbered by `places`, that the value of a `quantisation` is computed from."""
-    rows = (node.args[0] for node in _operator_chain(quantisation.args[0]) if is_dequantize(node))
+    rows = (node.args[0] for node in _operator_chain(quantisation.args[0]) if fx.is_dequantize(node))
     return tuple(dict.fromkeys(places[row.name] for row in rows if row.name in places))
 
 
@@ -227,9 +221,9 @@ def _operator_chain(node: Any) -> Iterator[Any]:
     """The operators up to `node`, the last one first, and the dequantisations from which they start."""
 
     def before(current: Any) -> Iterable[Any]:
-        return () if is_quantize(current) or is_dequantize(current) else current.all_input_nodes
+        return () if fx.is_quantize(current) or fx.is_dequantize(current) else current.all_input_nodes
 
-    return (current for current in reachable(node, before) if not is_quantize(current))
+    return (current for current in fx.reachable(node, before) if not fx.is_quantize(current))
 
 
 def _value_outputs(
@@ -239,7 +233,7 @@ def _value_outputs(
     found = []
     for name in program.graph_signature.user_outputs:
         node = nodes.get(name)
-        if node is not None and is_dequantize(node):
+        if node is not None and fx.is_dequantize(node):
             node = node.args[0]
         found.append(None if node is None else places.get(node.name))
     return tuple(found)
@@ -278,7 +272,7 @@ def _shared_scales(
         same = [other for other in _value_operands(node, places) if rows[other].args[1:3] == form]
         if same:
             moved.add(place)
-            name = operator_name(node.args[0]).rpartition("::")[2]
+            name = fx.operator_name(node.args[0]).rpartition("::")[2]
             groups.join([place, *same], name if len(same) > 1 else "")
     used = [int(stored[name].max()) - int(stored[name].min()) + 1 for name in places]
     widest: dict[int, int] = {}
@@ -310,7 +304,7 @@ def _weights_after(module: Any) -> Weights:
     for node in module.graph.nodes:
         for place, source in enumerate(node.args):
             if (
-                str(getattr(source, "target", "")) in (DEQUANTIZE, DEQUANTIZE_CHANNELS)
+                str(getattr(source, "target", "")) in (fx.DEQUANTIZE, fx.DEQUANTIZE_CHANNELS)
                 and source.args[0].op == "get_attr"
             ):
                 arguments = (
@@ -358,10 +352,10 @@ def _following(node: Any) -> list[Any]:
     """The quantisations of a node's value: its users, or those behind operators that are fused with it."""
 
     def fused(current: Any) -> Iterable[Any]:
-        users = () if is_quantize(current) else current.users
-        return [user for user in users if is_quantize(user) or len(user.all_input_nodes) == 1]
+        users = () if fx.is_quantize(current) else current.users
+        return [user for user in users if fx.is_quantize(user) or len(user.all_input_nodes) == 1]
 
-    return [current for current in reachable(node, fused) if is_quantize(current)]
+    return [current for current in fx.reachable(node, fused) if fx.is_quantize(current)]
 
 
 def _is_direct(node: Any, quantisation: Any) -> bool:
@@ -380,7 +374,7 @@ def _is_direct(node: Any, quantisation: Any) -> bool:
 
 
 def _moves_only(node: Any) -> bool:
-    name = operator_name(node).rpartition("::")[2] or getattr(node.target, "__name__", "")
+    name = fx.operator_name(node).rpartition("::")[2] or getattr(node.target, "__name__", "")
     return name.removesuffix("_copy").rstrip("_") in _MOVES
 
 
@@ -422,7 +416,7 @@ def _values_before(
     def held(tensor: str) -> Sequence[int]:
         return found[tensor].values if tensor in found and tensor != name else ()
 
-    before = reachable(name, lambda tensor: () if held(tensor) else makers.get(tensor, ()))
+    before = fx.reachable(name, lambda tensor: () if held(tensor) else makers.get(tensor, ()))
     return {value for tensor in before for value in held(tensor)}
 
 

@@ -34,13 +34,6 @@ from ethosu_sdk.compile import (
     vela_delegates,
     zoo,
 )
-from ethosu_sdk.compile.compile_facts import (
-    CheckFacts,
-    CompileOutput,
-    CompileRequest,
-    MethodFacts,
-    method_folder,
-)
 from ethosu_sdk.compile.graphs import execution, tensor_arrays
 from ethosu_sdk.compile.graphs.source_lines import SourceFinder, lines_recorded
 from ethosu_sdk.compile.loading import DeclaredFeeds
@@ -61,13 +54,13 @@ FED_SUFFIX = ".steps.npz"
 class _Program:
     manager: Any
     methods: list[Lowered]
-    checks: list[CheckFacts | None]
+    checks: list[compile_facts.CheckFacts | None]
     state: list[tuple[State, ...]]
 
 
 @refusals.explain_failure
 @acceleration.rare_collections()
-def run_stages(request: CompileRequest, progress: Progress) -> CompileOutput:
+def run_stages(request: compile_facts.CompileRequest, progress: Progress) -> compile_facts.CompileOutput:
     """Compile, write every file into the (existing) output folder and return the facts. Raises InputError, UsageError
     or BuildError; a failed run leaves the files of an earlier one as they were."""
     clock = StageClock(progress)
@@ -96,13 +89,13 @@ def run_stages(request: CompileRequest, progress: Progress) -> CompileOutput:
 
 
 def _output(
-    request: CompileRequest,
+    request: compile_facts.CompileRequest,
     spec: ModelSpec,
     program: _Program,
     captures: Sequence[VelaCapture],
     clock: StageClock,
     finder: SourceFinder,
-) -> CompileOutput:
+) -> compile_facts.CompileOutput:
     without = "" if request.options.delegate else "delegation was switched off"
     if request.core is not None:
         without = f"{request.core} has no NPU"
@@ -121,7 +114,7 @@ def _output(
     ]
     first, plan = facts[0], program.methods[0].method.plan
     traced = [row.method.traced.warning for row in program.methods]
-    return CompileOutput(
+    return compile_facts.CompileOutput(
         name=spec.name,
         pte=request.out_dir / f"{spec.name}.pte",
         pte_sha256=filesystem.sha256_bytes(data),
@@ -149,7 +142,7 @@ def _output(
 
 
 def _facts(
-    request: CompileRequest,
+    request: compile_facts.CompileRequest,
     spec: ModelSpec,
     program: _Program,
     number: int,
@@ -157,14 +150,14 @@ def _facts(
     delegates: tuple[Delegate, ...],
     captures: Sequence[VelaCapture],
     finder: SourceFinder,
-) -> MethodFacts:
+) -> compile_facts.MethodFacts:
     manager, row = program.manager, program.methods[number]
     plan, chain = row.method.plan, row.method.chain
     start = None
     if request.locate and request.check_folder is not None:
-        folder = method_folder(request.check_folder, row.name)
+        folder = compile_facts.method_folder(request.check_folder, row.name)
         start = fault_finding.fault_start(row.method.program, plan.inputs, captures, folder, finder)
-    return MethodFacts(
+    return compile_facts.MethodFacts(
         name=row.name,
         io=request.out_dir / _io_name(spec, program, number),
         calibration_source=plan.calibration_source,
@@ -187,7 +180,7 @@ def _io_name(spec: ModelSpec, program: _Program, number: int) -> str:
 
 
 def _written(
-    request: CompileRequest,
+    request: compile_facts.CompileRequest,
     spec: ModelSpec,
     program: _Program,
     captures: Sequence[VelaCapture],
@@ -211,7 +204,7 @@ def _written(
     return delegates, data
 
 
-def _fed(request: CompileRequest, spec: ModelSpec, program: _Program) -> Fed | None:
+def _fed(request: compile_facts.CompileRequest, spec: ModelSpec, program: _Program) -> Fed | None:
     """What the model's file declares of feeds. Steps are executed in PyTorch where the program takes floats."""
     declared = program.methods[0].method.plan.feeds
     if not declared.feeds:
@@ -256,7 +249,7 @@ def _check_fed_steps(feeds: DeclaredFeeds, inputs: list[Any], outputs: list[Any]
             raise InputError(f"the file's feeds do not fit its model: {error.message}", error.hint) from error
 
 
-def _compiler(request: CompileRequest) -> DelegateCompiler:
+def _compiler(request: compile_facts.CompileRequest) -> DelegateCompiler:
     return WITHOUT_VELA if request.without_vela else VELA
 
 
@@ -278,7 +271,7 @@ def import_tools() -> None:
 
 
 def _lower(
-    request: CompileRequest,
+    request: compile_facts.CompileRequest,
     found: Sequence[Plan],
     config: VelaConfig | None,
     clock: StageClock,
@@ -309,7 +302,7 @@ def _lower(
 
 
 def _warnings(
-    request: CompileRequest, program: _Program, delegates: int, first: Sequence[str | None]
+    request: compile_facts.CompileRequest, program: _Program, delegates: int, first: Sequence[str | None]
 ) -> list[str]:
     found = [text for text in first if text]
     if request.target is not None and request.options.delegate and not delegates:
@@ -326,7 +319,7 @@ def _warnings(
 
 def main() -> None:
     """Run the request of the command line and report through the pipe."""
-    request = compile_facts.from_json(CompileRequest, json.loads(sys.argv[1]))
+    request = compile_facts.from_json(compile_facts.CompileRequest, json.loads(sys.argv[1]))
     with os.fdopen(int(sys.argv[2]), "w", encoding="utf-8") as stream:
 
         def send(message: dict[str, Any]) -> None:

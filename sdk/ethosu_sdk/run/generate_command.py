@@ -17,19 +17,17 @@ from ethosu_sdk.compile.program_options import CompileOptions
 from ethosu_sdk.program import pte
 from ethosu_sdk.program.execution_plan import ENTRY
 from ethosu_sdk.program.feeds import ARGMAX, SAMPLE, Feed
-from ethosu_sdk.records import bundle, kinds, provenance, result_files, validation, wording
+from ethosu_sdk.records import (
+    bundle,
+    kinds,
+    provenance,
+    result_files,
+    sequences as record_parts,
+    validation,
+    wording,
+)
 from ethosu_sdk.records.common import Model, Unavailable
 from ethosu_sdk.records.run import Run
-from ethosu_sdk.records.sequences import (
-    Choice,
-    Generate,
-    GeneratedText,
-    Perplexity,
-    Phase,
-    StepTime,
-    Stopped,
-    Timing,
-)
 from ethosu_sdk.run import run_command, tokenizing
 from ethosu_sdk.run.decoder import Decoder, decoder_of, measure_perplexity, remove_perplexity, text_tokens
 from ethosu_sdk.run.job import UART_NAME
@@ -69,9 +67,9 @@ class Generation(Struct, frozen=True, kw_only=True):
     prompt: Prompt
     heard: Heard
     context: int | None
-    stopped: Stopped
+    stopped: record_parts.Stopped
     run: Run | None
-    perplexity: Perplexity | None = None
+    perplexity: record_parts.Perplexity | None = None
 
 
 def generate(
@@ -81,7 +79,7 @@ def generate(
     options: GenerateOptions,
     out_dir: Path | None,
     reporter: Reporter,
-) -> Generate:
+) -> record_parts.Generate:
     """Let `model` go on with a prompt; the record that was written. A Ctrl-C ends it: the record then has the tokens
     that were there, and KeyboardInterrupt goes on. Raises UsageError for prompts that do not fit, InputError for
     programs that are no decoders."""
@@ -123,7 +121,7 @@ def _generate(
     options: GenerateOptions,
     out_dir: Path | None,
     reporter: Reporter,
-) -> Generate:
+) -> record_parts.Generate:
     program = pte.read(path)
     decoder = decoder_of(path, program, options.context)
     room = decoder.room(prompt.tokens, options.max_tokens)
@@ -158,7 +156,7 @@ def _generate(
         reporter.stream("\n")  # the error begins a line of its own
         raise
     reporter.stream("\n")
-    stopped: Stopped = "context" if room < options.max_tokens else "length"
+    stopped: record_parts.Stopped = "context" if room < options.max_tokens else "length"
     if prompt.eos is not None and heard.tokens[-1:] == [prompt.eos]:
         stopped = "eos"
     return _finish(path, program, folder, structs.replace(made, stopped=stopped), start, reporter)
@@ -194,7 +192,7 @@ def _run(
 
 def _finish(
     path: Path, program: pte.Pte, folder: Path, made: Generation, start: float, reporter: Reporter
-) -> Generate:
+) -> record_parts.Generate:
     record = make_generate_record(path, program, made, time.monotonic() - start)
     with filesystem.locked_folder(folder), bundle.writing_folder(folder, "generate") as add:
         path = folder / kinds.GENERATE.file
@@ -208,7 +206,9 @@ def _finish(
     return record
 
 
-def make_generate_record(path: Path, program: pte.Pte, made: Generation, wall_time_s: float) -> Generate:
+def make_generate_record(
+    path: Path, program: pte.Pte, made: Generation, wall_time_s: float
+) -> record_parts.Generate:
     run, options, prompt, heard = made.run, made.options, made.prompt, made.heard
     tokenizer, tokens = prompt.tokenizer, tuple(heard.tokens)
     inputs = result_files.program_entries(path, program)
@@ -219,18 +219,20 @@ def make_generate_record(path: Path, program: pte.Pte, made: Generation, wall_ti
         inputs.append(provenance.file_entry("text", options.perplexity))
     text = None
     if tokenizer is not None:
-        text = GeneratedText(prompt=tokenizer.decode(prompt.tokens), generated=tokenizer.decode(tokens))
+        text = record_parts.GeneratedText(
+            prompt=tokenizer.decode(prompt.tokens), generated=tokenizer.decode(tokens)
+        )
     timing = None if run is None else _timing(run, len(prompt.tokens), heard.steps)
-    choice = Choice(form="greedy", eos=prompt.eos)
+    choice = record_parts.Choice(form="greedy", eos=prompt.eos)
     if options.temperature:
-        choice = Choice(
+        choice = record_parts.Choice(
             form="sample",
             temperature=options.temperature,
             top_k=options.top_k,
             seed=options.seed,
             eos=prompt.eos,
         )
-    return Generate(
+    return record_parts.Generate(
         status="interrupted" if made.stopped == "interrupted" else "pass",
         **provenance.origin(inputs, []),
         model=Model(file=path.name, sha256=program.sha256, bytes=program.size, entry=ENTRY),
@@ -252,12 +254,12 @@ def make_generate_record(path: Path, program: pte.Pte, made: Generation, wall_ti
     )
 
 
-def _timing(run: Run, prompt: int, steps: int) -> Timing | None:
+def _timing(run: Run, prompt: int, steps: int) -> record_parts.Timing | None:
     """Each step takes the time of the first: shapes are static, and the NPU's commands the same in every step."""
     line = run.time
     if line is None:
         return None
-    step = StepTime(
+    step = record_parts.StepTime(
         duration_s=line.total.duration_s,
         npu_s=line.sums.npu_s,
         cpu_s=line.sums.cpu_s,
@@ -266,7 +268,7 @@ def _timing(run: Run, prompt: int, steps: int) -> Timing | None:
         most_s=line.total.most_s,
     )
     first = min(prompt, steps)
-    return Timing(
+    return record_parts.Timing(
         source="modelled",
         step=step,
         prefill=_phase(first, step.duration_s),
@@ -274,13 +276,13 @@ def _timing(run: Run, prompt: int, steps: int) -> Timing | None:
     )
 
 
-def _phase(steps: int, step_s: float) -> Phase:
-    return Phase(
+def _phase(steps: int, step_s: float) -> record_parts.Phase:
+    return record_parts.Phase(
         steps=steps, duration_s=steps * step_s, tokens_per_s=1 / step_s if steps and step_s else None
     )
 
 
-def _unavailable(run: Run | None, timing: Timing | None) -> list[Unavailable]:
+def _unavailable(run: Run | None, timing: record_parts.Timing | None) -> list[Unavailable]:
     if run is None:
         reason = "the run was interrupted"
         return [Unavailable(path=path, reason=reason) for path in ("/npu_cycles", "/simulator", "/time")]

@@ -11,15 +11,7 @@ from msgspec.structs import replace
 from ethosu_sdk.base.errors import UsageError
 from ethosu_sdk.base.plain_text import counted
 from ethosu_sdk.program.output_comparison import Check
-from ethosu_sdk.records.run import (
-    CounterChange,
-    CounterGroup,
-    Npu,
-    OutputChange,
-    RepeatedCounters,
-    RepeatedOutputs,
-    Repeats,
-)
+from ethosu_sdk.records import run as record_parts
 from ethosu_sdk.run.job import RunJob
 
 RESET: Final = "reset"
@@ -120,27 +112,28 @@ def repeats_state(job: RunJob, repeats: int) -> StartState:
     return RESET
 
 
-def repeats_part(repeated: Repeated) -> Repeats | None:
+def repeats_part(repeated: Repeated) -> record_parts.Repeats | None:
     """The record's `repeats`; None without repeats."""
     plan, outputs, counters = repeated.plan, repeated.changed_whole, repeated.changed_counters
     if plan.whole == 1:
         return None
-    return Repeats(
+    return record_parts.Repeats(
         count=plan.whole,
         state=plan.state or None,
-        outputs=RepeatedOutputs(
+        outputs=record_parts.RepeatedOutputs(
             agree=not outputs,
             changed=len(outputs),
             first_changes=tuple(
-                OutputChange(set=row.set, repeat=row.repeat, output=row.index) for row in outputs[:_LISTED]
+                record_parts.OutputChange(set=row.set, repeat=row.repeat, output=row.index)
+                for row in outputs[:_LISTED]
             )
             or None,
         ),
-        counters=RepeatedCounters(
+        counters=record_parts.RepeatedCounters(
             agree=not counters,
             changed=len(counters),
             first_changes=tuple(
-                CounterChange(set=row.set, repeat=row.repeat, instruction=row.index)
+                record_parts.CounterChange(set=row.set, repeat=row.repeat, instruction=row.index)
                 for row in counters[:_LISTED]
             )
             or None,
@@ -174,7 +167,9 @@ def _check(name: str, plan: RepeatPlan, changed: Sequence[Changed], index: str) 
     )
 
 
-def grouped(npu: Npu, groups: Sequence[Sequence[int]], cycles: Sequence[int | None]) -> Npu:
+def grouped(
+    npu: record_parts.Npu, groups: Sequence[Sequence[int]], cycles: Sequence[int | None]
+) -> record_parts.Npu:
     """`npu` with the group that each counter was read in, and what the cycle counter said in each group. `cycles` are
     those of the inference that counted each group. Where they differ the counters of two groups must not be put in
     relation, and the record says so."""
@@ -183,7 +178,7 @@ def grouped(npu: Npu, groups: Sequence[Sequence[int]], cycles: Sequence[int | No
     group_of = {event: number for number, events in enumerate(groups) for event in events}
     first = npu.cycles  # absent where no counter means anything
     rows = (
-        CounterGroup(
+        record_parts.CounterGroup(
             group=number, cycles=None if first is None or value is None else replace(first, value=value)
         )
         for number, value in enumerate(cycles)

@@ -15,24 +15,9 @@ from ethosu_sdk.compile.pricing_system import PricingSystem
 from ethosu_sdk.npu import timing
 from ethosu_sdk.npu.timing import systems
 from ethosu_sdk.npu.timing.systems import SystemConfig
-from ethosu_sdk.records import common
+from ethosu_sdk.records import common, time_line as record_parts
 from ethosu_sdk.records.common import CpuPart, Target, Unavailable
 from ethosu_sdk.records.run import Operator, Run
-from ethosu_sdk.records.time_line import (
-    WAITS_PATH,
-    Clock,
-    Clocks,
-    Contributor,
-    Shares,
-    TimeLine,
-    TimePart,
-    TimeSums,
-    TimeTotal,
-    Waits,
-    WaitsFor,
-    What,
-    sums,
-)
 from ethosu_sdk.simulate import cpu_cycles as cpu_band
 from ethosu_sdk.simulate.cpu_cycles import LineWaits, MovedBytes, wait_cycles
 
@@ -51,7 +36,7 @@ _SMALL = (
 class CpuMemories(Struct, frozen=True):
     """The memories of a board's CPU by what lies in them, with their waits; `reason` is why there are none."""
 
-    names: WaitsFor | None = None
+    names: record_parts.WaitsFor | None = None
     waits: LineWaits | None = None
     source: str = ""
     reason: str = ""
@@ -86,7 +71,7 @@ def cpu_memories_of_board(
         profile.source(f"memories.{memory.name}.cpu_wait_cycles") for memory in slow if memory.kind != "tcm"
     )
     source = f"{profile.ini_source}: {'; '.join(sources) or profile.source('areas')}"
-    return CpuMemories(WaitsFor(**names), LineWaits(**waits), source)
+    return CpuMemories(record_parts.WaitsFor(**names), LineWaits(**waits), source)
 
 
 def _wait(memory: BoardMemory | None) -> float | None:
@@ -202,7 +187,7 @@ class TimeFacts:
         return KnownClock(system.clock_hz, f"core_clock of {system.name} in {system.source}")
 
 
-def time_of_run(facts: TimeFacts) -> tuple[TimeLine | None, list[Unavailable]]:
+def time_of_run(facts: TimeFacts) -> tuple[record_parts.TimeLine | None, list[Unavailable]]:
     """The record's `time`: the CPU's cycles and the NPU's on one axis, each by its clock; and what is unavailable.
     The firmware makes the two take turns: the driver starts a job, and the CPU sleeps until the NPU's interrupt. So
     the line is the CPU's parts in the order of time, with each job after the part that starts it. The CPU's waits for
@@ -212,7 +197,9 @@ def time_of_run(facts: TimeFacts) -> tuple[TimeLine | None, list[Unavailable]]:
     if reason:
         return None, [Unavailable(path="/time", reason=reason)]
     memories = _memories(facts)
-    no_waits = [Unavailable(path=WAITS_PATH, reason=memories.reason)] if memories.waits is None else []
+    no_waits = (
+        [Unavailable(path=record_parts.WAITS_PATH, reason=memories.reason)] if memories.waits is None else []
+    )
     return _make(facts, memories), no_waits
 
 
@@ -266,7 +253,7 @@ class _Step(Struct, frozen=True):
     moved: MovedBytes
 
 
-def _make(facts: TimeFacts, memories: CpuMemories) -> TimeLine:
+def _make(facts: TimeFacts, memories: CpuMemories) -> record_parts.TimeLine:
     cpu, npu = facts.cpu.clock, facts.npu_clock
     assert cpu is not None  # _missing
     start, found = 0.0, []
@@ -275,22 +262,22 @@ def _make(facts: TimeFacts, memories: CpuMemories) -> TimeLine:
         start = part.end_s
         found.append(part)
     parts = tuple(found)
-    spent, total = sums(parts), sum(row.duration_s for row in parts)
+    spent, total = record_parts.sums(parts), sum(row.duration_s for row in parts)
     waits = None
     if memories.names is not None:
         duration = sum(row.waits_s or 0.0 for row in parts)
-        waits = Waits(duration_s=duration, memories=memories.names, source=memories.source)
+        waits = record_parts.Waits(duration_s=duration, memories=memories.names, source=memories.source)
     system = "" if facts.priced is None else facts.priced.system.name
     target = None if npu is None else facts.run.target
-    return TimeLine(
+    return record_parts.TimeLine(
         place=facts.cpu.board or system or facts.run.board,
         total=_total(total, spent, target, waits=memories.waits is not None),
-        clocks=Clocks(
-            cpu=Clock(hz=cpu.hz, source=cpu.source),
-            npu=None if npu is None else Clock(hz=npu.hz, source=npu.source),
+        clocks=record_parts.Clocks(
+            cpu=record_parts.Clock(hz=cpu.hz, source=cpu.source),
+            npu=None if npu is None else record_parts.Clock(hz=npu.hz, source=npu.source),
         ),
         sums=spent,
-        shares=Shares(
+        shares=record_parts.Shares(
             cpu_percent=100 * spent.cpu_s / total if total else 0.0,
             npu_percent=100 * spent.npu_s / total if total else 0.0,
         ),
@@ -300,15 +287,15 @@ def _make(facts: TimeFacts, memories: CpuMemories) -> TimeLine:
     )
 
 
-def _part(step: _Step, start: float, facts: TimeFacts, waits: LineWaits | None) -> TimePart:
+def _part(step: _Step, start: float, facts: TimeFacts, waits: LineWaits | None) -> record_parts.TimePart:
     cpu, npu = facts.cpu.clock, facts.npu_clock
     assert cpu is not None  # _missing
     is_job = step.what == "npu"
     hz = cpu.hz if not is_job or npu is None else npu.hz
     waiting = 0.0 if waits is None else wait_cycles([step.moved], waits)
-    return TimePart(
+    return record_parts.TimePart(
         operator=step.operator,
-        what=cast(What, step.what),
+        what=cast(record_parts.What, step.what),
         on="NPU" if is_job else "CPU",
         name=facts.run.operators[step.operator].name if step.what == "kernel" else None,
         start_s=start,
@@ -348,12 +335,14 @@ def _add(step: _Step, row: CpuPart, times: int) -> _Step:
     )
 
 
-def _total(total: float, spent: TimeSums, target: Target | None, *, waits: bool) -> TimeTotal:
+def _total(
+    total: float, spent: record_parts.TimeSums, target: Target | None, *, waits: bool
+) -> record_parts.TimeTotal:
     """The sum with its band; without a `target` the CPU does all the work. `waits`: whether the CPU's are in it."""
     cpu = cpu_band.cpu_band(waits=waits)
     error = 0.0 if target is None else timing.error(target.npu, target.macs)
     words = [] if target is None else [f"NPU: {timing.band(target.npu, target.macs)}"]
-    return TimeTotal(
+    return record_parts.TimeTotal(
         duration_s=total,
         source="modelled",
         least_s=spent.npu_s * (1 - error) + spent.cpu_s / (1 + cpu_band.BAND_ERROR),
@@ -362,13 +351,13 @@ def _total(total: float, spent: TimeSums, target: Target | None, *, waits: bool)
     )
 
 
-def _largest(parts: Sequence[TimePart]) -> Contributor:
+def _largest(parts: Sequence[record_parts.TimePart]) -> record_parts.Contributor:
     """The operator's kernel or the part of the other work that takes the CPU longest, over all of its calls."""
     found: defaultdict[str, float] = defaultdict(float)
     for row in parts:
         if row.on == "CPU":
             found[row.name or row.what] += row.duration_s
     if not found:
-        return Contributor(name="runtime", duration_s=0.0)
+        return record_parts.Contributor(name="runtime", duration_s=0.0)
     name = max(found, key=lambda key: found[key])
-    return Contributor(name=name, duration_s=found[name])
+    return record_parts.Contributor(name=name, duration_s=found[name])
