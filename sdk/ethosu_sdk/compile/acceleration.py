@@ -307,17 +307,9 @@ class _Computed:
 
 
 def _facts(tensor: Any) -> tuple[Any, ...]:
-    return (
-        tensor.fake_mode,
-        tensor.dtype,
-        tensor.device,
-        tensor.layout,
-        tensor.shape,
-        tensor.stride(),
-        tensor.storage_offset(),
-        tensor.requires_grad,
-        tensor._is_view(),
-    )
+    members = ("fake_mode", "dtype", "device", "layout", "shape", "requires_grad")
+    calls = (tensor.stride(), tensor.storage_offset(), tensor._is_view())
+    return (*(getattr(tensor, name) for name in members), *calls)
 
 
 @functools.cache

@@ -149,11 +149,15 @@ def extend_with_chain(
     links = () if facts is None else facts.links
     links = (*links, _executed(convert(record["check"], record_parts.Check), executed))
     ratio = _least_db(links)
+    # Such as ``float → graph equal · → int8 31.4 dB · → executed equal``.
+    quantised = str(record["options"].get("quantize", "quantised"))
+    words = [_link_words(row, quantised) for row in links if row.link != PREPARED_LINK or row.status == FAIL]
+    start = "float → " if any(row.link == GRAPH_LINK for row in links) else "given → "
     found = record_parts.Chain(
         samples=() if facts is None else facts.samples,
         links=links,
         noisy_layers=() if facts is None else facts.noisy,
-        line=_chain_line(links, str(record["options"].get("quantize", "quantised"))),
+        line=start + " · → ".join(words),
         min_sqnr_db=least_db,
     )
     extended = {**record, "chain": found.to_json()}
@@ -206,12 +210,6 @@ def _low_warning(found: record_parts.Chain, ratio: float) -> str:
 def chain_words(record: Record) -> str:
     """The chain of a record in a line; empty when the comparison was left out."""
     return str(record.get("chain", {}).get("line", ""))
-
-
-def _chain_line(links: Sequence[record_parts.Link], quantised: str) -> str:
-    words = [_link_words(row, quantised) for row in links if row.link != PREPARED_LINK or row.status == FAIL]
-    start = "float → " if any(row.link == GRAPH_LINK for row in links) else "given → "
-    return start + " · → ".join(words)
 
 
 def _link_words(link: record_parts.Link, quantised: str) -> str:

@@ -140,8 +140,7 @@ def _load_pt2(path: Path, trust: bool) -> LoadedModel:
     load = torch.load
 
     def load_tensors(*arguments: Any, **options: Any) -> Any:
-        """Unpickles nothing but tensors and containers, whatever torch.export asks for."""
-        return load(*arguments, **{**options, "weights_only": True})
+        return load(*arguments, **{**options, "weights_only": True})  # whatever torch.export asks for
 
     try:
         with contextlib.nullcontext() if trust else patched(torch, load=load_tensors):

@@ -175,23 +175,20 @@ ALLOWED_FLAGS: dict[str, str | tuple[str, ...]] = {
     "--disable-ifm-reuse": _SWITCH,
     "--show-cpu-operations": _SWITCH,
     "--timing": _SWITCH,
-    **dict.fromkeys(
-        (
-            "--verbose-all",
-            "--verbose-allocation",
-            "--verbose-config",
-            "--verbose-cycle-estimate",
-            "--verbose-graph",
-            "--verbose-high-level-command-stream",
-            "--verbose-performance",
-            "--verbose-quantization",
-            "--verbose-register-command-stream",
-            "--verbose-schedule",
-            "--verbose-tensor-format",
-            "--verbose-weights",
-        ),
-        _SWITCH,
-    ),
+    **{
+        f"--verbose-{what}": _SWITCH
+        for what in (
+            *("all", "allocation", "config", "cycle-estimate", "graph", "high-level-command-stream"),
+            *(
+                "performance",
+                "quantization",
+                "register-command-stream",
+                "schedule",
+                "tensor-format",
+                "weights",
+            ),
+        )
+    },
 }
 
 _OTHER_OPTION = "the SDK has an option of its own for it"

@@ -15,8 +15,7 @@ from rich.table import Table
 from ethosu_sdk.base.plain_text import counted
 from ethosu_sdk.base.terminal import Ranked, escape
 from ethosu_sdk.records import common, wording
-from ethosu_sdk.records.common import Delegation
-from ethosu_sdk.records.profile import Memory, Operation, Phase, Profile, Speed, cycles
+from ethosu_sdk.records.profile import Memory, Operation, Profile, Speed, cycles
 
 _PLAIN = ("index", "instruction", "calls", "runs_on", "name", "kind", "delegate", "offset", "macs", "bytes")
 _SHAPES = ("ifm", "ofm", "kernel", "stride", "block")
@@ -93,9 +92,17 @@ def profile_tables(record: Profile, folder: Path, rows: int | None) -> list[Rend
     if record.memories:
         parts += ["", _memories(record.memories)]
     if record.delegation:
-        parts += ["", _delegation(record.delegation)]
+        table = _table("operators by where they run", "operator", "delegated", "not delegated")
+        for place in record.delegation:
+            table.add_row(escape(place.operator), str(place.delegated), str(place.not_delegated))
+        parts += ["", table]
     if record.phases:
-        parts += ["", _phases(record.phases)]
+        table = _table("NPU cycles by phase", "phase", "steps", "total", "min", "median", "max")
+        for row in record.phases:
+            spent = row.npu_cycles
+            figures = (row.steps, spent.total, spent.min, spent.median, spent.max)
+            table.add_row(row.name, *(f"{figure:,}" for figure in figures))
+        parts += ["", table]
     totals = Table(box=None, show_header=False, pad_edge=False)
     for name, text in (*total_rows(record), ("files", str(folder))):
         totals.add_row(name, escape(text))
@@ -106,15 +113,6 @@ def _table(title: str, first: str, *figures: str) -> Table:
     table = Table(first, title=title, title_justify="left", box=None, pad_edge=False)
     for name in figures:
         table.add_column(name, justify="right")
-    return table
-
-
-def _phases(rows: Sequence[Phase]) -> Table:
-    table = _table("NPU cycles by phase", "phase", "steps", "total", "min", "median", "max")
-    for row in rows:
-        cycles = row.npu_cycles
-        figures = (row.steps, cycles.total, cycles.min, cycles.median, cycles.max)
-        table.add_row(row.name, *(f"{figure:,}" for figure in figures))
     return table
 
 
@@ -234,13 +232,6 @@ def _longest_bursts(memory: Memory) -> str:
     return (
         f"{sum(row.count * row.bytes for row in rows if row.bytes == longest) / size:.0%} in {longest} bytes"
     )
-
-
-def _delegation(rows: Sequence[Delegation]) -> Table:
-    table = _table("operators by where they run", "operator", "delegated", "not delegated")
-    for row in rows:
-        table.add_row(escape(row.operator), str(row.delegated), str(row.not_delegated))
-    return table
 
 
 def total_rows(record: Profile) -> Iterator[tuple[str, str]]:

@@ -71,7 +71,13 @@ def record_problems(record: Record) -> list[str]:
     kind = _kind(record)
     if kind is None:
         return [_unknown(record)]
-    return _schema_problems(record, kind) or _rule_problems(record, kind)
+    errors = itertools.islice(_validator(kind.schema).iter_errors(record), _MOST_PROBLEMS)
+    if found := sorted(errors, key=lambda error: list(map(str, error.absolute_path))):
+        return [f"/{'/'.join(map(str, error.absolute_path))}: {error.message}"[:400] for error in found]
+    try:
+        return _broken_rules(kind.convert(record), kind)
+    except ValueError as error:  # 1e300, a whole number to JSON Schema
+        return [_words(error)]
 
 
 def _kind(record: Record) -> RecordKind[Any] | None:
@@ -103,20 +109,6 @@ def _validator(schema: str) -> Any:
 
     path = resources.directory("schemas") / f"{schema.replace('/', '.v')}.schema.json"
     return Draft202012Validator(json.loads(path.read_text(encoding="utf-8")))
-
-
-def _schema_problems(record: Record, kind: RecordKind[Any]) -> list[str]:
-    found = itertools.islice(_validator(kind.schema).iter_errors(record), _MOST_PROBLEMS)
-    errors = sorted(found, key=lambda error: list(map(str, error.absolute_path)))
-    return [f"/{'/'.join(map(str, error.absolute_path))}: {error.message}"[:400] for error in errors]
-
-
-def _rule_problems(record: Record, kind: RecordKind[Any]) -> list[str]:
-    try:
-        content = kind.convert(record)
-    except ValueError as error:  # 1e300, a whole number to JSON Schema
-        return [_words(error)]
-    return _broken_rules(content, kind)
 
 
 def _broken_rules(content: Part, kind: RecordKind[Any]) -> list[str]:

@@ -59,23 +59,19 @@ def _copied_sizes(sizes: tuple[int, int]) -> MovedBytes:
 
 
 def _moved_sizes(plan: ExecutionPlan, values: Iterable[int]) -> tuple[int, int]:
-    """Bytes of the constants among the tensors of `values`, and of the others. Each is moved once."""
-    sizes = {True: 0, False: 0}
-    for index in _moved_tensors(plan, values):
-        tensor = plan.values[index]
-        if isinstance(tensor, execution_plan.Tensor):
-            sizes[tensor.is_constant] += tensor.nbytes
-    return sizes[True], sizes[False]
-
-
-def _moved_tensors(plan: ExecutionPlan, values: Iterable[int]) -> Iterable[int]:
-    """`values` and what lists among them hold, without repetition: an output is an argument and a result."""
+    """Bytes of the constants among the tensors of `values` and of lists in it, and of the others: each once, for an
+    output is an argument and a result."""
     found: dict[int, None] = {}
     for index in values:
         value = plan.values[index]
         items = value.items if isinstance(value, List) and "Tensor" in value.kind else ()
         found.update(dict.fromkeys([index, *(int(item) for item in items if int(item) >= 0)]))
-    return found
+    sizes = {True: 0, False: 0}
+    for index in found:
+        tensor = plan.values[index]
+        if isinstance(tensor, execution_plan.Tensor):
+            sizes[tensor.is_constant] += tensor.nbytes
+    return sizes[True], sizes[False]
 
 
 class OperatorTime(Struct, frozen=True):

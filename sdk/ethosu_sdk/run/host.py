@@ -140,6 +140,10 @@ def _execution(job: RunJob, plan: RepeatPlan, results: _Results, model: Any, run
     plan, options = replace(plan, sets=len(results.outputs)), job.options  # a feed may have ended it
     npu, unavailable = _npu(job, model, results.calls[0])
     version = tools.package_version(_PACKAGE) or "unknown"
+    spans = zip([0, *results.calls[:-1]], results.calls, strict=True)
+    counters = [
+        dict(enumerate(model.calls[start:end])) for start, end in spans
+    ]  # by the call in its inference
     return Execution(
         outputs=input_values.stacked(
             tuple(results.outputs[-1:] if options.outputs == LAST_STEP else results.outputs),
@@ -160,7 +164,7 @@ def _execution(job: RunJob, plan: RepeatPlan, results: _Results, model: Any, run
         state=results.states[-1] if job.kept.is_saved else (),
         operators=instructions(job.plan, npu),
         unavailable=[Unavailable(path="/cpu/cycles", reason=_NO_BOARD), *unavailable],
-        repeated=_repeated(plan, results, model),
+        repeated=Repeated(plan, changed_results(plan, results.digests), changed_results(plan, counters)),
     )
 
 
@@ -211,15 +215,6 @@ def _steps(job: RunJob, results: _Results, model: Any, each: int) -> list[StepRe
         counters = event_totals(job.target.npu, job.events, calls)
         found.append(StepResult(choices, crcs, sum(row.total_cycles for row in calls), counters, outputs))
     return found
-
-
-def _repeated(plan: RepeatPlan, results: _Results, model: Any) -> Repeated:
-    """Counters are compared by the call of a delegate within its inference."""
-    starts = [0, *results.calls[:-1]]
-    counted = [
-        dict(enumerate(model.calls[start:end])) for start, end in zip(starts, results.calls, strict=True)
-    ]
-    return Repeated(plan, changed_results(plan, results.digests), changed_results(plan, counted))
 
 
 def _npu(job: RunJob, model: Any, first_calls: int) -> tuple[Npu | None, list[Unavailable]]:

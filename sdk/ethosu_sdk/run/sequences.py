@@ -186,10 +186,10 @@ def judge_steps(
     first, due = len(unsent), max(map(len, want), default=0)
     want = [array[first:] for array in want]
     count = min((len(array) for array in (*got, *want)), default=0)
-    steps = range(count)
+    steps, far = range(count), f"the CRC-32 of its bytes is not the expected one; {tolerance}"
     found = [
         [
-            *(_by_crc(step[index], tolerance) for step in unsent),
+            *(Check("", step[index], far) if step[index] or tolerance.exact else None for step in unsent),
             *(
                 compare(f"output{index}", ours[step], theirs[step], allowed(tolerance, growth, first + step))
                 for step in steps
@@ -207,12 +207,6 @@ def judge_steps(
         if None not in judged:
             rows[step] = StepVerdict(all(row is not None and row.passed for row in judged), error)
     return StepsVerdict(checks, rows, tolerance, growth)
-
-
-def _by_crc(is_same: bool, tolerance: Tolerance) -> Check | None:
-    if not is_same and not tolerance.exact:
-        return None
-    return Check("", is_same, f"the CRC-32 of its bytes is not the expected one; {tolerance}")
 
 
 def _check(

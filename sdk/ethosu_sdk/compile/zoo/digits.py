@@ -82,15 +82,11 @@ def _train(images: Images, labels: Labels) -> dict[str, NDArray[np.float32]]:
     return {name: value.numpy() for name, value in module.state_dict().items()}
 
 
-def _weights_key() -> str:
+def _weights(images: Images, labels: Labels) -> dict[str, NDArray[np.float32]]:
     recipe = hashlib.sha256(Path(__file__).read_bytes())
     for package in ("torch", "scikit-learn", "numpy"):
         recipe.update(f"{package} {importlib.metadata.version(package)}\n".encode())
-    return recipe.hexdigest()
-
-
-def _weights(images: Images, labels: Labels) -> dict[str, NDArray[np.float32]]:
-    path = cache.directory_or_own("zoo") / f"digits_cnn-{_weights_key()}.npz"
+    path = cache.directory_or_own("zoo") / f"digits_cnn-{recipe.hexdigest()}.npz"
     with filesystem.locked_folder(path.parent):
         cache.kept(path, lambda place: npz.write_npz(place, _train(images, labels)))
     return npz.read_npz(path)
