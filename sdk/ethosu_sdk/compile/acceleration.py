@@ -265,8 +265,7 @@ class _Computed:
             self._calls[id(value)] = (key, result, value, tensors)
 
     def keep(self, made: Any, before: Any) -> None:
-        """Let a node that was `made` anew have its value from `before`, when they differ in nothing but identity:
-        what follows it then finds the values it knows."""
+        """Let a node that was `made` anew have its value from `before`, when they differ in identity alone."""
         after = made.data
         if self._is_plain(after) and self._is_plain(before) and _facts(after) == _facts(before):
             made.data = made.node.meta["val"] = before

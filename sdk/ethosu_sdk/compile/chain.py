@@ -286,8 +286,7 @@ def stored_layers(quantized: Any, inputs: Tensors) -> StoredLayers:
 
 
 def _origin(node: Any) -> Any:
-    """The node whose value `node` holds, even if it was observed or stored several times on the way: an operator
-    may want its input in other steps than those that the one before chose."""
+    """The node whose value `node` holds, even if it was observed or stored several times on the way."""
     while node.op == "call_module" or is_quantize(node) or is_dequantize(node):
         node = node.args[0]
     return node

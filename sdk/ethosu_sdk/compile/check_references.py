@@ -282,8 +282,7 @@ def reference_module(edge: Any) -> Callable[..., Any]:
 
 
 class _Functional:
-    """``torch.nn.functional``, whose convolutions of integers are computed in float64, which is exact: PyTorch itself
-    has few of them for integers."""
+    """``torch.nn.functional``, whose convolutions of integers are computed in float64, which is exact."""
 
     def __getattr__(self, name: str) -> Any:
         import torch

@@ -79,8 +79,7 @@ def _target(request: CompileRequest, output: CompileOutput) -> Record:
 
 
 def _quantization(request: CompileRequest, output: CompileOutput) -> Record:
-    """How the model was quantised here. What had no part in it is left out: the way to scale weights where nothing
-    was quantised, and both choices of the command line where the model's file has a quantiser that is complete."""
+    """How the model was quantised here; what had no part in it is left out."""
     if output.own_quantizer == "instance":
         return {"quantizer": "instance of the model file"}
     own = {} if output.own_quantizer is None else {"quantizer": "function of the model file"}

@@ -93,8 +93,7 @@ def read_floor(texts: Sequence[str] | None) -> float | None:
 def prepared_evaluation(
     options: EvaluateOptions | None, folder: Path, reporter: Reporter
 ) -> Iterator[Evaluation | None]:
-    """What can fail before the model is compiled, and a folder below `folder` for its outputs; None without options.
-    Raises InputError for a file that cannot be meant, ToolError without a compiler for the host simulator."""
+    """What can fail before compilation, and a folder for outputs; None without options. InputError or ToolError."""
     if options is None:
         yield None
         return
@@ -175,8 +174,7 @@ class Evaluation:
 def measure(
     facts: EvaluationFacts, folder: Path, pte: Path, runner: Path, step: Callable[[str], None] | None = None
 ) -> list[PairResult]:
-    """Execute `pte` on the inputs that the compiler left in `folder`, and compare all pairs, sample by sample. Raises
-    SimulationError when the program fails; `step` is called with words about the progress."""
+    """Execute `pte` on the stored inputs and compare all pairs, sample by sample. SimulationError when it fails."""
     from ethosu_sdk.simulate import host_runtime
     from ethosu_sdk.simulate.host_runtime import NpuModel
 

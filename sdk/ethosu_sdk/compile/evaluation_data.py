@@ -60,8 +60,7 @@ def _content(reader: npz.Archive, path: Path) -> EvaluationContent:
 
 
 class EvaluationData:
-    """An open file whose headers and labels fit a model. Made by :func:`open_data`. `count` is the number of samples.
-    `labels` maps an output's index to the right classes, int64 [count, B]."""
+    """An open file that fits a model: `count` samples; `labels`, int64 [count, B], by output."""
 
     def __init__(self, path: Path, reader: npz.Archive, inputs: Sequence[Array]) -> None:
         self._path = path

@@ -68,8 +68,7 @@ class KnownSamples:
 def evaluate_eagerly(
     request: EvaluationRequest, model: EvaluationSubject, examples: KnownSamples, state: InitialState
 ) -> EvaluationFacts:
-    """Execute the model on every sample, one at a time, from `state` on, and fill ``request.folder``. InputError when
-    the file does not fit the model, or the model fails on a sample."""
+    """Execute the model on each sample from `state` on and fill the folder. InputError when file or model fails."""
     inputs = [tensor_arrays.as_numpy(item) for item in examples.inputs]
     outputs = [tensor_arrays.as_numpy(item) for item in examples.outputs]
     with evaluation_data.open_data(request.data, inputs) as data:

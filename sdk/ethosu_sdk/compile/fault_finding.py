@@ -54,8 +54,7 @@ class _Claim:
 def fault_start(
     program: Any, inputs: Tensors, captures: Sequence[VelaCapture], folder: Path, finder: SourceFinder
 ) -> Start | None:
-    """The first wrong operation of the lowered `program`; None when no place is found. `folder` holds the arrays of
-    each delegate's call (:func:`~ethosu_sdk.compile.compile_facts.delegate_array`)."""
+    """The first wrong operation of the lowered `program`; None when no place is found."""
     claims: list[_Claim] = []
     for capture in captures:
         given = list(_arrays(folder, capture.payload_sha256, "input"))

@@ -159,8 +159,7 @@ _SIMPLER: dict[str, Callable[[Any], Any]] = {
 
 
 def traced_data() -> AbstractContextManager[None]:
-    """While the block runs, ``tensor.data`` of a tensor that torch.export traces is a part of the trace. torch 2.13
-    takes it for a constant, and fails or forgets what is written through it."""
+    """While the block runs, ``tensor.data`` is traced; torch 2.13 takes it for a constant and loses writes."""
     import torch
     from torch._subclasses.fake_tensor import FakeTensor
 

@@ -473,8 +473,7 @@ def _history(meta: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
 
 
 def _counterpart(graph: Any, node: Any) -> Any | None:
-    """The node of an earlier `graph` from which `node` was made; None where there is none. Inputs have no history and
-    keep their names; a part of a result has that of the whole."""
+    """The node of an earlier `graph` from which `node` was made, by its history; None where there is none."""
     named = {row.name: row for row in graph.nodes}
     if node.op == "placeholder":
         return named.get(node.name)

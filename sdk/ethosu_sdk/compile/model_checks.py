@@ -129,8 +129,7 @@ def check_values(tensors: Tensors, what: str) -> None:
 
 
 def check_program(program: Any, finder: SourceFinder) -> None:
-    """InputError for an exported program that computes with complex or half precision values on the way. Also for one
-    that computes with numbers that were taken out of its tensors, or draws random ones."""
+    """InputError for complex or half precision values on the way, numbers taken out of tensors, random numbers."""
     import torch
     from torch.utils import _pytree
 

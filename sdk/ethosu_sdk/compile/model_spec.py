@@ -71,8 +71,7 @@ class ModelSpec:
 
 
 def parse_model_spec(text: str) -> ModelSpec:
-    """Read a MODEL argument. Raises UsageError for an unknown zoo name or form, InputError for a file that does not
-    exist."""
+    """Read a MODEL argument. UsageError for an unknown zoo name or form, InputError for a missing file."""
     if text.startswith("zoo:"):
         name = text.removeprefix("zoo:")
         if name not in zoo.names():

@@ -28,8 +28,7 @@ _BY_DIGEST = stored_name("").partition(".")[0]  # how the name of a file that is
 
 @dataclass(frozen=True)
 class PricingSystem:
-    """A system that cycles are for, and whether it is the one that the program was compiled for. `areas` say where
-    the program's memory mode has things; None where that is not known."""
+    """A system that cycles are for; `areas`: where the program's memory mode has things, if that is known."""
 
     system: SystemConfig
     is_compiled_for: bool
@@ -47,8 +46,7 @@ def system_of_file(path: Path, target: Target) -> SystemConfig:
 
 
 def system_for_options(target: Target, options: ProgramOptions) -> SystemConfig:
-    """The system that a program for `target` is compiled for: Vela's own, or that of a file or board profile.
-    InputError for a file that is damaged, or is not the one any more that `target` was found in."""
+    """The system that a program for `target` is compiled for. InputError for a damaged or changed file."""
     config = configurations.chosen_config(options)
     if config is None:
         return systems.memory_map(target.npu, target.system_config, target.memory_mode)

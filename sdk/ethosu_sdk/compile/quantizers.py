@@ -68,8 +68,7 @@ class OwnQuantizer:
             )
 
     def applied(self, default: Any, graph_module: Any) -> Any:
-        """The quantiser for `graph_module`, from Arm's `default`. InputError when the file's function fails, or
-        chooses for something that the model does not have."""
+        """The quantiser for `graph_module`, from Arm's `default`. InputError when the file's function fails."""
         made = self._adjusted(default) if self.adjusts else self.value
         self._refuse_names_without_effect(made, graph_module)
         return made

@@ -128,8 +128,7 @@ def _in_generated_code(frame: Any, line: int) -> FailingNode | None:
 
 
 def _placed(node: Any) -> FailingNode:
-    """The suspect for a node. Nodes that torch adds, such as the write of a buffer's new value, have no place in the
-    model: the place of their input is used."""
+    """The suspect for a node; nodes that torch adds have no place in the model: that of their input is used."""
     target = node.args[1] if _name(node.target) == "with_effects" else node.target
     placed = (part for part in (node, *node.all_input_nodes) if _has_place(part.meta))
     return FailingNode(_name(target), next(placed, node).meta)

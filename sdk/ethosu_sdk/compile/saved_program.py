@@ -42,8 +42,7 @@ class UnsafeError(Exception):
 
 
 def read_saved_program(path: Path, *, trust: bool) -> bytes:
-    """The content of the ``.pt2`` at `path`, checked unless `trust`: load these bytes, not the file again. Raises
-    InputError that names the member and what it holds when loading it could run code."""
+    """The content of the ``.pt2``, checked unless `trust`: load these bytes. InputError when that could run code."""
     data = filesystem.file_content(path, sys.maxsize - 1)
     if trust:
         return data

@@ -1,5 +1,4 @@
-"""A lowered program, compiled by Vela for a target: the program and the facts that a compilation for it gives. Runs
-in a process that may import torch."""
+"""A lowered program, compiled by Vela for a target, in a process that may import torch."""
 
 from __future__ import annotations
 

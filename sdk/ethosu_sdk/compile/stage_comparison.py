@@ -128,8 +128,7 @@ class Trials:
 def within_rounding(
     reference: Rows, candidate: Rows, trials: Callable[[], Trials]
 ) -> tuple[str, Difference | None]:
-    """Whether outputs of one form are ``equal``, or differ by what floating-point arithmetic leaves open. `trials`
-    are made only when a difference is larger than networks usually show."""
+    """Whether outputs are ``equal``, or differ by what arithmetic leaves open; `trials` are made when needed."""
     verdict, far = EQUAL, None
     for number, (wanted, given) in enumerate(zip(reference, candidate, strict=True)):
         for index, (one, other) in enumerate(zip(wanted, given, strict=True)):
@@ -214,8 +213,7 @@ def _type(tensor: Any) -> str:
 def place_of_loss(
     graph_module: Any, values: RecordedValues, other: RecordedValues, output: int, finder: SourceFinder
 ) -> str:
-    """Words for the operator of `graph_module`, whose values are `values`, at which `other` stops to have them.
-    Searched from its output number `output` backwards. Empty when no operator can be named."""
+    """Words for the operator of `graph_module` at which `other` stops to have its `values`; empty when unknown."""
     from torch.utils import _pytree
 
     results = [

@@ -119,8 +119,7 @@ def _pair(name: str, words: str) -> tuple[str, str]:
 def threshold_checks(
     thresholds: Sequence[Threshold], results: Sequence[PairResult], missing: Mapping[str, str]
 ) -> list[Check]:
-    """One check for each threshold and output that it speaks of. `missing` are executions that do not exist, and why.
-    A figure that is not known meets no limit."""
+    """A check for each threshold and output that it speaks of. A figure that is not known meets no limit."""
     checks = []
     for threshold in thresholds:
         rows = _rows(threshold, results)

@@ -97,8 +97,7 @@ class VelaCapture:
 
 
 def run_turns(payloads: Iterable[bytes], captures: Sequence[VelaCapture]) -> list[int]:
-    """For each payload of a program the number of its Vela run among `captures`, joined by the SHA-256. Vela may see
-    the delegates in another order than the program has them. BuildError for a payload of no run."""
+    """For each payload the number of its Vela run, by SHA-256. BuildError for a payload of no run."""
     found = {capture.payload_sha256: turn for turn, capture in enumerate(captures)}
     given = [found.get(filesystem.sha256_bytes(payload)) for payload in payloads]
     for index, turn in enumerate(given):
@@ -108,8 +107,7 @@ def run_turns(payloads: Iterable[bytes], captures: Sequence[VelaCapture]) -> lis
 
 
 def parse_summary(text: str) -> dict[str, float]:
-    """The numeric columns of Vela's ``*_summary_*.csv``: one header line, one row. BuildError when it has another
-    form."""
+    """The numeric columns of Vela's ``*_summary_*.csv``, which has one row. BuildError for another form."""
     rows = list(csv.DictReader(io.StringIO(text)))
     if len(rows) != 1:
         raise BuildError(f"Vela's summary has {len(rows)} rows instead of one")
@@ -133,8 +131,7 @@ def spaceless_directory() -> Path:
 
 @contextlib.contextmanager
 def runs_captured(config: VelaConfig | None = None) -> Iterator[list[VelaCapture]]:
-    """While the block runs, every Vela run that ExecuTorch makes in this process is added to the list. `config` is
-    the configuration file that the compile specs call by its `stored_name`."""
+    """While the block runs, Vela's runs are added to the list; `config` is what compile specs call `stored_name`."""
     from executorch.backends.arm.ethosu import backend
 
     captures: list[VelaCapture] = []

@@ -52,8 +52,7 @@ def _config_of_profile(profile: BoardProfile) -> VelaConfig:
 
 
 def chosen_config(options: ProgramOptions) -> VelaConfig | None:
-    """The configuration that `options` ask for in place of Vela's own. InputError for a file that is none, UsageError
-    for two of them."""
+    """The configuration in place of Vela's own. InputError for a file that is none, UsageError for two of them."""
     if options.system is not None and options.vela_config is not None:
         raise UsageError(
             "--system and --vela-config both give Vela's configuration", "leave one of the two out"

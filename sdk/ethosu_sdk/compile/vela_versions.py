@@ -1,5 +1,4 @@
-"""Other versions of Vela: kept in the cache, run as processes, and programs compiled again with them. What is not in
-the cache is installed from the package index: this is the one place where a command uses the network."""
+"""Other versions of Vela: cached, installed from the package index, and programs compiled again with them."""
 
 from __future__ import annotations
 

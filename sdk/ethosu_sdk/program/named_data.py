@@ -56,8 +56,7 @@ class Blob:
 
 @dataclass(frozen=True, eq=False)
 class DataFile:
-    """A checked data file. Views share memory with `data`, the whole file. `is_found` says that nobody named it: it
-    lay beside the program."""
+    """A checked data file; views share memory with `data`. `is_found`: it lay beside the program, unnamed."""
 
     path: Path
     sha256: str
@@ -99,8 +98,7 @@ def parse_data_file(data: bytes | bytearray | memoryview) -> DataFile:
 
 
 def named_segments(root: Table, segments: Sequence[Blob]) -> Iterator[tuple[Table, str, Blob]]:
-    """The rows of `named_data` in a data file or a program, each with its key and the segment that it names.
-    InputError when a key is empty or stands twice, or there is no such segment."""
+    """Keys and segments of the rows of `named_data`. InputError for a key that is empty or twice, or no segment."""
     keys: set[str] = set()
     for table in root.tables("named_data"):
         key, index = table.string("key"), table.integer("segment_index")
@@ -242,8 +240,7 @@ def missing_data(keys: Sequence[str], what: str) -> InputError:
 
 
 def check_block(name: str, key: str, blob: Blob, compile_specs: Mapping[str, bytes]) -> None:
-    """InputError for an Ethos-U block that is not the one that was compiled: its key is a SHA-256 of it. The digest
-    is over the tag of the data file, too, which the program records. Without that nothing is checked."""
+    """InputError for an Ethos-U block that is not the compiled one: its key has a SHA-256, with the file's tag."""
     try:
         placements = json.loads(compile_specs.get(_PLACEMENTS, b"null"))
     except (ValueError, RecursionError):

@@ -88,8 +88,7 @@ def different_bits(got: Array, want: Array) -> npt.NDArray[np.bool_]:
 
 
 class Comparison:
-    """The distance between reference and candidate, summed up sample by sample. `lsb` is the size of the output's
-    quantisation step, None when it has none."""
+    """The distance between reference and candidate, sample by sample; `lsb`: the output's quantisation step."""
 
     def __init__(self, lsb: float | None = None) -> None:
         self._lsb = lsb

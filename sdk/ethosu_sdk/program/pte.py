@@ -34,8 +34,7 @@ _EXTENDED_FULL_BYTES = 32
 
 @dataclass(frozen=True)
 class Pte:
-    """A checked program. Views share memory with `data`, the whole file. `named_data` is what the file itself holds
-    by name, `data_files` are those that hold the rest."""
+    """A checked program; views share memory with `data`. `named_data` is its own, `data_files` hold the rest."""
 
     sha256: str
     size: int

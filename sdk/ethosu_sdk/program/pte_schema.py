@@ -14,8 +14,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ScalarType:
-    """One row: `dtype` is NumPy's name where NumPy has the type, else ExecuTorch's in lower case. `in_numpy` types
-    can be inputs and outputs of programs, `in_records` types those of programs that are run."""
+    """A type: `in_numpy` for inputs and outputs of programs, `in_records` for those of programs that are run."""
 
     name: str
     number: int

@@ -320,8 +320,7 @@ def confirm_listed(path: Path) -> None:
 
 
 def check_listed(folder: Path, names: list[str]) -> None:
-    """InputError when `folder` has a manifest by which the files `names` are not what was written, or not all of it.
-    A folder without one holds copies, and is taken as it is."""
+    """InputError when `folder` has a manifest by which the files `names` are not what was written, or not all."""
     manifest = read_manifest(folder)
     if manifest is None:
         return
@@ -341,8 +340,7 @@ def check_listed(folder: Path, names: list[str]) -> None:
 
 @dataclass
 class ReadPolicy:
-    """How to read records that the user names one by one. `loose` takes one that is not as its manifest lists it.
-    `differences` then says so, by the file: the command's output must."""
+    """How to read named records: `loose` takes those that differ from their manifest, and notes the difference."""
 
     loose: bool = False
     differences: dict[Path, str] = field(default_factory=dict)

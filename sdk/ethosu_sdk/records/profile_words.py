@@ -78,8 +78,7 @@ _MOST_ROWS = 100  # of a program with more operations, the slowest are shown
 
 @dataclass(frozen=True)
 class ShownOperation:
-    """What Vela schedules as one operation: in the record it can have many NPU operations (`count`). `operation` is
-    the slowest of them, with the figures of all; `alone` has the cycles of those that were a job."""
+    """The slowest of `count` NPU operations that Vela schedules as one, with the figures of all; `alone`: of jobs."""
 
     operation: Operation
     count: int

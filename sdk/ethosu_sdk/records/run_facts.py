@@ -19,8 +19,7 @@ class MadeProfile:
 
 @dataclass(frozen=True)
 class Mode:
-    """A program in a memory mode: the modelled cycles of an inference, and the SRAM it takes by its present sizes.
-    `fits` says whether the board of its family has that SRAM."""
+    """A program in a memory mode: modelled cycles, SRAM by its present sizes, and whether its board has that."""
 
     name: str
     cycles: int

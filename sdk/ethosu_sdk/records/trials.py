@@ -126,8 +126,7 @@ def judge_of(before: Measured) -> Judge:
 
 
 def trial_cost(before: Measured, row: Measured) -> float | None:
-    """The time or cycles of `row`, by the figure that `before` has; None where they are not comparable. Where the
-    CPU's cycles are not counted, the NPU's alone say nothing about a change of what the CPU computes."""
+    """Time or cycles of `row`, by the figure of `before`; None where the CPU's part is not comparable."""
     if before.time_ms is not None:
         return row.time_ms
     npu = row.npu_cycles or 0

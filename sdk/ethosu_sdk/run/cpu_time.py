@@ -123,8 +123,7 @@ def _without_cycles(reason: str, part: Cpu | None = None) -> CpuTime:
 def cpu_time_of_run(
     result: SimulationResult, core: str, moved: Sequence[Mapping[str, MovedBytes]], reason: str
 ) -> CpuTime:
-    """The CPU's time in the first inference; nothing if there is a `reason`. `moved` has the data that each part of
-    each operator moves, in the order of execution."""
+    """The CPU's time in the first inference, whose parts move the data `moved`; nothing if there is a `reason`."""
     counts = result.block_counts
     if counts is None:
         return _without_cycles(reason)

@@ -413,8 +413,7 @@ def with_taken(
     outputs: Sequence[Array],
     told: dict[int, tuple[int, ...]] | None = None,
 ) -> Steps:
-    """`given`, whose first step takes what `takes` make of the `outputs` of the step before it. SimulationError for
-    other indices than were `told`, where something is told."""
+    """`given`, whose first step takes `outputs` by `takes`. SimulationError for other indices than were `told`."""
     rows, chosen = list(given.given), {}
     for feed in takes:
         row = rows[feed.input]
@@ -466,8 +465,7 @@ _HINT = "the firmware's log contradicts what its NPU did: read uart.log, and che
 
 
 def crosscheck_jobs(found: Evidence, job_cycles: Sequence[int]) -> None:
-    """ProtocolError unless the simulator's NPU ran the jobs that the log reports: as many, each with its cycles.
-    `job_cycles` are the cycles of each job in turn, as the NPU's own counter had them."""
+    """ProtocolError unless the simulator's NPU ran the reported jobs, each with its cycles, in turn `job_cycles`."""
     if found.jobs != len(job_cycles):
         pieces = " and pieces of them" if found.pieces else ""
         raise ProtocolError(
@@ -489,8 +487,7 @@ def crosscheck_jobs(found: Evidence, job_cycles: Sequence[int]) -> None:
 
 
 def raise_job_failure(jobs: Sequence[Ran] | None, log: UartLog | None = None) -> None:
-    """Raise what made a job of the simulator's NPU fail, with what the firmware's `log` says of it: the error is that
-    of the same program on the host."""
+    """Raise what made a job of the simulator's NPU fail, with what the firmware's `log` says of it."""
     failure = next((job.failure for job in jobs or () if job.failure is not None), None)
     if failure is None:
         return

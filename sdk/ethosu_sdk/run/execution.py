@@ -31,8 +31,7 @@ _KINDS = {call: cast(Kind, kind) for kind, call in INSTRUCTION_KINDS.items()}
 
 
 class Execution(Struct, frozen=True, kw_only=True):
-    """A complete execution; `done` is the check that nothing is missing. `outputs` have logical shapes, with a
-    leading axis when there were several inferences in the user's arrays."""
+    """A complete execution (`done`). `outputs` have logical shapes, several inferences a leading axis."""
 
     outputs: Sequence[npt.NDArray[Any]]
     done: Check
@@ -132,8 +131,7 @@ def instructions(plan: ExecutionPlan, npu: Npu | None) -> tuple[Operator, ...]:
 
 
 def compared_elf(sha256: str, loaded: LoadedElf | None) -> Loaded | None:
-    """What was read back of the ELF that was built with the digest `sha256`; None where nothing was. SimulationError
-    when another one was loaded."""
+    """What was read back of the ELF with this digest, if anything. SimulationError when another one was loaded."""
     if loaded is None:
         return None
     if loaded.sha256 != sha256:

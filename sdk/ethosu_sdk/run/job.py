@@ -77,8 +77,7 @@ class Setting(Struct, frozen=True, kw_only=True):
 
 
 class RunJob(Setting, frozen=True, kw_only=True):
-    """A run of the method `plan`, resolved; results go to `folder`. `expected` holds the outputs that must come out
-    (None: any), `kept` is the program's state."""
+    """A run of the method `plan`, resolved. `expected` are outputs that must come out (None: any)."""
 
     folder: Path
     plan: ExecutionPlan

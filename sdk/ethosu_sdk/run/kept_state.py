@@ -158,8 +158,7 @@ def _is_replaceable(file: Path) -> bool:
 def saving(
     kept: KeptState, file: Path | None, program: pte.Pte, contents: Sequence[bytes], steps: int
 ) -> Iterator[Callable[[], None]]:
-    """The state after so many `steps` of this run, what is in each tensor, lies beside `file` while the block runs.
-    The block gets the function that lets it take the place of `file`: when everything else of the run is written."""
+    """The state after so many `steps` lies beside `file`; the block gets the function that puts it in its place."""
     if file is None:
         yield lambda: None
         return

@@ -265,8 +265,7 @@ class KitEvidence:
 
 
 def kit_evidence_of(uart: bytes, program: bytes, written: bytes, expected: KitExpected) -> KitEvidence:
-    """The evidence in what the runner printed and in the `program` and outputs (`written`) as memory holds them.
-    ProtocolError, with the last lines of the log, for anything missing or contradictory."""
+    """The evidence in what was printed and in memory. ProtocolError, with the log's end, for anything else."""
     lines = uart.decode("utf-8", errors="replace").splitlines()
     try:
         log = parse_kit_log(lines)

@@ -81,8 +81,7 @@ def execute(job: RunJob, reporter: Reporter) -> Execution:
 
 
 def prepare(job: RunJob) -> PreparedRun:
-    """Everything for a run of `job`. UsageError and BuildError for what the runner cannot do; ToolError without its
-    package or its simulator."""
+    """Everything for a run of `job`. UsageError, BuildError or ToolError for what cannot be done."""
     plan, inferences = job.plan, job.samples.count * job.options.repeat
     runner = arm_runners.runner_for(job.npu)
     simulator_options = SimulatorOptions(
@@ -130,8 +129,7 @@ def prepare(job: RunJob) -> PreparedRun:
 
 
 def run(request: PreparedRun, uart_log: Path, reporter: Reporter) -> Execution:
-    """Run what `request` has; what the runner prints goes to `uart_log`. SimulationError, with the last lines, for a
-    run without complete evidence."""
+    """Run what `request` has, printing to `uart_log`. SimulationError for a run without complete evidence."""
     simulator, options = request.simulator, request.job.options
     simulation = SimulationRequest(
         elf=request.elf,

@@ -21,8 +21,7 @@ _LISTED = 20  # changes in the record; their number is always there
 
 
 class Changed(Struct, frozen=True):
-    """One repeat whose result is not that of the first repeat of the same inputs. `index` is the output's, or the
-    instruction's whose counters changed."""
+    """A repeat whose result is not that of the first; `index` is the output's, or the counting instruction's."""
 
     set: int
     repeat: int

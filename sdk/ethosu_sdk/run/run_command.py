@@ -60,8 +60,7 @@ class RunResult:
 def run(
     model: str, compile_options: CompileOptions, options: RunOptions, out_dir: Path | None, reporter: Reporter
 ) -> RunResult:
-    """Run `model`, compiling and building what is missing or stale; the record that was written, and where. Raises
-    VerdictError, after everything was written, when an expectation is not met."""
+    """Run `model`, making what is missing. VerdictError, after everything was written, when it has not passed."""
     setting = resolve_setting(model, compile_options, options, out_dir, reporter)
     path, program, options = setting.path, setting.program, setting.options
     folder = result_files.folder_for_pte(path, setting.target, out_dir)

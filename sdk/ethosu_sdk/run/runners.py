@@ -135,8 +135,7 @@ class Refusal(Struct, frozen=True):
 
 
 class Runner(Struct, frozen=True):
-    """A way to run a program, for the values of --runtime and --simulator that select it. `choose` names the board
-    and the simulator for an NPU (None: no NPU), `execute` runs a job there."""
+    """A way to run a program, for the values of --runtime and --simulator that select it."""
 
     runtimes: Sequence[str]
     simulators: Sequence[str]
@@ -220,8 +219,7 @@ def refuse_data_files(options: RunOptions) -> None:
 
 
 def choose_runner(options: RunOptions, npu: str | None) -> tuple[Runner, BoardAndSimulator]:
-    """The runner of a program that uses `npu` (None: no NPU), the board and the simulator. `options` have passed
-    :func:`check_runner_options`. UsageError for what the runner does not have."""
+    """The runner for `npu` (None: no NPU), board and simulator. UsageError for what the runner does not have."""
     fitting = _fitting(options)
     choice = fitting[0].choose(npu, options)
     runner = next(row for row in fitting if choice.simulator in row.simulators)

@@ -140,8 +140,7 @@ Tell = Callable[[int, dict[int, tuple[int, ...]]], None]
 
 
 class _Listener(io.RawIOBase):
-    """Takes what the UART says, and calls `tell`, with its number and choices, after each inference. What it tells is
-    not proven: the evidence of the whole run is checked at its end."""
+    """Calls `tell` with number and choices after each inference. Nothing of that is proven yet."""
 
     def __init__(self, tell: Tell) -> None:
         self._tell = tell
@@ -208,8 +207,7 @@ def patterns_of(module: str) -> dict[str, tuple[re.Pattern[str], ...]]:
 
 
 def is_understood(module: str, takers: Mapping[str, Taker], message: str) -> bool:
-    """Give `message` to the first of `takers` that has a pattern for it, in their order; whether there is one.
-    ValueError when it holds a whole number of more digits than 64 bits have."""
+    """Give `message` to the first of `takers` with a fitting pattern. ValueError for numbers of more than 64 bits."""
     for name, taker in takers.items():
         for pattern in patterns_of(module)[name]:
             if match := pattern.match(message):

@@ -42,8 +42,7 @@ def _split() -> tuple[Images, Labels, Images, Labels]:
 
 
 def held_back() -> tuple[Images, Labels]:
-    """The images that training never saw: float32 [360, 1, 8, 8] in 0…1, and their labels, int64 [360]. Needs
-    scikit-learn, which ships the data set."""
+    """The images that training never saw: float32 [360, 1, 8, 8] in 0…1; labels int64 [360]. Needs scikit-learn."""
     _, _, images, labels = _split()
     return images, labels
 
