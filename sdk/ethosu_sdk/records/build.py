@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from ethosu_sdk.records import common as c, rules
-from ethosu_sdk.records.common import Derived, Part, RecordKind, require_distinct
+from ethosu_sdk.records.common import Derived, Part, RecordKind
 
 # The parts of build-result/1.
 Board = Literal["corstone-300", "corstone-320"]
@@ -108,9 +108,6 @@ class Library(Part):
     option: c.Text | None = None
     kernels: c.DistinctSome[str]
 
-    def __post_init__(self) -> None:
-        require_distinct(self.kernels)
-
 
 class Files(Part):
     cmake: c.Text
@@ -130,9 +127,6 @@ class Export(Derived[Literal["pass"]], tag_field="schema", tag="export/1"):
     sizes: tuple[Size, ...]
     files: Files
     host: c.Host
-
-    def __post_init__(self) -> None:
-        require_distinct(self.kernels)
 
 
 EXPORT = RecordKind(Export, file="*.export.json", role="record of the export")

@@ -10,11 +10,15 @@ from msgspec import Meta
 
 
 class _PartMeta(msgspec.StructMeta):
-    """Members stand in the order of the JSON, whether they may be absent or not: all are given by name."""
+    """Members stand in the order of the JSON, whether they may be absent or not: all are given by name. Lists whose
+    type is Distinct are checked."""
 
     def __new__(
         cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **options: Any
     ) -> _PartMeta:
+        lists = [key for key, kind in namespace.get("__annotations__", {}).items() if "Distinct" in str(kind)]
+        if lists:
+            namespace["__post_init__"] = lambda part: _require_distinct(part, lists)
         return super().__new__(cls, name, bases, namespace, kw_only=True, **options)
 
 
@@ -48,8 +52,8 @@ def require_any(part: Part) -> None:
     require(any(getattr(part, name) is not None for name in part.__struct_fields__), "it has no members")
 
 
-def require_distinct(*lists: tuple[str, ...]) -> None:
-    """ValueError when one of `lists` has an item twice."""
+def _require_distinct(part: Part, names: list[str]) -> None:
+    lists = (getattr(part, name) or () for name in names)
     require(all(len({*rows}) == len(rows) for rows in lists), "an item occurs twice in a list")
 
 

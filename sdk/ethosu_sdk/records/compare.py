@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from msgspec import Meta
 
 from ethosu_sdk.records import common as c, rules
-from ethosu_sdk.records.common import Derived, Part, RecordKind, require, require_distinct
+from ethosu_sdk.records.common import Derived, Part, RecordKind, require
 
 KindName = Literal["run", "profile", "build", "compile"]
 DimensionStatus = Literal["same", "allowed", "blocks"]
@@ -62,9 +62,6 @@ class Subject(Part):
     records: c.DistinctSome[KindName]
     model: c.Model
     target: c.Target | None = None
-
-    def __post_init__(self) -> None:
-        require_distinct(self.records)
 
 
 class Dimension(Part):
@@ -132,9 +129,6 @@ class Comparison(Part):
     compared: c.Count  #: figures that one of the two has, or both
     metrics: tuple[MetricChange, ...]  #: figures that differ
     operators: tuple[OperatorChange, ...]  #: operators that differ, by the profiles of both
-
-    def __post_init__(self) -> None:
-        require_distinct(self.kinds)
 
 
 class Failed(Part):

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from ethosu_sdk.records import common as c, rules
-from ethosu_sdk.records.common import Derived, Document, Part, RecordKind, require, require_distinct
+from ethosu_sdk.records.common import Derived, Document, Part, RecordKind, require
 from ethosu_sdk.records.compare import MetricChange
 
 # The parts of sweep/1.
@@ -55,9 +55,6 @@ class Dimensions(Part):
     simulator: c.Distinct[c.Text]
     board: c.Distinct[c.Text]
     inputs: c.Distinct[c.Text]
-
-    def __post_init__(self) -> None:
-        require_distinct(*(getattr(self, name) for name in self.__struct_fields__))
 
 
 class Dropped(Part):
@@ -121,9 +118,6 @@ class Ranking(Part):
     pareto: c.Distinct[Id]
     winners: c.Distinct[Id]
 
-    def __post_init__(self) -> None:
-        require_distinct(self.pareto, self.winners)
-
 
 class Miss(Part):
     constraint: c.Count  #: its place in constraints
@@ -152,9 +146,6 @@ class ModelVerdict(Part):
     winners: c.Distinct[Id]
     no_winner: NoWinner | None = None
     notes: tuple[c.Text, ...]
-
-    def __post_init__(self) -> None:
-        require_distinct(self.winners)
 
 
 class TargetVerdict(Part):
@@ -303,9 +294,6 @@ class SweepCell(Document[CellOutcome], tag_field="schema", tag="sweep-cell/1"):
     wall_time_s: c.Amount
     host: c.Host
 
-    def __post_init__(self) -> None:
-        require_distinct(self.no_noise or ())
-
 
 def has_an_error_or_passes(record: SweepCell) -> Iterator[str]:
     """A cell that did not pass says why, and one that did has nothing to say."""
@@ -325,9 +313,6 @@ class Policy(Part):
     source: c.Text
     sha256: c.Sha256
     allow: c.Distinct[c.Text]
-
-    def __post_init__(self) -> None:
-        require_distinct(self.allow)
 
 
 class Counts(Part):
@@ -409,9 +394,6 @@ class SweepAnswer(Document[Literal["pass"]], tag_field="schema", tag="sweep-answ
     query: c.Text
     columns: c.Distinct[str]
     rows: tuple[dict[str, Any], ...]
-
-    def __post_init__(self) -> None:
-        require_distinct(self.columns)
 
 
 SWEEP_ANSWER = RecordKind(SweepAnswer)
