@@ -245,16 +245,8 @@ class LayerFacts:
 # The compilation.
 
 STAGES = (
-    "import",
-    "model",
-    "export",
-    "compare",
-    "calibrate",
-    "quantize",
-    "evaluate",
-    "lower",
-    "check",
-    "write",
+    *("import", "model", "export", "compare", "calibrate"),
+    *("quantize", "evaluate", "lower", "check", "write"),
 )
 
 

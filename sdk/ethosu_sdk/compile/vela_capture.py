@@ -27,17 +27,10 @@ from ethosu_sdk.records.common import Estimate
 REPORT_FLAGS = ("--verbose-performance", "--enable-debug-db")
 VELA_REFUSED = "Vela refused: "
 # Columns of Vela's summary that name things instead of counting them.
-_TEXT_COLUMNS = frozenset(
-    {
-        "experiment",
-        "network",
-        "accelerator_configuration",
-        "system_config",
-        "memory_mode",
-        "weights_storage_area",
-        "feature_map_storage_area",
-    }
-)
+_TEXT_COLUMNS = {
+    *("experiment", "network", "accelerator_configuration", "system_config", "memory_mode"),
+    *("weights_storage_area", "feature_map_storage_area"),
+}
 
 _KIB = 1024.0
 _GIB = float(1 << 30)  # Vela divides by it for what it prints as GB/s

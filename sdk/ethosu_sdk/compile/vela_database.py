@@ -29,14 +29,7 @@ _NO_ORIGIN = "0"  # the tables count from 1
 _AXES = "NHWC"
 _BRICKS = "NHCWB16"
 _MOST_ELEMENTS = 1 << 26
-DTYPES = {
-    "Int8": "int8",
-    "UInt8": "uint8",
-    "Int16": "int16",
-    "UInt16": "uint16",
-    "Int32": "int32",
-    "Bool8": "int8",
-}
+DTYPES = {name: name.lower() for name in ("Int8", "UInt8", "Int16", "UInt16", "Int32")} | {"Bool8": "int8"}
 
 
 def database_tables(xml: bytes) -> dict[str, list[Row]]:

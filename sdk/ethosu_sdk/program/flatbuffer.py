@@ -26,18 +26,8 @@ _NEWER_HINT = "the file was made by a newer ExecuTorch; the SDK reads the format
 
 # Schema spelling → struct format. Booleans are read as bytes: "?" would take any byte for true.
 _SCALARS = {
-    "bool": "B",
-    "byte": "b",
-    "ubyte": "B",
-    "uint8": "B",
-    "int": "i",
-    "int32": "i",
-    "uint": "I",
-    "uint32": "I",
-    "long": "q",
-    "int64": "q",
-    "uint64": "Q",
-    "double": "d",
+    **{"bool": "B", "byte": "b", "ubyte": "B", "uint8": "B", "int": "i", "int32": "i"},
+    **{"uint": "I", "uint32": "I", "long": "q", "int64": "q", "uint64": "Q", "double": "d"},
 }
 _MAX_FILE_BYTES = 1 << 30
 _MAX_BYTES = 1 << 31  # offsets have 32 bits, those to vtables a sign

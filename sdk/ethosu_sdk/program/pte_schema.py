@@ -145,17 +145,8 @@ ROOT_TABLE = "Program"
 # Members in the order of their type numbers, which start at 1; 0 is "none".
 UNIONS: dict[str, tuple[str, ...]] = {
     "KernelTypes": (
-        "Null",
-        "Int",
-        "Bool",
-        "Double",
-        "Tensor",
-        "String",
-        "IntList",
-        "DoubleList",
-        "BoolList",
-        "TensorList",
-        "OptionalTensorList",
+        *("Null", "Int", "Bool", "Double", "Tensor", "String", "IntList", "DoubleList", "BoolList"),
+        *("TensorList", "OptionalTensorList"),
     ),
     "InstructionArguments": ("KernelCall", "DelegateCall", "MoveCall", "JumpFalseCall", "FreeCall"),
 }

@@ -365,16 +365,8 @@ def _operators(log: UartLog, expected: ExpectedRun) -> tuple[ExecutedInstruction
 # The evidence of a script of calls: one log, parted into what each call left in it.
 
 _OF_CALLS = (
-    "input",
-    "operator",
-    "cpu",
-    "pmu",
-    "inference",
-    "output",
-    "data",
-    "choice",
-    "state",
-    "state_data",
+    *("input", "operator", "cpu", "pmu", "inference"),
+    *("output", "data", "choice", "state", "state_data"),
 )
 
 
