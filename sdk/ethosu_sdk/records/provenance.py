@@ -44,13 +44,9 @@ def file_entry(role: str, path: Path, sha256: str | None = None) -> Record:
     }
 
 
-def tool_entry(name: str, version: str, program: Path | None = None) -> Record:
+def tool_entry(name: str, version: str) -> Record:
     """One row of `provenance.tools`: a program or package that shaped the result."""
-    return {
-        "name": name,
-        "version": version,
-        **({"sha256": filesystem.sha256_file(program)} if program is not None else {}),
-    }
+    return {"name": name, "version": version}
 
 
 class Origin(TypedDict):

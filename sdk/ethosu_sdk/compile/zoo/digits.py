@@ -1,6 +1,8 @@
 """``zoo:digits_cnn``: a small CNN trained in seconds on scikit-learn's handwritten digits (1797 images, 8x8).
-Training is deterministic for one machine and one set of versions: fixed seeds, one thread. The trained weights are
-kept in the SDK's cache, keyed by this recipe and the versions that shape them."""
+
+Training is deterministic for one machine and one set of versions: fixed seeds, one thread. The trained
+weights are kept in the SDK's cache, keyed by this recipe and the versions that shape them.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,10 @@ def _split() -> tuple[Images, Labels, Images, Labels]:
 
 
 def held_back() -> tuple[Images, Labels]:
-    """The images that training never saw: float32 [360, 1, 8, 8] in 0…1; labels int64 [360]. Needs scikit-learn."""
+    """The images that training never saw: float32 [360, 1, 8, 8] in 0…1, and their labels, int64 [360].
+
+    Needs scikit-learn, which ships the data set.
+    """
     _, _, images, labels = _split()
     return images, labels
 
@@ -81,11 +86,15 @@ def _train(images: Images, labels: Labels) -> dict[str, NDArray[np.float32]]:
     return {name: value.numpy() for name, value in module.state_dict().items()}
 
 
-def _weights(images: Images, labels: Labels) -> dict[str, NDArray[np.float32]]:
+def _weights_key() -> str:
     recipe = hashlib.sha256(Path(__file__).read_bytes())
     for package in ("torch", "scikit-learn", "numpy"):
         recipe.update(f"{package} {importlib.metadata.version(package)}\n".encode())
-    path = cache.directory_or_own("zoo") / f"digits_cnn-{recipe.hexdigest()}.npz"
+    return recipe.hexdigest()
+
+
+def _weights(images: Images, labels: Labels) -> dict[str, NDArray[np.float32]]:
+    path = cache.directory_or_own("zoo") / f"digits_cnn-{_weights_key()}.npz"
     with filesystem.locked_folder(path.parent):
         cache.kept(path, lambda place: npz.write_npz(place, _train(images, labels)))
     return npz.read_npz(path)
@@ -101,5 +110,7 @@ def build() -> ZooModel:
     module.load_state_dict({name: torch.from_numpy(value) for name, value in weights.items()})
     samples = torch.from_numpy(images[:_CALIBRATION_SAMPLES])
     return ZooModel(
-        module.eval(), (torch.from_numpy(held_images[:1]),), tuple((sample[None],) for sample in samples)
+        module.eval(),
+        (torch.from_numpy(held_images[:1]),),
+        tuple((sample[None],) for sample in samples),
     )

@@ -1,5 +1,6 @@
 """Zoo models with the pretrained weights that packages carry: the pitch tracker CREPE and the face detector MTCNN,
-with the photograph that calibrates it."""
+with the photograph that calibrates it.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +37,10 @@ _CREPE_SEED = 8
 
 
 def tone(frequency_hz: float, seed: int) -> NDArray[np.float32]:
-    """A harmonic tone with noise, phases and fading by `seed`: float32 [1, 1024], mean 0, deviation 1."""
+    """A harmonic tone with a little noise as the network's input: float32 [1, 1024], mean 0, deviation 1.
+
+    `seed` draws the phases and how fast the harmonics fade.
+    """
     rng = np.random.default_rng(seed)
     time_s = np.arange(CREPE_FRAME) / CREPE_SAMPLE_HZ
     decay = rng.uniform(0.2, 0.9)

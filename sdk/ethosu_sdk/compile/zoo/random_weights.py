@@ -9,9 +9,11 @@ from ethosu_sdk.compile.zoo.packages import ZooModel
 
 
 def calibrate_batch_norm(module: Any, batches: Iterable[Any]) -> None:
-    """Set every BatchNorm's mean and variance to the average over `batches`; leaves `module` in eval mode. With the
-    statistics of a fresh layer the activations of a deep random network shrink towards zero, and the observed
-    quantisation scales sit on the quantiser's lower bound."""
+    """Set every BatchNorm's mean and variance to the average over `batches`; leaves `module` in eval mode.
+
+    With the statistics of a fresh layer the activations of a deep random network shrink towards zero, and the
+    observed quantisation scales sit on the quantiser's lower bound.
+    """
     import torch
 
     kinds = (torch.nn.BatchNorm1d, torch.nn.BatchNorm2d)
@@ -87,10 +89,15 @@ def ds_cnn() -> ZooModel:
 
 
 def _mlperf_tiny(
-    network: type[Any], shape: tuple[int, ...], seed: int, statistics: int = 64, calibration: int = 32
+    network: type[Any],
+    shape: tuple[int, ...],
+    seed: int,
+    statistics: int = 64,
+    calibration: int = 32,
 ) -> ZooModel:
-    """A `network` with random weights; samples of `shape` are uniform in -1…1, as the wheel's example inputs. The
-    first of them is the example, `statistics` more set the batch normalisation, `calibration` of these calibrate."""
+    """A `network` with random weights; samples of `shape` are uniform in -1…1, as the wheel's example inputs.
+    The first of them is the example, `statistics` more set the batch normalisation, `calibration` of these
+    calibrate."""
     import torch
 
     with torch.random.fork_rng():
@@ -326,6 +333,7 @@ def _llama(*, dim: int, layers: int, heads: int, hidden: int, vocabulary: int) -
 
 
 def llama_1m() -> ZooModel:
+    """0.9 million parameters."""
     return _llama(dim=128, layers=4, heads=4, hidden=352, vocabulary=1024)
 
 
