@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 _NOT_ASKED = "the run did not count what the CPU executes: --cpu-cycles does"
 _NO_MARKS = "this firmware does not show where an inference begins and ends: /cpu/outside has the whole run"
-_LOST = "the inference has more parts than are counted"
 _OTHER_PARTS = "the inference has {} operators, but its parts are those of {}"
 _LLVM = ("llvm-mc-19", "llvm-mca-19")
 _TOOLS = ("block-counts.so", *_LLVM)
@@ -129,7 +128,7 @@ def cpu_time_of_run(
         return _without_cycles(reason)
     spans, head = _priced(counts, core)
     if counts.marks_lost:
-        return _without_cycles(_LOST, head)
+        return _without_cycles("the inference has more parts than are counted", head)
     by_operator: defaultdict[int, list[Span]] = defaultdict(list)
     for row in spans:
         if row.operator is not None and row.part not in _LEFT_OUT:

@@ -21,7 +21,6 @@ from ethosu_sdk.records.run import Operator, Run
 from ethosu_sdk.simulate import cpu_cycles as cpu_band
 from ethosu_sdk.simulate.cpu_cycles import LineWaits, MovedBytes, wait_cycles
 
-_NO_PROFILE = "the memories of the CPU are not known: --system NAME prices a board"
 _NO_AREAS = "the profile {board} does not say which memories the areas of {system} are"
 _NO_WAITS = "the profile {board} does not say how long the CPU waits for {memory}"
 _NOT_CACHED = (
@@ -47,7 +46,7 @@ def cpu_memories_of_board(
 ) -> CpuMemories:
     """Where things lie on the board of `profile` in a `system` (None: its default), for so many bytes of code."""
     if profile is None:
-        return CpuMemories(reason=_NO_PROFILE)
+        return CpuMemories(reason="the memories of the CPU are not known: --system NAME prices a board")
     if system is None:
         default, npu = profile.default_system, profile.npus[0].rpartition("-")[0]
         system = systems.system_from_ini(
@@ -109,9 +108,6 @@ _OTHER_CORE = "the CPU's cycles are those of a {found}, and {board} has a {core}
 _OTHER_CLOCK = (
     "--cpu-clock-mhz gives another clock than the profile {board}, whose waits are cycles of its own"
 )
-_NO_MOVED = "the run does not say what its parts move"
-_NO_SYSTEM = "the system that the program was compiled for is not known: --vela-config or --system gives it"
-_ADAPTERS = "modelled cycles are for memories behind timing adapters, which belong to no board"
 _NO_JOB_CYCLES = "the NPU's cycles are not known for every call of a delegate"
 
 
@@ -218,9 +214,9 @@ def _missing(facts: TimeFacts) -> str:
 def _missing_of_npu(facts: TimeFacts) -> str:
     run = facts.run
     if facts.priced is not None and facts.priced.areas is None:
-        return _NO_SYSTEM
+        return "the system that the program was compiled for is not known: --vela-config or --system gives it"
     if run.npu is not None and run.npu.memory_timing is not None:
-        return _ADAPTERS
+        return "modelled cycles are for memories behind timing adapters, which belong to no board"
     if facts.priced is not None and facts.npu_clock is None:
         return _NO_NPU_CLOCK.format(board=facts.cpu.board)
     jobs = [row for row in run.operators if row.kind == "delegate"]
@@ -237,7 +233,7 @@ def _job_cycles(facts: TimeFacts, row: Operator) -> int | None:
 def _memories(facts: TimeFacts) -> CpuMemories:
     parts = facts.run.cpu.parts or ()
     if parts and all(row.moved is None for row in parts):
-        return CpuMemories(reason=_NO_MOVED)
+        return CpuMemories(reason="the run does not say what its parts move")
     profile, clock = facts.cpu.profile, facts.cpu.clock
     if profile is not None and clock is not None and clock.hz != profile.cpu.clock_hz:
         return CpuMemories(reason=_OTHER_CLOCK.format(board=profile.name))

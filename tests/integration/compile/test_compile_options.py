@@ -126,7 +126,7 @@ def test_where_everything_comes_from(run: Run) -> None:
     conv = SourceLine(
         file="net.py", line=CONV, module="block.conv", module_type="Conv2d", function="Block.forward"
     )
-    rows = {(row.operator, row.tosa_operator, row.source) for row in delegate.operations}
+    rows = {(row.vela.operator, row.tosa and row.tosa.operator, row.source) for row in delegate.operations}
     assert ("Conv2D", "CONV2D", conv) in rows
     assert all(source == conv for _, _, source in rows)  # the transposes around it are its own
 

@@ -25,9 +25,7 @@ _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<functio
 _PACKAGES = frozenset(("site-packages", "dist-packages"))  # folders of installed packages
 # Compiler packages put frames of their own passes into the trace of the nodes that they make.
 _COMPILERS = ("executorch", "torchao", "ethosu_sdk", "functorch")
-_TORCH = "torch"
 _STANDARD_LIBRARY = Path(sysconfig.get_path("stdlib"))
-_BRANCH_ROOT = "_export_root"
 # Models that come in packages: those of ExecuTorch, and the zoo.
 ZOO_FOLDER = "ethosu_sdk/compile/zoo/"
 _MODEL_FOLDERS = ("executorch/examples/models/", ZOO_FOLDER)
@@ -48,7 +46,7 @@ class SourceFinder:
     @cached_property
     def _tools(self) -> dict[str, Path]:
         found = {}
-        for name in (_TORCH, *_COMPILERS):
+        for name in ("torch", *_COMPILERS):
             spec = find_spec(name)
             if spec is not None and spec.submodule_search_locations:
                 found[name] = Path(next(iter(spec.submodule_search_locations)))
@@ -228,5 +226,5 @@ def _module(meta: Mapping[str, Any]) -> tuple[str | None, str | None]:
         text = kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__qualname__}"
         if not text.startswith("torch.export."):  # torch's own wrapper of what it exports
             # In branches, torch 2.13 names modules from this root.
-            return str(name).removeprefix(_BRANCH_ROOT).lstrip("."), text.rsplit(".", 1)[-1]
+            return str(name).removeprefix("_export_root").lstrip("."), text.rsplit(".", 1)[-1]
     return None, None

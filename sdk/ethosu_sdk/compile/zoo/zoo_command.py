@@ -9,8 +9,6 @@ from ethosu_sdk.base.terminal import Reporter, escape
 from ethosu_sdk.compile.zoo import ZooEntry, entries, packages
 from ethosu_sdk.records import kinds, provenance, validation
 
-_USUAL_DTYPE = "float32"
-
 
 def zoo(reporter: Reporter) -> None:
     """List the zoo. Nothing is built, and torch is not imported."""
@@ -57,7 +55,7 @@ def _table(entries: tuple[ZooEntry, ...]) -> Table:
 
 def _inputs(entry: ZooEntry) -> str:
     """The shapes of the inputs, with the type before the first that has not the type of the one before it."""
-    before, texts = _USUAL_DTYPE, []
+    before, texts = "float32", []
     for item in entry.inputs:
         texts.append(("" if item.dtype == before else f"{item.dtype} ") + "x".join(map(str, item.shape)))
         before = item.dtype
