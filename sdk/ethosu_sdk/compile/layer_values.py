@@ -21,16 +21,7 @@ import numpy as np
 
 from ethosu_sdk.base import plain_text
 from ethosu_sdk.base.errors import InputError
-from ethosu_sdk.compile.compile_facts import (
-    FLOAT,
-    QUANTISED,
-    LayerFacts,
-    LayerRequest,
-    LayerValue,
-    SharedScale,
-    TensorOrigin,
-    WeightLoss,
-)
+from ethosu_sdk.compile import compile_facts as facts
 from ethosu_sdk.compile.graphs import execution, fx, tensor_arrays, tosa_graph
 from ethosu_sdk.compile.graphs.source_lines import SourceFinder
 from ethosu_sdk.compile.graphs.tensor_arrays import Array
@@ -62,7 +53,7 @@ _MOVES = frozenset(
 class LayerValues:
     """The values of one execution, collected while the model is compiled."""
 
-    def __init__(self, request: LayerRequest, examples: Tensors) -> None:
+    def __init__(self, request: facts.LayerRequest, examples: Tensors) -> None:
         """`examples` are the model's example inputs. InputError for inputs that do not fit them."""
         self._folder = request.folder
         self._inputs = examples
@@ -101,7 +92,7 @@ class LayerValues:
         places = {name: index for index, name in enumerate(quantised)}
         shared = _shared_scales(nodes, places, quantised)
         losses = self._weight_losses(module, nodes)
-        values: list[LayerValue] = []
+        values: list[facts.LayerValue] = []
         for index, (name, array) in enumerate(quantised.items()):
             np.save(self._folder / f"quantised{index}.npy", array)
             source = nodes[name].args[0]
@@ -112,7 +103,7 @@ class LayerValues:
             called = source.op == "call_function"
             chain = _operator_chain(source)
             values.append(
-                LayerValue(
+                facts.LayerValue(
                     node=source.name,
                     operator=str(source.target).removesuffix(".default") if called else source.op,
                     scale=float(scale),
@@ -125,10 +116,10 @@ class LayerValues:
                     weights=next((losses[node.name] for node in chain if node.name in losses), None),
                 )
             )
-        missing = {} if values else {QUANTISED: _NOT_QUANTISED}
+        missing = {} if values else {facts.QUANTISED: _NOT_QUANTISED}
         if not self._float:
-            missing[FLOAT] = self._not_seen if values else _NOT_QUANTISED
-        LayerFacts(
+            missing[facts.FLOAT] = self._not_seen if values else _NOT_QUANTISED
+        facts.LayerFacts(
             values=tuple(values),
             tensors={
                 capture.payload_sha256: _tensor_origins(program.graph, capture, places)
@@ -139,9 +130,9 @@ class LayerValues:
             outputs=_value_outputs(program, nodes, places),
         ).write(self._folder)
 
-    def _weight_losses(self, module: Any, nodes: Mapping[str, Any]) -> dict[str, WeightLoss]:
+    def _weight_losses(self, module: Any, nodes: Mapping[str, Any]) -> dict[str, facts.WeightLoss]:
         """What quantisation costs the weights that the quantised model's `nodes` read, by their names."""
-        found: dict[str, WeightLoss] = {}
+        found: dict[str, facts.WeightLoss] = {}
         if self._prepared is None:
             return found
         for (name, place), array in _weights_after(module).items():
@@ -151,7 +142,7 @@ class LayerValues:
                 wide = exact.astype(np.float64)
                 power, noise = (float(np.sum(np.square(part))) for part in (wide, array - wide))
                 ratio = 10 * math.log10(power / noise) if power and noise else None
-                found[name] = WeightLoss(elements=array.size, sqnr_db=ratio)
+                found[name] = facts.WeightLoss(elements=array.size, sqnr_db=ratio)
         return found
 
     def _before(self, source: Any, array: Array) -> Array | None:
@@ -261,7 +252,7 @@ class _Groups:
 
 def _shared_scales(
     nodes: Mapping[str, Any], places: Mapping[str, int], stored: Mapping[str, Array]
-) -> dict[int, SharedScale]:
+) -> dict[int, facts.SharedScale]:
     """The values that use much less of their type's range than another, whose scale they have to share, by number. A
     concatenation, for example, gives all of its operands one scale: that of the widest. `nodes` are the
     quantisations, `stored` the values, by the names that `places` numbers in order."""
@@ -279,7 +270,7 @@ def _shared_scales(
     for place in sorted(set(range(len(rows))) - moved, key=lambda place: used[place]):
         widest[groups.of(place)] = place
     return {
-        place: SharedScale(wide, groups.joining[group])
+        place: facts.SharedScale(wide, groups.joining[group])
         for place in range(len(rows))
         if (group := groups.of(place)) in groups.joining
         and (wide := widest.get(group, place)) != place
@@ -327,7 +318,9 @@ def _take(found: Weights, node: Any, place: int, value: Any) -> None:
         found[node.name, place] = tensor_arrays.as_numpy(value)
 
 
-def _tensor_origins(graph: Any, capture: VelaCapture, places: Mapping[str, int]) -> dict[str, TensorOrigin]:
+def _tensor_origins(
+    graph: Any, capture: VelaCapture, places: Mapping[str, int]
+) -> dict[str, facts.TensorOrigin]:
     """The origins of the tensors of `capture`'s graph by name; `places` number the quantisations of `graph`."""
     nodes = {node.name: node for node in graph.nodes}
     found = {}
@@ -336,12 +329,12 @@ def _tensor_origins(graph: Any, capture: VelaCapture, places: Mapping[str, int])
         if node is None:
             values = tuple(_same_quantisation(meta, nodes, places))
             reason = "" if values else "ExecuTorch does not tell which node of the model it comes from"
-            found[name] = TensorOrigin(None, values, reason)
+            found[name] = facts.TensorOrigin(None, values, reason)
             continue
         following = [row for row in _following(node) if row.name in places]
         values = tuple(places[row.name] for row in following)
         certain = len(following) == 1 and _is_direct(node, following[0])
-        found[name] = TensorOrigin(
+        found[name] = facts.TensorOrigin(
             node.name, values, "" if values else "the model quantises no value there", certain
         )
     operands = {places[name]: _value_operands(nodes[name], places) for name in places}
@@ -392,8 +385,8 @@ def _same_quantisation(
 
 
 def _by_inputs(
-    found: Mapping[str, TensorOrigin], operands: Mapping[int, Sequence[int]], tosa: bytes
-) -> dict[str, TensorOrigin]:
+    found: Mapping[str, facts.TensorOrigin], operands: Mapping[int, Sequence[int]], tosa: bytes
+) -> dict[str, facts.TensorOrigin]:
     """`found`, where a tensor of unknown origin keeps those values that the model computes from what the tensor is
     computed from in the graph: with one alone, it is sure."""
     makers = {name: row.inputs for row in tosa_graph.read_operators(tosa) for name in row.outputs}
@@ -409,7 +402,7 @@ def _by_inputs(
 
 
 def _values_before(
-    name: str, makers: Mapping[str, Sequence[str]], found: Mapping[str, TensorOrigin]
+    name: str, makers: Mapping[str, Sequence[str]], found: Mapping[str, facts.TensorOrigin]
 ) -> set[int]:
     """The values of the nearest tensors that have some, among those that `name` is computed from."""
 
@@ -420,7 +413,9 @@ def _values_before(
     return {value for tensor in before for value in held(tensor)}
 
 
-def _without_intermediate(found: Mapping[str, TensorOrigin], tosa: bytes) -> dict[str, TensorOrigin]:
+def _without_intermediate(
+    found: Mapping[str, facts.TensorOrigin], tosa: bytes
+) -> dict[str, facts.TensorOrigin]:
     """`found`, without the values of tensors from which another one of the same values is computed. A layer whose
     activation is an operator of its own has two: the last one is the layer's."""
     operators = tosa_graph.read_operators(tosa)
@@ -433,7 +428,7 @@ def _without_intermediate(found: Mapping[str, TensorOrigin], tosa: bytes) -> dic
     for name, origin in found.items():
         later = _later(name, origin, found, users, narrow) if origin.values else None
         if later is not None:
-            result[name] = TensorOrigin(
+            result[name] = facts.TensorOrigin(
                 origin.node, (), f"an intermediate step: {later} is what holds the model's value"
             )
     return result
@@ -441,8 +436,8 @@ def _without_intermediate(found: Mapping[str, TensorOrigin], tosa: bytes) -> dic
 
 def _later(
     name: str,
-    origin: TensorOrigin,
-    found: Mapping[str, TensorOrigin],
+    origin: facts.TensorOrigin,
+    found: Mapping[str, facts.TensorOrigin],
     users: Mapping[str, Sequence[tosa_graph.TosaOperator]],
     narrow: frozenset[str],
 ) -> str | None:

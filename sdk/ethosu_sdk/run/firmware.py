@@ -21,15 +21,9 @@ from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.program import Reach
 from ethosu_sdk.npu.stream import pieces
 from ethosu_sdk.npu.stream.pieces import Piece as StreamPart
+from ethosu_sdk.program import protocol
 from ethosu_sdk.program.execution_plan import DelegateCall, ExecutionPlan
 from ethosu_sdk.program.output_comparison import Check
-from ethosu_sdk.program.protocol import (
-    INPUT_IMAGE_NONCE_BYTES,
-    INPUT_IMAGE_REFERENCE_BYTES,
-    INPUT_IMAGE_SYMBOL,
-    PROGRAM_HEADER_SYMBOL,
-    PROGRAM_MEMORY_SYMBOL,
-)
 from ethosu_sdk.records import provenance, result_files
 from ethosu_sdk.records.common import Counter, Unavailable, Use
 from ethosu_sdk.records.run import Memory, Npu, Operator, Piece, Runtime
@@ -50,16 +44,8 @@ from ethosu_sdk.run.kept_state import StateSeen
 from ethosu_sdk.run.options import LAST_STEP, OWN, RunOptions
 from ethosu_sdk.run.repeats import Repeated
 from ethosu_sdk.run.sequences import StepResult
-from ethosu_sdk.simulate import program_board, simulators
+from ethosu_sdk.simulate import program_board, simulation, simulators
 from ethosu_sdk.simulate.program_board import BoardAndSimulator
-from ethosu_sdk.simulate.simulation import (
-    COUNTED,
-    MODELLED,
-    Figures,
-    SimulationRequest,
-    SimulationResult,
-    Simulator,
-)
 from ethosu_sdk.simulate.simulators import SimulatorOptions
 
 _NO_STATE = StateSeen()
@@ -92,7 +78,7 @@ class Boot(Struct, frozen=True):
     """One boot of the firmware for a job: what runs, and what it must report."""
 
     job: RunJob
-    simulator: Simulator
+    simulator: simulation.Simulator
     version: str
     image: Image
     groups: Groups
@@ -101,7 +87,7 @@ class Boot(Struct, frozen=True):
     no_cpu_cycles: str  # why there are none
 
     @property
-    def figures(self) -> Figures:
+    def figures(self) -> simulation.Figures:
         return self.simulator.figures
 
 
@@ -119,7 +105,7 @@ def execute(job: RunJob, reporter: Reporter) -> Execution:
     simulator = simulator_of(job, program_checks.reach_of_streams([job.plan], streams))
     version = simulator.version()  # a missing simulator is reported before anything is built
     groups = simulators.event_groups(job.npu, job.events)
-    nonce = secrets.token_bytes(INPUT_IMAGE_NONCE_BYTES)
+    nonce = secrets.token_bytes(protocol.INPUT_IMAGE_NONCE_BYTES)
     expected = expected_of(job, groups, cut, simulator.figures, nonce)
     no_cpu_cycles = cpu_time.no_counts(simulator, wanted=job.options.cpu_cycles)
     image = _resident_image(job, reporter) if job.options.resident else _built_image(job, cut, reporter)
@@ -142,7 +128,7 @@ def execute(job: RunJob, reporter: Reporter) -> Execution:
     return _with_pieces(execution, boot, reported) if job.options.split else execution
 
 
-def simulator_of(job: RunJob, streams: Mapping[bytes, Reach]) -> Simulator:
+def simulator_of(job: RunJob, streams: Mapping[bytes, Reach]) -> simulation.Simulator:
     """The simulator for `job`, on which each of the command `streams` may reach so much."""
     options = SimulatorOptions(
         fast=job.options.fast,
@@ -157,7 +143,9 @@ def _built_image(job: RunJob, cut: SplitStreams, reporter: Reporter) -> Image:
     block, sizes = _sequence(job), [row.nbytes for row in job.plan.input_tensors()]
     more = input_image.bytes_of_pieces(cut.for_image())
     if block is not None:  # beside the inputs that are given and their table
-        more += INPUT_IMAGE_REFERENCE_BYTES * len(sizes) * job.samples.count + block.image_bytes(sizes)
+        more += protocol.INPUT_IMAGE_REFERENCE_BYTES * len(sizes) * job.samples.count + block.image_bytes(
+            sizes
+        )
     inferences = max(map(len, job.samples.steps.given), default=1)
     return build_image(
         job, job.folder, reporter, inferences=inferences, extra_image_bytes=more, methods=(job.plan.name,)
@@ -206,14 +194,14 @@ def _resident_image(job: RunJob, reporter: Reporter) -> Image:
         program.size, resident_firmware.mode_number(program.target(), areas)
     )
     images = (
-        (firmware.symbols[PROGRAM_MEMORY_SYMBOL].address, result_files.pte_content(path, program)),
-        (firmware.symbols[PROGRAM_HEADER_SYMBOL].address, header),
+        (firmware.symbols[protocol.PROGRAM_MEMORY_SYMBOL].address, result_files.pte_content(path, program)),
+        (firmware.symbols[protocol.PROGRAM_HEADER_SYMBOL].address, header),
     )
     return Image(firmware, notes, images)
 
 
 def expected_of(
-    job: RunJob, groups: Groups, cut: SplitStreams, figures: Figures, nonce: bytes
+    job: RunJob, groups: Groups, cut: SplitStreams, figures: simulation.Figures, nonce: bytes
 ) -> evidence.ExpectedRun:
     whole = max(job.options.repeat, len(groups))  # every group of events needs an inference
     return evidence.ExpectedRun(
@@ -234,7 +222,7 @@ def expected_of(
     )
 
 
-def _request(boot: Boot) -> SimulationRequest:
+def _request(boot: Boot) -> simulation.SimulationRequest:
     options, expected, image = boot.job.options, boot.expected, boot.image
     parts = boot.cut.for_image()
     sets = [[row.tobytes() for row in expected.steps.rows(step)] for step in range(expected.steps.count)]
@@ -253,7 +241,7 @@ def _request(boot: Boot) -> SimulationRequest:
         sequence=_sequence(boot.job),
     )
     symbols = image.firmware.symbols
-    place = symbols[INPUT_IMAGE_SYMBOL]
+    place = symbols[protocol.INPUT_IMAGE_SYMBOL]
     if len(content) > place.bytes:
         raise UsageError(
             f"{len(sets)} sets of inputs and {len(parts)} pieces of command streams need "
@@ -261,7 +249,7 @@ def _request(boot: Boot) -> SimulationRequest:
             "leave --resident out" if options.resident else "run them in several parts",
         )
     addresses = {name: row.address for name, row in symbols.items()}
-    return SimulationRequest(
+    return simulation.SimulationRequest(
         elf=image.firmware.elf,
         images=((place.address, content), *image.images),
         target=boot.job.target,
@@ -284,7 +272,7 @@ def _sequence(job: RunJob) -> SequenceBlock | None:
 
 
 def execution_of(
-    boot: Boot, reported: Evidence, result: SimulationResult, seen: StateSeen = _NO_STATE
+    boot: Boot, reported: Evidence, result: simulation.SimulationResult, seen: StateSeen = _NO_STATE
 ) -> Execution:
     """The execution of a boot's job, or of one of its calls, from what the firmware `reported`."""
     job, simulator, firmware, plan = boot.job, boot.simulator, boot.image.firmware, reported.plan
@@ -333,7 +321,7 @@ def execution_of(
             plan,
             reported.changed_outputs,
             reported.changed_counters,
-            counters_must_agree=boot.figures.source == MODELLED,
+            counters_must_agree=boot.figures.source == simulation.MODELLED,
         ),
         notes=boot.image.notes,
         built=boot.image.built,
@@ -362,14 +350,16 @@ def _steps(boot: Boot, reported: Evidence, seen: StateSeen) -> list[StepResult]:
     return found
 
 
-def _operators(reported: Evidence, figures: Figures, cpu: CpuTime) -> tuple[Operator, ...]:
+def _operators(reported: Evidence, figures: simulation.Figures, cpu: CpuTime) -> tuple[Operator, ...]:
     first = () if figures.absent else reported.pmu
     cycles = {row.instruction: row.cycles for row in first if row.inference == 0}
     rows = []
     for number, row in enumerate(reported.operators):
         counted, taken = None, cycles.get(row.instruction)
         if row.cpu_cycles is not None and row.kind == "kernel":
-            counted = metric(round(row.cpu_cycles * figures.instructions_per_cycle), "instructions", COUNTED)
+            counted = metric(
+                round(row.cpu_cycles * figures.instructions_per_cycle), "instructions", simulation.COUNTED
+            )
         time = cpu.operators[number] if cpu.operators else None
         rows.append(
             Operator(

@@ -17,16 +17,8 @@ from ethosu_sdk.program.output_comparison import Check
 from ethosu_sdk.records import provenance, result_files
 from ethosu_sdk.records.common import Unavailable, Use
 from ethosu_sdk.records.run import Adapted as AdaptedPart, AdaptedOperator, Memory, Npu, Runtime
-from ethosu_sdk.run import cpu_time, input_values, kit_log
+from ethosu_sdk.run import cpu_time, execution, input_values, kit_log
 from ethosu_sdk.run.evidence import raise_job_failure
-from ethosu_sdk.run.execution import (
-    Execution,
-    compared_elf,
-    instructions,
-    loaded_unavailable,
-    npu_part,
-    simulator_part,
-)
 from ethosu_sdk.run.job import UART_NAME, RunJob
 from ethosu_sdk.run.kit_log import KitEvidence, KitExpected, KitMoves
 from ethosu_sdk.run.options import EXECUTORCH, RunOptions
@@ -75,7 +67,7 @@ def choose(npu: str | None, options: RunOptions) -> BoardAndSimulator:
     return BoardAndSimulator(runner.board, simulator, "the board that Arm's runner is built for")
 
 
-def execute(job: RunJob, reporter: Reporter) -> Execution:
+def execute(job: RunJob, reporter: Reporter) -> execution.Execution:
     """Run `job`, which has one set of inputs, on Arm's runner."""
     return run(prepare(job), job.folder / UART_NAME, reporter)
 
@@ -128,7 +120,7 @@ def prepare(job: RunJob) -> PreparedRun:
     return PreparedRun(job, runner, elf, adapted, simulator, version, placed, expected, target, no_cpu_cycles)
 
 
-def run(request: PreparedRun, uart_log: Path, reporter: Reporter) -> Execution:
+def run(request: PreparedRun, uart_log: Path, reporter: Reporter) -> execution.Execution:
     """Run what `request` has, printing to `uart_log`. SimulationError for a run without complete evidence."""
     simulator, options = request.simulator, request.job.options
     simulation = SimulationRequest(
@@ -155,10 +147,10 @@ def run(request: PreparedRun, uart_log: Path, reporter: Reporter) -> Execution:
     return _execution(request, evidence, result)
 
 
-def _execution(request: PreparedRun, evidence: KitEvidence, result: SimulationResult) -> Execution:
+def _execution(request: PreparedRun, evidence: KitEvidence, result: SimulationResult) -> execution.Execution:
     job, simulator, log = request.job, request.simulator, evidence.log
     npu, unavailable = _npu(request, evidence)
-    loaded = compared_elf(request.runner.sha256, result.loaded)
+    loaded = execution.compared_elf(request.runner.sha256, result.loaded)
     cpu = cpu_time.cpu_time_of_other_firmware(result, job.core, request.no_cpu_cycles)
     package = arm_runners.runners_package()
     adapted = sum(row.calls for row in request.adapted.operators)
@@ -166,7 +158,7 @@ def _execution(request: PreparedRun, evidence: KitEvidence, result: SimulationRe
         input_values.logical_array(np.frombuffer(content, tensor.dtype), tensor)
         for content, tensor in zip(evidence.outputs, job.plan.output_tensors(), strict=True)
     )
-    return Execution(
+    return execution.Execution(
         outputs=input_values.stacked((outputs,), job.samples.stacked),
         done=Check(
             "the evidence of Arm's runner is complete",
@@ -180,7 +172,7 @@ def _execution(request: PreparedRun, evidence: KitEvidence, result: SimulationRe
             loaded=loaded,
             adapted=_adapted(request.adapted),
         ),
-        simulator=simulator_part(simulator, request.version, job.npu, job.macs),
+        simulator=execution.simulator_part(simulator, request.version, job.npu, job.macs),
         provenance_inputs=[provenance.file_entry("runner", request.elf, request.runner.sha256)],
         tools=[
             provenance.tool_entry(package, tools.package_version(package) or "unknown"),
@@ -194,9 +186,9 @@ def _execution(request: PreparedRun, evidence: KitEvidence, result: SimulationRe
                 Use(name=name, used_bytes=used, size_bytes=size) for name, (used, size) in log.pools.items()
             ),
         ),
-        operators=instructions(job.plan, npu),
+        operators=execution.instructions(job.plan, npu),
         cpu=cpu.part,
-        unavailable=[*cpu.unavailable, *loaded_unavailable(loaded), *unavailable],
+        unavailable=[*cpu.unavailable, *execution.loaded_unavailable(loaded), *unavailable],
         repeated=Repeated(RepeatPlan(1, 1)),
     )
 
@@ -220,7 +212,7 @@ def _npu(request: PreparedRun, evidence: KitEvidence) -> tuple[Npu | None, list[
     counted = kit_log.pmu_events(evidence.counters)
     table = simulators.pmu_events(target.npu)
     config = NpuConfig.for_target(target.npu, target.macs)
-    return npu_part(
+    return execution.npu_part(
         target.npu,
         events,
         request.simulator.figures,
