@@ -170,14 +170,8 @@ ALLOWED_FLAGS: dict[str, str | tuple[str, ...]] = {
         f"--verbose-{what}": _SWITCH
         for what in (
             *("all", "allocation", "config", "cycle-estimate", "graph", "high-level-command-stream"),
-            *(
-                "performance",
-                "quantization",
-                "register-command-stream",
-                "schedule",
-                "tensor-format",
-                "weights",
-            ),
+            *("performance", "quantization", "register-command-stream", "schedule"),
+            *("tensor-format", "weights"),
         )
     },
 }
