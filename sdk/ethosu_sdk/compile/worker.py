@@ -52,6 +52,10 @@ FED_SUFFIX = ".steps.npz"
 
 @dataclass(frozen=True)
 class _Program:
+    request: compile_facts.CompileRequest
+    spec: ModelSpec
+    captures: Sequence[VelaCapture]
+    finder: SourceFinder
     manager: Any
     methods: list[Lowered]
     checks: list[compile_facts.CheckFacts | None]
@@ -78,38 +82,34 @@ def run_stages(request: compile_facts.CompileRequest, progress: Progress) -> com
         tool_hooks.progress_told(progress),
         lines_recorded(finder),
     ):
-        program = _lower(request, found, config, clock, finder)
+        manager, methods, state = _lower(request, found, config, clock, finder)
+        checks = [pipeline.check_facts_of(request, row, manager, clock) for row in methods]
+        program = _Program(request, spec, captures, finder, manager, methods, checks, state)
     for row in program.methods:
         layers = row.method.plan.layers
         if layers is not None:
             with clock.stage("evaluate"):
                 cpu_calls = [name for name, _ in finished_program.kernel_calls(program.manager, row.name)]
                 layers.finish(row.method.program, cpu_calls, captures, finder)
-    return _output(request, spec, program, captures, clock, finder)
+    return _output(program, clock)
 
 
-def _output(
-    request: compile_facts.CompileRequest,
-    spec: ModelSpec,
-    program: _Program,
-    captures: Sequence[VelaCapture],
-    clock: StageClock,
-    finder: SourceFinder,
-) -> compile_facts.CompileOutput:
+def _output(program: _Program, clock: StageClock) -> compile_facts.CompileOutput:
+    request, spec = program.request, program.spec
     without = "" if request.options.delegate else "delegation was switched off"
     if request.core is not None:
         without = f"{request.core} has no NPU"
     operators = [
-        finished_program.find_cpu_operators(program.manager, finder, without=without, method=row.name)
+        finished_program.find_cpu_operators(program.manager, program.finder, without=without, method=row.name)
         for row in program.methods
     ]
     # What no kernel does is refused where the program is checked.
     strict = request.check_folder is not None
     lacking = [text for rows in operators for text in refusals.kernel_warnings(rows, strict=strict)]
     with clock.stage("write"):
-        delegates, data = _written(request, spec, program, captures, finder)
+        delegates, data = _written(program)
     facts = [
-        _facts(request, spec, program, number, operators[number], delegates[number], captures, finder)
+        _facts(program, number, operators[number], delegates[number])
         for number in range(len(program.methods))
     ]
     first, plan = facts[0], program.methods[0].method.plan
@@ -130,36 +130,31 @@ def _output(
         methods=finished_program.method_names(program.manager),
         versions=finished_program.package_versions(),
         timings_s=clock.timings_s,
-        warnings=tuple(_warnings(request, program, sum(map(len, delegates)), (*traced, *lacking))),
+        warnings=tuple(_warnings(program, sum(map(len, delegates)), (*traced, *lacking))),
         prequantized=plan.prequantized,
         own_quantizer=None if plan.quantizer is None else plan.quantizer.kind,
         evaluation=program.methods[0].method.evaluation,
         entry=first.name,
         **first.of_method(),
-        fed=_fed(request, spec, program),
+        fed=_fed(program),
         other_methods=tuple(facts[1:]),
     )
 
 
 def _facts(
-    request: compile_facts.CompileRequest,
-    spec: ModelSpec,
-    program: _Program,
-    number: int,
-    operators: tuple[CpuOperator, ...],
-    delegates: tuple[Delegate, ...],
-    captures: Sequence[VelaCapture],
-    finder: SourceFinder,
+    program: _Program, number: int, operators: tuple[CpuOperator, ...], delegates: tuple[Delegate, ...]
 ) -> compile_facts.MethodFacts:
-    manager, row = program.manager, program.methods[number]
+    request, manager, row = program.request, program.manager, program.methods[number]
     plan, chain = row.method.plan, row.method.chain
     start = None
     if request.locate and request.check_folder is not None:
         folder = compile_facts.method_folder(request.check_folder, row.name)
-        start = fault_finding.fault_start(row.method.program, plan.inputs, captures, folder, finder)
+        start = fault_finding.fault_start(
+            row.method.program, plan.inputs, program.captures, folder, program.finder
+        )
     return compile_facts.MethodFacts(
         name=row.name,
-        io=request.out_dir / _io_name(spec, program, number),
+        io=request.out_dir / _io_name(program, number),
         calibration_source=plan.calibration_source,
         calibration_samples=len(plan.calibration),
         inputs=finished_program.program_inputs(manager, row.name),
@@ -175,41 +170,37 @@ def _facts(
     )
 
 
-def _io_name(spec: ModelSpec, program: _Program, number: int) -> str:
-    return f"{spec.name}.{program.methods[number].name}.io.npz" if number else f"{spec.name}.io.npz"
+def _io_name(program: _Program, number: int) -> str:
+    name = program.spec.name
+    return f"{name}.{program.methods[number].name}.io.npz" if number else f"{name}.io.npz"
 
 
-def _written(
-    request: compile_facts.CompileRequest,
-    spec: ModelSpec,
-    program: _Program,
-    captures: Sequence[VelaCapture],
-    finder: SourceFinder,
-) -> tuple[list[tuple[Delegate, ...]], bytes]:
-    etrecord, data = f"{spec.name}{finished_program.ETRECORD_SUFFIX}", bytes(program.manager.buffer)
+def _written(program: _Program) -> tuple[list[tuple[Delegate, ...]], bytes]:
+    request, name, captures = program.request, program.spec.name, program.captures
+    etrecord, data = f"{name}{finished_program.ETRECORD_SUFFIX}", bytes(program.manager.buffer)
     delegates = []
-    with vela_delegates.published_folder(request.out_dir, etrecord, f"{spec.name}{FED_SUFFIX}") as folder:
+    with vela_delegates.published_folder(request.out_dir, etrecord, f"{name}{FED_SUFFIX}") as folder:
         for number, row in enumerate(program.methods):
             prefix = f"{row.name}." if number else ""
             write = _compiler(request).write
-            delegates.append(write(folder, program.manager, captures, finder, row.name, prefix))
-            vela_delegates.write_io(folder / _io_name(spec, program, number), row.inputs, row.outputs)
-        fed, method = _fed(request, spec, program), program.methods[0].method
+            delegates.append(write(folder, program.manager, captures, program.finder, row.name, prefix))
+            vela_delegates.write_io(folder / _io_name(program, number), row.inputs, row.outputs)
+        fed, method = _fed(program), program.methods[0].method
         if fed is not None and fed.file:
             plan = method.plan
             _write_fed_steps(folder / fed.file, method.program, plan.inputs, plan.feeds, method.traced.state)
         if request.options.etrecord:
             finished_program.write_etrecord(folder / etrecord, program.manager, captures)
-        filesystem.write_bytes(folder / f"{spec.name}.pte", data)
+        filesystem.write_bytes(folder / f"{name}.pte", data)
     return delegates, data
 
 
-def _fed(request: compile_facts.CompileRequest, spec: ModelSpec, program: _Program) -> Fed | None:
+def _fed(program: _Program) -> Fed | None:
     """What the model's file declares of feeds. Steps are executed in PyTorch where the program takes floats."""
     declared = program.methods[0].method.plan.feeds
     if not declared.feeds:
         return None
-    file = f"{spec.name}{FED_SUFFIX}" if request.options.io == "float" else None
+    file = f"{program.spec.name}{FED_SUFFIX}" if program.request.options.io == "float" else None
     return Fed(feeds=tuple(map(str, declared.feeds)), steps=declared.steps, file=file)
 
 
@@ -276,7 +267,7 @@ def _lower(
     config: VelaConfig | None,
     clock: StageClock,
     finder: SourceFinder,
-) -> _Program:
+) -> tuple[Any, list[Lowered], list[tuple[State, ...]]]:
     spec = None
     if request.target is not None:
         ini = lowering.VELA_CONFIG if config is None else config.stored_name
@@ -296,15 +287,11 @@ def _lower(
         finished_program.find_state(manager, row.method.traced.written, row.method.read, row.name)
         for row in rows
     ]
-    return _Program(
-        manager, rows, [pipeline.check_facts_of(request, row, manager, clock) for row in rows], state
-    )
+    return manager, rows, state
 
 
-def _warnings(
-    request: compile_facts.CompileRequest, program: _Program, delegates: int, first: Sequence[str | None]
-) -> list[str]:
-    found = [text for text in first if text]
+def _warnings(program: _Program, delegates: int, first: Sequence[str | None]) -> list[str]:
+    found, request = [text for text in first if text], program.request
     if request.target is not None and request.options.delegate and not delegates:
         found.append("Nothing was delegated to the NPU: every operator runs on the CPU.")
     samples = [
