@@ -309,16 +309,12 @@ _OPERATOR = re.compile(r"\b[A-Za-z_]\w*::\w+(\.\w+)?")
 
 
 def _unrunnable(
-    check: record_parts.Check,
-    cpu_operators: Sequence[record_parts.CpuOperator],
-    method: str,
-    *,
-    recorded: bool,
+    check: record_parts.Check, operators: Sequence[record_parts.CpuOperator], method: str, *, recorded: bool
 ) -> InputError:
     """The error for a program that was made and does not run: which operator it is, at which line, and what to do."""
     reason = check.reason or ""
     name = _OPERATOR.search(reason)
-    rows = [row for row in cpu_operators if name and row.name == name[0]]
+    rows = [row for row in operators if name and row.name == name[0]]
     text = f"{method}the program that was made does not run: {reason}"
     hint = (
         "the NPU's commands are wrong: --no-delegate keeps all operators on the CPU; a `quantizer` in the "

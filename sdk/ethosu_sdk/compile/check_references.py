@@ -199,11 +199,7 @@ class RoundingTrial:
 
 
 def interpolated(
-    function: Callable[[Any], Any],
-    value: Any,
-    scale: float,
-    zero_point: int,
-    limits: tuple[float, float] | None,
+    apply: Callable[[Any], Any], value: Any, scale: float, zero_point: int, limits: tuple[float, float] | None
 ) -> Any:
     """A function of int16 values as the NPU computes it: from a table of 513 values, the last 7 bits interpolated."""
     import torch
@@ -211,7 +207,7 @@ def interpolated(
     place = (value / scale).round() + (zero_point + _INT16_CODES / 2)
     left = torch.floor(place / _TABLE_STEP)
     ends = [((left + k) * _TABLE_STEP - (zero_point + _INT16_CODES / 2)) * scale for k in (0, 1)]
-    first, second = (torch.nan_to_num(function(end)) for end in ends)
+    first, second = (torch.nan_to_num(apply(end)) for end in ends)
     if limits is not None:
         first, second = first.clamp(*limits), second.clamp(*limits)
     return first + (second - first) * (place / _TABLE_STEP - left)

@@ -93,12 +93,7 @@ def _by_vela(values: TosaValues, index: int, capture: VelaCapture, finder: Sourc
 
 
 def _start(
-    text: str,
-    tosa: StartTosa,
-    source: SourceLine | None,
-    *,
-    certain: bool = False,
-    operator: str | None = None,
+    text: str, tosa: StartTosa, source: SourceLine | None, certain: bool = False, operator: str | None = None
 ) -> Start:
     place = f", {source.words}" if source is not None else ""
     return Start(text=text + place, certain=certain, tosa=tosa, operator=operator, source=source)

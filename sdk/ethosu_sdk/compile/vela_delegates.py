@@ -185,12 +185,7 @@ def _captured(_config: VelaConfig | None = None) -> Iterator[list[VelaCapture]]:
 
 
 def _write(
-    folder: Path,
-    manager: Any,
-    captures: Sequence[VelaCapture],
-    finder: SourceFinder,
-    method: str,
-    _prefix: str,
+    folder: Path, manager: Any, captures: Sequence[VelaCapture], finder: SourceFinder, method: str, _: str
 ) -> tuple[Delegate, ...]:
     arguments = finished_program.delegate_arguments(manager, method)
     facts = []

@@ -190,17 +190,12 @@ def data_file_fbs() -> str:
 
 
 def _fbs(
-    namespace: str,
-    identifier: bytes,
-    extension: str,
-    types: list[str],
-    tables: dict[str, dict[str, str]],
-    root: str,
+    space: str, identifier: bytes, suffix: str, types: list[str], tables: dict[str, dict[str, str]], root: str
 ) -> str:
     rows = [
-        f"namespace {namespace};",
+        f"namespace {space};",
         f'file_identifier "{identifier.decode()}";',
-        f'file_extension "{extension}";',
+        f'file_extension "{suffix}";',
         *types,
         *(_fbs_table(name, fields) for name, fields in tables.items()),
         f"root_type {root};",

@@ -277,7 +277,7 @@ def _outputs(log: UartLog, expected: ExpectedRun) -> list[dict[int, _Output]]:
             where, key = f"output {index} of inference {inference}", (inference, index)
             records, chunks = announced.get(key, []), pieces.get(key, [])
             before = None if is_first or chunks else found[-1][index]
-            row[index] = _output(records, chunks, where, before, sent=inference >= unsent)
+            row[index] = _output(records, chunks, where, before, inference >= unsent)
         found.append(row)
     if len(log.of_type("output")) != expected.plan.inferences * expected.outputs:
         raise ProtocolError("the firmware sent more outputs than the model has")
@@ -317,12 +317,7 @@ def _changed_counters(plan: RepeatPlan, samples: Sequence[PmuSample]) -> tuple[C
 
 
 def _output(
-    rows: list[dict[str, Any]],
-    chunks: list[dict[str, Any]],
-    where: str,
-    before: _Output | None,
-    *,
-    sent: bool,
+    rows: list[dict[str, Any]], chunks: list[dict[str, Any]], where: str, before: _Output | None, sent: bool
 ) -> _Output:
     """The output that `rows` announce and `chunks` hold; without chunks it must be the one `before`."""
     if len(rows) != 1:
@@ -400,10 +395,7 @@ def evidence_of_calls(
 
 
 def with_taken(
-    given: Steps,
-    takes: Sequence[Feed],
-    outputs: Sequence[Array],
-    told: dict[int, tuple[int, ...]] | None = None,
+    given: Steps, takes: Sequence[Feed], outputs: Sequence[Array], told: Choices | None = None
 ) -> Steps:
     """`given`, whose first step takes `outputs` by `takes`. SimulationError for other indices than were `told`."""
     rows, chosen = list(given.given), {}

@@ -252,13 +252,7 @@ def _encoded_sequence(block: SequenceBlock, rooms: Mapping[int, tuple[int, int]]
 
 
 def _feed(
-    feed: Feed,
-    first: int,
-    room: int,
-    room_bytes: int,
-    *,
-    end: int = protocol.FEED_NO_END,
-    takes: bool = False,
+    feed: Feed, first: int, room: int, room_bytes: int, end: int = protocol.FEED_NO_END, takes: bool = False
 ) -> bytes:
     row = protocol.FEED_LAST_ROWS if feed.row is None else feed.row
     factor = feeds.temperature_factor(feed.temperature, feed.scale or 1.0)

@@ -56,11 +56,7 @@ class RepeatPlan(Struct, frozen=True):
 
 
 def changed_results(
-    plan: RepeatPlan,
-    results: Sequence[Mapping[int, object]],
-    *,
-    same_group: bool = False,
-    whole: bool = False,
+    plan: RepeatPlan, results: Sequence[Mapping[int, object]], same_group: bool = False, whole: bool = False
 ) -> tuple[Changed, ...]:
     """Results of inferences that differ from those of the first repeat; `results` are by inference, then by index.
     With `same_group` the first repeat that counts the same events is meant. A result that only one of the two has is
