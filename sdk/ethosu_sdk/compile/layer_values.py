@@ -475,9 +475,8 @@ def _counterpart(graph: Any, node: Any) -> Any | None:
     if node.target is operator.getitem:
         whole = _counterpart(graph, node.args[0])
         parts = () if whole is None else whole.users
-        return next(
-            (row for row in parts if (row.target, row.args[1:]) == (node.target, node.args[1:])), None
-        )
+        same = (row for row in parts if (row.target, row.args[1:]) == (node.target, node.args[1:]))
+        return next(same, None)
     return next(
         (named[name] for name, key in _history(node.meta) if key == id(graph) and name in named), None
     )

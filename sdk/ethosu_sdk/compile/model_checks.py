@@ -59,12 +59,7 @@ _DATA_DEPENDENT_ERRORS = (
     "DataDependentOutputException",
     "DynamicOutputShapeException",
 )
-_DATA_DEPENDENT_WORDS = (
-    "data-dependent",
-    "data dependent",
-    "Data-dependent",
-    "PendingUnbackedSymbolNotFound",
-)
+_DATA_DEPENDENT = ("data-dependent", "data dependent", "Data-dependent", "PendingUnbackedSymbolNotFound")
 # A buffer with these names is a divisor or an offset; any other may be a mask, in which infinity has a meaning.
 _STATISTICS = ("running_mean", "running_var")
 
@@ -204,9 +199,7 @@ def _is_data_dependent(error: BaseException) -> bool:
     names = [kind.__name__ for kind in type(error).__mro__]
     if any(name in names for name in _DATA_DEPENDENT_ERRORS):
         return True
-    return type(error).__module__.startswith("torch.") and any(
-        word in str(error) for word in _DATA_DEPENDENT_WORDS
-    )
+    return type(error).__module__.startswith("torch.") and any(word in str(error) for word in _DATA_DEPENDENT)
 
 
 def _dtype(tensor: Any) -> str:

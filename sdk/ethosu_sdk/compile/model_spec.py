@@ -147,9 +147,8 @@ def _parse(path: Path, source: bytes) -> ast.Module:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # an odd escape in a string is the file's own business
             tree = ast.parse(source, str(path))
-            compile(
-                tree, str(path), "exec"
-            )  # finds some errors alone, such as `return` outside of a function
+            # This alone finds some errors, such as `return` outside of a function.
+            compile(tree, str(path), "exec")
     except SyntaxError as error:
         if not _is_text(source):
             raise file_kinds.not_a(path, "a Python file", "give a FILE.py that defines the model") from error

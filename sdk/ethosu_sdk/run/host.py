@@ -141,9 +141,8 @@ def _execution(job: RunJob, plan: RepeatPlan, results: _Results, model: Any, run
     npu, unavailable = _npu(job, model, results.calls[0])
     version = tools.package_version(_PACKAGE) or "unknown"
     spans = zip([0, *results.calls[:-1]], results.calls, strict=True)
-    counters = [
-        dict(enumerate(model.calls[start:end])) for start, end in spans
-    ]  # by the call in its inference
+    # By the call in its inference.
+    counters = [dict(enumerate(model.calls[start:end])) for start, end in spans]
     return Execution(
         outputs=input_values.stacked(
             tuple(results.outputs[-1:] if options.outputs == LAST_STEP else results.outputs),

@@ -107,9 +107,8 @@ def _read_reference(path: Path, samples: Samples, *, is_fed: bool) -> tuple[dict
     bundle.confirm_listed(path)
     content = npz.read_npz(path)
     begins = samples.stacked == is_fed and not samples.steps.first_step
-    if (
-        is_fed
-    ):  # steps of the file are fed from the second on: more rows, such as a prompt, are another sequence
+    # Steps of the file are fed from the second on: more rows, such as a prompt, are another sequence.
+    if is_fed:
         begins = begins and all(len(rows) == 1 for rows in samples.steps.given)
     if not begins or not all(
         _same(content.get(f"input{i}"), array) for i, array in enumerate(samples.inferences[0])

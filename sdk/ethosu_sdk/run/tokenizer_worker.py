@@ -93,10 +93,8 @@ def _limit(more_bytes: int) -> None:
     ):
         _, most = resource.getrlimit(limit)
         resource.setrlimit(limit, (value if most == resource.RLIM_INFINITY else min(value, most), most))
-    os.environ |= {
-        "TOKENIZERS_PARALLELISM": "false",
-        "RAYON_NUM_THREADS": "1",
-    }  # a thread takes address space
+    # A thread takes address space.
+    os.environ |= {"TOKENIZERS_PARALLELISM": "false", "RAYON_NUM_THREADS": "1"}
 
 
 def _hugging_face(data: bytes) -> _Model:
@@ -161,9 +159,8 @@ def _ranks(data: bytes) -> dict[bytes, int]:
             found[base64.b64decode(row[1])] = int(row[2])
     if sorted(found.values()) != list(range(len(found))):
         raise ValueError("its ranks are not those from 0 on, each once")
-    if any(
-        bytes([byte]) not in found for byte in range(256)
-    ):  # the package would panic at a text with that byte
+    # The package would panic at a text with that byte.
+    if any(bytes([byte]) not in found for byte in range(256)):
         raise ValueError("it has not every byte as a token")
     return found
 
