@@ -68,10 +68,11 @@ def _of_method(row: MethodFacts) -> Record:
 
 
 def _target(request: CompileRequest, output: CompileOutput) -> Record:
-    if output.target is None:
+    part = provenance.recorded_target(output.target)
+    if output.target is None or part is None:
         return {"core": output.core}
     return {
-        **provenance.target_members(output.target),
+        "target": part.to_json(),
         "system": pricing_system.system_part(
             pricing_system.system_for_options(output.target, request.options)
         ),

@@ -51,20 +51,11 @@ _PRINTED = re.compile(r"<EdgeOpOverload: ([\w.:]+)>: schema = .*?\) -> (?:\(.*?\
 _TYPES = re.compile(r"torch\.\w+(?:, torch\.\w+)+")
 
 
-def method_names(manager: Any) -> tuple[str, ...]:
-    """The names of all methods; int8 inputs and outputs add constant ones that give their scales."""
-    return tuple(plan.name for plan in manager.executorch_program.execution_plan)
-
-
-def program_inputs(manager: Any, method: str) -> tuple[TensorFacts, ...]:
-    """The inputs of a method, read as all below from ExecuTorch's own schema objects (exir/schema.py)."""
+def program_tensors(manager: Any, method: str) -> dict[str, tuple[TensorFacts, ...]]:
+    """``inputs`` and ``outputs`` of a method, read as all below from ExecuTorch's schema objects (exir/schema.py)."""
     plan = _plan(manager, method)
-    return tuple(_tensor(plan, index) for index in plan.inputs)
-
-
-def program_outputs(manager: Any, method: str) -> tuple[TensorFacts, ...]:
-    plan = _plan(manager, method)
-    return tuple(_tensor(plan, index) for index in plan.outputs)
+    rows = {"inputs": plan.inputs, "outputs": plan.outputs}
+    return {name: tuple(_tensor(plan, index) for index in indices) for name, indices in rows.items()}
 
 
 def delegation_counts(edge: Any) -> tuple[Delegation, ...]:

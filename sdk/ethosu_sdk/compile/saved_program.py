@@ -115,7 +115,10 @@ def check_guard(text: str) -> None:
         if isinstance(node, ast.Name):
             good = node.id == "L" or node.id in _guard_names() | {"math", "torch"}
         elif isinstance(node, ast.Constant):
-            good = _is_guard_constant(node.value)
+            value = node.value
+            good = value is None or (
+                bool(_WORD.fullmatch(value)) if isinstance(value, str) else _is_number(value)
+            )
         elif isinstance(node, ast.Call):
             good = _is_guard_call(node)
         elif isinstance(node, ast.Attribute):
@@ -144,10 +147,6 @@ def _is_symbolic_constant(value: object) -> bool:
     if isinstance(value, str):  # Symbol('s0'), Float('1.5')
         return bool(_SYMBOL.fullmatch(value) or (value and _NUMBER.fullmatch(value)))
     return _is_number(value)
-
-
-def _is_guard_constant(value: object) -> bool:
-    return value is None or _is_number(value) or (isinstance(value, str) and bool(_WORD.fullmatch(value)))
 
 
 def _is_number(value: object) -> bool:

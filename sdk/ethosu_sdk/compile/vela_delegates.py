@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ethosu_sdk.base import filesystem, npz
+from ethosu_sdk.base import filesystem
 from ethosu_sdk.base.errors import BuildError
 from ethosu_sdk.compile import finished_program, tool_hooks, vela_capture, vela_checks, vela_database
-from ethosu_sdk.compile.graphs import tensor_arrays, tosa_graph
+from ethosu_sdk.compile.graphs import tosa_graph
 from ethosu_sdk.compile.graphs.source_lines import SourceFinder
 from ethosu_sdk.compile.shared_lowering import graph_file, origins_file
 from ethosu_sdk.compile.tool_hooks import patched
@@ -46,11 +46,6 @@ def published_folder(folder: Path, *optional: str) -> Iterator[Path]:
                 path.replace(folder / final)
     except OSError as error:
         raise BuildError(f"cannot write to {folder}: {error.strerror}", "choose another with -o") from error
-
-
-def write_io(path: Path, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
-    given, computed = ([tensor_arrays.as_numpy(item) for item in row] for row in (inputs, outputs))
-    npz.write_npz(path, tensor_arrays.io_arrays(given, computed))
 
 
 def write_delegates(

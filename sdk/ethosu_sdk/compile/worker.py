@@ -127,7 +127,8 @@ def _output(program: _Program, clock: StageClock) -> compile_facts.CompileOutput
         core=request.core,
         quantize=plan.quantize,
         io_type=request.options.io,
-        methods=finished_program.method_names(program.manager),
+        # int8 inputs and outputs add constant methods that give their scales.
+        methods=tuple(row.name for row in program.manager.executorch_program.execution_plan),
         versions=finished_program.package_versions(),
         timings_s=clock.timings_s,
         warnings=tuple(_warnings(program, sum(map(len, delegates)), (*traced, *lacking))),
@@ -157,8 +158,7 @@ def _facts(
         io=request.out_dir / _io_name(program, number),
         calibration_source=plan.calibration_source,
         calibration_samples=len(plan.calibration),
-        inputs=finished_program.program_inputs(manager, row.name),
-        outputs=finished_program.program_outputs(manager, row.name),
+        **finished_program.program_tensors(manager, row.name),
         cpu_operators=operators,
         delegates=delegates,
         check=program.checks[number],
@@ -184,7 +184,8 @@ def _written(program: _Program) -> tuple[list[tuple[Delegate, ...]], bytes]:
             prefix = f"{row.name}." if number else ""
             write = _compiler(request).write
             delegates.append(write(folder, program.manager, captures, program.finder, row.name, prefix))
-            vela_delegates.write_io(folder / _io_name(program, number), row.inputs, row.outputs)
+            tensors = ([tensor_arrays.as_numpy(item) for item in part] for part in (row.inputs, row.outputs))
+            npz.write_npz(folder / _io_name(program, number), tensor_arrays.io_arrays(*tensors))
         fed, method = _fed(program), program.methods[0].method
         if fed is not None and fed.file:
             plan = method.plan

@@ -95,9 +95,3 @@ def lacking_npu(path: str) -> common.Unavailable:
 
 def recorded_target(target: Target | None) -> common.Target | None:
     return None if target is None else convert(target, common.Target, from_attributes=True)
-
-
-def target_members(target: Target | None) -> Record:
-    """The same as JSON; a program without an NPU does not have it."""
-    part = recorded_target(target)
-    return {} if part is None else {"target": part.to_json()}

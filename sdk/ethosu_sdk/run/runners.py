@@ -130,9 +130,6 @@ class Refusal(Struct, frozen=True):
     message: str
     hint: str
 
-    def concerns(self, options: RunOptions) -> bool:
-        return bool(getattr(options, self.option) != getattr(_DEFAULTS, self.option))
-
 
 class Runner(Struct, frozen=True):
     """A way to run a program, for the values of --runtime and --simulator that select it."""
@@ -144,7 +141,10 @@ class Runner(Struct, frozen=True):
     refusals: Sequence[Refusal]
 
     def refusal(self, options: RunOptions) -> Refusal | None:
-        return next((row for row in self.refusals if row.concerns(options)), None)
+        changed = (
+            row for row in self.refusals if getattr(options, row.option) != getattr(_DEFAULTS, row.option)
+        )
+        return next(changed, None)
 
 
 def _no_simulated_time(reason: str) -> tuple[Refusal, ...]:

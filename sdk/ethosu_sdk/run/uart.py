@@ -112,12 +112,12 @@ def _is_count(value: Any) -> bool:
     return type(value) is int and value >= 0
 
 
-def _is_pair(value: Any) -> bool:
-    return isinstance(value, list) and len(value) == 2 and all(map(_is_count, value))
-
-
 # What the members of a list must be, by the field's name.
-_LISTS: dict[str, Callable[[Any], bool]] = {"shape": _is_count, "counters": _is_pair, "values": _is_count}
+_LISTS: dict[str, Callable[[Any], bool]] = {
+    "shape": _is_count,
+    "counters": lambda value: isinstance(value, list) and len(value) == 2 and all(map(_is_count, value)),
+    "values": _is_count,
+}
 
 
 def joined_chunks(chunks: Sequence[dict[str, Any]], where: str) -> bytes:

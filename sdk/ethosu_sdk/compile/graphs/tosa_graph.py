@@ -113,10 +113,6 @@ Places = NDArray[np.int64]
 CONSTANT_PLACE = -1  # the place of an element that comes from no tensor
 
 
-def _concat(parts: Sequence[Places], numbers: Sequence[int], _: Sequence[int]) -> Places:
-    return np.concatenate(parts, axis=numbers[0])
-
-
 def _pad(parts: Sequence[Places], numbers: Sequence[int], _: Sequence[int]) -> Places:
     widths = list(zip(numbers[::2], numbers[1::2], strict=True))
     return np.pad(parts[0], widths, constant_values=CONSTANT_PLACE)
@@ -128,7 +124,7 @@ def _slice(parts: Sequence[Places], starts: Sequence[int], shape: Sequence[int])
 
 # How each operator that only moves values arranges those of its inputs, by its numbers and the shape of its result.
 _FORMS: dict[str, Callable[[Sequence[Places], Sequence[int], Sequence[int]], Places]] = {
-    "CONCAT": _concat,
+    "CONCAT": lambda parts, numbers, shape: np.concatenate(parts, axis=numbers[0]),
     "IDENTITY": lambda parts, numbers, shape: parts[0],
     "PAD": _pad,
     "RESHAPE": lambda parts, numbers, shape: parts[0].reshape(shape),
