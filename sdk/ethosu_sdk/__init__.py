@@ -1,8 +1,6 @@
-"""ethosu-sdk: compile, build, run and verify ExecuTorch models for Arm Ethos-U and Cortex-M.
-
-The functions of :mod:`ethosu_sdk.api` are here too: they are imported when they are asked for, so that a command that
-does not need them starts as fast as it can.
-"""
+"""ethosu-sdk: compile, build, run and verify ExecuTorch models for Arm Ethos-U and Cortex-M. The functions of
+:mod:`ethosu_sdk.api` are here too: they are imported when they are asked for, so that a command that does not need
+them starts as fast as it can."""
 # ruff: noqa: F403, F405 - type checkers find in the star import what __all__ lists
 
 from __future__ import annotations

@@ -140,8 +140,7 @@ class Comparison(_Made):
 
     @property
     def regressions(self) -> list[Record]:
-        """Those that are worse than the policy tolerates, and figures of single operators that are worse than their
-        rules tolerate."""
+        """Figures that are worse than the policy tolerates, and those of single operators beyond their rules."""
         parts = (part for row in self.operators for part in row["figures"])
         return [row for row in (*self.changes, *parts) if row.get("status") == "regression"]
 
@@ -161,8 +160,7 @@ class Debugged(_Made):
         return list(self.record["layers"])
 
     def first_break(self, against: str = "quantised") -> Record | None:
-        """The layer that breaks first, against the ``quantised`` or the ``float`` model; None when none does, or
-        there is no such model."""
+        """The layer that breaks first against the ``quantised`` or ``float`` model; None when none does."""
         for row in self.record["comparisons"]:
             if row["against"] == against and "first_break" in row:
                 layer: Record = self.layers[row["first_break"]["layer"]]
@@ -172,10 +170,8 @@ class Debugged(_Made):
 
 def compile(model: str | Path, options: CompileOptions | None = None, *, out: Path | None = None) -> Compiled:
     """Compile `model` (``zoo:NAME``, ``FILE.py[:NAME]`` or ``FILE.pt2``) ahead of time, as ``ethosu-sdk compile``.
-
-    Raises InputError for a model that cannot be compiled, UsageError for options that cannot be combined,
-    ToolError without the compiler's packages, and VerdictError when the program does not compute what the model does.
-    """
+    Raises InputError for a model that cannot be compiled, UsageError for options that cannot be combined, ToolError
+    without the compiler's packages, and VerdictError when the program does not compute what the model does."""
     options = options or CompileOptions()
     path = compile_command.compile_model(str(model), options, out, Reporter(quiet=True))
     return Compiled(path, record=read_raw_record(result_files.compile_record_path(path)))
@@ -190,20 +186,12 @@ def build(
     vela_config: Path | None = None,
     data: Sequence[Path] = (),
 ) -> Firmware:
-    """Build the firmware that embeds `pte` and its `data` files, as ``ethosu-sdk build``.
-
-    Raises InputError for a damaged file, BuildError for one that does not fit or calls an operator without a kernel,
-    and ToolError without the toolchain.
-    """
+    """Build the firmware that embeds `pte` and its `data` files, as ``ethosu-sdk build``. Raises InputError for a
+    damaged file, BuildError for one that does not fit or calls an operator without a kernel, and ToolError without
+    the toolchain."""
     quiet = Reporter(quiet=True)
     built = build_command.build(
-        Path(pte),
-        board,
-        out,
-        quiet,
-        allow_spill=allow_spill,
-        vela_config=vela_config,
-        data=data,
+        Path(pte), board, out, quiet, allow_spill=allow_spill, vela_config=vela_config, data=data
     )
     return Firmware(built.firmware.elf, record=built.record)
 
@@ -215,11 +203,9 @@ def run(
     *,
     out: Path | None = None,
 ) -> Run:
-    """Run `model`, compiling and building first what is missing or stale, as ``ethosu-sdk run``.
-
-    Raises SimulationError for a firmware that does not come to its end, VerdictError for outputs that are not as
-    expected, and what :func:`compile` and :func:`build` raise.
-    """
+    """Run `model`, compiling and building first what is missing or stale, as ``ethosu-sdk run``. Raises
+    SimulationError for a firmware that does not come to its end, VerdictError for outputs that are not as expected,
+    and what :func:`compile` and :func:`build` raise."""
     compile_options = compile_options or CompileOptions()
     done = run_command.run(str(model), compile_options, options or RunOptions(), out, Reporter(quiet=True))
     return Run(done.folder, record=done.record.to_json())
@@ -233,10 +219,8 @@ def profile(
     *,
     out: Path | None = None,
 ) -> Profile:
-    """Where the cycles and bytes of `model` go, or of a run whose folder that is, as ``ethosu-sdk profile``.
-
-    Raises InputError for a folder without a run, and what :func:`run` raises.
-    """
+    """Where the cycles and bytes of `model` go, or of a run whose folder that is, as ``ethosu-sdk profile``. Raises
+    InputError for a folder without a run, and what :func:`run` raises."""
     done = profile_command.profile(
         str(model),
         compile_options or CompileOptions(),
@@ -249,11 +233,9 @@ def profile(
 
 
 def compare(*runs: str | Path, options: CompareOptions | None = None) -> Comparison:
-    """Each of `runs` but the first with the first, as ``ethosu-sdk compare``: folders of runs, or records.
-
-    A regression is for the caller to judge: nothing is raised for it, or for runs that cannot be compared, and
-    nothing is written. Raises InputError for what is no run or record, and for a damaged policy.
-    """
+    """Each of `runs` but the first with the first, as ``ethosu-sdk compare``: folders of runs, or records. A
+    regression is for the caller to judge: nothing is raised for it, or for runs that cannot be compared, and nothing
+    is written. Raises InputError for what is no run or record, and for a damaged policy."""
     paths = [Path(run) for run in runs]
     options = options or CompareOptions()
     return Comparison(
@@ -269,9 +251,7 @@ def debug(
     out: Path | None = None,
 ) -> Debugged:
     """The tensors inside of the delegates of `model`, compared with the model in PyTorch, as ``ethosu-sdk debug``.
-
-    Raises SimulationError for a program that does not run, and what :func:`compile` raises.
-    """
+    Raises SimulationError for a program that does not run, and what :func:`compile` raises."""
     compile_options = compile_options or CompileOptions()
     reporter = Reporter(quiet=True)
     return Debugged(
@@ -283,9 +263,6 @@ def inspect(
     pte: str | Path, *, commands: bool = False, hazards: bool = False, data: Sequence[Path] = ()
 ) -> Inspection:
     """What `pte` and its `data` files hold, as ``ethosu-sdk inspect``; with `commands`, its NPU command streams too,
-    with `hazards`, what those do too early for hardware.
-
-    Raises InputError for a damaged file.
-    """
+    with `hazards`, what those do too early for hardware. Raises InputError for a damaged file."""
     options = inspect_command.InspectOptions(commands=commands, hazards=hazards, data=tuple(data))
     return Inspection(record=inspect_command.inspect_file(Path(pte), options).to_json())

@@ -41,7 +41,7 @@ def mobilenet(zoo_pte: ZooPte) -> Callable[[str], MobileNet]:
         output = zoo_pte("mobilenet_v2", PROFILES[profile_of(target)])
         (row,) = output.delegates
         (found,) = pte.read(output.pte).plan("forward").delegates
-        return MobileNet((output.pte.parent / row.tosa_file).read_bytes(), bytes(found.payload))
+        return MobileNet((output.pte.parent / row.files.tosa).read_bytes(), bytes(found.payload))
 
     return lowered
 

@@ -23,7 +23,7 @@ Array = NDArray[Any]
 def tosa_by_payload(output: CompileOutput) -> dict[str, bytes]:
     """SHA-256 of each delegate's payload → the TOSA flatbuffer that it was compiled from."""
     folder = output.pte.parent
-    return {row.payload_sha256: (folder / row.tosa_file).read_bytes() for row in output.delegates}
+    return {row.payload_sha256: (folder / row.files.tosa).read_bytes() for row in output.delegates}
 
 
 def execute_delegate(

@@ -14,13 +14,13 @@ from campaigns.attack.process import Ended
 from ethosu_sdk.base.errors import SdkError
 from ethosu_sdk.records import validation
 from ethosu_sdk.reporting import parse_log_command
-from ethosu_sdk.run import evidence, sequences, uart
+from ethosu_sdk.run import evidence, uart
 from tests.places import GOLDEN_KIT_LOGS, GOLDEN_LOGS
 from tests.unit.run import wire
 
 _OWN = "own"
 _RUN = evidence.ExpectedRun(
-    "5" * 64, len(wire.MODEL), "corstone-300", sequences.steps_of_bytes(((wire.INPUT,),)), outputs=1
+    "5" * 64, len(wire.MODEL), "corstone-300", wire.steps_of_bytes(((wire.INPUT,),)), outputs=1
 )
 _PREFIX = b"~ethosu "
 _NUMBERS = (

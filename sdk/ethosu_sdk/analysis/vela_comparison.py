@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ethosu_sdk.base import filesystem, json_text
+from ethosu_sdk.base import filesystem
 from ethosu_sdk.base.errors import BuildError, InputError, SdkError, SimulationError, UsageError, VerdictError
 from ethosu_sdk.base.json_text import Record
 from ethosu_sdk.base.plain_text import counted
@@ -104,7 +104,7 @@ def _lowered(model: str, options: CompileOptions, folder: Path, reporter: Report
         output = compile_model(request, step)
     key = compile_command.compile_key(model, options, target)
     record = compile_record.compile_record(request, output, key, sum(output.timings_s.values()))
-    return _Source(output.pte, record, [folder / row.tosa_file for row in output.delegates])
+    return _Source(output.pte, record, [folder / row.files.tosa for row in output.delegates])
 
 
 def _read(path: Path) -> _Source:
@@ -162,9 +162,8 @@ def _run(source: _Source, found: RecompiledProgram, folder: Path, reporter: Repo
 def _lay(source: _Source, found: RecompiledProgram, folder: Path) -> list[str]:
     pte = folder / source.pte.name
     record = _record(source, found, pte)
-    validation.check_record(record, "the compile result")
     path = result_files.compile_record_path(pte)
-    json_text.write_json(path, record)
+    validation.write_record(path, record, "the compile result")
     names = [pte.name, path.name, *(name for row in record["delegates"] for name in row["files"].values())]
     examples = result_files.example_io_path(source.pte)
     if examples.is_file():
@@ -181,7 +180,7 @@ def _record(source: _Source, found: RecompiledProgram, pte: Path) -> Record:
         for part in row["operations"]
         if "tosa" in part and "source" in part
     }
-    delegates = [compile_record.delegate_record(row).to_json() for row in found.delegates]
+    delegates = [row.to_json() for row in found.delegates]
     for row in delegates:
         for part in row["operations"]:
             place = (row["index"], part.get("tosa", {}).get("index", -1))

@@ -49,16 +49,8 @@ def profile_command(
         RunOptions,
         Offer(
             only=(
-                "inputs",
-                "data",
-                "steps",
-                "feed",
-                "method",
-                "timeout_s",
-                "memory_timing",
-                "cpu_clock_mhz",
-                "board",
-                "allow_spill",
+                *("inputs", "data", "steps", "feed", "method", "timeout_s"),
+                *("memory_timing", "cpu_clock_mhz", "board", "allow_spill"),
             )
         ),
     ],

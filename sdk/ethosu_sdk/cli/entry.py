@@ -50,7 +50,6 @@ def _run_app() -> int:
 
 
 def _failed(error: Exception, invocation: Invocation) -> int:
-    """Print what went wrong; the exit code."""
     known = _known(error)
     show = getattr(error, "show", None)
     if known is None and callable(show):  # a click usage error: unknown option, missing argument
@@ -95,7 +94,6 @@ def _refused(error: OSError) -> SdkError | None:
 
 
 def _report(error: SdkError, invocation: Invocation) -> int:
-    """Print `error` for people, and as a record when --json was given; its exit code."""
     advice, tries = _advice(error), [_same_command(option) for option in error.remedies]
     _say("error", error.message)
     for text in filter(None, advice.split(_NEXT_HINT)):

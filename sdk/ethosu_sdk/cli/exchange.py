@@ -23,10 +23,7 @@ def convert_command(
         ),
     ],
     *,
-    to: Annotated[
-        str,
-        Option("The output format.", choices=FORMATS),
-    ],
+    to: Annotated[str, Option("The output format.", choices=FORMATS)],
     output: Annotated[Path, Option("Write to this file.", short="-o", metavar="FILE")],
     figure: Annotated[
         str | None,

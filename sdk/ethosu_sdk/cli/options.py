@@ -24,10 +24,7 @@ OutDir = Annotated[
         shown_default="the program's folder, or one below build",
     ),
 ]
-Pte = Annotated[
-    Path,
-    Option("An ExecuTorch program.", metavar="MODEL.pte"),
-]
+Pte = Annotated[Path, Option("An ExecuTorch program.", metavar="MODEL.pte")]
 _SOURCES = (
     "FILE.py[:NAME], FILE.pt2 or zoo:NAME. A .py file is executed as by Python: use only files that you trust. A "
     ".pt2 file that could run code is refused without --trust."

@@ -131,10 +131,7 @@ def advise_command(
 
 @app.command("validate")
 def validate_command(
-    record: Annotated[
-        Path,
-        Option("A record, or a folder of results.", metavar="FILE.json|DIR"),
-    ],
+    record: Annotated[Path, Option("A record, or a folder of results.", metavar="FILE.json|DIR")],
     *,
     loose: Loose = False,
     invocation: Invocation,

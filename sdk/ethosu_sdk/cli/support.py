@@ -54,8 +54,7 @@ def verify_command(
 def sbom_command(
     *,
     output: Annotated[
-        Path | None,
-        Option("Write to this file.", short="-o", metavar="FILE.json", shown_default="stdout"),
+        Path | None, Option("Write to this file.", short="-o", metavar="FILE.json", shown_default="stdout")
     ] = None,
     invocation: Invocation,
 ) -> None:
@@ -93,10 +92,7 @@ def install_launchers_command(
 
 
 @fvp_app.command("install")
-def install_command(
-    options: InstallOptions,
-    invocation: Invocation,
-) -> None:
+def install_command(options: InstallOptions, invocation: Invocation) -> None:
     """Install Arm's FVP from an archive that you have downloaded. The archive's digest is checked.
 
     Nothing is unpacked before you accept Arm's licence.

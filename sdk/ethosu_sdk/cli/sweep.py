@@ -75,10 +75,7 @@ def sweep_command(
 
 @sweep_app.command("query")
 def query_command(
-    sql: Annotated[
-        str,
-        Option("One SELECT statement on the table `cells`.", metavar="SQL"),
-    ],
+    sql: Annotated[str, Option("One SELECT statement on the table `cells`.", metavar="SQL")],
     folder: Annotated[
         Path | None,
         Option("The folder of a sweep.", metavar="DIR", shown_default="the only one below build/sweep"),

@@ -71,11 +71,9 @@ def rare_collections() -> Iterator[None]:
 @contextlib.contextmanager
 def code_on_demand() -> Iterator[None]:
     """While the block runs, torch.fx modules write their Python code when somebody asks for it, not each time their
-    graph changes. Those of the block go on to do so after it.
-
-    ExecuTorch 1.5.1 runs some 150 passes over a graph. After each one torch generates and compiles the source of a
-    `forward` that nobody calls: the next pass reads the graph. Here a module only notes that its code is out of date.
-    """
+    graph changes. Those of the block go on to do so after it. ExecuTorch 1.5.1 runs some 150 passes over a graph.
+    After each one torch generates and compiles the source of a `forward` that nobody calls: the next pass reads the
+    graph. Here a module only notes that its code is out of date."""
     from torch.fx import GraphModule
     from torch.fx.graph import _PyTreeCodeGen
 
@@ -127,8 +125,6 @@ class _Attribute:
 
 
 class _Code:
-    """In the place of what `recompile` returns."""
-
     def __init__(self, module: Any, write: Callable[[Any], Any]) -> None:
         self._module, self._write = module, write
 
@@ -137,11 +133,9 @@ class _Code:
 
 
 def operators_looked_up_once() -> AbstractContextManager[None]:
-    """Look all composite operators up when their list has changed, and not otherwise, in the block.
-
-    torch.export looks each up by name for every decomposition, once for each of some forty name spaces
-    (torch/_export/utils.py of torch 2.13.0), a fifth of the time of lowering. It only fills ``torch.ops``.
-    """
+    """Look all composite operators up when their list has changed, and not otherwise, in the block. torch.export
+    looks each up by name for every decomposition, once for each of some forty name spaces (torch/_export/utils.py of
+    torch 2.13.0), a fifth of the time of lowering. It only fills ``torch.ops``."""
     import torch
     from torch._export import utils
 
@@ -159,11 +153,9 @@ def operators_looked_up_once() -> AbstractContextManager[None]:
 
 def ranges_by_bisection() -> AbstractContextManager[None]:
     """While the block runs, torchao's histogram observers find their ranges quickly, and the same ones bit for bit.
-
     torchao 0.18 reads a cumulated histogram one tensor element at a time: a fifth of the compilation of a recurrent
     network. Here the bins are numbers, found by bisection; a histogram that is not of finite float32 counts is
-    searched as before.
-    """
+    searched as before."""
     import torch
     from torchao.quantization.pt2e.observer import HistogramObserver
 
@@ -183,10 +175,7 @@ def ranges_by_bisection() -> AbstractContextManager[None]:
 
 
 def _range(observer: Any) -> tuple[int, int]:
-    """The first and the last bin of the range with the least error, as torchao looks for it.
-
-    The quantile limits are rounded to float32, as torch does where it compares a number with a tensor.
-    """
+    """The first and last bin of the range with least error, as torchao finds it, with quantile limits in float32."""
     total = observer.histogram.sum().item()
     sums = observer.histogram.cumsum(dim=0).tolist()
     low, high, first, last, least = 0.0, 1.0, 0, observer.bins - 1, math.inf
@@ -209,12 +198,10 @@ def _range(observer: Any) -> tuple[int, int]:
 
 
 def values_remembered() -> AbstractContextManager[None]:
-    """While the block runs, a pass takes the value at a node instead of computing the same again.
-
-    Most of ExecuTorch's passes make a new graph by running the old one with fake tensors, and nearly all of its nodes
-    come out as they went in. What was computed for a node by the same operator on the very same values is taken
-    again; the graphs are the same.
-    """
+    """While the block runs, a pass takes the value at a node instead of computing the same again. Most of
+    ExecuTorch's passes make a new graph by running the old one with fake tensors, and nearly all of its nodes come
+    out as they went in. What was computed for a node by the same operator on the very same values is taken again; the
+    graphs are the same."""
     from executorch.exir.pass_base import _ExportPassBase
 
     computed, original = _Computed(), _ExportPassBase._fx
@@ -272,15 +259,13 @@ class _Computed:
         return found[1] if found is not None and found[0] == key else None
 
     def add(self, value: Any, result: Any, key: tuple[Any, ...], tensors: list[Any]) -> None:
-        """Note that the call `key` made the node's `value` from `result`. Keeps all of them: an identity ends with
-        its object."""
+        """Note that the call `key` made `value` from `result`; all are kept, for an identity ends with its object."""
         leaves = result if isinstance(result, (tuple, list)) else (result,)
         if all(self._is_plain(leaf) for leaf in leaves):
             self._calls[id(value)] = (key, result, value, tensors)
 
     def keep(self, made: Any, before: Any) -> None:
-        """Let a node that was `made` anew have its value from `before`, when they differ in nothing but identity:
-        what follows it then finds the values it knows."""
+        """Let a node that was `made` anew have its value from `before`, when they differ in identity alone."""
         after = made.data
         if self._is_plain(after) and self._is_plain(before) and _facts(after) == _facts(before):
             made.data = made.node.meta["val"] = before
@@ -321,18 +306,9 @@ class _Computed:
 
 
 def _facts(tensor: Any) -> tuple[Any, ...]:
-    """All facts of a fake tensor without symbols."""
-    return (
-        tensor.fake_mode,
-        tensor.dtype,
-        tensor.device,
-        tensor.layout,
-        tensor.shape,
-        tensor.stride(),
-        tensor.storage_offset(),
-        tensor.requires_grad,
-        tensor._is_view(),
-    )
+    members = ("fake_mode", "dtype", "device", "layout", "shape", "requires_grad")
+    calls = (tensor.stride(), tensor.storage_offset(), tensor._is_view())
+    return (*(getattr(tensor, name) for name in members), *calls)
 
 
 @functools.cache
@@ -402,8 +378,7 @@ def _short(creator: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 
 
 class _Trees:
-    """In the place of torch's `pytree` for ExecuTorch's passes: the containers that arguments are made of without
-    the description of their structure; all else as before."""
+    """torch's `pytree` for ExecuTorch's passes: containers without the description of their structure."""
 
     def __init__(self, pytree: Any) -> None:
         from torch.fx.immutable_collections import immutable_list
@@ -415,7 +390,6 @@ class _Trees:
         return getattr(self._pytree, name)
 
     def tree_map_only(self, kind: Any, function: Callable[[Any], Any], tree: Any, **options: Any) -> Any:
-        """`tree` with `function` of each leaf of that kind."""
         if options or type(kind) is not type:
             return self._pytree.tree_map_only(kind, function, tree, **options)
         return self._map(kind, function, tree)

@@ -1,6 +1,4 @@
-"""The chain of comparisons between the user's model and the program that is lowered; of a quantised graph, layer
-by layer.
-"""
+"""The comparisons from the user's model to the program that is lowered; of a quantised graph, layer by layer."""
 
 from __future__ import annotations
 
@@ -50,13 +48,11 @@ class Chain:
 
     @property
     def facts(self) -> ChainFacts:
-        """What was found so far."""
         samples = convert([row.source for row in self._eager.samples], tuple[SampleOrigin, ...])
         return ChainFacts(samples, tuple(self._links), tuple(self._noisy))
 
     @property
     def samples(self) -> list[Tensors]:
-        """The inputs of the samples."""
         return [row.inputs for row in self._eager.samples]
 
     def graph(self, program: Any) -> None:
@@ -80,7 +76,6 @@ class Chain:
     def _add_link(
         self, link: LinkName, given: Rows, other_form: Difference | None = None
     ) -> Difference | None:
-        """Add a link to what the model gave, unless they differ by more than rounding."""
         wanted = self._eager.outputs
         difference = stage_comparison.form_difference(wanted, given) or other_form
         if difference is None:
@@ -93,7 +88,6 @@ class Chain:
         return difference
 
     def not_prepared(self, reason: str) -> None:
-        """Say why the second link does not exist."""
         self._links.append(Link(link=PREPARED_LINK, status="unavailable", reason=reason))
 
     def quantised(self, quantized: Any, prepared: Any | None) -> None:
@@ -134,7 +128,6 @@ class Chain:
         )
 
     def _trials(self) -> Trials:
-        """The exported graph on the samples, as it is and with other roundings."""
         if self._moved is None:
             module = self._graph.module(check_guards=False)
             base, rows = _sequence(module, self.samples), []
@@ -176,7 +169,6 @@ class Chain:
         return [str(name) for name in self._graph.graph_signature.user_outputs]
 
     def _other_structure(self) -> Difference | None:
-        """Whether names and order of the graph's outputs are others than the model's."""
         spec = self._graph.call_spec.out_spec
         if self._eager.structure is None or spec is None or spec == self._eager.structure:
             return None
@@ -211,7 +203,6 @@ class Chain:
         return stage_comparison.node_place(first, self._finder)
 
     def _values(self, module: Any, difference: Difference) -> RecordedValues:
-        """The values of a graph on the sample that shows the difference."""
         values = RecordedValues()
         with execution.state_kept(module):
             for sample in self.samples[: difference.sample]:
@@ -243,7 +234,6 @@ class CodeStep:
 
     @property
     def limits(self) -> tuple[float, float]:
-        """The least and the greatest value that can be stored."""
         return (self.low - self.zero_point) * self.scale, (self.high - self.zero_point) * self.scale
 
 
@@ -260,7 +250,6 @@ class JudgedLayer:
 
     @property
     def explained(self) -> bool:
-        """Whether step and range explain the error."""
         return not self.wrong_scale and self.error <= self.limit
 
     @property
@@ -297,8 +286,7 @@ def stored_layers(quantized: Any, inputs: Tensors) -> StoredLayers:
 
 
 def _origin(node: Any) -> Any:
-    """The node whose value `node` holds, even if it was observed or stored several times on the way: an operator
-    may want its input in other steps than those that the one before chose."""
+    """The node whose value `node` holds, even if it was observed or stored several times on the way."""
     while node.op == "call_module" or is_quantize(node) or is_dequantize(node):
         node = node.args[0]
     return node

@@ -20,18 +20,8 @@ from ethosu_sdk.compile import compile_facts
 from ethosu_sdk.compile.compile_facts import GRAPH_LINK, PREPARED_LINK, QUANTISED_LINK
 from ethosu_sdk.compile.distance import Distance
 from ethosu_sdk.compile.refused_operators import refusal_of
-from ethosu_sdk.records import common, provenance
+from ethosu_sdk.records import common, compile as record_parts, provenance
 from ethosu_sdk.records.common import SourceLine
-from ethosu_sdk.records.compile import (
-    Chain,
-    Check,
-    CheckedOutput,
-    CpuOperator,
-    Dialect,
-    Link,
-    LinkOutput,
-    Start,
-)
 
 PASS: Final = "pass"
 FAIL: Final = "fail"
@@ -50,20 +40,19 @@ class Checked:
     runner: Path | None = None
     failure: SdkError | None = None
     unavailable: str = ""
-    start: Start | None = None
-    linked: Sequence[LinkOutput] = ()
-    dialect: Dialect | None = None
+    start: record_parts.Start | None = None
+    linked: Sequence[record_parts.LinkOutput] = ()
+    dialect: record_parts.Dialect | None = None
 
     @property
     def explained(self) -> bool:
-        """Whether nothing differs that must not."""
         same = self.dialect is None or self.dialect.equal == self.dialect.elements
         return same and all(row.explained for row in self.distances)
 
 
 def check_left_out(record: Record) -> Record:
     """`record`, with the check marked as left out."""
-    check = {"check": Check(status=LEFT_OUT, reason="--no-check").to_json()}
+    check = {"check": record_parts.Check(status=LEFT_OUT, reason="--no-check").to_json()}
     others = [{**row, **check} for row in record.get("other_methods", ())]
     return {**record, **check, **({"other_methods": others} if others else {})}
 
@@ -92,17 +81,17 @@ def extend_with_check(record: Record, checked: Checked, seconds: float) -> Recor
     }
 
 
-def _check(checked: Checked) -> Check:
+def _check(checked: Checked) -> record_parts.Check:
     if checked.unavailable:
-        return Check(status=UNAVAILABLE, reason=checked.unavailable)
+        return record_parts.Check(status=UNAVAILABLE, reason=checked.unavailable)
     if checked.failure is not None:
-        return Check(status=FAIL, reason=checked.failure.message)
+        return record_parts.Check(status=FAIL, reason=checked.failure.message)
     assert checked.facts is not None
     rows = enumerate(zip(checked.executed, checked.distances, strict=True))
     start = checked.start
     if start is not None and start.source is not None:
         start = msgspec.structs.replace(start, source=source_line(start.source))
-    return Check(
+    return record_parts.Check(
         status=PASS if checked.explained else FAIL,
         executor=executor_words(),
         samples=checked.facts.samples,
@@ -120,8 +109,8 @@ def executor_words() -> str:
     return f"ExecuTorch {version}'s runtime on this machine, delegates on the SDK's NPU model"
 
 
-def _output(index: int, array: npt.NDArray[Any], found: Distance) -> CheckedOutput:
-    return CheckedOutput(
+def _output(index: int, array: npt.NDArray[Any], found: Distance) -> record_parts.CheckedOutput:
+    return record_parts.CheckedOutput(
         index=index,
         status=PASS if found.explained else FAIL,
         detail=found.detail,
@@ -140,7 +129,6 @@ def _output(index: int, array: npt.NDArray[Any], found: Distance) -> CheckedOutp
 
 
 def _no_ratio(found: Distance) -> str:
-    """Why there is no signal-to-noise ratio."""
     if found.differing is not None:
         return "the output holds integers or truth values, whose differences mean nothing"
     return "there is no noise" if found.sqnr_db > 0 else "the reference is zero everywhere"
@@ -154,19 +142,22 @@ def source_line(line: SourceLine) -> SourceLine:
 def extend_with_chain(
     record: Record,
     facts: compile_facts.ChainFacts | None,
-    executed: Sequence[LinkOutput],
+    executed: Sequence[record_parts.LinkOutput],
     least_db: float | None,
 ) -> Record:
-    """`record`, whose check is there, with the chain of comparisons from the model that was written to the program
-    that was executed; the status fails below `least_db`."""
+    """`record`, whose check is there, with the chain from model to executed program; it fails below `least_db`."""
     links = () if facts is None else facts.links
-    links = (*links, _executed(convert(record["check"], Check), executed))
+    links = (*links, _executed(convert(record["check"], record_parts.Check), executed))
     ratio = _least_db(links)
-    found = Chain(
+    # Such as ``float → graph equal · → int8 31.4 dB · → executed equal``.
+    quantised = str(record["options"].get("quantize", "quantised"))
+    words = [_link_words(row, quantised) for row in links if row.link != PREPARED_LINK or row.status == FAIL]
+    start = "float → " if any(row.link == GRAPH_LINK for row in links) else "given → "
+    found = record_parts.Chain(
         samples=() if facts is None else facts.samples,
         links=links,
         noisy_layers=() if facts is None else facts.noisy,
-        line=_chain_line(links, str(record["options"].get("quantize", "quantised"))),
+        line=start + " · → ".join(words),
         min_sqnr_db=least_db,
     )
     extended = {**record, "chain": found.to_json()}
@@ -177,15 +168,14 @@ def extend_with_chain(
     return extended
 
 
-def _executed(check: Check, outputs: Sequence[LinkOutput]) -> Link:
-    """The last link."""
+def _executed(check: record_parts.Check, outputs: Sequence[record_parts.LinkOutput]) -> record_parts.Link:
     if check.outputs is None:
-        return Link(
+        return record_parts.Link(
             link="executed", status=FAIL if check.status == FAIL else UNAVAILABLE, reason=check.reason
         )
     passed = check.status == PASS
     equal = all(row.equal == row.elements for row in outputs)
-    return Link(
+    return record_parts.Link(
         link="executed",
         status=PASS if passed else FAIL,
         verdict="equal" if equal else "explained" if passed else "different",
@@ -193,21 +183,19 @@ def _executed(check: Check, outputs: Sequence[LinkOutput]) -> Link:
     )
 
 
-def _least_db(links: Sequence[Link]) -> float | None:
-    """The lowest ratio of an output of the quantised model to the float one; None when no output has one."""
+def _least_db(links: Sequence[record_parts.Link]) -> float | None:
     rows = (part for row in links if row.link == QUANTISED_LINK for part in row.outputs or ())
     return min((part.sqnr_db for part in rows if part.sqnr_db is not None), default=None)
 
 
-def _is_low(chain: Chain) -> bool:
-    """Whether the quantised model is farther from the float one than ``--min-sqnr`` allows."""
+def _is_low(chain: record_parts.Chain) -> bool:
     ratio = _least_db(chain.links)
     if chain.min_sqnr_db is None or all(row.link != QUANTISED_LINK for row in chain.links):
         return False
     return ratio is None or ratio < chain.min_sqnr_db
 
 
-def _low_warning(found: Chain, ratio: float) -> str:
+def _low_warning(found: record_parts.Chain, ratio: float) -> str:
     layers = "; ".join(
         f"{row.operator}{f' ({row.place})' if row.place is not None else ''} {row.sqnr_db:.1f} dB"
         for row in found.noisy_layers
@@ -224,14 +212,7 @@ def chain_words(record: Record) -> str:
     return str(record.get("chain", {}).get("line", ""))
 
 
-def _chain_line(links: Sequence[Link], quantised: str) -> str:
-    """The chain in a line: ``float → graph equal · → int8 31.4 dB · → executed equal``."""
-    words = [_link_words(row, quantised) for row in links if row.link != PREPARED_LINK or row.status == FAIL]
-    start = "float → " if any(row.link == GRAPH_LINK for row in links) else "given → "
-    return start + " · → ".join(words)
-
-
-def _link_words(link: Link, quantised: str) -> str:
+def _link_words(link: record_parts.Link, quantised: str) -> str:
     name = quantised if link.link == QUANTISED_LINK else link.link
     if link.outputs is None:
         return f"{name} {'failed' if link.status == FAIL else 'not compared'}"
@@ -283,7 +264,6 @@ def does_not_run(record: Record) -> bool:
 
 
 def check_line(record: Record) -> str:
-    """The check in a few words."""
     check = record["check"]
     if check["status"] in (UNAVAILABLE, LEFT_OUT):
         return f"not executed: {check['reason']}"
@@ -297,7 +277,6 @@ def check_line(record: Record) -> str:
 
 
 def _dialect(check: Record) -> list[str]:
-    """How the program compares with the references of the Cortex-M dialect, where it has such operators alone."""
     if "dialect" not in check:
         return []
     equal, elements = check["dialect"]["equal"], check["dialect"]["elements"]
@@ -307,17 +286,14 @@ def _dialect(check: Record) -> list[str]:
 
 
 def raise_if_failed(record: Record, method: str = "", *, recorded: bool) -> None:
-    """VerdictError when rounding does not explain what the program gives, InputError when it does not run.
-
-    `record` is that of the program, or its part for a method; `method` begins the message. `recorded` says that the
-    record is on stdout.
-    """
+    """VerdictError for outputs that rounding does not explain, InputError for a program that does not run. `method`
+    begins the message; `recorded` says that the record is on stdout."""
     check = record["check"]
     if check["status"] != FAIL:
         return
     if "outputs" not in check:
-        operators = convert(record["cpu_operators"], tuple[CpuOperator, ...])
-        raise _unrunnable(convert(check, Check), operators, method, recorded=recorded)
+        operators = convert(record["cpu_operators"], tuple[record_parts.CpuOperator, ...])
+        raise _unrunnable(convert(check, record_parts.Check), operators, method, recorded=recorded)
     lines = [f"  output{row['index']}: {row['detail']}" for row in check["outputs"] if row["status"] == FAIL]
     lines += [f"  {words}" for words in _dialect(check)]
     lines += [f"  {check['start']['text']}"] if "start" in check else []
@@ -333,12 +309,12 @@ _OPERATOR = re.compile(r"\b[A-Za-z_]\w*::\w+(\.\w+)?")
 
 
 def _unrunnable(
-    check: Check, cpu_operators: Sequence[CpuOperator], method: str, *, recorded: bool
+    check: record_parts.Check, operators: Sequence[record_parts.CpuOperator], method: str, *, recorded: bool
 ) -> InputError:
     """The error for a program that was made and does not run: which operator it is, at which line, and what to do."""
     reason = check.reason or ""
     name = _OPERATOR.search(reason)
-    rows = [row for row in cpu_operators if name and row.name == name[0]]
+    rows = [row for row in operators if name and row.name == name[0]]
     text = f"{method}the program that was made does not run: {reason}"
     hint = (
         "the NPU's commands are wrong: --no-delegate keeps all operators on the CPU; a `quantizer` in the "
@@ -355,11 +331,10 @@ def _unrunnable(
 
 
 def raise_if_low(record: Record, method: str = "", *, recorded: bool) -> None:
-    """VerdictError when the quantised model is farther from the float one than ``--min-sqnr`` allows; `record` is
-    that of the program, or its part for a method; `method` begins the message."""
+    """VerdictError when the quantised model is farther from the float one than ``--min-sqnr`` allows; as above."""
     if "chain" not in record:
         return
-    chain = convert(record["chain"], Chain)
+    chain = convert(record["chain"], record_parts.Chain)
     if not _is_low(chain):
         return
     ratio = _least_db(chain.links)

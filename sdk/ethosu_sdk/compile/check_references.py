@@ -126,7 +126,6 @@ def _output(program: Any, index: int, value: Any) -> CheckedOutput:
 
 
 def _only_integers(node: Any) -> bool:
-    """Whether `node` is computed from tensors of integers alone, without branches."""
     import torch
 
     values = (row.meta.get("val") for row in fx.reachable(node, lambda row: row.all_input_nodes))
@@ -178,7 +177,6 @@ class RoundingTrial:
     def quantize(
         self, value: Any, scale: float, zero_point: int, low: int, high: int, dtype: Any, **more: Any
     ) -> Any:
-        """As PyTorch's operator, rounding up or down."""
         import torch
 
         del more
@@ -201,11 +199,7 @@ class RoundingTrial:
 
 
 def interpolated(
-    function: Callable[[Any], Any],
-    value: Any,
-    scale: float,
-    zero_point: int,
-    limits: tuple[float, float] | None,
+    apply: Callable[[Any], Any], value: Any, scale: float, zero_point: int, limits: tuple[float, float] | None
 ) -> Any:
     """A function of int16 values as the NPU computes it: from a table of 513 values, the last 7 bits interpolated."""
     import torch
@@ -213,7 +207,7 @@ def interpolated(
     place = (value / scale).round() + (zero_point + _INT16_CODES / 2)
     left = torch.floor(place / _TABLE_STEP)
     ends = [((left + k) * _TABLE_STEP - (zero_point + _INT16_CODES / 2)) * scale for k in (0, 1)]
-    first, second = (torch.nan_to_num(function(end)) for end in ends)
+    first, second = (torch.nan_to_num(apply(end)) for end in ends)
     if limits is not None:
         first, second = first.clamp(*limits), second.clamp(*limits)
     return first + (second - first) * (place / _TABLE_STEP - left)
@@ -235,7 +229,6 @@ def _int16_argument(node: Any) -> Any | None:
 
 
 def _limits(node: Any) -> tuple[float, float] | None:
-    """The least and the largest value of the quantisation that follows `node`."""
     user = next((user for user in node.users if is_quantize(user)), None)
     if user is None:
         return None
@@ -285,8 +278,7 @@ def reference_module(edge: Any) -> Callable[..., Any]:
 
 
 class _Functional:
-    """``torch.nn.functional``, whose convolutions of integers are computed in float64, which is exact: PyTorch itself
-    has few of them for integers."""
+    """``torch.nn.functional``, whose convolutions of integers are computed in float64, which is exact."""
 
     def __getattr__(self, name: str) -> Any:
         import torch

@@ -1,6 +1,5 @@
-"""The entry to compilation: checks the request, runs the worker process and returns its result; or one warm
-process that forks for each (:mod:`ethosu_sdk.base.forks`); and what lowers and compiles a model on this machine.
-"""
+"""The entry to compilation: checks the request, runs the worker process and returns its result; or one warm process
+that forks for each (:mod:`ethosu_sdk.base.forks`); and what lowers and compiles a model on this machine."""
 
 from __future__ import annotations
 
@@ -49,13 +48,11 @@ _ERRORS: dict[str, type[SdkError]] = {
 
 
 def compile_model(request: CompileRequest, progress: Progress | None = None) -> CompileOutput:
-    """Compile a model for a target in a process of its own.
-
-    `progress` is called with each name of ``STAGES`` as that stage begins, and with ``NAME: DETAIL`` as a long one
-    goes on. Everything that the tools print goes to ``compile.log`` in the output folder; nothing reaches this
-    process's own output. Raises UsageError, InputError, ToolError (a package is missing) or BuildError, also when
-    the worker dies or takes longer than ``request.timeout_s``.
-    """
+    """Compile a model for a target in a process of its own. `progress` is called with each name of ``STAGES`` as that
+    stage begins, and with ``NAME: DETAIL`` as a long one goes on. Everything that the tools print goes to
+    ``compile.log`` in the output folder; nothing reaches this process's own output. Raises UsageError, InputError,
+    ToolError (a package is missing) or BuildError, also when the worker dies or takes longer than
+    ``request.timeout_s``."""
     request, log = _ready(request)
     messages = _Messages(progress or (lambda stage: None))
     reader, writer = os.pipe()
@@ -88,7 +85,6 @@ def compile_model(request: CompileRequest, progress: Progress | None = None) -> 
 
 
 def _ready(request: CompileRequest) -> tuple[CompileRequest, Path]:
-    """A request that was checked and whose folder is there, and its log."""
     check_request(request)
     # After the check, and not above: the modules of the NPU model come with it, and a refusal need not wait for them.
     from ethosu_sdk.compile.vela_delegates import LOG_NAME
@@ -130,7 +126,6 @@ def check_request(request: CompileRequest) -> None:
 
 
 def _check_core(request: CompileRequest) -> None:
-    """UsageError for what the Cortex-M backend does not have."""
     resolve_target(request.core, None, None, request.options)
     if request.options.quantize == "int16":
         raise UsageError(f"there is no int16 for {request.core}", "use --quantize int8")
@@ -141,14 +136,11 @@ def _check_core(request: CompileRequest) -> None:
 
 
 def _error_of(row: Mapping[str, str]) -> SdkError:
-    """The error that a compiling process reports."""
     return _ERRORS.get(row["class"], BuildError)(row["message"], row["hint"])
 
 
 @dataclass
 class _Messages:
-    """The worker's JSON lines, as they come in."""
-
     progress: Progress
     output: CompileOutput | None = None
     error: SdkError | None = None
@@ -177,7 +169,6 @@ class _Messages:
             self.error = _error_of(message["error"])
 
     def result(self, returncode: int, log: Path) -> CompileOutput:
-        """The output, or the error that explains why there is none."""
         if self.output is not None and returncode == 0:
             return self.output
         if self.error is not None:
@@ -193,7 +184,6 @@ _REASONS = {
 
 
 def _how(returncode: int) -> str:
-    """How a process ended that did not report: its exit status, or the signal by name."""
     if returncode >= 0:
         return f"with status {returncode}"
     name = signal.Signals(-returncode).name if -returncode in set(signal.Signals) else f"signal {-returncode}"

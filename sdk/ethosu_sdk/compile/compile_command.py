@@ -1,6 +1,5 @@
-"""`ethosu-sdk compile`: a PyTorch model → `.pte`, example inputs and outputs, and compile.json; and what it shows
-on a terminal, made from its record alone.
-"""
+"""`ethosu-sdk compile`: a PyTorch model → `.pte`, example inputs and outputs, compile.json, and words on a
+terminal."""
 
 from __future__ import annotations
 
@@ -29,7 +28,7 @@ from ethosu_sdk.compile.evaluation import prepared_evaluation, raise_if_inaccura
 from ethosu_sdk.compile.model_spec import check_model_file, parse_model_spec
 from ethosu_sdk.compile.program_options import CompileOptions
 from ethosu_sdk.compile.vela_config import resolve_target
-from ethosu_sdk.records import bundle, common, compile_words, kinds, result_files
+from ethosu_sdk.records import bundle, common, compile_words, kinds, result_files, validation
 from ethosu_sdk.records.bundle import read_raw_record
 from ethosu_sdk.records.compile import Compilation, CpuOperator, Delegate
 
@@ -50,15 +49,12 @@ def compile_model(
     reuse: bool = False,
     compiler: child_process.Compiler = child_process.compile_model,
 ) -> Path:
-    """Compile `model` and write its record; the path of the `.pte`.
-
-    With `reuse`, the program is for a command that goes on with it: a result that is there and up to date is left
-    alone, and what stays on the CPU is told in lines instead of a table. A Python file is always compiled anew,
-    because what it imports is not part of the key. `compiler` makes the program.
-
-    Raises VerdictError, after everything was written, when full delegation is required and not reached, the program
-    does not compute what the model does, or a threshold of the evaluation is missed; InputError when it does not run.
-    """
+    """Compile `model` and write its record; the path of the `.pte`. With `reuse`, the program is for a command that
+    goes on with it: a result that is there and up to date is left alone, and what stays on the CPU is told in lines
+    instead of a table. A Python file is always compiled anew, because what it imports is not part of the key.
+    `compiler` makes the program. Raises VerdictError, after everything was written, when full delegation is required
+    and not reached, the program does not compute what the model does, or a threshold of the evaluation is missed;
+    InputError when it does not run."""
     target = target_of(options)
     if isinstance(target, Target):
         pricing_system.system_for_options(target, options)  # which refuses a damaged one
@@ -101,7 +97,6 @@ def target_of(options: CompileOptions) -> AnyTarget:
 
 
 def compiled_files(pte: Path, record: Record) -> list[str]:
-    """What a compilation leaves in its folder."""
     others, steps = record.get("other_methods", ()), record.get("sequence", {})
     delegates = (row for part in (record, *others) for row in part["delegates"])
     return [
@@ -114,7 +109,6 @@ def compiled_files(pte: Path, record: Record) -> list[str]:
 
 
 def _earlier(pte: Path) -> list[str]:
-    """What an earlier compilation of the model left."""
     try:
         return compiled_files(pte, read_raw_record(result_files.compile_record_path(pte)))
     except SdkError:
@@ -122,7 +116,6 @@ def _earlier(pte: Path) -> list[str]:
 
 
 def _check_delegation(record: Compilation, *, recorded: bool) -> None:
-    """VerdictError when an operator stays on the CPU; `recorded` says that the record is on stdout."""
     others = (row for part in record.other_methods or () for row in part.cpu_operators)
     rows = [*record.cpu_operators, *others]
     if not rows:
@@ -173,12 +166,12 @@ def _compile(
         )
         record["wall_time_s"] = round(time.monotonic() - start, 3)
         path = result_files.compile_record_path(output.pte)
-        compile_record.write_compile_record(path, record)
+        validation.write_record(path, record, "the compile result")
         pricing_system.keep_vela_config(output.pte, options)
         if evaluation is not None and not check_record.does_not_run(record):
             record = evaluation.extend(record, output)
             record["wall_time_s"] = round(time.monotonic() - start, 3)
-            compile_record.write_compile_record(path, record)
+            validation.write_record(path, record, "the compile result")
     for warning in record["warnings"]:
         reporter.warn(escape(warning))
     return record

@@ -1,7 +1,5 @@
-"""The request of a compilation and the facts of its stages: frozen data that crosses between processes as JSON.
-
-Where a fact stands in the record as it is, it is a part of the record (:mod:`ethosu_sdk.records.compile`).
-"""
+"""The request of a compilation and the facts of its stages: frozen data that crosses between processes as JSON. Where
+a fact stands in the record as it is, it is a part of the record (:mod:`ethosu_sdk.records.compile`)."""
 
 from __future__ import annotations
 
@@ -15,18 +13,8 @@ import msgspec
 from ethosu_sdk.base.targets import AnyTarget, Target, cores
 from ethosu_sdk.compile.program_options import ProgramOptions
 from ethosu_sdk.program.execution_plan import ENTRY
+from ethosu_sdk.records import compile as record_parts
 from ethosu_sdk.records.common import Delegation, SourceLine
-from ethosu_sdk.records.compile import (
-    CpuOperator,
-    Fed,
-    LayoutChanges,
-    Link,
-    NoisyLayer,
-    Rewrite,
-    SampleOrigin,
-    Start,
-    State,
-)
 
 _Facts = TypeVar("_Facts")
 
@@ -51,23 +39,6 @@ def from_json(kind: type[_Facts], value: Any) -> _Facts:
     return msgspec.convert(value, kind, dec_hook=lambda part, text: part(text))
 
 
-@dataclass(frozen=True)
-class ScheduledOperation:
-    """An operation of the command stream: Vela's operator and name, and the offsets of its NPU operations, in bytes
-    from behind the header of the driver actions. `cycles`, `macs` and `staging_bytes` (what is alive in the arena
-    meanwhile) are Vela's estimates (None where it gives none). `tosa_index` is that of the TOSA operator behind it,
-    None when Vela added it.
-    """
-
-    operator: str
-    name: str
-    offsets: tuple[int, ...]
-    cycles: int | None
-    macs: int | None
-    staging_bytes: int | None
-    tosa_index: int | None
-
-
 # Evaluation.
 
 FLOAT, QUANTISED = "float", "quantised"  # the executions in PyTorch
@@ -75,12 +46,10 @@ FLOAT, QUANTISED = "float", "quantised"  # the executions in PyTorch
 
 @dataclass(frozen=True)
 class EvaluationRequest:
-    """Evaluate the model on the samples of `data` (:mod:`ethosu_sdk.compile.evaluation_data`).
-
-    Into the existing `folder` go arrays with samples on a leading axis, each in a ``.npy`` file: ``inputN`` (the
-    program's inputs, in its own types), ``floatN`` and ``quantisedN`` (the outputs in PyTorch, before and after
-    quantisation), ``expectedN``, and ``labelN`` (int64 [samples, B]).
-    """
+    """Evaluate the model on the samples of `data` (:mod:`ethosu_sdk.compile.evaluation_data`). Into the existing
+    `folder` go arrays with samples on a leading axis, each in a ``.npy`` file: ``inputN`` (the program's inputs, in
+    its own types), ``floatN`` and ``quantisedN`` (the outputs in PyTorch, before and after quantisation),
+    ``expectedN``, and ``labelN`` (int64 [samples, B])."""
 
     data: Path
     folder: Path
@@ -109,11 +78,9 @@ class EvaluatedOutput:
 
 @dataclass(frozen=True)
 class EvaluationFacts:
-    """What :class:`EvaluationRequest`'s folder holds.
-
-    `missing` says of an execution in PyTorch that does not exist why. `labels` are the outputs that have them.
-    `calibration_overlap` counts samples that the model was calibrated with, None when that is not known.
-    """
+    """What :class:`EvaluationRequest`'s folder holds. `missing` says of an execution in PyTorch that does not exist
+    why. `labels` are the outputs that have them. `calibration_overlap` counts samples that the model was calibrated
+    with, None when that is not known."""
 
     samples: int
     missing: dict[str, str]
@@ -169,8 +136,7 @@ def sample_array(kind: str, sample: int, index: int) -> str:
 
 
 def delegate_array(payload_sha256: str, kind: str, index: int) -> str:
-    """The file of a delegate's call in the check's folder; `kind` is ``input`` or ``output``, in the payload's
-    order."""
+    """The file of a delegate's call: `kind` is ``input`` or ``output``, `index` in the payload's order."""
     return f"{payload_sha256[:16]}-{kind}{index}.npy"
 
 
@@ -186,12 +152,11 @@ EXPLAINED: Final = "explained"  # by the steps of quantisation
 
 @dataclass(frozen=True)
 class ChainFacts:
-    """The links that held, in order; where each of the samples came from; the noisiest layers of a quantised
-    model."""
+    """The links that held, where each sample came from, and the noisiest layers of a quantised model."""
 
-    samples: tuple[SampleOrigin, ...]
-    links: tuple[Link, ...]
-    noisy: tuple[NoisyLayer, ...]
+    samples: tuple[record_parts.SampleOrigin, ...]
+    links: tuple[record_parts.Link, ...]
+    noisy: tuple[record_parts.NoisyLayer, ...]
 
 
 # The layers of a model.
@@ -202,11 +167,8 @@ LAYERS_FILE = "layers.json"
 @dataclass(frozen=True)
 class LayerRequest:
     """Execute the model in PyTorch on `inputs` (an ``.npz`` with ``input0`` …; None: the example inputs) and keep the
-    values of its layers.
-
-    Into the existing `folder` go ``inputN.npy``, and for value N ``quantisedN.npy`` (as stored) and, where it is
-    known, ``floatN.npy``; and LAYERS_FILE, a :class:`LayerFacts`.
-    """
+    values of its layers. Into the existing `folder` go ``inputN.npy``, and for value N ``quantisedN.npy`` (as stored)
+    and, where it is known, ``floatN.npy``; and LAYERS_FILE, a :class:`LayerFacts`."""
 
     folder: Path
     inputs: Path | None = None
@@ -262,8 +224,7 @@ class TensorOrigin:
 class LayerFacts:
     """The values in the order of execution, and the origins of each delegate's tensors, by SHA-256 of its payload and
     by name. `missing` says of an execution in PyTorch that does not exist why. With `ties_up`, quantised values are
-    rounded as on the NPU. `outputs` number the values that the model gives; None for one that is none of
-    them."""
+    rounded as on the NPU. `outputs` number the values that the model gives; None for one that is none of them."""
 
     values: tuple[LayerValue, ...]
     tensors: dict[str, dict[str, TensorOrigin]]
@@ -284,31 +245,20 @@ class LayerFacts:
 # The compilation.
 
 STAGES = (
-    "import",
-    "model",
-    "export",
-    "compare",
-    "calibrate",
-    "quantize",
-    "evaluate",
-    "lower",
-    "check",
-    "write",
+    *("import", "model", "export", "compare", "calibrate"),
+    *("quantize", "evaluate", "lower", "check", "write"),
 )
 
 
 @dataclass(frozen=True)
 class CompileRequest:
-    """One compilation.
-
-    Its target is an NPU, or `core`, a processor without one such as ``cortex-m55``; the other is None.
-    `model` is ``zoo:NAME``, ``FILE.py[:NAME]`` or ``FILE.pt2`` (:mod:`ethosu_sdk.compile.model_spec`).
+    """One compilation. Its target is an NPU, or `core`, a processor without one such as ``cortex-m55``; the other is
+    None. `model` is ``zoo:NAME``, ``FILE.py[:NAME]`` or ``FILE.pt2`` (:mod:`ethosu_sdk.compile.model_spec`).
     `options` may be those of the command, with more than is acted on here. `evaluation` asks for eager outputs too,
     `check_folder`, which exists, for what :class:`CheckFacts` describes; with `locate`, the folder holds what the
     delegates were given (:mod:`ethosu_sdk.compile.fault_finding`), and the first wrong operation is looked for.
     `layers` asks for the values of all layers in PyTorch. `without_vela` ends with the delegates' TOSA graphs
-    (:mod:`ethosu_sdk.compile.shared_lowering`). `lines` of Python change the model once its file was executed.
-    """
+    (:mod:`ethosu_sdk.compile.shared_lowering`). `lines` of Python change the model once its file was executed."""
 
     model: str
     target: Target | None
@@ -340,44 +290,6 @@ class TensorFacts:
     dim_order: tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class OperationFacts(ScheduledOperation):
-    """One operation that Vela scheduled, and where it comes from.
-
-    `tosa_operator` and `tosa_tensor` name the operator of the delegate's TOSA graph and its first output; with
-    `tosa_index`, they are None when Vela added the operation.
-    """
-
-    tosa_operator: str | None
-    tosa_tensor: str | None
-    source: SourceLine | None
-
-
-@dataclass(frozen=True)
-class DelegateFacts:
-    """One delegate, at its index in the `.pte`.
-
-    `payload_sha256` and `payload_bytes` are of the Vela block chain as stored; `tosa_file` is the TOSA
-    flatbuffer that Vela was given; the other files are Vela's own (`summary_file`, `per_layer_file` CSV,
-    `debug_file` XML). `scratch_bytes` is the tensor arena; `scratch_fast_bytes` the staging buffer that
-    Dedicated_Sram memory modes need beside it (0 when none). `estimates` are the numbers of Vela's summary
-    CSV, under Vela's own column names and units (`*_memory_used` in KiB, `inference_time` in s). `operations`
-    are in the order of the command stream.
-    """
-
-    index: int
-    payload_sha256: str
-    payload_bytes: int
-    tosa_file: str
-    summary_file: str
-    per_layer_file: str
-    debug_file: str
-    scratch_bytes: int
-    scratch_fast_bytes: int
-    estimates: dict[str, float]
-    operations: tuple[OperationFacts, ...] = ()
-
-
 @dataclass(frozen=True, kw_only=True)
 class _OfMethod:
     """What differs from method to method. `calibration_source` is ``none``, ``file``, ``model``, ``zoo`` or
@@ -388,38 +300,32 @@ class _OfMethod:
     calibration_samples: int
     inputs: tuple[TensorFacts, ...]
     outputs: tuple[TensorFacts, ...]
-    cpu_operators: tuple[CpuOperator, ...]
-    delegates: tuple[DelegateFacts, ...]
+    cpu_operators: tuple[record_parts.CpuOperator, ...]
+    delegates: tuple[record_parts.Delegate, ...]
     check: CheckFacts | None = None
-    start: Start | None = None
+    start: record_parts.Start | None = None
     delegation: tuple[Delegation, ...] = ()
     chain: ChainFacts | None = None
-    state: tuple[State, ...] = ()
-    layout: LayoutChanges = field(default=LayoutChanges(calls=0, bytes=0))
-    rewrites: tuple[Rewrite, ...] = ()
+    state: tuple[record_parts.State, ...] = ()
+    layout: record_parts.LayoutChanges = field(default=record_parts.LayoutChanges(calls=0, bytes=0))
+    rewrites: tuple[record_parts.Rewrite, ...] = ()
 
     def of_method(self) -> dict[str, Any]:
-        """Them by name."""
         return {row.name: getattr(self, row.name) for row in fields(_OfMethod)}
 
 
 @dataclass(frozen=True, kw_only=True)
 class MethodFacts(_OfMethod):
-    """A method of a program."""
-
     name: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class CompileOutput(_OfMethod):
-    """Everything that a compilation produced: files (absolute paths) and facts.
-
-    What differs from method to method is of the first, whose name is `entry`; the others are `other_methods`.
-    `timings_s` maps a stage of STAGES to seconds. `warnings` are whole sentences. `prequantized` says that the model
-    came quantised, and `quantize` is then ``none``; `own_quantizer` is ``function`` or ``instance`` when its file
-    defines the quantiser; with an instance `quantize` means nothing. `evaluation` and `etrecord`, the name of a file,
-    are there when they were asked for.
-    """
+    """Everything that a compilation produced: files (absolute paths) and facts. What differs from method to method is
+    of the first, whose name is `entry`; the others are `other_methods`. `timings_s` maps a stage of STAGES to
+    seconds. `warnings` are whole sentences. `prequantized` says that the model came quantised, and `quantize` is then
+    ``none``; `own_quantizer` is ``function`` or ``instance`` when its file defines the quantiser; with an instance
+    `quantize` means nothing. `evaluation` and `etrecord`, the name of a file, are there when they were asked for."""
 
     name: str
     pte: Path
@@ -440,7 +346,7 @@ class CompileOutput(_OfMethod):
     evaluation: EvaluationFacts | None = None
     etrecord: str | None = None
     core: str | None = None
-    fed: Fed | None = None
+    fed: record_parts.Fed | None = None
     entry: str = "forward"
     other_methods: tuple[MethodFacts, ...] = ()
 

@@ -2,55 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
-from ethosu_sdk.base import board_profiles, filesystem, json_text
+from ethosu_sdk.base import board_profiles, filesystem
 from ethosu_sdk.base.json_text import Record
 from ethosu_sdk.compile import pricing_system
-from ethosu_sdk.compile.compile_facts import (
-    CompileOutput,
-    CompileRequest,
-    DelegateFacts,
-    MethodFacts,
-    OperationFacts,
-    TensorFacts,
-)
-from ethosu_sdk.records import kinds, provenance, result_files, validation
-from ethosu_sdk.records.common import Estimate, TosaOperation, VelaOperation
-from ethosu_sdk.records.compile import Delegate, DelegateFiles, Operation
-
-_KIB = 1024.0
-_GIB = float(1 << 30)  # Vela divides by it for what it prints as GB/s
-_AREAS = ("sram", "dram", "on_chip_flash", "off_chip_flash")
-_TRAFFIC = (
-    ("feature_map_read_bytes", "feature_map_read"),
-    ("feature_map_write_bytes", "feature_map_write"),
-    ("weight_read_bytes", "weight_read"),
-    ("weight_write_bytes", "weight_write"),
-    ("total_bytes", "traffic"),
-)
-
-
-def _columns() -> Iterator[tuple[str, str, str, float]]:
-    """The columns of Vela 5.1.0's summary CSV that the record keeps: its name, ours, unit, factor to that
-    unit. Traffic is that of one inference."""
-    yield "cycles_total", "total_cycles", "cycles", 1.0
-    yield "cycles_npu", "npu_cycles", "cycles", 1.0
-    for area in _AREAS:
-        yield f"cycles_{area}_access", f"{area}_access_cycles", "cycles", 1.0
-    yield "nn_macs", "macs", "operations", 1.0
-    yield "inference_time", "inference_time", "s", 1.0
-    yield "core_clock", "core_clock", "Hz", 1.0
-    for area in _AREAS:
-        yield f"{area}_memory_used", f"{area}_used", "bytes", _KIB
-    for area in _AREAS:
-        yield f"{area}_bandwidth", f"{area}_peak_bandwidth", "bytes/s", _GIB
-    for area in _AREAS:
-        for column, name in _TRAFFIC:
-            yield f"{area}_{column}", f"{area}_{name}", "bytes", 1.0
-    yield "total_original_weights", "original_weights", "bytes", 1.0
-    yield "total_npu_encoded_weights", "encoded_weights", "bytes", 1.0
+from ethosu_sdk.compile.compile_facts import CompileOutput, CompileRequest, MethodFacts, TensorFacts
+from ethosu_sdk.records import kinds, provenance, result_files
 
 
 def compile_record(request: CompileRequest, output: CompileOutput, key: str, wall_time_s: float) -> Record:
@@ -97,7 +56,6 @@ def compile_record(request: CompileRequest, output: CompileOutput, key: str, wal
 
 
 def _of_method(row: MethodFacts) -> Record:
-    """What the record has of each method."""
     return {
         "calibration": {"source": row.calibration_source, "samples": row.calibration_samples},
         "inputs": _tensors(row.inputs),
@@ -106,32 +64,25 @@ def _of_method(row: MethodFacts) -> Record:
         **({"rewrites": [part.to_json() for part in row.rewrites]} if row.rewrites else {}),
         "layout_changes": row.layout.to_json(),
         "cpu_operators": [part.to_json() for part in row.cpu_operators],
-        "delegates": [delegate_record(part).to_json() for part in row.delegates],
+        "delegates": [part.to_json() for part in row.delegates],
         "delegation": [part.to_json() for part in row.delegation],
     }
 
 
 def _target(request: CompileRequest, output: CompileOutput) -> Record:
-    """The target with its system, or the processor that is the target."""
-    if output.target is None:
+    part = provenance.recorded_target(output.target)
+    if output.target is None or part is None:
         return {"core": output.core}
     return {
-        **provenance.target_members(output.target),
+        "target": part.to_json(),
         "system": pricing_system.system_part(
             pricing_system.system_for_options(output.target, request.options)
         ),
     }
 
 
-def write_compile_record(path: Path, record: Record) -> None:
-    """Write a record of a compilation that is valid."""
-    validation.check_record(record, "the compile result")
-    json_text.write_json(path, record)
-
-
 def _quantization(request: CompileRequest, output: CompileOutput) -> Record:
-    """How the model was quantised here. What had no part in it is left out: the way to scale weights where nothing
-    was quantised, and both choices of the command line where the model's file has a quantiser that is complete."""
+    """How the model was quantised here; what had no part in it is left out."""
     if output.own_quantizer == "instance":
         return {"quantizer": "instance of the model file"}
     own = {} if output.own_quantizer is None else {"quantizer": "function of the model file"}
@@ -140,7 +91,6 @@ def _quantization(request: CompileRequest, output: CompileOutput) -> Record:
 
 
 def _inputs(request: CompileRequest, output: CompileOutput) -> list[Record]:
-    """Every file that shaped the result."""
     options = request.options
     files: list[tuple[str, Path]] = [("calibration", path) for path in options.calibration]
     files += [("example inputs", options.inputs)] if options.inputs is not None else []
@@ -155,44 +105,3 @@ def _inputs(request: CompileRequest, output: CompileOutput) -> list[Record]:
 
 def _tensors(rows: Iterable[TensorFacts]) -> list[Record]:
     return [{"index": index, "shape": list(row.shape), "dtype": row.dtype} for index, row in enumerate(rows)]
-
-
-def delegate_record(row: DelegateFacts) -> Delegate:
-    """A delegate of the record."""
-    return Delegate(
-        index=row.index,
-        payload_sha256=row.payload_sha256,
-        payload_bytes=row.payload_bytes,
-        scratch_bytes=row.scratch_bytes,
-        fast_scratch_bytes=row.scratch_fast_bytes,
-        files=DelegateFiles(
-            tosa=row.tosa_file, summary=row.summary_file, per_layer=row.per_layer_file, debug=row.debug_file
-        ),
-        estimates=tuple(
-            Estimate(name=name, value=row.estimates[column] * factor, unit=unit, source="estimated")
-            for column, name, unit, factor in _columns()
-            if column in row.estimates
-        ),
-        operations=tuple(map(_operation, row.operations)),
-    )
-
-
-def _operation(row: OperationFacts) -> Operation:
-    estimates = (
-        ("cycles", row.cycles, "cycles"),
-        ("macs", row.macs, "operations"),
-        ("staging", row.staging_bytes, "bytes"),
-    )
-    return Operation(
-        offsets=row.offsets,
-        vela=VelaOperation(operator=row.operator, name=row.name or None),
-        tosa=None
-        if row.tosa_index is None
-        else TosaOperation(index=row.tosa_index, operator=row.tosa_operator or "", tensor=row.tosa_tensor),
-        source=row.source,
-        estimates=tuple(
-            Estimate(name=name, value=value, unit=unit, source="estimated")
-            for name, value, unit in estimates
-            if value is not None
-        ),
-    )

@@ -1,10 +1,7 @@
 """Whether rounding explains how far an execution is from its reference, and the figures of one output in a link of
-the chain.
-
-The reference is compared with the execution, and with trials: runs of the reference in which every value was rounded
-another way. What the worst trial shows, times a factor, and one step of the output's own, is what rounding explains.
-docs/guide/accuracy.md gives the formulas.
-"""
+the chain. The reference is compared with the execution, and with trials: runs of the reference in which every value
+was rounded another way. What the worst trial shows, times a factor, and one step of the output's own, is what
+rounding explains. docs/guide/accuracy.md gives the formulas."""
 
 from __future__ import annotations
 
@@ -28,13 +25,10 @@ _COUNT_SIGMAS = 3.0
 
 @dataclass(frozen=True)
 class Distance:
-    """One output of an execution against its reference.
-
-    `rms` and `largest` are of the errors, in the output's unit; None for truth values and integers, of which
-    `differing` counts those that are not the same. `not_finite` elements are NaN or infinite in the execution alone;
-    `left_out` are so in the reference or a trial, and not judged. `step` is the least difference that counts;
-    `sample` the number of the inputs.
-    """
+    """One output of an execution against its reference. `rms` and `largest` are of the errors, in the output's unit;
+    None for truth values and integers, of which `differing` counts those that are not the same. `not_finite` elements
+    are NaN or infinite in the execution alone; `left_out` are so in the reference or a trial, and not judged. `step`
+    is the least difference that counts; `sample` the number of the inputs."""
 
     elements: int
     equal: int
@@ -50,13 +44,11 @@ class Distance:
 
     @property
     def explained(self) -> bool:
-        """Whether rounding explains all of it."""
         figures = (self.rms, self.largest, self.differing)
         return not self.not_finite and all(row is None or row.executed <= row.limit for row in figures)
 
     @property
     def detail(self) -> str:
-        """The figures that decide, in words."""
         return self._words() + (f" (sample {self.sample})" if self.sample else "")
 
     def _words(self) -> str:
@@ -84,10 +76,8 @@ def distance(
     executed: Array, reference: Array, trials: Sequence[Array], step: float | None, *, exact: bool = False
 ) -> Distance:
     """How far `executed` is from `reference`, arrays of one shape and in one unit, and how far rounding explains.
-
     `step` is that of the output's quantisation, 1 where integers are quantised values themselves. Without rounding on
-    the way (`exact`) every element must be the same.
-    """
+    the way (`exact`) every element must be the same."""
     if reference.dtype.kind != "f" and step is None:
         return _counted(executed, reference, trials, exact=exact)
     e, r, t = (array.astype(np.float64) for array in (executed, reference, np.stack(trials)))
@@ -186,7 +176,6 @@ def linked_output(index: int, name: str, executed: Array, reference: Array) -> L
 
 
 def equal_elements(one: Array, other: Array) -> Any:
-    """Which elements are equal; NaN is equal to NaN."""
     same = one == other
     if other.dtype.kind == "f":
         same |= np.isnan(one) & np.isnan(other)

@@ -1,6 +1,5 @@
-"""`compile --evaluate`: the model in floating point, quantised, and as the `.pte` on the host simulator, compared;
-and the `accuracy` of the record.
-"""
+"""`compile --evaluate`: the model in floating point, quantised, and as the `.pte`, compared; the record's
+`accuracy`."""
 
 from __future__ import annotations
 
@@ -64,15 +63,12 @@ _IN_TORCH: dict[ExecutionName, str] = {
 
 @dataclass(frozen=True)
 class EvaluateOptions:
-    """The `.npz` to evaluate on, and the thresholds."""
-
     data: Path
     thresholds: tuple[Threshold, ...] = ()
 
 
 def read_options(data: Path | None, thresholds: Mapping[str, Sequence[str] | None]) -> EvaluateOptions | None:
-    """The options of the command line; None when nothing is to be evaluated. UsageError for a limit that is none, or
-    that has nothing to be compared with."""
+    """The options of the command line, or None. UsageError for a wrong limit, or one without anything to compare."""
     read = tuple(parse_threshold(name, text) for name, texts in thresholds.items() for text in texts or ())
     if data is None and read:
         raise UsageError(f"{read[0].text} needs an evaluation", "give the samples with --evaluate F.npz")
@@ -97,10 +93,7 @@ def read_floor(texts: Sequence[str] | None) -> float | None:
 def prepared_evaluation(
     options: EvaluateOptions | None, folder: Path, reporter: Reporter
 ) -> Iterator[Evaluation | None]:
-    """What can fail before the model is compiled, and a folder below `folder` for its outputs; None without options.
-
-    Raises InputError for a file that cannot be meant, ToolError without a compiler for the host simulator.
-    """
+    """What can fail before compilation, and a folder for outputs; None without options. InputError or ToolError."""
     if options is None:
         yield None
         return
@@ -117,7 +110,6 @@ def prepared_evaluation(
 
 
 def _check_truth(options: EvaluateOptions, held: evaluation_data.EvaluationContent) -> None:
-    """InputError when a threshold needs labels or expected outputs that the file lacks."""
     present = {LABELS: bool(held.labels), EXPECTED: held.outputs > 0}
     for threshold in options.thresholds:
         named = threshold.pair[0] if threshold.pair is not None else None
@@ -180,16 +172,9 @@ class Evaluation:
 
 
 def measure(
-    facts: EvaluationFacts,
-    folder: Path,
-    pte: Path,
-    runner: Path,
-    step: Callable[[str], None] | None = None,
+    facts: EvaluationFacts, folder: Path, pte: Path, runner: Path, step: Callable[[str], None] | None = None
 ) -> list[PairResult]:
-    """Execute `pte` on the inputs that the compiler left in `folder`, and compare all pairs, sample by sample.
-
-    Raises SimulationError when the program fails; `step` is called with words about the progress.
-    """
+    """Execute `pte` on the stored inputs and compare all pairs, sample by sample. SimulationError when it fails."""
     from ethosu_sdk.simulate import host_runtime
     from ethosu_sdk.simulate.host_runtime import NpuModel
 
@@ -238,10 +223,7 @@ def _empty_results(facts: EvaluationFacts) -> list[PairResult]:
 
 
 def _add(
-    result: PairResult,
-    sample: int,
-    rows: Mapping[str, Mapping[int, Array]],
-    classes: tuple[int, int] | None,
+    result: PairResult, sample: int, rows: Mapping[str, Mapping[int, Array]], classes: tuple[int, int] | None
 ) -> None:
     """Take one sample into a pair; `rows` are the outputs of each execution, and the truths."""
     reference, candidate = rows[result.reference][result.output], rows[result.candidate][result.output]
@@ -273,7 +255,6 @@ def in_float(outputs: Sequence[EvaluatedOutput | CheckedOutput], executed: Seque
 def _accuracy(
     facts: EvaluationFacts, data: Path, results: Sequence[PairResult], checks: Sequence[Check]
 ) -> tuple[Accuracy, dict[str, str]]:
-    """The member `accuracy`, and the paths below it that it lacks with the reasons."""
     pairs = [_pair(row, facts.outputs[row.output]) for row in results]
     gaps = {
         f"pairs/{number}/{name}": why for number, (_, gaps) in enumerate(pairs) for name, why in gaps.items()
@@ -330,7 +311,6 @@ def _output(index: int, row: EvaluatedOutput) -> record_parts.Output:
 
 
 def _pair(row: PairResult, output: EvaluatedOutput) -> tuple[Pair, dict[str, str]]:
-    """The pair, and the members that it lacks with the reasons."""
     found, top1, gaps = row.comparison, row.top1, dict[str, str]()
     if top1 is None:
         gaps["top1"] = "the output's shape is not one of class scores"

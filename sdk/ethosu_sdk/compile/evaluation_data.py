@@ -26,8 +26,7 @@ _FORMAT = "it must hold input0, input1, … and may hold label0 (or labels) …,
 
 @dataclass(frozen=True)
 class EvaluationContent:
-    """What a file holds by its headers alone: how many inputs and expected outputs, and which outputs have
-    labels."""
+    """What a file holds by its headers alone: how many inputs and expected outputs, and which outputs have labels."""
 
     inputs: int
     outputs: int
@@ -61,10 +60,7 @@ def _content(reader: npz.Archive, path: Path) -> EvaluationContent:
 
 
 class EvaluationData:
-    """An open file whose headers and labels fit a model. Made by :func:`open_data`.
-
-    `count` is the number of samples. `labels` maps an output's index to the right classes, int64 [count, B].
-    """
+    """An open file that fits a model: `count` samples; `labels`, int64 [count, B], by output."""
 
     def __init__(self, path: Path, reader: npz.Archive, inputs: Sequence[Array]) -> None:
         self._path = path
@@ -78,8 +74,7 @@ class EvaluationData:
         self.count = self._agree(self._inputs)
 
     def fit_outputs(self, outputs: Sequence[Array]) -> None:
-        """Check labels and expected outputs against examples of the model's outputs. InputError when they do not
-        fit."""
+        """InputError when labels or expected outputs do not fit these examples of the model's outputs."""
         if self._held.outputs not in (0, len(outputs)):
             raise InputError(
                 f"{self._path} holds {self._held.outputs} expected outputs, but the model has {len(outputs)}"
@@ -97,7 +92,6 @@ class EvaluationData:
 
     @property
     def expects(self) -> bool:
-        """Whether the file holds expected outputs."""
         return bool(self._outputs)
 
     def inputs(self) -> Iterator[tuple[Array, ...]]:
@@ -131,7 +125,6 @@ class EvaluationData:
             yield row.reshape(example.shape)
 
     def _agree(self, columns: Sequence[tuple[str, Array]]) -> int:
-        """The number of samples, which all `columns` must have."""
         counts = {name: self._count(name, example) for name, example in columns}
         if len(set(counts.values())) != 1:
             listed = ", ".join(f"{name}: {count}" for name, count in counts.items())

@@ -1,6 +1,4 @@
-"""Eager outputs for an evaluation: the model before and after quantisation, sample by sample, inside the worker
-process.
-"""
+"""Eager outputs for an evaluation, before and after quantisation, sample by sample, in the worker process."""
 
 from __future__ import annotations
 
@@ -14,14 +12,7 @@ from typing import IO, Any
 import numpy as np
 
 from ethosu_sdk.base.errors import BuildError, InputError
-from ethosu_sdk.compile import evaluation_data
-from ethosu_sdk.compile.compile_facts import (
-    FLOAT,
-    QUANTISED,
-    EvaluatedOutput,
-    EvaluationFacts,
-    EvaluationRequest,
-)
+from ethosu_sdk.compile import compile_facts as facts, evaluation_data
 from ethosu_sdk.compile.evaluation_data import EvaluationData
 from ethosu_sdk.compile.graphs import execution, tensor_arrays
 from ethosu_sdk.compile.graphs.fx import is_quantize, output_quantisation
@@ -31,8 +22,8 @@ from ethosu_sdk.compile.model_state import InitialState
 Tensors = tuple[Any, ...]
 
 _MISSING = {
-    FLOAT: "the model came quantised: there is no float model to compare with",
-    QUANTISED: "the model is not quantised",
+    facts.FLOAT: "the model came quantised: there is no float model to compare with",
+    facts.QUANTISED: "the model is not quantised",
 }
 
 
@@ -47,13 +38,11 @@ class EvaluationSubject:
 
     @property
     def modules(self) -> dict[str, Any]:
-        """The modules that exist, by the name of their execution."""
-        found = {FLOAT: self.float_module, QUANTISED: self.quantised_module}
+        found = {facts.FLOAT: self.float_module, facts.QUANTISED: self.quantised_module}
         return {name: module for name, module in found.items() if module is not None}
 
 
 def evaluation_subject(module: Any, program: Any, *, prequantized: bool) -> EvaluationSubject:
-    """A model that is not quantised here."""
     return (
         EvaluationSubject(None, module, program) if prequantized else EvaluationSubject(module, None, program)
     )
@@ -61,8 +50,7 @@ def evaluation_subject(module: Any, program: Any, *, prequantized: bool) -> Eval
 
 @dataclass(frozen=True)
 class KnownSamples:
-    """Examples of a model's `inputs` and `outputs`, the samples of its `calibration`, and whether the program takes
-    and gives int8 values."""
+    """Example `inputs` and `outputs`, `calibration` samples, and whether the program takes and gives int8."""
 
     inputs: Tensors
     outputs: Tensors
@@ -71,12 +59,9 @@ class KnownSamples:
 
 
 def evaluate_eagerly(
-    request: EvaluationRequest, model: EvaluationSubject, examples: KnownSamples, state: InitialState
-) -> EvaluationFacts:
-    """Execute the model on every sample, one at a time, from `state` on, and fill ``request.folder``.
-
-    InputError when the file does not fit the model, or the model fails on a sample.
-    """
+    request: facts.EvaluationRequest, model: EvaluationSubject, examples: KnownSamples, state: InitialState
+) -> facts.EvaluationFacts:
+    """Execute the model on each sample from `state` on and fill the folder. InputError when file or model fails."""
     inputs = [tensor_arrays.as_numpy(item) for item in examples.inputs]
     outputs = [tensor_arrays.as_numpy(item) for item in examples.outputs]
     with evaluation_data.open_data(request.data, inputs) as data:
@@ -87,11 +72,11 @@ def evaluate_eagerly(
             overlap = _execute(data, model, examples, request.folder)
         for index, labels in data.labels.items():
             np.save(request.folder / f"label{index}.npy", labels)
-        return EvaluationFacts(
+        return facts.EvaluationFacts(
             samples=data.count,
             missing={name: reason for name, reason in _MISSING.items() if name not in model.modules},
             outputs=tuple(
-                EvaluatedOutput(
+                facts.EvaluatedOutput(
                     output.shape,
                     output.dtype.name,
                     evaluation_data.classification(output.shape),

@@ -1,10 +1,8 @@
-"""Finds where a program begins to compute something else than its model, with the values of its TOSA graphs.
-
-Every quantised value of the model, as PyTorch has it, is looked for among the values of the delegates' TOSA graphs,
-which the TOSA reference model computes. The first in the order of execution that none of them holds, as near as
-rounding allows, is where the lowering went wrong. A delegate that gives other outputs than its TOSA graph is Vela's
-fault, which comes before any other.
-"""
+"""Finds where a program begins to compute something else than its model, with the values of its TOSA graphs. Every
+quantised value of the model, as PyTorch has it, is looked for among the values of the delegates' TOSA graphs, which
+the TOSA reference model computes. The first in the order of execution that none of them holds, as near as rounding
+allows, is where the lowering went wrong. A delegate that gives other outputs than its TOSA graph is Vela's fault,
+which comes before any other."""
 
 from __future__ import annotations
 
@@ -56,10 +54,7 @@ class _Claim:
 def fault_start(
     program: Any, inputs: Tensors, captures: Sequence[VelaCapture], folder: Path, finder: SourceFinder
 ) -> Start | None:
-    """The first wrong operation of the lowered `program`; None when no place is found.
-
-    `folder` holds the arrays of each delegate's call (:func:`~ethosu_sdk.compile.compile_facts.delegate_array`).
-    """
+    """The first wrong operation of the lowered `program`; None when no place is found."""
     claims: list[_Claim] = []
     for capture in captures:
         given = list(_arrays(folder, capture.payload_sha256, "input"))
@@ -87,7 +82,6 @@ def _arrays(folder: Path, payload_sha256: str, kind: str) -> Iterator[Array]:
 
 
 def _by_vela(values: TosaValues, index: int, capture: VelaCapture, finder: SourceFinder) -> Start:
-    """The fault of a delegate that gives other values for an output than its TOSA graph."""
     name = values.outputs[index]
     source = finder.find(capture.nodes.get(name, {}))
     operator = values.operators.get(name, "an input")
@@ -99,12 +93,7 @@ def _by_vela(values: TosaValues, index: int, capture: VelaCapture, finder: Sourc
 
 
 def _start(
-    text: str,
-    tosa: StartTosa,
-    source: SourceLine | None,
-    *,
-    certain: bool = False,
-    operator: str | None = None,
+    text: str, tosa: StartTosa, source: SourceLine | None, certain: bool = False, operator: str | None = None
 ) -> Start:
     place = f", {source.words}" if source is not None else ""
     return Start(text=text + place, certain=certain, tosa=tosa, operator=operator, source=source)
@@ -208,8 +197,6 @@ def _judge(
 
 
 def _apart(values: Array, other: Array) -> float:
-    """The distance in steps (rms) of two tensors with the same number of elements; TOSA's may have its channels
-    last."""
     wide = other.astype(np.float64).ravel()
     orders = [values]
     if values.ndim >= 3:
@@ -242,10 +229,8 @@ class TosaValues:
 
 
 def tosa_values_of(data: bytes, inputs: Sequence[Array]) -> TosaValues:
-    """The values of the graph `data` for `inputs`, in the graph's order; only their bytes matter.
-
-    BuildError when the reference model refuses the graph.
-    """
+    """The values of the graph `data` for `inputs`, in the graph's order; only their bytes matter. BuildError when the
+    reference model refuses the graph."""
     import tosa_reference_model
     from tosa.DType import DType
     from tosa.TosaGraph import TosaGraph
@@ -283,9 +268,7 @@ def tosa_values_of(data: bytes, inputs: Sequence[Array]) -> TosaValues:
 
 def with_outputs(data: bytes, block: Any, names: Sequence[str]) -> bytes:
     """The flatbuffer `data` with other outputs of its `block`: a new vector at the end, to which the field points.
-
-    Offsets in a flatbuffer lead forward, each from where it stands.
-    """
+    Offsets in a flatbuffer lead forward, each from where it stands."""
     field = block._tab.Pos + block._tab.Offset(_OUTPUTS_FIELD)
     vector = -(-len(data) // 4) * 4
     texts = []

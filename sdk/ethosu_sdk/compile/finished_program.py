@@ -51,21 +51,11 @@ _PRINTED = re.compile(r"<EdgeOpOverload: ([\w.:]+)>: schema = .*?\) -> (?:\(.*?\
 _TYPES = re.compile(r"torch\.\w+(?:, torch\.\w+)+")
 
 
-def method_names(manager: Any) -> tuple[str, ...]:
-    """The names of all methods; int8 inputs and outputs add constant ones that give their scales."""
-    return tuple(plan.name for plan in manager.executorch_program.execution_plan)
-
-
-def program_inputs(manager: Any, method: str) -> tuple[TensorFacts, ...]:
-    """The inputs of a method, read as all below from ExecuTorch's own schema objects (exir/schema.py)."""
+def program_tensors(manager: Any, method: str) -> dict[str, tuple[TensorFacts, ...]]:
+    """``inputs`` and ``outputs`` of a method, read as all below from ExecuTorch's schema objects (exir/schema.py)."""
     plan = _plan(manager, method)
-    return tuple(_tensor(plan, index) for index in plan.inputs)
-
-
-def program_outputs(manager: Any, method: str) -> tuple[TensorFacts, ...]:
-    """The outputs of a method."""
-    plan = _plan(manager, method)
-    return tuple(_tensor(plan, index) for index in plan.outputs)
+    rows = {"inputs": plan.inputs, "outputs": plan.outputs}
+    return {name: tuple(_tensor(plan, index) for index in indices) for name, indices in rows.items()}
 
 
 def delegation_counts(edge: Any) -> tuple[Delegation, ...]:
@@ -105,7 +95,6 @@ def delegate_arguments(manager: Any, method: str) -> dict[int, int]:
 
 
 def _calls(plan: Any, kind: str) -> Iterator[Any]:
-    """The calls of one kind, in their order."""
     for chain in plan.chains:
         for instruction in chain.instructions:
             if type(instruction.instr_args).__name__ == kind:
@@ -134,11 +123,9 @@ def _tensor(plan: Any, index: int) -> TensorFacts:
 
 
 def find_state(manager: Any, written: Sequence[str], read: Sequence[str], method: str) -> tuple[State, ...]:
-    """The tensors that a method keeps from one inference to the next, in the `.pte` of `manager`.
-
-    VerdictError for a buffer in `written`, those that the model changes in an inference, that the `.pte` does not
-    begin with or does not write; or in `read`, which another method writes, that it does not begin with.
-    """
+    """The tensors that a method keeps from one inference to the next, in the `.pte` of `manager`. VerdictError for a
+    buffer in `written`, those that the model changes in an inference, that the `.pte` does not begin with or does not
+    write; or in `read`, which another method writes, that it does not begin with."""
     if not written and not read:
         return ()
     plan = pte.parse(bytes(manager.buffer)).plan(method)
@@ -182,7 +169,6 @@ def _flat(name: str) -> str:
 
 
 def _places(program: Any) -> dict[str, Allocation]:
-    """Where memory planning put the buffers of a program."""
     buffers = program.graph_signature.inputs_to_buffers
     found = {
         buffers[node.name]: Allocation(node.meta["spec"].mem_id, node.meta["spec"].mem_offset)
@@ -204,7 +190,6 @@ def find_layout_changes(manager: Any, method: str) -> LayoutChanges:
 
 
 def _is_layout_change(name: str, node: Any) -> bool:
-    """Whether `node`, which calls the operator `name`, brings an image into the other order."""
     if name in _PERMUTES:
         sizes = node.args[0].meta["val"].shape
         order = tuple(axis % len(sizes) for axis in node.args[1])
@@ -219,12 +204,9 @@ def _is_layout_change(name: str, node: Any) -> bool:
 def find_cpu_operators(
     manager: Any, finder: SourceFinder, *, without: str, method: str
 ) -> tuple[CpuOperator, ...]:
-    """The operators that a method calls on the CPU, in order of first call. `without` says why nothing is
-    delegated; it is empty where the NPU may have everything.
-
-    Calls are joined with the nodes of the program's graph, which come in the same order; a call without a node
-    (those inside of a control-flow branch) has no source line.
-    """
+    """The operators that a method calls on the CPU, in order of first call. `without` says why nothing is delegated;
+    it is empty where the NPU may have everything. Calls are joined with the nodes of the program's graph, which come
+    in the same order; a call without a node (those inside of a control-flow branch) has no source line."""
     nodes = _operator_nodes(manager, method)
     position = 0
     sites: dict[str, Counter[tuple[str, SourceLine | None, str | None, str | None]]] = {}
@@ -256,8 +238,7 @@ def find_cpu_operators(
 
 
 def _reason(name: str, meta: Mapping[str, Any]) -> str:
-    """Why the NPU does not do it: ExecuTorch's reason has the name of an operator for its schema, and the same words
-    in every process."""
+    """Why the NPU does not do it, in the same words in every process: operators by name, types in order."""
     if name in _CONVERSIONS:
         return "conversion between float and quantised values"
     if name == "aten::copy_":
@@ -268,7 +249,6 @@ def _reason(name: str, meta: Mapping[str, Any]) -> str:
 
 
 def _operator_nodes(manager: Any, method: str) -> list[tuple[tuple[str, str], Mapping[str, Any]]]:
-    """((name, overload), meta) of each node of a method that calls an operator."""
     graph = manager.exported_program(method).graph
     schemas = ((node, getattr(node.target, "_schema", None)) for node in graph.nodes)
     return [
@@ -280,11 +260,9 @@ def _operator_nodes(manager: Any, method: str) -> list[tuple[tuple[str, str], Ma
 
 def write_etrecord(path: Path, manager: Any, captures: Sequence[VelaCapture]) -> None:
     """Write the ETRecord of the program `manager`, which was lowered with one, and its Vela runs: by it, ExecuTorch's
-    Inspector maps events to the model's lines. BuildError when ExecuTorch cannot write it.
-
-    ExecuTorch 1.5.1 knows nothing of what happens in a delegate for Ethos-U. Which node each TOSA operator was made
-    from is traced (:mod:`ethosu_sdk.compile.tool_hooks`): that is filled in.
-    """
+    Inspector maps events to the model's lines. BuildError when ExecuTorch cannot write it. ExecuTorch 1.5.1 knows
+    nothing of what happens in a delegate for Ethos-U. Which node each TOSA operator was made from is traced
+    (:mod:`ethosu_sdk.compile.tool_hooks`): that is filled in."""
     from ethosu_sdk.compile import vela_capture
 
     delegates = [

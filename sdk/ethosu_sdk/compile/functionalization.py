@@ -1,9 +1,7 @@
 """Replaces in-place operators of a program by operators that return new tensors, and output classes that a `.pte`
-does not support.
-
-PT2E puts observers between operators, and each becomes a quantise and a dequantise operator, which copy. A write
-through a view, a slice or an input then reaches a copy and is lost without a word: ``y[:, 2] = 5`` had no effect.
-"""
+does not support. PT2E puts observers between operators, and each becomes a quantise and a dequantise operator, which
+copy. A write through a view, a slice or an input then reaches a copy and is lost without a word: ``y[:, 2] = 5`` had
+no effect."""
 
 from __future__ import annotations
 
@@ -26,10 +24,8 @@ _FRESH = frozenset(
 
 def without_writes(program: Any) -> Any:
     """`program`, an ``ExportedProgram``, with every write replaced; the same object when none can reach a view.
-
     Programs that write only to fresh results of arithmetic, such as ``nn.ReLU(inplace=True)`` behind a convolution,
-    stay as they are.
-    """
+    stay as they are."""
     if not any(writes(node) for node in program.graph.nodes):
         return program
     # This decomposes nothing: it replaces writes by ``slice_scatter`` and its kin, and makes outputs of new buffers.
@@ -76,8 +72,7 @@ def _forget_input_writes(program: Any) -> None:
 
 
 def _simplify(program: Any) -> None:
-    """Take out what functionalisation leaves behind and Arm's quantiser does not know: ``copy``, ``fill``,
-    ``detach``."""
+    """Take out ``copy``, ``fill``, ``detach``, which functionalisation leaves and Arm's quantiser does not know."""
     graph = program.graph
     for node in list(graph.nodes):
         simpler = _SIMPLER.get(str(node.target)) if node.op == "call_function" else None
@@ -114,7 +109,6 @@ def _of_fill(node: Any) -> Any | None:
 
 
 def _of_type(node: Any, source: Any) -> Any:
-    """`source` in the type of `node`'s value."""
     import torch
 
     given, dtype = source.meta["val"], node.meta["val"].dtype
@@ -165,10 +159,7 @@ _SIMPLER: dict[str, Callable[[Any], Any]] = {
 
 
 def traced_data() -> AbstractContextManager[None]:
-    """While the block runs, ``tensor.data`` of a tensor that torch.export traces is a part of the trace.
-
-    torch 2.13 takes it for a constant, and fails or forgets what is written through it.
-    """
+    """While the block runs, ``tensor.data`` is traced; torch 2.13 takes it for a constant and loses writes."""
     import torch
     from torch._subclasses.fake_tensor import FakeTensor
 

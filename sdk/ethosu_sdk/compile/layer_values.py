@@ -21,25 +21,8 @@ import numpy as np
 
 from ethosu_sdk.base import plain_text
 from ethosu_sdk.base.errors import InputError
-from ethosu_sdk.compile.compile_facts import (
-    FLOAT,
-    QUANTISED,
-    LayerFacts,
-    LayerRequest,
-    LayerValue,
-    SharedScale,
-    TensorOrigin,
-    WeightLoss,
-)
-from ethosu_sdk.compile.graphs import execution, tensor_arrays, tosa_graph
-from ethosu_sdk.compile.graphs.fx import (
-    DEQUANTIZE,
-    DEQUANTIZE_CHANNELS,
-    is_dequantize,
-    is_quantize,
-    operator_name,
-    reachable,
-)
+from ethosu_sdk.compile import compile_facts as facts
+from ethosu_sdk.compile.graphs import execution, fx, tensor_arrays, tosa_graph
 from ethosu_sdk.compile.graphs.source_lines import SourceFinder
 from ethosu_sdk.compile.graphs.tensor_arrays import Array
 from ethosu_sdk.compile.model_state import InitialState
@@ -70,7 +53,7 @@ _MOVES = frozenset(
 class LayerValues:
     """The values of one execution, collected while the model is compiled."""
 
-    def __init__(self, request: LayerRequest, examples: Tensors) -> None:
+    def __init__(self, request: facts.LayerRequest, examples: Tensors) -> None:
         """`examples` are the model's example inputs. InputError for inputs that do not fit them."""
         self._folder = request.folder
         self._inputs = examples
@@ -109,7 +92,7 @@ class LayerValues:
         places = {name: index for index, name in enumerate(quantised)}
         shared = _shared_scales(nodes, places, quantised)
         losses = self._weight_losses(module, nodes)
-        values: list[LayerValue] = []
+        values: list[facts.LayerValue] = []
         for index, (name, array) in enumerate(quantised.items()):
             np.save(self._folder / f"quantised{index}.npy", array)
             source = nodes[name].args[0]
@@ -120,7 +103,7 @@ class LayerValues:
             called = source.op == "call_function"
             chain = _operator_chain(source)
             values.append(
-                LayerValue(
+                facts.LayerValue(
                     node=source.name,
                     operator=str(source.target).removesuffix(".default") if called else source.op,
                     scale=float(scale),
@@ -133,10 +116,10 @@ class LayerValues:
                     weights=next((losses[node.name] for node in chain if node.name in losses), None),
                 )
             )
-        missing = {} if values else {QUANTISED: _NOT_QUANTISED}
+        missing = {} if values else {facts.QUANTISED: _NOT_QUANTISED}
         if not self._float:
-            missing[FLOAT] = self._not_seen if values else _NOT_QUANTISED
-        LayerFacts(
+            missing[facts.FLOAT] = self._not_seen if values else _NOT_QUANTISED
+        facts.LayerFacts(
             values=tuple(values),
             tensors={
                 capture.payload_sha256: _tensor_origins(program.graph, capture, places)
@@ -147,9 +130,9 @@ class LayerValues:
             outputs=_value_outputs(program, nodes, places),
         ).write(self._folder)
 
-    def _weight_losses(self, module: Any, nodes: Mapping[str, Any]) -> dict[str, WeightLoss]:
+    def _weight_losses(self, module: Any, nodes: Mapping[str, Any]) -> dict[str, facts.WeightLoss]:
         """What quantisation costs the weights that the quantised model's `nodes` read, by their names."""
-        found: dict[str, WeightLoss] = {}
+        found: dict[str, facts.WeightLoss] = {}
         if self._prepared is None:
             return found
         for (name, place), array in _weights_after(module).items():
@@ -159,7 +142,7 @@ class LayerValues:
                 wide = exact.astype(np.float64)
                 power, noise = (float(np.sum(np.square(part))) for part in (wide, array - wide))
                 ratio = 10 * math.log10(power / noise) if power and noise else None
-                found[name] = WeightLoss(elements=array.size, sqnr_db=ratio)
+                found[name] = facts.WeightLoss(elements=array.size, sqnr_db=ratio)
         return found
 
     def _before(self, source: Any, array: Array) -> Array | None:
@@ -170,7 +153,6 @@ class LayerValues:
 
 
 def _observed(prepared: Any, inputs: Tensors) -> dict[str, Array]:
-    """What each observer would see, by the name of the node that it observes."""
     import torch
 
     found: dict[str, Array] = {}
@@ -188,7 +170,9 @@ def _observed(prepared: Any, inputs: Tensors) -> dict[str, Array]:
 def _quantised(module: Any, inputs: Tensors, cpu_calls: Iterable[str]) -> tuple[dict[str, Array], bool]:
     """The values that `module` quantises, those of weights left out, by the names of the quantisations; and whether
     they are rounded as on the NPU."""
-    names = {node.name for node in module.graph.nodes if is_quantize(node) and node.args[0].op != "get_attr"}
+    names = {
+        node.name for node in module.graph.nodes if fx.is_quantize(node) and node.args[0].op != "get_attr"
+    }
     try:
         with (
             execution.state_kept(module),
@@ -201,7 +185,6 @@ def _quantised(module: Any, inputs: Tensors, cpu_calls: Iterable[str]) -> tuple[
 
 
 def _results(module: Any, inputs: Tensors, names: Collection[str]) -> dict[str, Array]:
-    """The results of the nodes `names`."""
     found: dict[str, Array] = {}
 
     def note(node: Any, result: Any) -> None:
@@ -213,7 +196,6 @@ def _results(module: Any, inputs: Tensors, names: Collection[str]) -> dict[str, 
 
 
 def _interpret(graph_module: Any, inputs: Tensors, **hooks: Callable[..., Any]) -> None:
-    """Run a graph node by node. InputError when the model fails."""
     try:
         execution.run_graph(graph_module, inputs, **hooks)
     except Exception as error:
@@ -222,7 +204,7 @@ def _interpret(graph_module: Any, inputs: Tensors, **hooks: Callable[..., Any]) 
 
 def _value_operands(quantisation: Any, places: Mapping[str, int]) -> tuple[int, ...]:
     """The values, numbered by `places`, that the value of a `quantisation` is computed from."""
-    rows = (node.args[0] for node in _operator_chain(quantisation.args[0]) if is_dequantize(node))
+    rows = (node.args[0] for node in _operator_chain(quantisation.args[0]) if fx.is_dequantize(node))
     return tuple(dict.fromkeys(places[row.name] for row in rows if row.name in places))
 
 
@@ -230,9 +212,9 @@ def _operator_chain(node: Any) -> Iterator[Any]:
     """The operators up to `node`, the last one first, and the dequantisations from which they start."""
 
     def before(current: Any) -> Iterable[Any]:
-        return () if is_quantize(current) or is_dequantize(current) else current.all_input_nodes
+        return () if fx.is_quantize(current) or fx.is_dequantize(current) else current.all_input_nodes
 
-    return (current for current in reachable(node, before) if not is_quantize(current))
+    return (current for current in fx.reachable(node, before) if not fx.is_quantize(current))
 
 
 def _value_outputs(
@@ -242,21 +224,18 @@ def _value_outputs(
     found = []
     for name in program.graph_signature.user_outputs:
         node = nodes.get(name)
-        if node is not None and is_dequantize(node):
+        if node is not None and fx.is_dequantize(node):
             node = node.args[0]
         found.append(None if node is None else places.get(node.name))
     return tuple(found)
 
 
 class _Groups:
-    """Values that share a scale, and the operators that make them share it."""
-
     def __init__(self) -> None:
         self._above: dict[int, int] = {}
         self.joining: dict[int, str] = {}
 
     def of(self, value: int) -> int:
-        """The group of a value."""
         while (above := self._above.get(value, value)) != value:
             value = above
         return value
@@ -273,12 +252,10 @@ class _Groups:
 
 def _shared_scales(
     nodes: Mapping[str, Any], places: Mapping[str, int], stored: Mapping[str, Array]
-) -> dict[int, SharedScale]:
-    """The values that use much less of their type's range than another, whose scale they have to share, by number.
-
-    A concatenation, for example, gives all of its operands one scale: that of the widest. `nodes` are the
-    quantisations, `stored` the values, by the names that `places` numbers in order.
-    """
+) -> dict[int, facts.SharedScale]:
+    """The values that use much less of their type's range than another, whose scale they have to share, by number. A
+    concatenation, for example, gives all of its operands one scale: that of the widest. `nodes` are the
+    quantisations, `stored` the values, by the names that `places` numbers in order."""
     groups, moved = _Groups(), set[int]()
     rows = [nodes[name] for name in places]
     for place, node in enumerate(rows):
@@ -286,14 +263,14 @@ def _shared_scales(
         same = [other for other in _value_operands(node, places) if rows[other].args[1:3] == form]
         if same:
             moved.add(place)
-            name = operator_name(node.args[0]).rpartition("::")[2]
+            name = fx.operator_name(node.args[0]).rpartition("::")[2]
             groups.join([place, *same], name if len(same) > 1 else "")
     used = [int(stored[name].max()) - int(stored[name].min()) + 1 for name in places]
     widest: dict[int, int] = {}
     for place in sorted(set(range(len(rows))) - moved, key=lambda place: used[place]):
         widest[groups.of(place)] = place
     return {
-        place: SharedScale(wide, groups.joining[group])
+        place: facts.SharedScale(wide, groups.joining[group])
         for place in range(len(rows))
         if (group := groups.of(place)) in groups.joining
         and (wide := widest.get(group, place)) != place
@@ -302,7 +279,6 @@ def _shared_scales(
 
 
 def _weights_before(prepared: Any) -> Weights:
-    """The weights of a model that is prepared for quantisation."""
     found: Weights = {}
     for node in prepared.graph.nodes:
         for place, observed in enumerate(node.args):
@@ -315,12 +291,11 @@ def _weights_before(prepared: Any) -> Weights:
 
 
 def _weights_after(module: Any) -> Weights:
-    """The weights of a quantised `module`, as it computes with them."""
     found: Weights = {}
     for node in module.graph.nodes:
         for place, source in enumerate(node.args):
             if (
-                str(getattr(source, "target", "")) in (DEQUANTIZE, DEQUANTIZE_CHANNELS)
+                str(getattr(source, "target", "")) in (fx.DEQUANTIZE, fx.DEQUANTIZE_CHANNELS)
                 and source.args[0].op == "get_attr"
             ):
                 arguments = (
@@ -343,9 +318,10 @@ def _take(found: Weights, node: Any, place: int, value: Any) -> None:
         found[node.name, place] = tensor_arrays.as_numpy(value)
 
 
-def _tensor_origins(graph: Any, capture: VelaCapture, places: Mapping[str, int]) -> dict[str, TensorOrigin]:
-    """The origins of the tensors of `capture`'s graph, by name; `places` number the quantisations of the program's
-    `graph` by their names."""
+def _tensor_origins(
+    graph: Any, capture: VelaCapture, places: Mapping[str, int]
+) -> dict[str, facts.TensorOrigin]:
+    """The origins of the tensors of `capture`'s graph by name; `places` number the quantisations of `graph`."""
     nodes = {node.name: node for node in graph.nodes}
     found = {}
     for name, meta in capture.nodes.items():
@@ -353,12 +329,12 @@ def _tensor_origins(graph: Any, capture: VelaCapture, places: Mapping[str, int])
         if node is None:
             values = tuple(_same_quantisation(meta, nodes, places))
             reason = "" if values else "ExecuTorch does not tell which node of the model it comes from"
-            found[name] = TensorOrigin(None, values, reason)
+            found[name] = facts.TensorOrigin(None, values, reason)
             continue
         following = [row for row in _following(node) if row.name in places]
         values = tuple(places[row.name] for row in following)
         certain = len(following) == 1 and _is_direct(node, following[0])
-        found[name] = TensorOrigin(
+        found[name] = facts.TensorOrigin(
             node.name, values, "" if values else "the model quantises no value there", certain
         )
     operands = {places[name]: _value_operands(nodes[name], places) for name in places}
@@ -369,10 +345,10 @@ def _following(node: Any) -> list[Any]:
     """The quantisations of a node's value: its users, or those behind operators that are fused with it."""
 
     def fused(current: Any) -> Iterable[Any]:
-        users = () if is_quantize(current) else current.users
-        return [user for user in users if is_quantize(user) or len(user.all_input_nodes) == 1]
+        users = () if fx.is_quantize(current) else current.users
+        return [user for user in users if fx.is_quantize(user) or len(user.all_input_nodes) == 1]
 
-    return [current for current in reachable(node, fused) if is_quantize(current)]
+    return [current for current in fx.reachable(node, fused) if fx.is_quantize(current)]
 
 
 def _is_direct(node: Any, quantisation: Any) -> bool:
@@ -391,8 +367,7 @@ def _is_direct(node: Any, quantisation: Any) -> bool:
 
 
 def _moves_only(node: Any) -> bool:
-    """Whether a node only moves values."""
-    name = operator_name(node).rpartition("::")[2] or getattr(node.target, "__name__", "")
+    name = fx.operator_name(node).rpartition("::")[2] or getattr(node.target, "__name__", "")
     return name.removesuffix("_copy").rstrip("_") in _MOVES
 
 
@@ -410,8 +385,8 @@ def _same_quantisation(
 
 
 def _by_inputs(
-    found: Mapping[str, TensorOrigin], operands: Mapping[int, Sequence[int]], tosa: bytes
-) -> dict[str, TensorOrigin]:
+    found: Mapping[str, facts.TensorOrigin], operands: Mapping[int, Sequence[int]], tosa: bytes
+) -> dict[str, facts.TensorOrigin]:
     """`found`, where a tensor of unknown origin keeps those values that the model computes from what the tensor is
     computed from in the graph: with one alone, it is sure."""
     makers = {name: row.inputs for row in tosa_graph.read_operators(tosa) for name in row.outputs}
@@ -427,22 +402,22 @@ def _by_inputs(
 
 
 def _values_before(
-    name: str, makers: Mapping[str, Sequence[str]], found: Mapping[str, TensorOrigin]
+    name: str, makers: Mapping[str, Sequence[str]], found: Mapping[str, facts.TensorOrigin]
 ) -> set[int]:
     """The values of the nearest tensors that have some, among those that `name` is computed from."""
 
     def held(tensor: str) -> Sequence[int]:
         return found[tensor].values if tensor in found and tensor != name else ()
 
-    before = reachable(name, lambda tensor: () if held(tensor) else makers.get(tensor, ()))
+    before = fx.reachable(name, lambda tensor: () if held(tensor) else makers.get(tensor, ()))
     return {value for tensor in before for value in held(tensor)}
 
 
-def _without_intermediate(found: Mapping[str, TensorOrigin], tosa: bytes) -> dict[str, TensorOrigin]:
-    """`found`, without the values of tensors from which another one of the same values is computed.
-
-    A layer whose activation is an operator of its own has two: the last one is the layer's.
-    """
+def _without_intermediate(
+    found: Mapping[str, facts.TensorOrigin], tosa: bytes
+) -> dict[str, facts.TensorOrigin]:
+    """`found`, without the values of tensors from which another one of the same values is computed. A layer whose
+    activation is an operator of its own has two: the last one is the layer's."""
     operators = tosa_graph.read_operators(tosa)
     users: dict[str, list[tosa_graph.TosaOperator]] = {}
     for row in operators:
@@ -453,7 +428,7 @@ def _without_intermediate(found: Mapping[str, TensorOrigin], tosa: bytes) -> dic
     for name, origin in found.items():
         later = _later(name, origin, found, users, narrow) if origin.values else None
         if later is not None:
-            result[name] = TensorOrigin(
+            result[name] = facts.TensorOrigin(
                 origin.node, (), f"an intermediate step: {later} is what holds the model's value"
             )
     return result
@@ -461,8 +436,8 @@ def _without_intermediate(found: Mapping[str, TensorOrigin], tosa: bytes) -> dic
 
 def _later(
     name: str,
-    origin: TensorOrigin,
-    found: Mapping[str, TensorOrigin],
+    origin: facts.TensorOrigin,
+    found: Mapping[str, facts.TensorOrigin],
     users: Mapping[str, Sequence[tosa_graph.TosaOperator]],
     narrow: frozenset[str],
 ) -> str | None:
@@ -493,19 +468,15 @@ def _history(meta: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
 
 
 def _counterpart(graph: Any, node: Any) -> Any | None:
-    """The node of an earlier `graph` from which `node` was made; None where there is none.
-
-    Inputs have no history and keep their names; a part of a result has that of the whole.
-    """
+    """The node of an earlier `graph` from which `node` was made, by its history; None where there is none."""
     named = {row.name: row for row in graph.nodes}
     if node.op == "placeholder":
         return named.get(node.name)
     if node.target is operator.getitem:
         whole = _counterpart(graph, node.args[0])
         parts = () if whole is None else whole.users
-        return next(
-            (row for row in parts if (row.target, row.args[1:]) == (node.target, node.args[1:])), None
-        )
+        same = (row for row in parts if (row.target, row.args[1:]) == (node.target, node.args[1:]))
+        return next(same, None)
     return next(
         (named[name] for name, key in _history(node.meta) if key == id(graph) and name in named), None
     )

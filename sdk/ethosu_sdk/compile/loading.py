@@ -1,6 +1,4 @@
-"""From a model specification to a module with example inputs: runs the user's Python file, and reads what it
-declares of methods, feeds and samples.
-"""
+"""From a model specification to a module with example inputs: runs the user's file, reads methods, feeds, samples."""
 
 from __future__ import annotations
 
@@ -85,11 +83,10 @@ class LoadedMethod:
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """A module (``nn.Module`` in eval mode, or ``ExportedProgram``), its example inputs (a tuple of tensors,
-    or None when the model brings none), calibration samples, and the quantisation it is meant for.
-    `prequantized` says that it was quantised before it came here, `quantizer` is the one that its file defines.
-    `lines` are those that constructed each module, by the module's name. With `methods`, a program has these instead
-    of ``forward``."""
+    """A module (``nn.Module`` in eval mode, or ``ExportedProgram``), its example inputs (a tuple of tensors, or None
+    when the model brings none), calibration samples, and the quantisation it is meant for. `prequantized` says that
+    it was quantised before it came here, `quantizer` is the one that its file defines. `lines` are those that
+    constructed each module, by the module's name. With `methods`, a program has these instead of ``forward``."""
 
     module: Any
     example_inputs: tuple[Any, ...] | None
@@ -143,8 +140,7 @@ def _load_pt2(path: Path, trust: bool) -> LoadedModel:
     load = torch.load
 
     def load_tensors(*arguments: Any, **options: Any) -> Any:
-        """Unpickles nothing but tensors and containers, whatever torch.export asks for."""
-        return load(*arguments, **{**options, "weights_only": True})
+        return load(*arguments, **{**options, "weights_only": True})  # whatever torch.export asks for
 
     try:
         with contextlib.nullcontext() if trust else patched(torch, load=load_tensors):
@@ -155,8 +151,7 @@ def _load_pt2(path: Path, trust: bool) -> LoadedModel:
 
 
 def _unloadable(path: Path, error: Exception) -> InputError:
-    """The error for a program that torch cannot load. If another version wrote it, torch's own message is only about
-    members of the archive."""
+    """The error for a program that torch cannot load. Of another version's, torch names archive members only."""
     import torch
 
     ours, saved = str(torch.__version__).partition("+")[0], _saved_by(path)
@@ -185,7 +180,6 @@ def _saved_by(path: Path) -> str | None:
 
 
 def _exported(program: Any, what: str) -> LoadedModel:
-    """The model that an ``ExportedProgram`` is."""
     quantizers.refuse_unfinished_program(program, what)
     quantized = quantizers.is_quantized(program.graph)
     quantize = "none" if quantized else "int8"
@@ -323,7 +317,6 @@ def _method_samples(value: Any, what: str) -> tuple[tuple[Any, ...], ...]:
 
 
 def _check_owners(owners: list[Any], names: list[str], what: str) -> None:
-    """InputError for a buffer that two modules hold: the program would have two of it."""
     holders: dict[int, tuple[int, str]] = {}
     for number, owner in enumerate(owners):
         for path, buffer in owner.named_buffers():
@@ -337,8 +330,7 @@ def _check_owners(owners: list[Any], names: list[str], what: str) -> None:
 
 
 def _declared_feeds(namespace: ModuleType, path: Path) -> DeclaredFeeds:
-    """What the file at `path` declares in `feeds`: how each step takes inputs from the outputs of the step before.
-    InputError for something else than feeds."""
+    """The feeds that the file at `path` declares in `feeds`. InputError for something else than feeds."""
     given = getattr(namespace, _FEEDS_NAME, None)
     if given is None or callable(given):
         return NO_FEEDS
@@ -383,7 +375,6 @@ def _execute(path: Path) -> ModuleType:
 
 
 def _failed(what: str, error: BaseException, path: Path) -> str:
-    """`what` failed, why, and at which line of the user's own."""
     place = SourceFinder(path.resolve().parent).place_of(error)
     return f"{what}: {plain_text.error(error)}" + (f", at {place}" if place else "")
 
@@ -449,7 +440,6 @@ def _check_takes_nothing(value: Any, path: Path, name: str) -> None:
 
 
 def _find_calibration(namespace: ModuleType, module: Any, path: Path) -> tuple[tuple[Any, ...], ...]:
-    """The calibration samples that the file defines: each a tensor or a tuple of tensors."""
     found = _find_value(namespace, module, _CALIBRATION_NAMES, path)
     if found is None:
         return ()
@@ -484,7 +474,6 @@ def _find_value(
 
 
 def _as_inputs(value: Any, what: str) -> tuple[Any, ...]:
-    """`value` as a tuple of tensors; InputError that starts with `what` when it is something else."""
     import torch
 
     values = (value,) if isinstance(value, torch.Tensor) else value
@@ -547,11 +536,9 @@ def with_added_lines(model: LoadedModel, lines: Sequence[str]) -> LoadedModel:
 
 class _ConstructionLines:
     """The innermost line below `root` that constructed each module, for modules made while :meth:`recording`. Files
-    are named by `folder`, which is empty for those of the user, and their path below `root`.
-
-    The forward of an ``nn.Sequential``, or of any module of torch's own that is the model itself, has no line of the
-    user's: what names its layers is the line that made them.
-    """
+    are named by `folder`, which is empty for those of the user, and their path below `root`. The forward of an
+    ``nn.Sequential``, or of any module of torch's own that is the model itself, has no line of the user's: what names
+    its layers is the line that made them."""
 
     def __init__(self, root: Path, folder: str = "") -> None:
         self._root, self._folder = root, folder
@@ -559,7 +546,6 @@ class _ConstructionLines:
         self._lines: weakref.WeakKeyDictionary[Any, Line] = weakref.WeakKeyDictionary()
 
     def recording(self) -> AbstractContextManager[None]:
-        """While the block runs, every new ``nn.Module`` is noted."""
         import torch
 
         original = torch.nn.Module.__init__

@@ -1,8 +1,6 @@
 """Refuses models that cannot become a program for the NPU, before quantisation and lowering: tensors of complex or
 half precision types, weights and values that are not numbers, control flow that depends on data, random numbers.
-
-ExecuTorch would carry some of it to the CPU, fail in a late pass, or quantise it to something that means nothing.
-"""
+ExecuTorch would carry some of it to the CPU, fail in a late pass, or quantise it to something that means nothing."""
 
 from __future__ import annotations
 
@@ -61,12 +59,7 @@ _DATA_DEPENDENT_ERRORS = (
     "DataDependentOutputException",
     "DynamicOutputShapeException",
 )
-_DATA_DEPENDENT_WORDS = (
-    "data-dependent",
-    "data dependent",
-    "Data-dependent",
-    "PendingUnbackedSymbolNotFound",
-)
+_DATA_DEPENDENT = ("data-dependent", "data dependent", "Data-dependent", "PendingUnbackedSymbolNotFound")
 # A buffer with these names is a divisor or an offset; any other may be a mask, in which infinity has a meaning.
 _STATISTICS = ("running_mean", "running_var")
 
@@ -131,10 +124,7 @@ def check_values(tensors: Tensors, what: str) -> None:
 
 
 def check_program(program: Any, finder: SourceFinder) -> None:
-    """InputError for an exported program that computes with complex or half precision values on the way.
-
-    Also for one that computes with numbers that were taken out of its tensors, or draws random ones.
-    """
+    """InputError for complex or half precision values on the way, numbers taken out of tensors, random numbers."""
     import torch
     from torch.utils import _pytree
 
@@ -159,7 +149,6 @@ def check_program(program: Any, finder: SourceFinder) -> None:
 
 
 def _check_random(node: Any, finder: SourceFinder) -> None:
-    """InputError when a `node` of an exported program draws random numbers whenever it runs."""
     import torch
 
     schema = getattr(node.target, "_schema", None)
@@ -210,9 +199,7 @@ def _is_data_dependent(error: BaseException) -> bool:
     names = [kind.__name__ for kind in type(error).__mro__]
     if any(name in names for name in _DATA_DEPENDENT_ERRORS):
         return True
-    return type(error).__module__.startswith("torch.") and any(
-        word in str(error) for word in _DATA_DEPENDENT_WORDS
-    )
+    return type(error).__module__.startswith("torch.") and any(word in str(error) for word in _DATA_DEPENDENT)
 
 
 def _dtype(tensor: Any) -> str:
@@ -220,7 +207,6 @@ def _dtype(tensor: Any) -> str:
 
 
 def _hint_of_type(dtype: str) -> str:
-    """Why `dtype` cannot be compiled and what to do, or nothing."""
     if dtype.startswith("complex"):
         return _COMPLEX_HINT
     if dtype.startswith(("float4", "float8", "float16", "bfloat16")):

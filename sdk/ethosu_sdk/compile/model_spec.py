@@ -71,10 +71,7 @@ class ModelSpec:
 
 
 def parse_model_spec(text: str) -> ModelSpec:
-    """Read a MODEL argument.
-
-    Raises UsageError for an unknown zoo name or form, InputError for a file that does not exist.
-    """
+    """Read a MODEL argument. UsageError for an unknown zoo name or form, InputError for a missing file."""
     if text.startswith("zoo:"):
         name = text.removeprefix("zoo:")
         if name not in zoo.names():
@@ -109,7 +106,6 @@ def check_model_file(spec: ModelSpec, *, trust: bool = False) -> None:
 
 
 def _not_a_model(text: str, path: Path) -> SdkError:
-    """The error for a MODEL whose name ends in neither .py nor .pt2."""
     if text and path.exists():
         return file_kinds.not_a(path, "a model that can be compiled", _FORMS)
     named = file_kinds.kind_by_name(path)
@@ -151,9 +147,8 @@ def _parse(path: Path, source: bytes) -> ast.Module:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # an odd escape in a string is the file's own business
             tree = ast.parse(source, str(path))
-            compile(
-                tree, str(path), "exec"
-            )  # finds some errors alone, such as `return` outside of a function
+            # This alone finds some errors, such as `return` outside of a function.
+            compile(tree, str(path), "exec")
     except SyntaxError as error:
         if not _is_text(source):
             raise file_kinds.not_a(path, "a Python file", "give a FILE.py that defines the model") from error
@@ -189,11 +184,9 @@ def _syntax_message(path: Path, error: SyntaxError) -> InputError:
 
 
 def _check_imports(path: Path, tree: ast.Module) -> None:
-    """InputError for the first package that a plain import at the file's beginning does not find.
-
-    Only what certainly runs first is judged: any other statement, and any file of the model's own, may change where
-    Python looks for modules.
-    """
+    """InputError for the first package that a plain import at the file's beginning does not find. Only what certainly
+    runs first is judged: any other statement, and any file of the model's own, may change where Python looks for
+    modules."""
     folder = path.resolve().parent
     for line, name in _first_imports(tree):
         if (folder / f"{name}.py").is_file() or (folder / name).is_dir():
@@ -206,7 +199,6 @@ def _check_imports(path: Path, tree: ast.Module) -> None:
 
 
 def _first_imports(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """(line, top-level package) of the imports that a file begins with."""
     for node in tree.body:
         if isinstance(node, ast.Import):
             for alias in node.names:

@@ -1,6 +1,4 @@
-"""State that a model changes itself: its values at the beginning, buffers that are shared, and changes that are
-kept in buffers or refused with the model's line.
-"""
+"""State that a model changes itself: initial values, shared buffers, and changes that are kept or refused by line."""
 
 from __future__ import annotations
 
@@ -23,11 +21,9 @@ from ethosu_sdk.compile.tool_hooks import patched
 
 
 class InitialState:
-    """The buffers of a module as they are now, such as the state of a recurrent network.
-
-    Every execution in PyTorch changes those that the model writes itself, calibration included, and ExecuTorch 1.5.1
-    leaves their values out of a `.pte` unless it is told otherwise. The program must begin where the model began.
-    """
+    """The buffers of a module as they are now, such as the state of a recurrent network. Every execution in PyTorch
+    changes those that the model writes itself, calibration included, and ExecuTorch 1.5.1 leaves their values out of
+    a `.pte` unless it is told otherwise. The program must begin where the model began."""
 
     def __init__(self, module: Any) -> None:
         named = module.named_buffers(remove_duplicate=False)
@@ -35,7 +31,6 @@ class InitialState:
 
     @property
     def names(self) -> frozenset[str]:
-        """The names of the buffers."""
         return frozenset(self._values)
 
     def restore(self, module: Any) -> None:
@@ -60,8 +55,7 @@ class InitialState:
 
 @contextlib.contextmanager
 def one_state(modules: Sequence[Any], names: Collection[str]) -> Iterator[None]:
-    """While the block runs, each of the buffers `names` is one tensor in all `modules`; then each has its own
-    again."""
+    """While the block runs, each buffer of `names` is one tensor in all `modules`; then each has its own again."""
     import torch
 
     first: dict[str, Any] = {}
@@ -98,12 +92,9 @@ def initialising_passes(program: Any) -> list[Any]:
 
 def keep_shared_state(program: Any, names: Sequence[str]) -> list[str]:
     """Make state of the buffers `names` that the ``ExportedProgram``, a method, reads and another one writes; which
-    of them it reads.
-
-    torch.export and the Arm backend take a buffer that a method never writes for a constant, and its value when the
-    model was exported would be in the program for good. So the method also returns it as its new value: ExecuTorch
-    then plans it as state, and writes nothing, because the value is the buffer itself.
-    """
+    of them it reads. torch.export and the Arm backend take a buffer that a method never writes for a constant, and
+    its value when the model was exported would be in the program for good. So the method also returns it as its new
+    value: ExecuTorch then plans it as state, and writes nothing, because the value is the buffer itself."""
     from torch.export.graph_signature import OutputKind, OutputSpec, TensorArgument
 
     signature = program.graph_signature
@@ -135,11 +126,9 @@ def keep_shared_state(program: Any, names: Sequence[str]) -> list[str]:
 
 @contextlib.contextmanager
 def assignments_kept(module: Any) -> Iterator[None]:
-    """While the block runs, torch.export makes a write of every assignment to a buffer of `module`.
-
-    Each assigned value is copied at once, because later lines may write to where it came from; the buffer itself gets
-    it at the end, because later lines may still read the old one.
-    """
+    """While the block runs, torch.export makes a write of every assignment to a buffer of `module`. Each assigned
+    value is copied at once, because later lines may write to where it came from; the buffer itself gets it at the
+    end, because later lines may still read the old one."""
     import torch
     from torch._subclasses.fake_tensor import FakeTensor
 
@@ -166,10 +155,8 @@ def assignments_kept(module: Any) -> Iterator[None]:
 
 def settled(module: Any, written: Sequence[str], execute: Callable[[Any], Any]) -> list[str]:
     """The names of the buffers in `written` that a program will have: of one tensor with several names the last.
-
     Names that an inference parts, by assigning one of them, get a tensor each. `execute` runs a module once.
-    InputError for buffers that overlap without being the same.
-    """
+    InputError for buffers that overlap without being the same."""
     names = list(written)
     for group in _groups(module):
         if not set(group) & set(written):
@@ -192,8 +179,7 @@ def settled(module: Any, written: Sequence[str], execute: Callable[[Any], Any]) 
 
 
 def without_unused_names(program: Any) -> Any:
-    """`program`, an ``ExportedProgram``, without placeholders for buffers that nothing reads although another one
-    has their tensor."""
+    """`program` without placeholders for buffers that nothing reads although another has their tensor."""
     signature = program.graph_signature
     placeholders = {node.name: node for node in program.graph.find_nodes(op="placeholder")}
     buffers = {row.target: row for row in signature.input_specs if row.target in program.state_dict}
@@ -229,7 +215,6 @@ def _groups(module: Any) -> list[list[str]]:
 
 
 def _span(buffer: Any) -> tuple[int, int]:
-    """The addresses of its first byte and behind its last one."""
     last = sum((size - 1) * stride for size, stride in zip(buffer.shape, buffer.stride(), strict=True))
     return buffer.data_ptr(), buffer.data_ptr() + (last + 1) * buffer.element_size()
 
@@ -255,7 +240,6 @@ def hidden_state_refusal(module: Any, finder: SourceFinder) -> InputError:
 
 
 def _first_line(kind: type, lines_of: Callable[[ast.FunctionDef], list[int]], finder: SourceFinder) -> str:
-    """The first line that `lines_of` finds in a method of the class, with its text; nothing where there is none."""
     try:
         lines, start = inspect.getsourcelines(kind)
         file = inspect.getsourcefile(kind) or ""
@@ -286,7 +270,6 @@ def _hidden_changes(function: ast.FunctionDef) -> list[int]:
 
 
 def _changed(node: ast.AST) -> list[ast.expr]:
-    """What a statement or a call changes."""
     if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
         return _assigned(node)
     name = node.func.attr
@@ -295,7 +278,6 @@ def _changed(node: ast.AST) -> list[ast.expr]:
 
 
 def _root(node: ast.expr) -> str:
-    """The variable that an attribute, a part of it or what a method of it gives belongs to."""
     while not isinstance(node, ast.Name):
         inner = getattr(node, "value", None) or getattr(node, "func", None)
         if not isinstance(inner, ast.expr):
@@ -328,12 +310,10 @@ class Change:
 
     @property
     def path(self) -> str:
-        """The name as in a state dict."""
         return f"{self.module}.{self.name}" if self.module else self.name
 
 
 def state_changes(before: Any, after: Any) -> list[Change]:
-    """What differs between a module and its copy that was executed."""
     import torch
 
     own = set(vars(torch.nn.Module()))
@@ -419,10 +399,8 @@ def carried_state(
     module: Any, found: Sequence[Change], execute: Callable[[Any], None], finder: SourceFinder
 ) -> list[str]:
     """Make buffers of the tensors in `module` that an execution changes and later ones read; the names of all buffers
-    that change.
-
-    `execute` runs a module once. InputError for what no program can carry, with the line that changes it.
-    """
+    that change. `execute` runs a module once. InputError for what no program can carry, with the line that changes
+    it."""
     names = []
     for change in found:
         if change.kind in (TENSOR, OTHER) and not _is_read_first(module, change, execute):

@@ -14,15 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
-from ethosu_sdk.compile.graphs.fx import (
-    DEQUANTIZE,
-    DEQUANTIZE_CHANNELS,
-    QUANTIZE,
-    QUANTIZED_NAMESPACE,
-    is_dequantize,
-    is_quantize,
-    operator_name,
-)
+from ethosu_sdk.compile.graphs import fx
 
 
 def npu_replacement(on_cpu: frozenset[str], node: Any) -> Callable[..., Any] | None:
@@ -34,20 +26,19 @@ def npu_replacement(on_cpu: frozenset[str], node: Any) -> Callable[..., Any] | N
     name = str(node.target)
     if name in _CONVERSIONS:
         return None if _stays(on_cpu, node) else _CONVERSIONS[name]
-    if operator_name(node) in on_cpu:
+    if fx.operator_name(node) in on_cpu:
         return _CPU_KERNELS.get(name)
-    if is_table(node) or name.startswith(QUANTIZED_NAMESPACE):
+    if is_table(node) or name.startswith(fx.QUANTIZED_NAMESPACE):
         return None
     return _in_float64(node.target)
 
 
 def _stays(on_cpu: frozenset[str], conversion: Any) -> bool:
-    """Whether a quantisation or dequantisation is PyTorch's."""
-    if is_quantize(conversion):
+    if fx.is_quantize(conversion):
         source = conversion.args[0]
-        return source.op != "call_function" or is_table(source) or operator_name(source) in on_cpu
+        return source.op != "call_function" or is_table(source) or fx.operator_name(source) in on_cpu
     return any(
-        user.op == "output" or is_table(user) or operator_name(user) in on_cpu for user in conversion.users
+        user.op == "output" or is_table(user) or fx.operator_name(user) in on_cpu for user in conversion.users
     )
 
 
@@ -57,7 +48,7 @@ def npu_replacements(module: Any, cpu_calls: Iterable[str]) -> Callable[[Any], C
     from torch.fx import GraphModule
 
     graphs = (part.graph for part in module.modules() if isinstance(part, GraphModule))
-    calls = Counter(operator_name(node) for graph in graphs for node in graph.nodes)
+    calls = Counter(fx.operator_name(node) for graph in graphs for node in graph.nodes)
     on_cpu = Counter(cpu_calls)
     return partial(npu_replacement, frozenset(name for name in on_cpu if calls[name] == on_cpu[name]))
 
@@ -69,12 +60,12 @@ def is_table(node: Any) -> bool:
     if node.op != "call_function" or torch.Tag.pointwise not in getattr(node.target, "tags", ()):
         return False
     sources = node.all_input_nodes
-    return len(sources) == 1 and is_dequantize(sources[0]) and not _is_linear(node)
+    return len(sources) == 1 and fx.is_dequantize(sources[0]) and not _is_linear(node)
 
 
 def _is_linear(node: Any) -> bool:
     """Sums, products and clamps of a tensor and a number, which are computed with a rescale."""
-    name = operator_name(node).removeprefix("aten::").rstrip("_")
+    name = fx.operator_name(node).removeprefix("aten::").rstrip("_")
     return name in ("add", "sub", "mul", "div", "neg", "abs", "clamp", "clone", "relu", "hardtanh", "relu6")
 
 
@@ -156,8 +147,8 @@ def _sources(
 
 
 _CONVERSIONS: dict[str, Callable[..., Any]] = {
-    QUANTIZE: _quantize,
-    DEQUANTIZE: _dequantize,
-    DEQUANTIZE_CHANNELS: _dequantize_channels,
+    fx.QUANTIZE: _quantize,
+    fx.DEQUANTIZE: _dequantize,
+    fx.DEQUANTIZE_CHANNELS: _dequantize_channels,
 }
 _CPU_KERNELS = {"aten.upsample_bilinear2d.vec": _upsample_bilinear2d}

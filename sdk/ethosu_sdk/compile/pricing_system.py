@@ -28,34 +28,25 @@ _BY_DIGEST = stored_name("").partition(".")[0]  # how the name of a file that is
 
 @dataclass(frozen=True)
 class PricingSystem:
-    """A system that cycles are for, and whether it is the one that the program was compiled for.
-
-    `areas` say where the program's memory mode has things; None where that is not known.
-    """
+    """A system that cycles are for; `areas`: where the program's memory mode has things, if that is known."""
 
     system: SystemConfig
     is_compiled_for: bool
     areas: MemoryAreas | None
 
     def part(self) -> Record:
-        """The member `priced` of a record."""
         return {"compiled_for": self.is_compiled_for, "system": system_part(self.system)}
 
 
 def system_of_file(path: Path, target: Target) -> SystemConfig:
-    """The system of `target` as the Vela configuration file at `path` has it.
-
-    InputError for a damaged file, UsageError for one that does not have the target's names.
-    """
+    """The system of `target` as the Vela configuration file at `path` has it. InputError for a damaged file,
+    UsageError for one that does not have the target's names."""
     text = filesystem.file_text(path, systems.LARGEST_BYTES)
     return systems.system_from_ini(text, path.name, target.npu, target.system_config, target.memory_mode)
 
 
 def system_for_options(target: Target, options: ProgramOptions) -> SystemConfig:
-    """The system that a program for `target` is compiled for: Vela's own, or that of a file or board profile.
-
-    InputError for a file that is damaged, or is not the one any more that `target` was found in.
-    """
+    """The system that a program for `target` is compiled for. InputError for a damaged or changed file."""
     config = configurations.chosen_config(options)
     if config is None:
         return systems.memory_map(target.npu, target.system_config, target.memory_mode)
@@ -72,10 +63,8 @@ def system_for_options(target: Target, options: ProgramOptions) -> SystemConfig:
 
 def systems_in_every_mode(path: Path, target: Target) -> Iterator[SystemConfig]:
     """The target's system configuration with each memory mode of the Vela configuration file at `path` that Vela
-    takes: the arena is in RAM, and the cache in SRAM.
-
-    InputError for a damaged file, UsageError for one without the system configuration.
-    """
+    takes: the arena is in RAM, and the cache in SRAM. InputError for a damaged file, UsageError for one without the
+    system configuration."""
     text = filesystem.file_text(path, systems.LARGEST_BYTES)
     for mode in systems.parse(text, path.name).names(systems.MODE):
         found = systems.system_from_ini(text, path.name, target.npu, target.system_config, mode)
@@ -84,11 +73,9 @@ def systems_in_every_mode(path: Path, target: Target) -> Iterator[SystemConfig]:
 
 
 def pricing_of_program(path: Path, program: pte.Pte, vela_config: Path | None = None) -> PricingSystem | None:
-    """The system that cycles of the `program` at `path` are for; None for one without an NPU.
-
-    `vela_config` is the file to price with in place of the one that it was compiled with. Where neither is known, the
-    default of the family stands in. InputError for a file that is damaged, or does not have the program's system.
-    """
+    """The system that cycles of the `program` at `path` are for; None for one without an NPU. `vela_config` is the
+    file to price with in place of the one that it was compiled with. Where neither is known, the default of the
+    family stands in. InputError for a file that is damaged, or does not have the program's system."""
     target = program.target()
     if target is None:
         return None
@@ -106,9 +93,7 @@ def pricing_of_program(path: Path, program: pte.Pte, vela_config: Path | None = 
 
 def pricing_on_board(path: Path, program: pte.Pte, profile: BoardProfile) -> PricingSystem | None:
     """The system that `profile` has for the `program` at `path`: the one of its names, else the profile's default.
-
-    None for a program without an NPU. UsageError when the board does not have its NPU.
-    """
+    None for a program without an NPU. UsageError when the board does not have its NPU."""
     target = program.target()
     if target is None:
         return None
@@ -138,7 +123,6 @@ def memory_areas(path: Path, program: pte.Pte, vela_config: Path | None = None) 
 
 
 def _compiled_for(path: Path, program: pte.Pte, target: Target) -> SystemConfig | None:
-    """The system that the `program` at `path` was compiled for; None when it is not known."""
     if not target.vela_config:
         return systems.known_system(target.npu, target.system_config, target.memory_mode)
     found = itertools.chain(_recorded(path, program), _cached(program, target))
@@ -194,7 +178,6 @@ def _cached(program: pte.Pte, target: Target) -> Iterator[SystemConfig]:
 
 
 def system_part(system: SystemConfig) -> Record:
-    """A system as records have it."""
     interfaces = {row.interface: row for row in (system.constants, system.arena, system.cache)}
     memories = [dataclasses.asdict(row) for _, row in sorted(interfaces.items())]
     place = dataclasses.asdict(system.areas)
@@ -210,7 +193,6 @@ def system_part(system: SystemConfig) -> Record:
 
 
 def system_of_record(record: common.System) -> SystemConfig:
-    """The system in a record, which is valid."""
     rows = [row.to_json() for row in record.memories]
     memories = {facts["axi"]: Memory(interface=facts.pop("axi"), **facts) for facts in rows}
     return SystemConfig(

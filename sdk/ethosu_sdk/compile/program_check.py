@@ -1,6 +1,4 @@
-"""The check of `compile`: the program that was made, executed once on the host simulator, against the model that
-it was made from.
-"""
+"""The check of `compile`: the program, executed once on the host simulator, against the model it was made from."""
 
 from __future__ import annotations
 
@@ -83,8 +81,6 @@ class ProgramCheck:
 
 @dataclass(frozen=True)
 class _MethodCheck:
-    """The check of one `method` of the program at `pte`, in a folder of its own."""
-
     folder: Path
     reporter: Reporter
     pte: Path
@@ -176,7 +172,6 @@ class _MethodCheck:
     def _linked(
         self, facts: compile_facts.CheckFacts, executed: Sequence[Sequence[Array]]
     ) -> tuple[LinkOutput, ...]:
-        """The figures of the last link, over all samples."""
         rows = [in_float(facts.outputs, sample) for sample in executed]
         return tuple(
             linked_output(

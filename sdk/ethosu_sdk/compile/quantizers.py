@@ -68,8 +68,7 @@ class OwnQuantizer:
             )
 
     def applied(self, default: Any, graph_module: Any) -> Any:
-        """The quantiser for `graph_module`, from Arm's `default`. InputError when the file's function fails, or
-        chooses for something that the model does not have."""
+        """The quantiser for `graph_module`, from Arm's `default`. InputError when the file's function fails."""
         made = self._adjusted(default) if self.adjusts else self.value
         self._refuse_names_without_effect(made, graph_module)
         return made
@@ -116,7 +115,6 @@ def find_quantizer(namespace: Any, path: Path) -> OwnQuantizer | None:
 
 
 def _wanted(finder: Any) -> list[str]:
-    """What one of Arm's node finders looks for."""
     attributes = ("names", "module_names", "module_type_names", "targets")
     return [str(name) for attribute in attributes for name in getattr(finder, attribute, ())]
 
@@ -136,7 +134,6 @@ def _is_quantizer(value: Any) -> bool:
 
 
 def _line(error: BaseException, path: Path) -> str:
-    """At which line of the user's file `error` came up."""
     frames = traceback.extract_tb(error.__traceback__)
     lines = [frame.lineno for frame in frames if Path(frame.filename).resolve() == path.resolve()]
     return f" at line {lines[-1]}" if lines else ""

@@ -1,9 +1,6 @@
-"""Errors for models that PyTorch runs but the tools cannot compile: the operator, its line, and a workaround that
-was tried.
-
-The quantiser, Arm's passes and Vela raise what they like, from wherever they are. What they were working on is in the
-frames of the exception; what works instead is known of some operators, and is tried for the others.
-"""
+"""Errors for models that PyTorch runs but the tools cannot compile: the operator, its line, and a workaround that was
+tried. The quantiser, Arm's passes and Vela raise what they like, from wherever they are. What they were working on is
+in the frames of the exception; what works instead is known of some operators, and is tried for the others."""
 
 from __future__ import annotations
 
@@ -160,7 +157,4 @@ def _refusal(error: Exception, request: CompileRequest, compile_model: Compile) 
     message += f": {row.reason}; {what}" if row else f": {what}"
     if row:
         return InputError(message, row.way_out)
-    return InputError(
-        message,
-        way_out_of(request, compile_model, target[0] if target else None) or LOG_HINT,
-    )
+    return InputError(message, way_out_of(request, compile_model, target[0] if target else None) or LOG_HINT)

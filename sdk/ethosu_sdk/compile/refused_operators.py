@@ -128,8 +128,7 @@ def _in_generated_code(frame: Any, line: int) -> FailingNode | None:
 
 
 def _placed(node: Any) -> FailingNode:
-    """The suspect for a node. Nodes that torch adds, such as the write of a buffer's new value, have no place in the
-    model: the place of their input is used."""
+    """The suspect for a node; nodes that torch adds have no place in the model: that of their input is used."""
     target = node.args[1] if _name(node.target) == "with_effects" else node.target
     placed = (part for part in (node, *node.all_input_nodes) if _has_place(part.meta))
     return FailingNode(_name(target), next(placed, node).meta)
@@ -140,7 +139,6 @@ def _has_place(meta: Mapping[str, Any]) -> bool:
 
 
 def _name(target: Any) -> str:
-    """An operator's name, such as ``aten.roll.default``, without the schema that ExecuTorch's overloads print."""
     text = str(target)
     known = _OPERATOR.search(text)
     return known[0] if known else str(getattr(target, "__name__", text))

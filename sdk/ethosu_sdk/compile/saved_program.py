@@ -42,10 +42,7 @@ class UnsafeError(Exception):
 
 
 def read_saved_program(path: Path, *, trust: bool) -> bytes:
-    """The content of the ``.pt2`` at `path`, checked unless `trust`: load these bytes, not the file again.
-
-    Raises InputError that names the member and what it holds when loading it could run code.
-    """
+    """The content of the ``.pt2``, checked unless `trust`: load these bytes. InputError when that could run code."""
     data = filesystem.file_content(path, sys.maxsize - 1)
     if trust:
         return data
@@ -118,7 +115,10 @@ def check_guard(text: str) -> None:
         if isinstance(node, ast.Name):
             good = node.id == "L" or node.id in _guard_names() | {"math", "torch"}
         elif isinstance(node, ast.Constant):
-            good = _is_guard_constant(node.value)
+            value = node.value
+            good = value is None or (
+                bool(_WORD.fullmatch(value)) if isinstance(value, str) else _is_number(value)
+            )
         elif isinstance(node, ast.Call):
             good = _is_guard_call(node)
         elif isinstance(node, ast.Attribute):
@@ -147,10 +147,6 @@ def _is_symbolic_constant(value: object) -> bool:
     if isinstance(value, str):  # Symbol('s0'), Float('1.5')
         return bool(_SYMBOL.fullmatch(value) or (value and _NUMBER.fullmatch(value)))
     return _is_number(value)
-
-
-def _is_guard_constant(value: object) -> bool:
-    return value is None or _is_number(value) or (isinstance(value, str) and bool(_WORD.fullmatch(value)))
 
 
 def _is_number(value: object) -> bool:
@@ -357,7 +353,6 @@ def archive_members(data: bytes) -> dict[str, memoryview]:
 
 
 def _directory(data: bytes) -> tuple[int, int]:
-    """Where the directory begins, and how many members it has."""
     at = len(data) - _END.size
     if at < 0 or data[at : at + 4] != b"PK\x05\x06":
         raise UnsafeError("it has no end record, or bytes follow it")
@@ -443,7 +438,6 @@ def _check_extra(row: zipfile.ZipInfo, what: str) -> None:
 
 
 def _behind(data: bytes, row: zipfile.ZipInfo, end: int, what: str) -> int:
-    """Where the data descriptor at `end` ends."""
     wanted = (b"PK\x07\x08", row.CRC, row.compress_size, row.file_size)
     for layout in _DESCRIPTORS:
         if data[end : end + layout.size] == layout.pack(*wanted):
@@ -551,7 +545,6 @@ _BEFORE_2_8: dict[str, _Check] = {
 
 
 def json_object(name: str, data: memoryview) -> dict[str, Any]:
-    """The JSON object in a member. UnsafeError when it is none."""
     try:
         value = json.loads(bytes(data).decode())
     except (ValueError, RecursionError) as error:

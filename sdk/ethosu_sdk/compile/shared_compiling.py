@@ -1,7 +1,4 @@
-"""A lowered program, compiled by Vela for a target: the program and the facts that a compilation for it gives.
-
-Runs in a process that may import torch.
-"""
+"""A lowered program, compiled by Vela for a target, in a process that may import torch."""
 
 from __future__ import annotations
 
@@ -24,8 +21,6 @@ _ORIGIN = "ethosu_sdk_origin"
 
 @dataclass(frozen=True)
 class _KnownLines(SourceFinder):
-    """Finds lines that were found when the program was lowered."""
-
     def find(self, meta: Mapping[str, Any]) -> SourceLine | None:
         line: SourceLine | None = meta.get(_ORIGIN)
         return line
@@ -33,10 +28,8 @@ class _KnownLines(SourceFinder):
 
 def compile_lowered(lowered: Lowered, request: CompileRequest, version: str) -> CompileOutput:
     """Compile `lowered` for the target of `request` with the Vela of that `version` into its folder, which exists.
-
     BuildError when Vela refuses or gives a delegate something else than its graph, InputError when it loses a look-up
-    table, ToolError when that version is not there.
-    """
+    table, ToolError when that version is not there."""
     from executorch.exir._serialize._program import deserialize_pte_binary, serialize_pte_binary
 
     path = vela_versions.python_path(version)

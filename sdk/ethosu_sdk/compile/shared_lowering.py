@@ -1,9 +1,7 @@
 """One lowering for many targets: a program with its TOSA graphs, for which Vela is called later, target by target.
-
-ExecuTorch partitions and lowers for a TOSA specification, of which there are two: that of Ethos-U55 and U65, and
-that of Ethos-U85. System configuration, memory mode and Vela's version come after it, and so does the MAC count, but
-for Ethos-U55-32 and -64, whose look-up tables need rewrites of their own (:mod:`ethosu_sdk.compile.rewrite.table`).
-"""
+ExecuTorch partitions and lowers for a TOSA specification, of which there are two: that of Ethos-U55 and U65, and that
+of Ethos-U85. System configuration, memory mode and Vela's version come after it, and so does the MAC count, but for
+Ethos-U55-32 and -64, whose look-up tables need rewrites of their own (:mod:`ethosu_sdk.compile.rewrite.table`)."""
 
 from __future__ import annotations
 
@@ -25,8 +23,7 @@ _REPRESENTATIVES = {"u55": "ethos-u55-128", "u55-small": "ethos-u55-64", "cf": "
 
 
 def tosa_variant(target: Target) -> str:
-    """The name of the TOSA specification that a program for `target` is lowered to; of those whose look-up tables
-    need care, a name of their own."""
+    """The TOSA specification that `target` is lowered to; a name of its own where look-up tables need care."""
     return "u55-small" if target.name in TARGETS_WITHOUT_TABLE_BANKS else _VARIANTS[target.npu]
 
 
@@ -69,12 +66,10 @@ class Lowered:
 
     @property
     def check_folder(self) -> Path:
-        """What a check compares with."""
         return self.folder / CHECK_FOLDER
 
 
 def write_facts(folder: Path, output: CompileOutput, reads: dict[str, str]) -> None:
-    """Write down what a lowering gave, and the files that it read."""
     facts = compile_facts.to_json({"output": output, "reads": reads})
     filesystem.write_bytes(folder / FACTS_NAME, facts.encode())
 
@@ -98,7 +93,6 @@ def _delegate(folder: Path, index: int) -> LoweredDelegate:
 
 
 def graph_file(index: int) -> str:
-    """The name of a delegate's TOSA graph."""
     return f"delegate{index}.tosa"
 
 

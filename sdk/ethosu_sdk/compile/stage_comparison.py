@@ -1,6 +1,4 @@
-"""Compares the outputs of one stage with those of the stage before, over several samples, beginning with the
-user's model in eager PyTorch.
-"""
+"""Compares the outputs of a stage with those of the stage before, over several samples, from eager PyTorch on."""
 
 from __future__ import annotations
 
@@ -36,8 +34,6 @@ _SEED = 20
 
 @dataclass(frozen=True)
 class Sample:
-    """Inputs, where they come from, and whether observers saw them."""
-
     inputs: Tensors
     source: str
     calibrated: bool
@@ -106,7 +102,6 @@ class Difference:
 
 
 def form_difference(reference: Rows, candidate: Rows) -> Difference | None:
-    """A difference in number, shapes or types of outputs."""
     import torch
 
     for number, (wanted, given) in enumerate(zip(reference, candidate, strict=True)):
@@ -133,10 +128,7 @@ class Trials:
 def within_rounding(
     reference: Rows, candidate: Rows, trials: Callable[[], Trials]
 ) -> tuple[str, Difference | None]:
-    """Whether outputs of one form are ``equal``, or differ by what floating-point arithmetic leaves open.
-
-    `trials` are made only when a difference is larger than networks usually show.
-    """
+    """Whether outputs are ``equal``, or differ by what arithmetic leaves open; `trials` are made when needed."""
     verdict, far = EQUAL, None
     for number, (wanted, given) in enumerate(zip(reference, candidate, strict=True)):
         for index, (one, other) in enumerate(zip(wanted, given, strict=True)):
@@ -178,7 +170,6 @@ def _unexplained(reference: Rows, candidate: Rows, trials: Trials) -> Difference
 
 
 def _is_steady(trials: Trials, index: int) -> bool:
-    """Whether no rounding changes an output in any sample."""
     return all(
         _identical(tensor_arrays.as_numpy(one[index]), tensor_arrays.as_numpy(other[index]))
         for rows in trials.moved
@@ -187,7 +178,6 @@ def _is_steady(trials: Trials, index: int) -> bool:
 
 
 def linked_outputs(reference: Rows, candidate: Rows, names: Sequence[str]) -> tuple[LinkOutput, ...]:
-    """The figures of each output over all samples."""
     return tuple(
         linked_output(
             index,
@@ -223,10 +213,7 @@ def _type(tensor: Any) -> str:
 def place_of_loss(
     graph_module: Any, values: RecordedValues, other: RecordedValues, output: int, finder: SourceFinder
 ) -> str:
-    """Words for the operator of `graph_module`, whose values are `values`, at which `other` stops to have them.
-
-    Searched from its output number `output` backwards. Empty when no operator can be named.
-    """
+    """Words for the operator of `graph_module` at which `other` stops to have its `values`; empty when unknown."""
     from torch.utils import _pytree
 
     results = [
@@ -281,11 +268,9 @@ def _writer(graph_module: Any, node: Any, values: RecordedValues) -> Any | None:
 @dataclass(frozen=True)
 class EagerRun:
     """The `samples` that the model ran on, one after the other; its outputs for each, and the structure that they
-    come in; what the model changed of itself; a copy of it from before, None where torch cannot copy it.
-
-    `filled` is a copy with the tables that the first inference filled for all others, None where there are none.
-    `repeats` says that another copy gives the same outputs for the first sample: nothing outside of it has changed.
-    """
+    come in; what the model changed of itself; a copy of it from before, None where torch cannot copy it. `filled` is
+    a copy with the tables that the first inference filled for all others, None where there are none. `repeats` says
+    that another copy gives the same outputs for the first sample: nothing outside of it has changed."""
 
     samples: tuple[Sample, ...]
     outputs: tuple[Tensors, ...]
@@ -358,7 +343,6 @@ class _Execution:
 
 
 def _gives(module: Any, run: _Execution) -> bool:
-    """Whether a module gives for the first sample of a run what the run's did."""
     from torch.utils import _pytree
 
     again = _pytree.tree_leaves(execution.call_module(module, run.samples[0].inputs))

@@ -40,7 +40,6 @@ class PairResult:
 
     @property
     def pair(self) -> tuple[str, str]:
-        """(reference, candidate)."""
         return self.reference, self.candidate
 
     def figure(self, name: str) -> tuple[float, str] | None:
@@ -120,10 +119,7 @@ def _pair(name: str, words: str) -> tuple[str, str]:
 def threshold_checks(
     thresholds: Sequence[Threshold], results: Sequence[PairResult], missing: Mapping[str, str]
 ) -> list[Check]:
-    """One check for each threshold and output that it speaks of. `missing` are executions that do not exist, and why.
-
-    A figure that is not known meets no limit.
-    """
+    """A check for each threshold and output that it speaks of. A figure that is not known meets no limit."""
     checks = []
     for threshold in thresholds:
         rows = _rows(threshold, results)
@@ -137,7 +133,6 @@ def threshold_checks(
 
 
 def _rows(threshold: Threshold, results: Sequence[PairResult]) -> list[tuple[str, tuple[float, str]]]:
-    """(where, figure and reason) of each output that `threshold` speaks of."""
     figure = threshold.option.figure
     if figure == TOP1_DROP:
         return _drops(threshold, results)

@@ -16,7 +16,6 @@ _ABSENT = object()
 REASON_KEY = "ethosu_sdk_rejected_because"
 LOG_HINT = "compile.log holds what the tools printed"
 _INTERVAL_S = 0.25
-_PASS_MANAGER = "An error occurred when running the"
 _Result = TypeVar("_Result")
 
 
@@ -49,7 +48,7 @@ def guarded(what: str, action: Callable[[], _Result], hint: str = LOG_HINT) -> _
     except (Exception, SystemExit) as error:
         # The manager of ExecuTorch's passes lists the names of all passes in its own error.
         cause: BaseException = error
-        while str(cause).startswith(_PASS_MANAGER) and cause.__cause__ is not None:
+        while str(cause).startswith("An error occurred when running the") and cause.__cause__ is not None:
             cause = cause.__cause__
         raise BuildError(f"{what}: {plain_text.error(cause)}", hint) from error
 
@@ -68,11 +67,9 @@ class LoweringTrace:
 
 @contextlib.contextmanager
 def lowering_traced() -> Iterator[LoweringTrace]:
-    """While the block runs, nodes that the partitioner rejects are marked and TOSA operators are traced.
-
-    ExecuTorch 1.5.1 logs the rejections as a table of text, and writes the origin of TOSA operators into the TOSA
-    file, or beside it, only with options that change the `.pte`.
-    """
+    """While the block runs, nodes that the partitioner rejects are marked and TOSA operators are traced. ExecuTorch
+    1.5.1 logs the rejections as a table of text, and writes the origin of TOSA operators into the TOSA file, or
+    beside it, only with options that change the `.pte`."""
     from executorch.backends.arm.operators.node_visitor import NodeVisitor
     from executorch.backends.arm.tosa import partitioner
 

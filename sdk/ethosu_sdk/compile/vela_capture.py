@@ -1,8 +1,6 @@
-"""Runs Vela for each delegate, ExecuTorch's own or another version, and keeps what it reads and writes.
-
-ExecuTorch 1.5.1 can dump these files itself, but then the folder's path becomes part of the `.pte`, and with several
-delegates the last one overwrites the others. So its call of Vela is wrapped instead.
-"""
+"""Runs Vela for each delegate, ExecuTorch's own or another version, and keeps what it reads and writes. ExecuTorch
+1.5.1 can dump these files itself, but then the folder's path becomes part of the `.pte`, and with several delegates
+the last one overwrites the others. So its call of Vela is wrapped instead."""
 
 from __future__ import annotations
 
@@ -23,22 +21,47 @@ from ethosu_sdk.base.errors import BuildError
 from ethosu_sdk.compile import tool_hooks
 from ethosu_sdk.compile.tool_hooks import LOG_HINT, patched
 from ethosu_sdk.compile.vela_config import VelaConfig
+from ethosu_sdk.records.common import Estimate
 
 # Reports beside the stream. Given to Vela alone, not to the compile specs, they leave the `.pte` unchanged.
 REPORT_FLAGS = ("--verbose-performance", "--enable-debug-db")
 VELA_REFUSED = "Vela refused: "
 # Columns of Vela's summary that name things instead of counting them.
-_TEXT_COLUMNS = frozenset(
-    {
-        "experiment",
-        "network",
-        "accelerator_configuration",
-        "system_config",
-        "memory_mode",
-        "weights_storage_area",
-        "feature_map_storage_area",
-    }
+_TEXT_COLUMNS = {
+    *("experiment", "network", "accelerator_configuration", "system_config", "memory_mode"),
+    *("weights_storage_area", "feature_map_storage_area"),
+}
+
+_KIB = 1024.0
+_GIB = float(1 << 30)  # Vela divides by it for what it prints as GB/s
+_AREAS = ("sram", "dram", "on_chip_flash", "off_chip_flash")
+_TRAFFIC = (
+    ("feature_map_read_bytes", "feature_map_read"),
+    ("feature_map_write_bytes", "feature_map_write"),
+    ("weight_read_bytes", "weight_read"),
+    ("weight_write_bytes", "weight_write"),
+    ("total_bytes", "traffic"),
 )
+
+
+def _columns() -> Iterator[tuple[str, str, str, float]]:
+    """(Vela 5.1.0's column, our name, unit, factor to it) of its summary CSV; traffic is that of one inference."""
+    yield "cycles_total", "total_cycles", "cycles", 1.0
+    yield "cycles_npu", "npu_cycles", "cycles", 1.0
+    for area in _AREAS:
+        yield f"cycles_{area}_access", f"{area}_access_cycles", "cycles", 1.0
+    yield "nn_macs", "macs", "operations", 1.0
+    yield "inference_time", "inference_time", "s", 1.0
+    yield "core_clock", "core_clock", "Hz", 1.0
+    for area in _AREAS:
+        yield f"{area}_memory_used", f"{area}_used", "bytes", _KIB
+    for area in _AREAS:
+        yield f"{area}_bandwidth", f"{area}_peak_bandwidth", "bytes/s", _GIB
+    for area in _AREAS:
+        for column, name in _TRAFFIC:
+            yield f"{area}_{column}", f"{area}_{name}", "bytes", 1.0
+    yield "total_original_weights", "original_weights", "bytes", 1.0
+    yield "total_npu_encoded_weights", "encoded_weights", "bytes", 1.0
 
 
 @dataclass(frozen=True)
@@ -57,16 +80,17 @@ class VelaCapture:
     nodes: Mapping[str, Mapping[str, Any]]
 
     @property
-    def estimates(self) -> dict[str, float]:
-        """The numbers of the summary, by Vela's column names."""
-        return parse_summary(self.summary_csv.decode())
+    def estimates(self) -> tuple[Estimate, ...]:
+        found = parse_summary(self.summary_csv.decode())
+        return tuple(
+            Estimate(name=name, value=found[column] * factor, unit=unit, source="estimated")
+            for column, name, unit, factor in _columns()
+            if column in found
+        )
 
 
 def run_turns(payloads: Iterable[bytes], captures: Sequence[VelaCapture]) -> list[int]:
-    """For each payload of a program the number of its Vela run among `captures`, joined by the SHA-256.
-
-    Vela may see the delegates in another order than the program has them. BuildError for a payload of no run.
-    """
+    """For each payload the number of its Vela run, by SHA-256. BuildError for a payload of no run."""
     found = {capture.payload_sha256: turn for turn, capture in enumerate(captures)}
     given = [found.get(filesystem.sha256_bytes(payload)) for payload in payloads]
     for index, turn in enumerate(given):
@@ -76,10 +100,7 @@ def run_turns(payloads: Iterable[bytes], captures: Sequence[VelaCapture]) -> lis
 
 
 def parse_summary(text: str) -> dict[str, float]:
-    """The numeric columns of Vela's ``*_summary_*.csv``: one header line, one row.
-
-    BuildError when it has another form.
-    """
+    """The numeric columns of Vela's ``*_summary_*.csv``, which has one row. BuildError for another form."""
     rows = list(csv.DictReader(io.StringIO(text)))
     if len(rows) != 1:
         raise BuildError(f"Vela's summary has {len(rows)} rows instead of one")
@@ -103,10 +124,7 @@ def spaceless_directory() -> Path:
 
 @contextlib.contextmanager
 def runs_captured(config: VelaConfig | None = None) -> Iterator[list[VelaCapture]]:
-    """While the block runs, every Vela run that ExecuTorch makes in this process is added to the list.
-
-    `config` is the configuration file that the compile specs call by its `stored_name`.
-    """
+    """While the block runs, Vela's runs are added to the list; `config` is what compile specs call `stored_name`."""
     from executorch.backends.arm.ethosu import backend
 
     captures: list[VelaCapture] = []

@@ -1,8 +1,6 @@
-"""Checks that Vela gave a delegate all outputs of its graph, whole weights and its look-up tables.
-
-Vela 5.1.0 can lose them without a word, and ExecuTorch packs what it is given. Rewrites avoid the known ways
-(:mod:`ethosu_sdk.compile.rewrite.table`).
-"""
+"""Checks that Vela gave a delegate all outputs of its graph, whole weights and its look-up tables. Vela 5.1.0 can
+lose them without a word, and ExecuTorch packs what it is given. Rewrites avoid the known ways
+(:mod:`ethosu_sdk.compile.rewrite.table`)."""
 
 from __future__ import annotations
 
@@ -11,13 +9,13 @@ from math import prod
 
 from ethosu_sdk.base.errors import InputError
 from ethosu_sdk.compile import vela_database
-from ethosu_sdk.compile.compile_facts import DelegateFacts, OperationFacts
 from ethosu_sdk.compile.graphs import tosa_graph
 from ethosu_sdk.compile.graphs.source_lines import SourceFinder
 from ethosu_sdk.compile.vela_capture import VelaCapture
 from ethosu_sdk.npu import hazards, vela_blocks
 from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.records.common import SourceLine
+from ethosu_sdk.records.compile import Delegate, Operation
 
 _OUTPUTS_HINT = (
     "let the model return the tensor in another form, such as multiplied by 1.0, or keep the operator on the CPU; "
@@ -55,8 +53,7 @@ def check_outputs(index: int, payload: bytes, capture: VelaCapture, finder: Sour
 def check_call(
     index: int, payload: bytes, capture: VelaCapture, finder: SourceFinder, arguments: int | None
 ) -> None:
-    """InputError when the program calls the delegate with another number of tensors than its commands know: one that
-    it is given was found to be of no use."""
+    """InputError when the program calls the delegate with another number of tensors than its commands know."""
     blocks = vela_blocks.parse(payload)
     known = len(blocks.inputs) + len(blocks.outputs)
     if arguments in (None, known):
@@ -72,26 +69,25 @@ def check_call(
 
 
 def made_at(source: SourceLine | None) -> str:
-    """Words for where a tensor is made."""
     return f"made at {'an unknown place' if source is None else source.words}"
 
 
-def check_weights(delegate: DelegateFacts, debug_xml: bytes) -> None:
+def check_weights(delegate: Delegate, debug_xml: bytes) -> None:
     """InputError that names the layer's place in the model when its weights are for other channels."""
     wrong = vela_database.misjudged_channels(debug_xml)
     for operation in delegate.operations:
         for offset in operation.offsets:
             if offset in wrong:
-                channels, encoded = wrong[offset]
+                (channels, encoded), vela = wrong[offset], operation.vela
                 raise InputError(
                     f"Vela encoded the weights of a layer in delegate {delegate.index} for {encoded} output "
-                    f"channels instead of its {channels}: results would be wrong. It is the {operation.operator} "
-                    f"'{operation.name}', {made_at(operation.source)}",
+                    f"channels instead of its {channels}: results would be wrong. It is the {vela.operator} "
+                    f"'{vela.name or ''}', {made_at(operation.source)}",
                     _WEIGHTS_HINT,
                 )
 
 
-def check_tables(delegate: DelegateFacts, payload: bytes) -> None:
+def check_tables(delegate: Delegate, payload: bytes) -> None:
     """InputError that names the operation's place in the model when it would not find its look-up table."""
     blocks = vela_blocks.parse(payload)
     config = NpuConfig.from_word(blocks.config_word)
@@ -111,7 +107,7 @@ def check_tables(delegate: DelegateFacts, payload: bytes) -> None:
     )
 
 
-def _place(delegate: DelegateFacts, operation: OperationFacts) -> str:
+def _place(delegate: Delegate, operation: Operation) -> str:
     """Where the operation comes from. ExecuTorch 1.5.1 notes no origin for a TABLE: then, what runs next to it."""
     rows = delegate.operations
     at = rows.index(operation)
@@ -122,7 +118,8 @@ def _place(delegate: DelegateFacts, operation: OperationFacts) -> str:
     return f"near the {_name(nearest)}, {made_at(nearest.source)}"
 
 
-def _name(operation: OperationFacts) -> str:
-    return (
-        f"{operation.tosa_operator or operation.operator} '{operation.name or operation.tosa_tensor or ''}'"
-    )
+def _name(operation: Operation) -> str:
+    vela, tosa = operation.vela, operation.tosa
+    if tosa is None:
+        return f"{vela.operator} '{vela.name or ''}'"
+    return f"{tosa.operator} '{vela.name or tosa.tensor or ''}'"

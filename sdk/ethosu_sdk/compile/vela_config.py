@@ -7,20 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from ethosu_sdk.base import board_profiles, filesystem
+from ethosu_sdk.base import board_profiles, filesystem, targets
 from ethosu_sdk.base.board_profiles import BoardProfile
 from ethosu_sdk.base.errors import UsageError
-from ethosu_sdk.base.targets import (
-    DEFAULT_TARGET,
-    AnyTarget,
-    Core,
-    Target,
-    cores,
-    parse_name,
-    parse_target,
-    stored_name,
-    suggestion,
-)
 from ethosu_sdk.compile.program_options import ProgramOptions
 from ethosu_sdk.npu.timing import systems
 from ethosu_sdk.npu.timing.systems import VelaIni
@@ -37,7 +26,7 @@ class VelaConfig:
     @property
     def stored_name(self) -> str:
         """The name that the program keeps of the configuration: with its digest."""
-        return stored_name(filesystem.sha256_bytes(self.content))
+        return targets.stored_name(filesystem.sha256_bytes(self.content))
 
 
 def read_config(path: Path) -> VelaConfig:
@@ -52,10 +41,7 @@ def _config_of_profile(profile: BoardProfile) -> VelaConfig:
 
 
 def chosen_config(options: ProgramOptions) -> VelaConfig | None:
-    """The configuration that `options` ask for in place of Vela's own.
-
-    InputError for a file that is none, UsageError for two of them.
-    """
+    """The configuration in place of Vela's own. InputError for a file that is none, UsageError for two of them."""
     if options.system is not None and options.vela_config is not None:
         raise UsageError(
             "--system and --vela-config both give Vela's configuration", "leave one of the two out"
@@ -67,31 +53,29 @@ def chosen_config(options: ProgramOptions) -> VelaConfig | None:
 
 def resolve_target(
     name: str | None, system_config: str | None, memory_mode: str | None, options: ProgramOptions
-) -> AnyTarget:
+) -> targets.AnyTarget:
     """The target that a user asked for; with a configuration file or a board profile in `options`, its names count.
-
     What is not given is the profile's default. Without a profile it is DEFAULT_TARGET, and the family's default if
     the file has that, or the file's only one. UsageError for a name that does not exist or an NPU that the board does
-    not have, for options of an NPU beside a processor, and InputError for a file that is none.
-    """
+    not have, for options of an NPU beside a processor, and InputError for a file that is none."""
     config = chosen_config(options)
-    if name in cores():
-        return _core(cores()[name], config, system_config, memory_mode, options)
+    if name in targets.cores():
+        return _core(targets.cores()[name], config, system_config, memory_mode, options)
     if config is not None and config.board is not None:
         return _on_board(config.board, name, system_config, memory_mode)
-    name = name or DEFAULT_TARGET
+    name = name or targets.DEFAULT_TARGET
     if config is None:
-        return parse_target(name, system_config, memory_mode)
+        return targets.parse_target(name, system_config, memory_mode)
     return target_in(config, name, system_config, memory_mode)
 
 
 def _core(
-    core: Core,
+    core: targets.Core,
     config: VelaConfig | None,
     system_config: str | None,
     memory_mode: str | None,
     options: ProgramOptions,
-) -> Core:
+) -> targets.Core:
     """The target `core`. UsageError for options that only an NPU has, and for a board with another processor."""
     given = {
         "--system-config": system_config,
@@ -114,12 +98,14 @@ def _core(
     return core
 
 
-def target_in(config: VelaConfig, name: str, system_config: str | None, memory_mode: str | None) -> Target:
+def target_in(
+    config: VelaConfig, name: str, system_config: str | None, memory_mode: str | None
+) -> targets.Target:
     """The target with the names of `config`; see :func:`resolve_target`."""
     if config.board is not None:
         return _on_board(config.board, name, system_config, memory_mode)
-    family, macs = parse_name(name)
-    return Target(
+    family, macs = targets.parse_name(name)
+    return targets.Target(
         npu=family.name,
         macs=macs,
         system_config=config.ini.chosen(systems.SYSTEM, system_config, family.default_system_config),
@@ -130,26 +116,27 @@ def target_in(config: VelaConfig, name: str, system_config: str | None, memory_m
 
 def _on_board(
     profile: BoardProfile, name: str | None, system_config: str | None, memory_mode: str | None
-) -> Target:
-    family, macs = parse_name(name or profile.npus[0])
+) -> targets.Target:
+    family, macs = targets.parse_name(name or profile.npus[0])
     if name is not None and name not in profile.npus:
         raise UsageError(
-            f"{profile.name} has no {name}", f"leave --target out, or {suggestion(name, profile.npus)}"
+            f"{profile.name} has no {name}",
+            f"leave --target out, or {targets.suggestion(name, profile.npus)}",
         )
     system = profile.default_system if system_config is None else profile.system(system_config)
     if system is None:
         known = [row.name for row in profile.systems]
         raise UsageError(
             f"{profile.name} has no system configuration '{system_config}'",
-            suggestion(str(system_config), known),
+            targets.suggestion(str(system_config), known),
         )
     mode = memory_mode or system.memory_modes[0]
     if mode not in system.memory_modes:
         raise UsageError(
             f"memory mode '{mode}' cannot be used with {system.name} of {profile.name}",
-            suggestion(mode, system.memory_modes),
+            targets.suggestion(mode, system.memory_modes),
         )
-    return Target(
+    return targets.Target(
         npu=family.name,
         macs=macs,
         system_config=system.name,
@@ -180,23 +167,14 @@ ALLOWED_FLAGS: dict[str, str | tuple[str, ...]] = {
     "--disable-ifm-reuse": _SWITCH,
     "--show-cpu-operations": _SWITCH,
     "--timing": _SWITCH,
-    **dict.fromkeys(
-        (
-            "--verbose-all",
-            "--verbose-allocation",
-            "--verbose-config",
-            "--verbose-cycle-estimate",
-            "--verbose-graph",
-            "--verbose-high-level-command-stream",
-            "--verbose-performance",
-            "--verbose-quantization",
-            "--verbose-register-command-stream",
-            "--verbose-schedule",
-            "--verbose-tensor-format",
-            "--verbose-weights",
-        ),
-        _SWITCH,
-    ),
+    **{
+        f"--verbose-{what}": _SWITCH
+        for what in (
+            *("all", "allocation", "config", "cycle-estimate", "graph", "high-level-command-stream"),
+            *("performance", "quantization", "register-command-stream", "schedule"),
+            *("tensor-format", "weights"),
+        )
+    },
 }
 
 _OTHER_OPTION = "the SDK has an option of its own for it"
@@ -237,7 +215,7 @@ def check_flags(flags: Iterable[str]) -> None:
             raise UsageError(f"Vela's flag {name} cannot be added: {REFUSED_FLAGS[name]}")
         if name not in ALLOWED_FLAGS:
             raise UsageError(
-                f"Vela has no flag {name}, or it cannot be added", suggestion(name, ALLOWED_FLAGS)
+                f"Vela has no flag {name}, or it cannot be added", targets.suggestion(name, ALLOWED_FLAGS)
             )
         wanted = ALLOWED_FLAGS[name]
         if not _fits(wanted, bool(separator), value):

@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from xml.etree import ElementTree
 
 from ethosu_sdk.base.errors import BuildError
-from ethosu_sdk.compile.compile_facts import ScheduledOperation
 
 Row = dict[str, str]
 
@@ -30,14 +29,7 @@ _NO_ORIGIN = "0"  # the tables count from 1
 _AXES = "NHWC"
 _BRICKS = "NHCWB16"
 _MOST_ELEMENTS = 1 << 26
-DTYPES = {
-    "Int8": "int8",
-    "UInt8": "uint8",
-    "Int16": "int16",
-    "UInt16": "uint16",
-    "Int32": "int32",
-    "Bool8": "int8",
-}
+DTYPES = {name: name.lower() for name in ("Int8", "UInt8", "Int16", "UInt16", "Int32")} | {"Bool8": "int8"}
 
 
 def database_tables(xml: bytes) -> dict[str, list[Row]]:
@@ -50,6 +42,22 @@ def database_tables(xml: bytes) -> dict[str, list[Row]]:
         table.get("name", ""): list(csv.DictReader(io.StringIO((table.text or "").strip())))
         for table in root.iter("table")
     }
+
+
+@dataclass(frozen=True)
+class ScheduledOperation:
+    """An operation of the command stream: Vela's operator and name, and the offsets of its NPU operations, in bytes
+    from behind the header of the driver actions. `cycles`, `macs` and `staging_bytes` (what is alive in the arena
+    meanwhile) are Vela's estimates (None where it gives none). `tosa_index` is that of the TOSA operator behind it,
+    None when Vela added it."""
+
+    operator: str
+    name: str
+    offsets: tuple[int, ...]
+    cycles: int | None
+    macs: int | None
+    staging_bytes: int | None
+    tosa_index: int | None
 
 
 def scheduled_operations(xml: bytes) -> tuple[ScheduledOperation, ...]:
@@ -75,11 +83,8 @@ def scheduled_operations(xml: bytes) -> tuple[ScheduledOperation, ...]:
 
 def misjudged_channels(xml: bytes) -> dict[int, tuple[int, int]]:
     """Of layers whose weights Vela encoded for another number of channels than they have: by the offset of each NPU
-    operation, the layer's channels and those encoded.
-
-    Vela does so where it fuses a transpose of the channels into a layer that writes a part of a tensor.
-    BuildError when a table has another form.
-    """
+    operation, the layer's channels and those encoded. Vela does so where it fuses a transpose of the channels into a
+    layer that writes a part of a tensor. BuildError when a table has another form."""
     database = database_tables(xml)
     with _known_format():
         rows = (row for row in database.get("perf_debug", ()) if row["weight_format"])
@@ -93,7 +98,6 @@ def misjudged_channels(xml: bytes) -> dict[int, tuple[int, int]]:
 
 @contextlib.contextmanager
 def _known_format() -> Iterator[None]:
-    """BuildError for tables without the columns of Vela 5.1.0."""
     try:
         yield
     except (KeyError, ValueError) as error:
@@ -101,10 +105,8 @@ def _known_format() -> Iterator[None]:
 
 
 def _channels(row: Row) -> tuple[int, int] | None:
-    """A layer's channels and those that its weights are encoded for, when they differ.
-
-    In memory, the axes are in the order of `transpose_type`; Vela takes the last one.
-    """
+    """A layer's channels and those its weights are encoded for, where they differ: Vela takes the last axis in
+    memory."""
     order = row["transpose_type"]
     if set(order) != set(_AXES):
         return None
@@ -136,10 +138,8 @@ def _number(row: Row, key: str) -> int | None:
 @dataclass(frozen=True)
 class WrittenTensor:
     """The OFM of a scheduled operation: `shape` is NHWC as it lies in memory, `dtype` NumPy's name, `bricks` NHCWB16.
-
     `span` are its first byte and the one behind its last; None when it has no address, as in a chaining buffer.
-    `offsets` are those of its NPU operations in the command stream.
-    """
+    `offsets` are those of its NPU operations in the command stream."""
 
     name: str
     shape: tuple[int, int, int, int]
@@ -151,10 +151,8 @@ class WrittenTensor:
 
 def read_written_tensors(xml: bytes) -> tuple[WrittenTensor, ...]:
     """The tensors that scheduled operations write, in the order of the command stream. An operation that is fused
-    into another has no NPU operation, and is left out.
-
-    BuildError when the database has another form than Vela 5.1.0 gives it.
-    """
+    into another has no NPU operation, and is left out. BuildError when the database has another form than Vela 5.1.0
+    gives it."""
     database = database_tables(xml)
     with _known_format():
         details = {row["id"]: row for row in database["perf_debug"]}

@@ -11,35 +11,29 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ethosu_sdk.base import filesystem, npz
+from ethosu_sdk.base import filesystem
 from ethosu_sdk.base.errors import BuildError
 from ethosu_sdk.compile import finished_program, tool_hooks, vela_capture, vela_checks, vela_database
-from ethosu_sdk.compile.compile_facts import DelegateFacts, OperationFacts
-from ethosu_sdk.compile.graphs import tensor_arrays, tosa_graph
+from ethosu_sdk.compile.graphs import tosa_graph
 from ethosu_sdk.compile.graphs.source_lines import SourceFinder
 from ethosu_sdk.compile.shared_lowering import graph_file, origins_file
 from ethosu_sdk.compile.tool_hooks import patched
 from ethosu_sdk.compile.vela_capture import VelaCapture
 from ethosu_sdk.compile.vela_config import VelaConfig
+from ethosu_sdk.records.common import Estimate, TosaOperation, VelaOperation
+from ethosu_sdk.records.compile import Delegate, DelegateFiles, Operation
 
 LOG_NAME = "compile.log"
 
-_SUFFIXES = {
-    "tosa": ".tosa",
-    "summary_csv": ".summary.csv",
-    "per_layer_csv": ".per-layer.csv",
-    "debug_xml": ".debug.xml",
-}
+_SUFFIXES = {"tosa": ".tosa", "summary": ".summary.csv", "per_layer": ".per-layer.csv", "debug": ".debug.xml"}
 _ARTEFACT = re.compile(r"(\w+\.)?delegate\d+(\.tosa|\.summary\.csv|\.per-layer\.csv|\.debug\.xml)")
 
 
 @contextlib.contextmanager
 def published_folder(folder: Path, *optional: str) -> Iterator[Path]:
     """An empty folder whose files replace those of `folder` when the block ends well, and are removed otherwise.
-
     Artefacts of delegates that an earlier compilation left are removed, and of the files `optional` those that are
-    not written this time. BuildError when the disk refuses.
-    """
+    not written this time. BuildError when the disk refuses."""
     try:
         with filesystem.temporary_directory(".compile-", folder) as temporary:
             yield temporary
@@ -54,12 +48,6 @@ def published_folder(folder: Path, *optional: str) -> Iterator[Path]:
         raise BuildError(f"cannot write to {folder}: {error.strerror}", "choose another with -o") from error
 
 
-def write_io(path: Path, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
-    """Write the example inputs and outputs of a program to `path`."""
-    given, computed = ([tensor_arrays.as_numpy(item) for item in row] for row in (inputs, outputs))
-    npz.write_npz(path, tensor_arrays.io_arrays(given, computed))
-
-
 def write_delegates(
     folder: Path,
     manager: Any,
@@ -67,13 +55,10 @@ def write_delegates(
     finder: SourceFinder,
     method: str,
     prefix: str,
-) -> tuple[DelegateFacts, ...]:
+) -> tuple[Delegate, ...]:
     """Write the artefacts of each delegate of a method, in files that begin with `prefix`, and return the facts in
-    the program's order.
-
-    BuildError when a delegate has no Vela run, or not all outputs of its graph, or weights for other channels than
-    its layers have; InputError when it loses a look-up table.
-    """
+    the program's order. BuildError when a delegate has no Vela run, or not all outputs of its graph, or weights for
+    other channels than its layers have; InputError when it loses a look-up table."""
     arguments = finished_program.delegate_arguments(manager, method)
     payloads = list(finished_program.delegate_payloads(manager, method))
     facts = []
@@ -91,7 +76,7 @@ def write_checked_delegate(
     finder: SourceFinder,
     arguments: int | None,
     prefix: str = "",
-) -> DelegateFacts:
+) -> Delegate:
     """Write a delegate's artefacts, and check its payload against its graph and the number of its `arguments`."""
     vela_checks.check_outputs(index, payload, made, finder)
     vela_checks.check_call(index, payload, made, finder, arguments)
@@ -103,50 +88,63 @@ def write_checked_delegate(
 
 def write_delegate(
     folder: Path, index: int, made: VelaCapture, finder: SourceFinder, prefix: str = ""
-) -> DelegateFacts:
-    """Write the artefacts of one delegate, and return its facts."""
+) -> Delegate:
+    """Write the artefacts of one delegate; it as the record has it."""
+    found = _delegate(index, made, _operations(made, finder), prefix)
+    files = found.files
+    for name, content in (
+        (files.tosa, made.tosa),
+        (files.summary, made.summary_csv),
+        (files.per_layer, made.per_layer_csv),
+        (files.debug, made.debug_xml),
+    ):
+        filesystem.write_bytes(folder / name, content)
+    return found
+
+
+def _delegate(index: int, made: VelaCapture, operations: tuple[Operation, ...], prefix: str = "") -> Delegate:
     names = {part: f"{prefix}delegate{index}{suffix}" for part, suffix in _SUFFIXES.items()}
-    for part, name in names.items():
-        filesystem.write_bytes(folder / name, getattr(made, part))
-    return DelegateFacts(
+    return Delegate(
         index=index,
         payload_sha256=made.payload_sha256,
         payload_bytes=made.payload_bytes,
-        tosa_file=names["tosa"],
-        summary_file=names["summary_csv"],
-        per_layer_file=names["per_layer_csv"],
-        debug_file=names["debug_xml"],
         scratch_bytes=made.scratch_bytes,
-        scratch_fast_bytes=made.scratch_fast_bytes,
-        estimates=made.estimates,
-        operations=_operations(made, finder),
+        fast_scratch_bytes=made.scratch_fast_bytes,
+        files=DelegateFiles(**names),
+        estimates=made.estimates if made.summary_csv else (),
+        operations=operations,
     )
 
 
-def _operations(made: VelaCapture, finder: SourceFinder) -> tuple[OperationFacts, ...]:
+def _operations(made: VelaCapture, finder: SourceFinder) -> tuple[Operation, ...]:
     """The command stream's operations, each joined with its TOSA operator and its line in the model."""
     graph = tosa_graph.read_operators(made.tosa)
-    facts = []
+    found = []
     for row in vela_database.scheduled_operations(made.debug_xml):
         known = row.tosa_index is not None and row.tosa_index < len(graph)
         origin = graph[row.tosa_index] if known and row.tosa_index is not None else None
         tensor = origin.outputs[0] if origin is not None and origin.outputs else None
-        meta = made.nodes.get(tensor, {}) if tensor is not None else {}
-        facts.append(
-            OperationFacts(
-                operator=row.operator,
-                name=row.name,
+        estimates = (
+            ("cycles", row.cycles, "cycles"),
+            ("macs", row.macs, "operations"),
+            ("staging", row.staging_bytes, "bytes"),
+        )
+        found.append(
+            Operation(
                 offsets=row.offsets,
-                cycles=row.cycles,
-                macs=row.macs,
-                staging_bytes=row.staging_bytes,
-                tosa_index=origin.index if origin is not None else None,
-                tosa_operator=origin.name if origin is not None else None,
-                tosa_tensor=tensor,
-                source=finder.find(meta),
+                vela=VelaOperation(operator=row.operator, name=row.name or None),
+                tosa=None
+                if origin is None
+                else TosaOperation(index=origin.index, operator=origin.name, tensor=tensor),
+                source=finder.find(made.nodes.get(tensor, {}) if tensor is not None else {}),
+                estimates=tuple(
+                    Estimate(name=name, value=value, unit=unit, source="estimated")
+                    for name, value, unit in estimates
+                    if value is not None
+                ),
             )
         )
-    return tuple(facts)
+    return tuple(found)
 
 
 @dataclass(frozen=True)
@@ -155,7 +153,7 @@ class DelegateCompiler:
     artefacts of a method of a finished program into a folder, in files whose names begin with the last argument."""
 
     captured: Callable[[VelaConfig | None], AbstractContextManager[list[VelaCapture]]]
-    write: Callable[[Path, Any, Sequence[VelaCapture], SourceFinder, str, str], tuple[DelegateFacts, ...]]
+    write: Callable[[Path, Any, Sequence[VelaCapture], SourceFinder, str, str], tuple[Delegate, ...]]
 
 
 VELA = DelegateCompiler(vela_capture.runs_captured, write_delegates)
@@ -182,14 +180,8 @@ def _captured(_config: VelaConfig | None = None) -> Iterator[list[VelaCapture]]:
 
 
 def _write(
-    folder: Path,
-    manager: Any,
-    captures: Sequence[VelaCapture],
-    finder: SourceFinder,
-    method: str,
-    _prefix: str,
-) -> tuple[DelegateFacts, ...]:
-    """Write each delegate's graph and origins, in the program's order."""
+    folder: Path, manager: Any, captures: Sequence[VelaCapture], finder: SourceFinder, method: str, _: str
+) -> tuple[Delegate, ...]:
     arguments = finished_program.delegate_arguments(manager, method)
     facts = []
     for index, turn in enumerate(
@@ -201,7 +193,7 @@ def _write(
         row = {"turn": turn, "arguments": arguments.get(index), "sources": sources}
         filesystem.write_bytes(folder / graph_file(index), made.tosa)
         filesystem.write_bytes(folder / origins_file(index), json.dumps(row).encode())
-        facts.append(DelegateFacts(index, made.payload_sha256, 0, graph_file(index), "", "", "", 0, 0, {}))
+        facts.append(_delegate(index, made, ()))
     return tuple(facts)
 
 

@@ -1,7 +1,4 @@
-"""Other versions of Vela: kept in the cache, run as processes, and programs compiled again with them.
-
-What is not in the cache is installed from the package index: this is the one place where a command uses the network.
-"""
+"""Other versions of Vela: cached, installed from the package index, and programs compiled again with them."""
 
 from __future__ import annotations
 
@@ -22,12 +19,12 @@ from ethosu_sdk.base import cache, filesystem, forks, plain_text, proc, tools
 from ethosu_sdk.base.errors import BuildError, SdkError, ToolError, UsageError
 from ethosu_sdk.base.forks import Task
 from ethosu_sdk.compile import compile_facts, vela_capture, vela_checks, vela_delegates
-from ethosu_sdk.compile.compile_facts import DelegateFacts
 from ethosu_sdk.compile.graphs.source_lines import SourceFinder
 from ethosu_sdk.compile.tool_hooks import patched
 from ethosu_sdk.compile.vela_capture import VelaCapture
 from ethosu_sdk.compile.vela_config import VelaConfig
 from ethosu_sdk.program.execution_plan import ENTRY
+from ethosu_sdk.records.compile import Delegate
 
 VELA_PACKAGE = "ethos-u-vela"
 _RUN = "import sys; from ethosu.vela.vela import main; sys.exit(main(sys.argv[1:]))"
@@ -41,8 +38,7 @@ _MARK = "ethosu"  # the package's own folder
 
 
 def parse_versions(text: str) -> tuple[str, ...]:
-    """The versions of a list such as ``4.5.0,5.1.0``. UsageError for a text that is not a version, or for a single
-    version."""
+    """The versions in a list such as ``4.5.0,5.1.0``. UsageError for what is no version, or for a single one."""
     versions = tuple(part.strip() for part in text.split(","))
     for version in versions:
         if _VERSION.fullmatch(version) is None:
@@ -55,17 +51,14 @@ def parse_versions(text: str) -> tuple[str, ...]:
 
 
 def is_version(text: str) -> bool:
-    """Whether `text` is a version of Vela, such as ``5.1.0``."""
     return _VERSION.fullmatch(text) is not None
 
 
 def own_version() -> str:
-    """The SDK's own version; empty when it is not installed."""
     return tools.package_version(VELA_PACKAGE) or ""
 
 
 def is_cached(version: str) -> bool:
-    """Whether `version` can be used without the network."""
     return version == tools.package_version(VELA_PACKAGE) or (_place(version) / _MARK).is_dir()
 
 
@@ -125,11 +118,9 @@ def run_vela(path: str, arguments: Sequence[str], folder: Path) -> None:
 def compile_by_version(
     tosa: bytes, flags: Sequence[str], path: str, config: VelaConfig | None = None
 ) -> tuple[bytes, VelaCapture]:
-    """The payload of a TOSA graph by the Vela in `path`, a process of its own, and what that reports.
-
-    `path` is as :func:`python_path` gives it, `config` the configuration file that the flags call by its
-    `stored_name`. BuildError when that Vela refuses the graph or its results cannot be packed.
-    """
+    """The payload of a TOSA graph by the Vela in `path`, a process of its own, and what that reports. `path` is as
+    :func:`python_path` gives it, `config` the configuration file that the flags call by its `stored_name`. BuildError
+    when that Vela refuses the graph or its results cannot be packed."""
     from executorch.backends.arm import arm_vela
 
     with tempfile.TemporaryDirectory(prefix="ethosu-vela-", dir=vela_capture.spaceless_directory()) as name:
@@ -149,7 +140,7 @@ class RecompiledProgram:
     """A program by one version of Vela: its delegates, or the `reason` why there is none."""
 
     version: str
-    delegates: tuple[DelegateFacts, ...]
+    delegates: tuple[Delegate, ...]
     reason: str = ""
 
 
@@ -175,13 +166,12 @@ def recompile_program(
                     f"the program's payloads could not be replaced: {result['error']}",
                     f"{folder / RECOMPILE_LOG} holds what the tools printed",
                 )
-            delegates = compile_facts.from_json(tuple[DelegateFacts, ...], result["delegates"])
+            delegates = compile_facts.from_json(tuple[Delegate, ...], result["delegates"])
             found.append(RecompiledProgram(version, delegates, result["reason"]))
     return found
 
 
 def prepare() -> None:
-    """Import what packs payloads and programs."""
     import executorch.backends.arm.ethosu
     import executorch.exir._serialize._program
 
@@ -210,7 +200,6 @@ def perform(task: Task) -> dict[str, Any]:
 
 
 def _read(content: bytes) -> Any:
-    """The program as ExecuTorch reads it, to be changed."""
     from executorch.exir._serialize._program import deserialize_pte_binary
 
     return deserialize_pte_binary(content)
@@ -224,7 +213,7 @@ def _bytes(file: Any) -> bytes:
 
 def _recompiled(
     content: bytes, graphs: Sequence[bytes], vela: str, folder: Path, name: str
-) -> tuple[DelegateFacts, ...]:
+) -> tuple[Delegate, ...]:
     """Write the program by the Vela in the path `vela` to `folder`, with its artefacts."""
     from executorch.backends.arm.ethosu import EthosUCompileSpec
 

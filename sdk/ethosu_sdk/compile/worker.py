@@ -1,10 +1,7 @@
-"""The process that compiles, ``python -m ethosu_sdk.compile.worker REQUEST_JSON RESULT_FD``: one compilation from
-end to end, its stages and its files.
-
-torch, torchao, Vela and the user's own file print as they like; this process has only a log to print on. What the
-parent must know goes through RESULT_FD as JSON lines: ``{"stage": …}`` as the work goes on, then ``{"output": …}``
-or ``{"error": …}``.
-"""
+"""The process that compiles, ``python -m ethosu_sdk.compile.worker REQUEST_JSON RESULT_FD``: one compilation from end
+to end, its stages and its files. torch, torchao, Vela and the user's own file print as they like; this process has
+only a log to print on. What the parent must know goes through RESULT_FD as JSON lines: ``{"stage": …}`` as the work
+goes on, then ``{"output": …}`` or ``{"error": …}``."""
 
 from __future__ import annotations
 
@@ -37,14 +34,6 @@ from ethosu_sdk.compile import (
     vela_delegates,
     zoo,
 )
-from ethosu_sdk.compile.compile_facts import (
-    CheckFacts,
-    CompileOutput,
-    CompileRequest,
-    DelegateFacts,
-    MethodFacts,
-    method_folder,
-)
 from ethosu_sdk.compile.graphs import execution, tensor_arrays
 from ethosu_sdk.compile.graphs.source_lines import SourceFinder, lines_recorded
 from ethosu_sdk.compile.loading import DeclaredFeeds
@@ -56,24 +45,26 @@ from ethosu_sdk.compile.vela_config import VelaConfig
 from ethosu_sdk.compile.vela_delegates import VELA, WITHOUT_VELA, DelegateCompiler
 from ethosu_sdk.program.execution_plan import ENTRY
 from ethosu_sdk.program.feeds import Stepper, Steps, check_feed
-from ethosu_sdk.records.compile import CpuOperator, Fed, State
+from ethosu_sdk.records.compile import CpuOperator, Delegate, Fed, State
 
 FED_SUFFIX = ".steps.npz"
 
 
 @dataclass(frozen=True)
 class _Program:
-    """The finished program manager, its methods in their order, what each is checked against, and its state."""
-
+    request: compile_facts.CompileRequest
+    spec: ModelSpec
+    captures: Sequence[VelaCapture]
+    finder: SourceFinder
     manager: Any
     methods: list[Lowered]
-    checks: list[CheckFacts | None]
+    checks: list[compile_facts.CheckFacts | None]
     state: list[tuple[State, ...]]
 
 
 @refusals.explain_failure
 @acceleration.rare_collections()
-def run_stages(request: CompileRequest, progress: Progress) -> CompileOutput:
+def run_stages(request: compile_facts.CompileRequest, progress: Progress) -> compile_facts.CompileOutput:
     """Compile, write every file into the (existing) output folder and return the facts. Raises InputError, UsageError
     or BuildError; a failed run leaves the files of an earlier one as they were."""
     clock = StageClock(progress)
@@ -91,44 +82,39 @@ def run_stages(request: CompileRequest, progress: Progress) -> CompileOutput:
         tool_hooks.progress_told(progress),
         lines_recorded(finder),
     ):
-        program = _lower(request, found, config, clock, finder)
+        manager, methods, state = _lower(request, found, config, clock, finder)
+        checks = [pipeline.check_facts_of(request, row, manager, clock) for row in methods]
+        program = _Program(request, spec, captures, finder, manager, methods, checks, state)
     for row in program.methods:
         layers = row.method.plan.layers
         if layers is not None:
             with clock.stage("evaluate"):
                 cpu_calls = [name for name, _ in finished_program.kernel_calls(program.manager, row.name)]
                 layers.finish(row.method.program, cpu_calls, captures, finder)
-    return _output(request, spec, program, captures, clock, finder)
+    return _output(program, clock)
 
 
-def _output(
-    request: CompileRequest,
-    spec: ModelSpec,
-    program: _Program,
-    captures: Sequence[VelaCapture],
-    clock: StageClock,
-    finder: SourceFinder,
-) -> CompileOutput:
-    """Write every file; the facts of the compilation."""
+def _output(program: _Program, clock: StageClock) -> compile_facts.CompileOutput:
+    request, spec = program.request, program.spec
     without = "" if request.options.delegate else "delegation was switched off"
     if request.core is not None:
         without = f"{request.core} has no NPU"
     operators = [
-        finished_program.find_cpu_operators(program.manager, finder, without=without, method=row.name)
+        finished_program.find_cpu_operators(program.manager, program.finder, without=without, method=row.name)
         for row in program.methods
     ]
     # What no kernel does is refused where the program is checked.
     strict = request.check_folder is not None
     lacking = [text for rows in operators for text in refusals.kernel_warnings(rows, strict=strict)]
     with clock.stage("write"):
-        delegates, data = _written(request, spec, program, captures, finder)
+        delegates, data = _written(program)
     facts = [
-        _facts(request, spec, program, number, operators[number], delegates[number], captures, finder)
+        _facts(program, number, operators[number], delegates[number])
         for number in range(len(program.methods))
     ]
     first, plan = facts[0], program.methods[0].method.plan
     traced = [row.method.traced.warning for row in program.methods]
-    return CompileOutput(
+    return compile_facts.CompileOutput(
         name=spec.name,
         pte=request.out_dir / f"{spec.name}.pte",
         pte_sha256=filesystem.sha256_bytes(data),
@@ -141,44 +127,38 @@ def _output(
         core=request.core,
         quantize=plan.quantize,
         io_type=request.options.io,
-        methods=finished_program.method_names(program.manager),
+        # int8 inputs and outputs add constant methods that give their scales.
+        methods=tuple(row.name for row in program.manager.executorch_program.execution_plan),
         versions=finished_program.package_versions(),
         timings_s=clock.timings_s,
-        warnings=tuple(_warnings(request, program, sum(map(len, delegates)), (*traced, *lacking))),
+        warnings=tuple(_warnings(program, sum(map(len, delegates)), (*traced, *lacking))),
         prequantized=plan.prequantized,
         own_quantizer=None if plan.quantizer is None else plan.quantizer.kind,
         evaluation=program.methods[0].method.evaluation,
         entry=first.name,
         **first.of_method(),
-        fed=_fed(request, spec, program),
+        fed=_fed(program),
         other_methods=tuple(facts[1:]),
     )
 
 
 def _facts(
-    request: CompileRequest,
-    spec: ModelSpec,
-    program: _Program,
-    number: int,
-    operators: tuple[CpuOperator, ...],
-    delegates: tuple[DelegateFacts, ...],
-    captures: Sequence[VelaCapture],
-    finder: SourceFinder,
-) -> MethodFacts:
-    """The facts of a method with its operators on the CPU and its delegates."""
-    manager, row = program.manager, program.methods[number]
+    program: _Program, number: int, operators: tuple[CpuOperator, ...], delegates: tuple[Delegate, ...]
+) -> compile_facts.MethodFacts:
+    request, manager, row = program.request, program.manager, program.methods[number]
     plan, chain = row.method.plan, row.method.chain
     start = None
     if request.locate and request.check_folder is not None:
-        folder = method_folder(request.check_folder, row.name)
-        start = fault_finding.fault_start(row.method.program, plan.inputs, captures, folder, finder)
-    return MethodFacts(
+        folder = compile_facts.method_folder(request.check_folder, row.name)
+        start = fault_finding.fault_start(
+            row.method.program, plan.inputs, program.captures, folder, program.finder
+        )
+    return compile_facts.MethodFacts(
         name=row.name,
-        io=request.out_dir / _io_name(spec, program, number),
+        io=request.out_dir / _io_name(program, number),
         calibration_source=plan.calibration_source,
         calibration_samples=len(plan.calibration),
-        inputs=finished_program.program_inputs(manager, row.name),
-        outputs=finished_program.program_outputs(manager, row.name),
+        **finished_program.program_tensors(manager, row.name),
         cpu_operators=operators,
         delegates=delegates,
         check=program.checks[number],
@@ -191,42 +171,38 @@ def _facts(
     )
 
 
-def _io_name(spec: ModelSpec, program: _Program, number: int) -> str:
-    return f"{spec.name}.{program.methods[number].name}.io.npz" if number else f"{spec.name}.io.npz"
+def _io_name(program: _Program, number: int) -> str:
+    name = program.spec.name
+    return f"{name}.{program.methods[number].name}.io.npz" if number else f"{name}.io.npz"
 
 
-def _written(
-    request: CompileRequest,
-    spec: ModelSpec,
-    program: _Program,
-    captures: Sequence[VelaCapture],
-    finder: SourceFinder,
-) -> tuple[list[tuple[DelegateFacts, ...]], bytes]:
-    """Write every file; the facts of each method's delegates, and the program."""
-    etrecord, data = f"{spec.name}{finished_program.ETRECORD_SUFFIX}", bytes(program.manager.buffer)
+def _written(program: _Program) -> tuple[list[tuple[Delegate, ...]], bytes]:
+    request, name, captures = program.request, program.spec.name, program.captures
+    etrecord, data = f"{name}{finished_program.ETRECORD_SUFFIX}", bytes(program.manager.buffer)
     delegates = []
-    with vela_delegates.published_folder(request.out_dir, etrecord, f"{spec.name}{FED_SUFFIX}") as folder:
+    with vela_delegates.published_folder(request.out_dir, etrecord, f"{name}{FED_SUFFIX}") as folder:
         for number, row in enumerate(program.methods):
             prefix = f"{row.name}." if number else ""
             write = _compiler(request).write
-            delegates.append(write(folder, program.manager, captures, finder, row.name, prefix))
-            vela_delegates.write_io(folder / _io_name(spec, program, number), row.inputs, row.outputs)
-        fed, method = _fed(request, spec, program), program.methods[0].method
+            delegates.append(write(folder, program.manager, captures, program.finder, row.name, prefix))
+            tensors = ([tensor_arrays.as_numpy(item) for item in part] for part in (row.inputs, row.outputs))
+            npz.write_npz(folder / _io_name(program, number), tensor_arrays.io_arrays(*tensors))
+        fed, method = _fed(program), program.methods[0].method
         if fed is not None and fed.file:
             plan = method.plan
             _write_fed_steps(folder / fed.file, method.program, plan.inputs, plan.feeds, method.traced.state)
         if request.options.etrecord:
             finished_program.write_etrecord(folder / etrecord, program.manager, captures)
-        filesystem.write_bytes(folder / f"{spec.name}.pte", data)
+        filesystem.write_bytes(folder / f"{name}.pte", data)
     return delegates, data
 
 
-def _fed(request: CompileRequest, spec: ModelSpec, program: _Program) -> Fed | None:
+def _fed(program: _Program) -> Fed | None:
     """What the model's file declares of feeds. Steps are executed in PyTorch where the program takes floats."""
     declared = program.methods[0].method.plan.feeds
     if not declared.feeds:
         return None
-    file = f"{spec.name}{FED_SUFFIX}" if request.options.io == "float" else None
+    file = f"{program.spec.name}{FED_SUFFIX}" if program.request.options.io == "float" else None
     return Fed(feeds=tuple(map(str, declared.feeds)), steps=declared.steps, file=file)
 
 
@@ -266,7 +242,7 @@ def _check_fed_steps(feeds: DeclaredFeeds, inputs: list[Any], outputs: list[Any]
             raise InputError(f"the file's feeds do not fit its model: {error.message}", error.hint) from error
 
 
-def _compiler(request: CompileRequest) -> DelegateCompiler:
+def _compiler(request: compile_facts.CompileRequest) -> DelegateCompiler:
     return WITHOUT_VELA if request.without_vela else VELA
 
 
@@ -288,12 +264,12 @@ def import_tools() -> None:
 
 
 def _lower(
-    request: CompileRequest,
+    request: compile_facts.CompileRequest,
     found: Sequence[Plan],
     config: VelaConfig | None,
     clock: StageClock,
     finder: SourceFinder,
-) -> _Program:
+) -> tuple[Any, list[Lowered], list[tuple[State, ...]]]:
     spec = None
     if request.target is not None:
         ini = lowering.VELA_CONFIG if config is None else config.stored_name
@@ -313,15 +289,11 @@ def _lower(
         finished_program.find_state(manager, row.method.traced.written, row.method.read, row.name)
         for row in rows
     ]
-    return _Program(
-        manager, rows, [pipeline.check_facts_of(request, row, manager, clock) for row in rows], state
-    )
+    return manager, rows, state
 
 
-def _warnings(
-    request: CompileRequest, program: _Program, delegates: int, first: Sequence[str | None]
-) -> list[str]:
-    found = [text for text in first if text]
+def _warnings(program: _Program, delegates: int, first: Sequence[str | None]) -> list[str]:
+    found, request = [text for text in first if text], program.request
     if request.target is not None and request.options.delegate and not delegates:
         found.append("Nothing was delegated to the NPU: every operator runs on the CPU.")
     samples = [
@@ -336,7 +308,7 @@ def _warnings(
 
 def main() -> None:
     """Run the request of the command line and report through the pipe."""
-    request = compile_facts.from_json(CompileRequest, json.loads(sys.argv[1]))
+    request = compile_facts.from_json(compile_facts.CompileRequest, json.loads(sys.argv[1]))
     with os.fdopen(int(sys.argv[2]), "w", encoding="utf-8") as stream:
 
         def send(message: dict[str, Any]) -> None:
@@ -354,7 +326,6 @@ def main() -> None:
 
 
 def _as_sdk_error(error: Exception) -> SdkError:
-    """The SDK's error for `error`, as the user sees it."""
     if errors.is_out_of_memory(error):
         return errors.out_of_memory(f"compiling the model: {getattr(error, 'message', error)}", MemoryError())
     if isinstance(error, SdkError):
@@ -372,7 +343,6 @@ def _as_sdk_error(error: Exception) -> SdkError:
 
 
 def error_message(error: Exception) -> dict[str, Any]:
-    """What the parent is told of `error`."""
     known = _as_sdk_error(error)
     return {"error": {"class": type(known).__name__, "message": known.message, "hint": known.hint}}
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec import convert
 from rich.table import Table
 
-from ethosu_sdk.base import filesystem, json_text, tools
+from ethosu_sdk.base import filesystem, tools
 from ethosu_sdk.base.json_text import Record
 from ethosu_sdk.base.terminal import Reporter, escape
 from ethosu_sdk.compile import pricing_system
@@ -111,8 +111,7 @@ def build_in(
     for note in firmware.spilled:
         reporter.warn(escape(note))
     built = Built(program, firmware, content)
-    validation.check_record(built.record, "the build result")
-    json_text.write_json(folder / kinds.BUILD.file, built.record)
+    validation.write_record(folder / kinds.BUILD.file, built.record, "the build result")
     return built
 
 

@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 from msgspec import convert
 
-from ethosu_sdk.base import filesystem, json_text, proc, tools
+from ethosu_sdk.base import filesystem, proc, tools
 from ethosu_sdk.base.errors import InputError, SdkError, ToolError, UsageError
 from ethosu_sdk.base.resources import FvpArchive
 from ethosu_sdk.base.targets import suggestion
@@ -113,8 +113,7 @@ def install_fvp(options: InstallOptions, reporter: Reporter) -> None:
                 filesystem.make_directory(place.parent)
                 shutil.copyfile(text, place)
         record = _record(path, digests, row, installed)
-        validation.check_record(record.to_json(), "the record of the installation")
-        json_text.write_json(installed / _RECORD_NAME, record.to_json())
+        validation.write_record(installed / _RECORD_NAME, record, "the record of the installation")
         try:
             installed.rename(final)
         except OSError as error:  # another installation was faster

@@ -41,11 +41,9 @@ class Allocation:
 
 @dataclass(frozen=True)
 class Tensor:
-    """A tensor value. `dim_order` lists the dimensions from the outermost to the innermost in memory.
-
-    `data` is a constant's value or the initial state of a planned tensor, where the file holds one.
-    `external_name` is the key of data that the program refers to by name; it may lie in a data file (`.ptd`).
-    """
+    """A tensor value. `dim_order` lists the dimensions from the outermost to the innermost in memory. `data` is a
+    constant's value or the initial state of a planned tensor, where the file holds one. `external_name` is the key of
+    data that the program refers to by name; it may lie in a data file (`.ptd`)."""
 
     dtype: str  # NumPy's name where there is one, such as "float32"
     element_bytes: int
@@ -99,17 +97,14 @@ class Operator:
 
     @property
     def full_name(self) -> str:
-        """Name and overload, such as ``aten::_softmax.out``."""
         return f"{self.name}.{self.overload}" if self.overload else self.name
 
 
 @dataclass(frozen=True)
 class Delegate:
     """A part of the program that another backend runs. `vela` is the decoded payload of an Ethos-U delegate.
-
     `payload_offset` is in bytes from the start of the file. `payload` is whole: blocks that the program has elsewhere
-    are in it.
-    """
+    are in it."""
 
     id: str
     payload_offset: int
@@ -176,10 +171,8 @@ class Chain:
 
 @dataclass(frozen=True)
 class ExecutionPlan:
-    """One method. `inputs` and `outputs` are indices of `values`.
-
-    `non_const_buffer_sizes[memory_id]` is the size of a planned buffer in bytes; entry 0 is not used.
-    """
+    """One method. `inputs` and `outputs` are indices of `values`. `non_const_buffer_sizes[memory_id]` is the size of
+    a planned buffer in bytes; entry 0 is not used."""
 
     name: str
     values: tuple[Value, ...]
@@ -196,7 +189,6 @@ class ExecutionPlan:
         return tuple(instruction for chain in self.chains for instruction in chain.instructions)
 
     def input_tensors(self) -> tuple[Tensor, ...]:
-        """The inputs that are tensors, in order."""
         return self._tensors(self.inputs)
 
     @property
@@ -213,7 +205,6 @@ class ExecutionPlan:
         return tuple(found.values())
 
     def output_tensors(self) -> tuple[Tensor, ...]:
-        """The outputs that are tensors, in order."""
         return self._tensors(self.outputs)
 
     def check_backends(self) -> None:

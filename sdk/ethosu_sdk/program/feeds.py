@@ -45,12 +45,10 @@ _HINT = (
 
 @dataclass(frozen=True)
 class Feed:
-    """The value of input number `input` comes from output number `output` of the step before.
-
-    `form` is one of COPY, ARGMAX, SAMPLE and STEP; a step has no output. `row` is the first row that indices are
-    chosen from, None the last ones. `temperature`, `top_k` (0: all), `seed` and `scale` (None: 1, of an output of
-    floats) are for samples. A step that chose one of `stops` is the last.
-    """
+    """The value of input number `input` comes from output number `output` of the step before. `form` is one of COPY,
+    ARGMAX, SAMPLE and STEP; a step has no output. `row` is the first row that indices are chosen from, None the last
+    ones. `temperature`, `top_k` (0: all), `seed` and `scale` (None: 1, of an output of floats) are for samples. A
+    step that chose one of `stops` is the last."""
 
     form: str
     input: int
@@ -64,7 +62,6 @@ class Feed:
 
     @property
     def is_copy(self) -> bool:
-        """Whether the value is the output as it is."""
         return self.form == COPY
 
     def __str__(self) -> str:
@@ -200,11 +197,9 @@ def temperature_factor(temperature: float, scale: float) -> np.float32:
 
 
 def drawn_index(numbers: Array, multiplier: np.float32, top_k: int, bits: int) -> int:
-    """The index of `numbers` [n] that the 64 random `bits` choose.
-
-    Number i has the weight 2^((x[i] - max) * multiplier / 65536); only the `top_k` largest (0: all; of equal ones
-    those with the lowest indices) have one. SimulationError where one is NaN, or the largest is infinite.
-    """
+    """The index of `numbers` [n] that the 64 random `bits` choose. Number i has the weight 2^((x[i] - max) *
+    multiplier / 65536); only the `top_k` largest (0: all; of equal ones those with the lowest indices) have one.
+    SimulationError where one is NaN, or the largest is infinite."""
     row = numbers.astype(np.float32)
     largest = row[greatest_index(row)]
     if not np.isfinite(largest):
@@ -239,12 +234,9 @@ _KEPT = ("uint8", "int8", "int16", "int32", "int64", "float32")  # that hold an 
 
 @dataclass(frozen=True)
 class Steps:
-    """The inputs of a sequence of `count` steps, as they are given.
-
-    `given` has the rows of each input: one for each step from the first on. An input with a feed takes the fed value
-    in the steps behind its rows, another keeps the value of its last row. `first_step` is the number of the first
-    step in a longer sequence.
-    """
+    """The inputs of a sequence of `count` steps, as they are given. `given` has the rows of each input: one for each
+    step from the first on. An input with a feed takes the fed value in the steps behind its rows, another keeps the
+    value of its last row. `first_step` is the number of the first step in a longer sequence."""
 
     count: int
     given: tuple[tuple[Array, ...], ...]  # [input][row]
@@ -256,7 +248,6 @@ class Steps:
         return tuple(rows[min(step, len(rows) - 1)] for rows in self.given)
 
     def first_fed(self, feed: Feed) -> int:
-        """The first step that takes the value of `feed`."""
         return len(self.given[feed.input])
 
 
@@ -275,7 +266,6 @@ class Stepper:
         return self.stopped or self.step == self._steps.count
 
     def inputs(self) -> tuple[Array, ...]:
-        """The inputs of the step that is next."""
         return tuple(
             self._next[number]
             if number in self._next and self.step >= len(self._steps.given[number])
@@ -286,11 +276,9 @@ class Stepper:
     def take(
         self, outputs: Mapping[int, Array | None], told: Mapping[int, tuple[int, ...]] | None = None
     ) -> dict[int, tuple[int, ...]]:
-        """The indices that were chosen from the `outputs` of the step, by input; the next step can begin then.
-
-        Where an output is not known (None), what was `told` is taken for what was chosen, and a copy of it keeps the
-        value before. SimulationError for values from which nothing can be chosen, as the firmware fails then.
-        """
+        """The indices that were chosen from the `outputs` of the step, by input; the next step can begin then. Where
+        an output is not known (None), what was `told` is taken for what was chosen, and a copy of it keeps the value
+        before. SimulationError for values from which nothing can be chosen, as the firmware fails then."""
         choices: dict[int, tuple[int, ...]] = {}
         for feed in self._steps.feeds:
             if self.step + 1 < self._steps.first_fed(feed):

@@ -26,18 +26,8 @@ _NEWER_HINT = "the file was made by a newer ExecuTorch; the SDK reads the format
 
 # Schema spelling → struct format. Booleans are read as bytes: "?" would take any byte for true.
 _SCALARS = {
-    "bool": "B",
-    "byte": "b",
-    "ubyte": "B",
-    "uint8": "B",
-    "int": "i",
-    "int32": "i",
-    "uint": "I",
-    "uint32": "I",
-    "long": "q",
-    "int64": "q",
-    "uint64": "Q",
-    "double": "d",
+    **{"bool": "B", "byte": "b", "ubyte": "B", "uint8": "B", "int": "i", "int32": "i"},
+    **{"uint": "I", "uint32": "I", "long": "q", "int64": "q", "uint64": "Q", "double": "d"},
 }
 _MAX_FILE_BYTES = 1 << 30
 _MAX_BYTES = 1 << 31  # offsets have 32 bits, those to vtables a sign
@@ -186,11 +176,8 @@ class FlatBuffer:
 
 
 class Table:
-    """One table with typed access to its fields. `kind` is its type in the schema.
-
-    Every getter returns the default (zero, or empty) for an absent field and raises InputError for a damaged
-    one.
-    """
+    """One table with typed access to its fields. `kind` is its type in the schema. Every getter returns the default
+    (zero, or empty) for an absent field and raises InputError for a damaged one."""
 
     __slots__ = ("_buffer", "_fields", "_label", "_offsets", "_parent", "kind", "position")
 
@@ -226,7 +213,6 @@ class Table:
         return InputError(f"damaged {self._buffer.suffix} file: {path} {reason}", hint)
 
     def has(self, name: str) -> bool:
-        """Whether the field is present."""
         return self._offsets[self._fields[name].slot] != 0
 
     def _scalar(self, name: str) -> int | float:
@@ -249,18 +235,15 @@ class Table:
         return value
 
     def boolean(self, name: str) -> bool:
-        """The value of a bool field."""
         value = self._scalar(name)
         if value not in (0, 1):
             raise self.error(f"is {value}, expected 0 or 1", field=name)
         return bool(value)
 
     def real(self, name: str) -> float:
-        """The value of a double field."""
         return float(self._scalar(name))
 
     def _target(self, name: str, offset: int) -> int:
-        """Where the reference at `offset` in this table points; 0 when the field is absent."""
         if not offset:
             return 0
         return self._follow(name, self.position + offset)
@@ -332,15 +315,12 @@ class Table:
         return self._buffer.data[start : start + count]
 
     def integers(self, name: str) -> tuple[int, ...]:
-        """The elements of a vector of integers."""
         return self._elements(name)
 
     def reals(self, name: str) -> tuple[float, ...]:
-        """The elements of a ``[double]`` field."""
         return self._elements(name)
 
     def booleans(self, name: str) -> tuple[bool, ...]:
-        """The elements of a ``[bool]`` field."""
         values: tuple[int, ...] = self._elements(name)
         if any(value > 1 for value in values):
             raise self.error("holds a value other than 0 and 1", field=name)
@@ -353,7 +333,6 @@ class Table:
         return struct.unpack_from(f"<{count}{code}", self._buffer.data, start) if count else ()
 
     def tables(self, name: str) -> list[Table]:
-        """The tables that a vector refers to."""
         kind = self._fields[name].type.strip("[]")
         start, count = self._vector(name, 4)
         return [

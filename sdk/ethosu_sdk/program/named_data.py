@@ -1,9 +1,6 @@
-"""Named data: what a program refers to by a key, in its own segments or in data files (`.ptd`).
-
-A data file is in ExecuTorch's FlatTensor format. It starts as every FlatBuffers file; a header (FH01) follows with
-the extents of the tables and of the segments behind them (ExecuTorch 1.5.1,
-extension/flat_tensor/serialize/flat_tensor_header.h).
-"""
+"""Named data: what a program refers to by a key, in its own segments or in data files (`.ptd`). A data file is in
+ExecuTorch's FlatTensor format. It starts as every FlatBuffers file; a header (FH01) follows with the extents of the
+tables and of the segments behind them (ExecuTorch 1.5.1, extension/flat_tensor/serialize/flat_tensor_header.h)."""
 
 from __future__ import annotations
 
@@ -59,10 +56,7 @@ class Blob:
 
 @dataclass(frozen=True, eq=False)
 class DataFile:
-    """A checked data file. Views share memory with `data`, the whole file.
-
-    `is_found` says that nobody named it: it lay beside the program.
-    """
+    """A checked data file; views share memory with `data`. `is_found`: it lay beside the program, unnamed."""
 
     path: Path
     sha256: str
@@ -72,7 +66,6 @@ class DataFile:
 
     @property
     def size(self) -> int:
-        """Size in bytes."""
         return len(self.data)
 
 
@@ -105,10 +98,7 @@ def parse_data_file(data: bytes | bytearray | memoryview) -> DataFile:
 
 
 def named_segments(root: Table, segments: Sequence[Blob]) -> Iterator[tuple[Table, str, Blob]]:
-    """The rows of `named_data` in a data file or a program, each with its key and the segment that it names.
-
-    InputError when a key is empty or stands twice, or there is no such segment.
-    """
+    """Keys and segments of the rows of `named_data`. InputError for a key that is empty or twice, or no segment."""
     keys: set[str] = set()
     for table in root.tables("named_data"):
         key, index = table.string("key"), table.integer("segment_index")
@@ -165,11 +155,9 @@ def _data_file_header(file: memoryview) -> tuple[int, int, int]:
 
 
 def data_files_beside(path: Path) -> tuple[DataFile, ...]:
-    """The data files in the folder of the program at `path` that are its own by name.
-
-    That is the program's name, alone or with more behind one of `.`, `_` and `-`. Of several programs that a file
-    could belong to, it belongs to the one with the longest name.
-    """
+    """The data files in the folder of the program at `path` that are its own by name. That is the program's name,
+    alone or with more behind one of `.`, `_` and `-`. Of several programs that a file could belong to, it belongs to
+    the one with the longest name."""
     try:
         rows = [row for row in path.parent.iterdir() if row.is_file()]
     except OSError as error:
@@ -196,11 +184,9 @@ def _belongs_to(name: str, program: str) -> bool:
 
 @dataclass
 class NamedData:
-    """Blobs by key: of the program's `own`, and of its data files.
-
-    Those are the `given` ones; without any, they are looked for beside the program at the path `program`, as soon as
-    a key is not in the program. `used` are those that had a key.
-    """
+    """Blobs by key: of the program's `own`, and of its data files. Those are the `given` ones; without any, they are
+    looked for beside the program at the path `program`, as soon as a key is not in the program. `used` are those that
+    had a key."""
 
     own: Mapping[str, Blob]
     given: Sequence[DataFile] = ()
@@ -254,10 +240,7 @@ def missing_data(keys: Sequence[str], what: str) -> InputError:
 
 
 def check_block(name: str, key: str, blob: Blob, compile_specs: Mapping[str, bytes]) -> None:
-    """InputError for an Ethos-U block that is not the one that was compiled: its key is a SHA-256 of it.
-
-    The digest is over the tag of the data file, too, which the program records. Without that nothing is checked.
-    """
+    """InputError for an Ethos-U block that is not the compiled one: its key has a SHA-256, with the file's tag."""
     try:
         placements = json.loads(compile_specs.get(_PLACEMENTS, b"null"))
     except (ValueError, RecursionError):

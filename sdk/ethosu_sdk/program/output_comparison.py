@@ -1,9 +1,7 @@
-"""Outputs of two executions compared: pass or fail within a tolerance, and figures over many samples.
-
-A pair has a reference r and a candidate c of the same shape. All sums run over every element of every sample, in
-float64; docs/guide/accuracy.md gives the formulas. A figure is a float: infinite where the formula says so, NaN where
-it says nothing, and :meth:`Comparison.reason` then tells why.
-"""
+"""Outputs of two executions compared: pass or fail within a tolerance, and figures over many samples. A pair has a
+reference r and a candidate c of the same shape. All sums run over every element of every sample, in float64;
+docs/guide/accuracy.md gives the formulas. A figure is a float: infinite where the formula says so, NaN where it says
+nothing, and :meth:`Comparison.reason` then tells why."""
 
 from __future__ import annotations
 
@@ -38,7 +36,6 @@ class Tolerance:
 
     @property
     def exact(self) -> bool:
-        """Whether every bit must be the same."""
         return self.atol == 0.0 and self.rtol == 0.0
 
     def __str__(self) -> str:
@@ -91,10 +88,7 @@ def different_bits(got: Array, want: Array) -> npt.NDArray[np.bool_]:
 
 
 class Comparison:
-    """The distance between reference and candidate, summed up sample by sample.
-
-    `lsb` is the size of the output's quantisation step, None when it has none.
-    """
+    """The distance between reference and candidate, sample by sample; `lsb`: the output's quantisation step."""
 
     def __init__(self, lsb: float | None = None) -> None:
         self._lsb = lsb
@@ -163,7 +157,6 @@ class Comparison:
         }
 
     def reason(self, figure: str) -> str:
-        """Why `figure` ("sqnr_db", "cosine" or "max_abs_error") is not a finite number."""
         if blocked := self._blocked():
             return blocked
         if self.elements == 0:
@@ -174,7 +167,6 @@ class Comparison:
         return f"the {zero} is zero everywhere"
 
     def _blocked(self) -> str:
-        """What keeps every figure from being formed; empty when nothing does."""
         for name, count in self._unusable.items():
             if count:
                 return f"the {name} has values that are not finite"
@@ -193,10 +185,8 @@ class Top1:
         self._nan = 0
 
     def add(self, labels: npt.NDArray[np.integer[Any]], candidate: Array) -> None:
-        """Take one sample in: `labels` are class indices [B], `candidate` scores [B, C].
-
-        Of equal scores the lowest index counts, as for NumPy's argmax; `ties` counts how often there were such.
-        """
+        """Take one sample in: `labels` are class indices [B], `candidate` scores [B, C]. Of equal scores the lowest
+        index counts, as for NumPy's argmax; `ties` counts how often there were such."""
         self.right += int(np.count_nonzero(predictions(candidate) == labels))
         self.total += labels.size
         largest = candidate.max(axis=1, keepdims=True)

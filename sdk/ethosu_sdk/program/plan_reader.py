@@ -9,27 +9,7 @@ from pathlib import Path
 from ethosu_sdk.base.errors import InputError
 from ethosu_sdk.npu import vela_blocks
 from ethosu_sdk.npu.vela_blocks import VelaBlocks
-from ethosu_sdk.program import pte_schema
-from ethosu_sdk.program.execution_plan import (
-    ETHOSU_BACKEND,
-    Allocation,
-    Chain,
-    Delegate,
-    DelegateCall,
-    ExecutionPlan,
-    FreeCall,
-    Header,
-    Instruction,
-    JumpFalseCall,
-    KernelCall,
-    List,
-    MoveCall,
-    Operator,
-    Scalar,
-    Segment,
-    Tensor,
-    Value,
-)
+from ethosu_sdk.program import execution_plan as plans, pte_schema
 from ethosu_sdk.program.flatbuffer import Table
 from ethosu_sdk.program.named_data import (
     OTHER_EXPORT,
@@ -124,8 +104,8 @@ class Storage:
 
 
 def read_storage(
-    root: Table, file: memoryview, header: Header, data_files: Sequence[DataFile], path: Path | None
-) -> tuple[Storage, tuple[Segment, ...]]:
+    root: Table, file: memoryview, header: plans.Header, data_files: Sequence[DataFile], path: Path | None
+) -> tuple[Storage, tuple[plans.Segment, ...]]:
     """The storage of the program whose root table is `root`, and its segments; the rest as in `NamedData`."""
     segments = _segments(root, header, len(file))
     pieces = tuple(Blob(row.offset, file[row.offset : row.offset + row.size]) for row in segments)
@@ -149,7 +129,7 @@ def read_storage(
     return storage, segments
 
 
-def _segments(root: Table, header: Header, file_bytes: int) -> tuple[Segment, ...]:
+def _segments(root: Table, header: plans.Header, file_bytes: int) -> tuple[plans.Segment, ...]:
     """All segments: in the order of their offsets and apart from each other, but for empty ones."""
     tables = root.tables("segments")
     segments = tuple(_file_segment(table, header, file_bytes) for table in tables)
@@ -161,14 +141,14 @@ def _segments(root: Table, header: Header, file_bytes: int) -> tuple[Segment, ..
     return segments
 
 
-def _file_segment(table: Table, header: Header, file_bytes: int) -> Segment:
+def _file_segment(table: Table, header: plans.Header, file_bytes: int) -> plans.Segment:
     offset, size = table.integer("offset"), table.integer("size")
     if size and not header.extended:
         raise table.error("holds data, but the file has no header with the start of the segments")
     end = header.segment_base + offset + size
     if end > file_bytes or (header.segment_bytes and offset + size > header.segment_bytes):
         raise table.error(f"ends at byte {end} of a file of {file_bytes} bytes")
-    return Segment(header.segment_base + offset, size)
+    return plans.Segment(header.segment_base + offset, size)
 
 
 def _subsegment(table: Table, segments: tuple[Blob, ...]) -> Subsegment:
@@ -181,27 +161,27 @@ def _subsegment(table: Table, segments: tuple[Blob, ...]) -> Subsegment:
     return Subsegment(Blob(0, memoryview(b"")), offsets)
 
 
-def _values(plan: Table, storage: Storage, buffer_sizes: Sequence[int]) -> tuple[Value, ...]:
-    """All values of `plan`, whose planned buffers have the sizes `buffer_sizes`."""
+def _values(plan: Table, storage: Storage, buffer_sizes: Sequence[int]) -> tuple[plans.Value, ...]:
     tables = [(row, row.union("val")) for row in plan.tables("values")]
     values = tuple(
-        Scalar("Null", None) if value is None else _value(value, storage, buffer_sizes) for _, value in tables
+        plans.Scalar("Null", None) if value is None else _value(value, storage, buffer_sizes)
+        for _, value in tables
     )
     for (row, _), value in zip(tables, values, strict=True):
-        if isinstance(value, List):
+        if isinstance(value, plans.List):
             _check_items(row, value, values)
     return values
 
 
-def _value(table: Table, storage: Storage, buffer_sizes: Sequence[int]) -> Value:
+def _value(table: Table, storage: Storage, buffer_sizes: Sequence[int]) -> plans.Value:
     kind = table.kind
     if kind == "Tensor":
         return _tensor(table, storage, buffer_sizes)
     if kind == "Null":
-        return Scalar(kind, None)
+        return plans.Scalar(kind, None)
     if kind in _SCALARS:
-        return Scalar(kind, _SCALARS[kind](table, f"{kind.lower()}_val"))
-    return List(kind, _LISTS.get(kind, Table.integers)(table, "items"))
+        return plans.Scalar(kind, _SCALARS[kind](table, f"{kind.lower()}_val"))
+    return plans.List(kind, _LISTS.get(kind, Table.integers)(table, "items"))
 
 
 _SCALARS: dict[str, Callable[[Table, str], int | bool | float | str]] = {
@@ -223,7 +203,7 @@ _ITEM_KINDS = {
 }
 
 
-def _check_items(row: Table, value: List, values: tuple[Value, ...]) -> None:
+def _check_items(row: Table, value: plans.List, values: tuple[plans.Value, ...]) -> None:
     kinds = _ITEM_KINDS.get(value.kind)
     if kinds is None:
         return
@@ -239,7 +219,7 @@ def _check_items(row: Table, value: List, values: tuple[Value, ...]) -> None:
             )
 
 
-def _tensor(table: Table, storage: Storage, buffer_sizes: Sequence[int]) -> Tensor:
+def _tensor(table: Table, storage: Storage, buffer_sizes: Sequence[int]) -> plans.Tensor:
     scalar_type = _SCALAR_TYPES[table.integer("scalar_type")]
     element_bytes = scalar_type.element_bytes
     if table.integer("storage_offset"):
@@ -264,7 +244,7 @@ def _tensor(table: Table, storage: Storage, buffer_sizes: Sequence[int]) -> Tens
         data = storage.constants.buffer(index, nbytes, element_bytes, table)
     elif index:
         data = _initial_state(table, storage, mutable_index, index, nbytes)
-    return Tensor(
+    return plans.Tensor(
         dtype=scalar_type.dtype,
         element_bytes=element_bytes,
         sizes=sizes,
@@ -304,7 +284,7 @@ def _dim_order(table: Table, rank: int) -> tuple[int, ...]:
     return order
 
 
-def _allocation(table: Table, nbytes: int, buffer_sizes: Sequence[int]) -> Allocation | None:
+def _allocation(table: Table, nbytes: int, buffer_sizes: Sequence[int]) -> plans.Allocation | None:
     details = table.table("allocation_info")
     if details is None:
         return None
@@ -318,7 +298,7 @@ def _allocation(table: Table, nbytes: int, buffer_sizes: Sequence[int]) -> Alloc
         raise details.error(
             f"puts {nbytes} bytes at {offset} into a buffer of {buffer_sizes[memory_id]} bytes"
         )
-    return Allocation(memory_id, offset)
+    return plans.Allocation(memory_id, offset)
 
 
 def _extra(table: Table) -> tuple[int, str, bool]:
@@ -370,8 +350,7 @@ def _initial_state(
     return storage.mutable[mutable_index].buffer(buffer, nbytes, 1, table)
 
 
-def read_plan(table: Table, storage: Storage) -> ExecutionPlan:
-    """The plan in `table`."""
+def read_plan(table: Table, storage: Storage) -> plans.ExecutionPlan:
     name = table.string("name")
     if not name:
         raise table.error("is empty", field="name")
@@ -382,7 +361,7 @@ def read_plan(table: Table, storage: Storage) -> ExecutionPlan:
     chains = table.tables("chains")
     if not chains:
         raise table.error("is empty", field="chains")
-    return ExecutionPlan(
+    return plans.ExecutionPlan(
         name=name,
         values=values,
         inputs=_value_indices(table, "inputs", values),
@@ -411,7 +390,7 @@ def _buffer_sizes(table: Table) -> tuple[int, ...]:
     return sizes
 
 
-def _value_indices(table: Table, field: str, values: Sequence[Value]) -> tuple[int, ...]:
+def _value_indices(table: Table, field: str, values: Sequence[plans.Value]) -> tuple[int, ...]:
     indices = table.integers(field)
     for index in indices:
         _check_index(table, field, index, len(values), "values")
@@ -424,14 +403,14 @@ def _check_index(table: Table, field: str, index: int, count: int, what: str) ->
     return index
 
 
-def _operator(table: Table) -> Operator:
-    operator = Operator(table.string("name"), table.string("overload"))
+def _operator(table: Table) -> plans.Operator:
+    operator = plans.Operator(table.string("name"), table.string("overload"))
     if not operator.name:
         raise table.error("is empty", field="name")
     return operator
 
 
-def _delegate(table: Table, storage: Storage) -> Delegate:
+def _delegate(table: Table, storage: Storage) -> plans.Delegate:
     identifier, reference = table.string("id"), table.table("processed")
     if not identifier or reference is None:
         raise table.error("is missing", field="processed" if identifier else "id")
@@ -441,10 +420,10 @@ def _delegate(table: Table, storage: Storage) -> Delegate:
         raise reference.error(f"is {index}, there are {len(pieces)} payloads", field="index")
     piece = pieces[index]
     specs = _compile_specs(table)
-    if identifier != ETHOSU_BACKEND:
-        return Delegate(identifier, piece.offset, piece.data, specs, None)
+    if identifier != plans.ETHOSU_BACKEND:
+        return plans.Delegate(identifier, piece.offset, piece.data, specs, None)
     payload, vela = storage.vela(piece, table, specs)
-    return Delegate(identifier, piece.offset, payload, specs, vela)
+    return plans.Delegate(identifier, piece.offset, payload, specs, vela)
 
 
 def _compile_specs(table: Table) -> Mapping[str, bytes]:
@@ -458,10 +437,13 @@ def _compile_specs(table: Table) -> Mapping[str, bytes]:
 
 
 def _chain(
-    table: Table, values: Sequence[Value], operators: Sequence[Operator], delegates: Sequence[Delegate]
-) -> Chain:
+    table: Table,
+    values: Sequence[plans.Value],
+    operators: Sequence[plans.Operator],
+    delegates: Sequence[plans.Delegate],
+) -> plans.Chain:
     rows = table.tables("instructions")
-    return Chain(
+    return plans.Chain(
         inputs=_value_indices(table, "inputs", values),
         outputs=_value_indices(table, "outputs", values),
         instructions=tuple(_instruction(row, len(rows), values, operators, delegates) for row in rows),
@@ -471,10 +453,10 @@ def _chain(
 def _instruction(
     row: Table,
     instructions: int,
-    values: Sequence[Value],
-    operators: Sequence[Operator],
-    delegates: Sequence[Delegate],
-) -> Instruction:
+    values: Sequence[plans.Value],
+    operators: Sequence[plans.Operator],
+    delegates: Sequence[plans.Delegate],
+) -> plans.Instruction:
     """The instruction in `row`, one of so many `instructions` of its chain."""
     table = row.union("instr_args")
     if table is None:
@@ -488,32 +470,38 @@ def _instruction(
 
     if table.kind == "KernelCall":
         operator = index("op_index", len(operators), "operators")
-        return KernelCall(operator, _value_indices(table, "args", values))
+        return plans.KernelCall(operator, _value_indices(table, "args", values))
     if table.kind == "DelegateCall":
         number = index("delegate_index", len(delegates), "delegates")
-        call = DelegateCall(number, _value_indices(table, "args", values))
+        call = plans.DelegateCall(number, _value_indices(table, "args", values))
         vela = delegates[number].vela
         if vela is not None:
             _check_arguments(table, call, vela, values)
         return call
     if table.kind == "MoveCall":
-        move = MoveCall(value("move_from"), value("move_to"))
+        move = plans.MoveCall(value("move_from"), value("move_to"))
         source, target = values[move.move_from], values[move.move_to]
-        if isinstance(source, Tensor) and isinstance(target, Tensor) and _form(source) != _form(target):
+        if (
+            isinstance(source, plans.Tensor)
+            and isinstance(target, plans.Tensor)
+            and _form(source) != _form(target)
+        ):
             raise table.error("takes the place of a tensor of another type or shape", field="move_from")
         return move
     if table.kind == "JumpFalseCall":
         # One past the last instruction is the end of the chain.
         destination = index("destination_instruction", instructions + 1, "instructions")
-        return JumpFalseCall(value("cond_value_index"), destination)
-    return FreeCall(value("value_index"))
+        return plans.JumpFalseCall(value("cond_value_index"), destination)
+    return plans.FreeCall(value("value_index"))
 
 
-def _form(tensor: Tensor) -> tuple[str, tuple[int, ...], tuple[int, ...]]:
+def _form(tensor: plans.Tensor) -> tuple[str, tuple[int, ...], tuple[int, ...]]:
     return tensor.dtype, tensor.sizes, tensor.dim_order
 
 
-def _check_arguments(table: Table, call: DelegateCall, vela: VelaBlocks, values: Sequence[Value]) -> None:
+def _check_arguments(
+    table: Table, call: plans.DelegateCall, vela: VelaBlocks, values: Sequence[plans.Value]
+) -> None:
     """An Ethos-U delegate is called with as many tensors as its payload lists, of the same sizes."""
     slots = (*vela.inputs, *vela.outputs)
     if len(call.args) != len(slots):
@@ -521,17 +509,22 @@ def _check_arguments(table: Table, call: DelegateCall, vela: VelaBlocks, values:
         raise table.error(f"has {len(call.args)} values, but the delegate takes {len(slots)}", field="args")
     for position, (index, slot) in enumerate(zip(call.args, slots, strict=True)):
         value = values[index]
-        if not isinstance(value, Tensor) or value.nbytes != slot.nbytes:
-            found = f"a tensor of {value.nbytes} bytes" if isinstance(value, Tensor) else f"a {value.kind}"
+        if not isinstance(value, plans.Tensor) or value.nbytes != slot.nbytes:
+            found = (
+                f"a tensor of {value.nbytes} bytes" if isinstance(value, plans.Tensor) else f"a {value.kind}"
+            )
             raise table.error(
                 f"gives {found} where the delegate has {slot.nbytes} bytes", field=f"args[{position}]"
             )
 
 
-def _check_lost_outputs(table: Table, call: DelegateCall, vela: VelaBlocks, values: Sequence[Value]) -> None:
+def _check_lost_outputs(
+    table: Table, call: plans.DelegateCall, vela: VelaBlocks, values: Sequence[plans.Value]
+) -> None:
     """InputError when the payload fits the call but for outputs that it lacks: the compiler's fault, not damage."""
     found = [
-        value.nbytes if isinstance(value, Tensor) else None for value in map(values.__getitem__, call.args)
+        value.nbytes if isinstance(value, plans.Tensor) else None
+        for value in map(values.__getitem__, call.args)
     ]
     inputs, outputs = found[: len(vela.inputs)], found[len(vela.inputs) :]
     left = iter(outputs)

@@ -1,7 +1,5 @@
-"""A whole `.pte` file: header, segments, plans, and the target that it was compiled for.
-
-Read without ExecuTorch: fast, and safe with files that are damaged.
-"""
+"""A whole `.pte` file: header, segments, plans, and the target that it was compiled for. Read without ExecuTorch:
+fast, and safe with files that are damaged."""
 
 from __future__ import annotations
 
@@ -36,10 +34,7 @@ _EXTENDED_FULL_BYTES = 32
 
 @dataclass(frozen=True)
 class Pte:
-    """A checked program. Views share memory with `data`, the whole file.
-
-    `named_data` is what the file itself holds by name, `data_files` are those that hold the rest.
-    """
+    """A checked program; views share memory with `data`. `named_data` is its own, `data_files` hold the rest."""
 
     sha256: str
     size: int
@@ -59,11 +54,8 @@ class Pte:
         )
 
     def plan(self, name: str | None = None) -> ExecutionPlan:
-        """The method called `name`; by default ``forward``, or the only one.
-
-        InputError when there is none of that name, or for a name that could be a path or code; UsageError when one
-        must be chosen.
-        """
+        """The method called `name`; by default ``forward``, or the only one. InputError when there is none of that
+        name, or for a name that could be a path or code; UsageError when one must be chosen."""
         chosen = name if name is not None else self._default()
         for plan in self.plans:
             if plan.name == chosen:
@@ -93,16 +85,14 @@ class Pte:
 
     @property
     def delegates(self) -> tuple[Delegate, ...]:
-        """The delegates of all methods."""
         return tuple(delegate for plan in self.plans for delegate in plan.delegates)
 
     def target(self) -> Target | None:
         """The NPU and configuration that the program was compiled for; None when nothing is delegated to one.
-
         ExecuTorch 1.5.1 stores Vela's flags and the accelerator beside each delegate; the CONFIG word in the payload,
         which Vela derives from the accelerator, is the cross-check. Raises InputError when they are missing,
-        contradict each other or name what does not exist, and when two delegates were compiled for different targets.
-        """
+        contradict each other or name what does not exist, and when two delegates were compiled for different
+        targets."""
         found: Target | None = None
         for index, delegate in enumerate(self.delegates):
             if delegate.vela is None:
@@ -125,11 +115,8 @@ class Pte:
 
 
 def read(path: Path, data_paths: Sequence[Path] = ()) -> Pte:
-    """Read and check the `.pte` at `path` with the data files at `data_paths`.
-
-    Without any, those in its folder are used whose names begin with its own and that it needs. Raises InputError that
-    says what is wrong and where.
-    """
+    """Read and check the `.pte` at `path` with the data files at `data_paths`. Without any, those in its folder are
+    used whose names begin with its own and that it needs. Raises InputError that says what is wrong and where."""
     data = file_bytes(path, ".pte", pte_schema.FILE_IDENTIFIER, _NOT_A_PTE)
     files = [named_data.read_data_file(row) for row in dict.fromkeys(data_paths)]
     try:
@@ -142,9 +129,7 @@ def parse(
     data: bytes | bytearray | memoryview, data_files: Sequence[DataFile] = (), path: Path | None = None
 ) -> Pte:
     """Check the content of a `.pte` file with its `data_files`; without any, they are looked for beside `path`.
-
-    Raises InputError for anything that is malformed or contradicts itself, with the path of the field.
-    """
+    Raises InputError for anything that is malformed or contradicts itself, with the path of the field."""
     file = memoryview(data).toreadonly().cast("B")
     header = _header(file)
     root = FlatBuffer(file[: header.program_bytes], SCHEMA).root(pte_schema.ROOT_TABLE)
@@ -171,7 +156,6 @@ def parse(
 
 
 def _header(file: memoryview) -> Header:
-    """The head of `file`, with sizes that lie within it."""
     if bytes(file[4:8]) != pte_schema.FILE_IDENTIFIER:
         raise InputError(
             f"not a .pte file: it has {bytes(file[4:8])!r} instead of {pte_schema.FILE_IDENTIFIER!r}",

@@ -14,10 +14,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ScalarType:
-    """One row: `dtype` is NumPy's name where NumPy has the type, else ExecuTorch's in lower case.
-
-    `in_numpy` types can be inputs and outputs of programs, `in_records` types those of programs that are run.
-    """
+    """A type: `in_numpy` for inputs and outputs of programs, `in_records` for those of programs that are run."""
 
     name: str
     number: int
@@ -148,17 +145,8 @@ ROOT_TABLE = "Program"
 # Members in the order of their type numbers, which start at 1; 0 is "none".
 UNIONS: dict[str, tuple[str, ...]] = {
     "KernelTypes": (
-        "Null",
-        "Int",
-        "Bool",
-        "Double",
-        "Tensor",
-        "String",
-        "IntList",
-        "DoubleList",
-        "BoolList",
-        "TensorList",
-        "OptionalTensorList",
+        *("Null", "Int", "Bool", "Double", "Tensor", "String", "IntList", "DoubleList", "BoolList"),
+        *("TensorList", "OptionalTensorList"),
     ),
     "InstructionArguments": ("KernelCall", "DelegateCall", "MoveCall", "JumpFalseCall", "FreeCall"),
 }
@@ -197,23 +185,17 @@ def program_fbs() -> str:
 
 
 def data_file_fbs() -> str:
-    """The text of the schema of data files."""
     enums = [_fbs_enum("ScalarType", ENUMS["ScalarType"])]
     return _fbs("flat_tensor_flatbuffer", DATA_FILE_IDENTIFIER, "ptd", enums, DATA_TABLES, DATA_ROOT_TABLE)
 
 
 def _fbs(
-    namespace: str,
-    identifier: bytes,
-    extension: str,
-    types: list[str],
-    tables: dict[str, dict[str, str]],
-    root: str,
+    space: str, identifier: bytes, suffix: str, types: list[str], tables: dict[str, dict[str, str]], root: str
 ) -> str:
     rows = [
-        f"namespace {namespace};",
+        f"namespace {space};",
         f'file_identifier "{identifier.decode()}";',
-        f'file_extension "{extension}";',
+        f'file_extension "{suffix}";',
         *types,
         *(_fbs_table(name, fields) for name, fields in tables.items()),
         f"root_type {root};",

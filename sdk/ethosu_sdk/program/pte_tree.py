@@ -1,8 +1,6 @@
-"""A program as a tree of plain values that can be changed, and a `.pte` made of such a tree.
-
-A table is a dictionary of the fields that it has, in the names of :mod:`ethosu_sdk.program.pte_schema`. A union is a
-pair of its member's name and table; a vector of numbers is a tuple, one of bytes is `bytes`, one of tables is a list.
-"""
+"""A program as a tree of plain values that can be changed, and a `.pte` made of such a tree. A table is a dictionary
+of the fields that it has, in the names of :mod:`ethosu_sdk.program.pte_schema`. A union is a pair of its member's
+name and table; a vector of numbers is a tuple, one of bytes is `bytes`, one of tables is a list."""
 
 from __future__ import annotations
 

@@ -7,23 +7,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
 
-from ethosu_sdk.records import rules
-from ethosu_sdk.records.common import (
-    Count,
-    Derived,
-    Host,
-    Model,
-    Number,
-    Part,
-    PositiveCount,
-    RecordKind,
-    Some,
-    Source,
-    Target,
-    Text,
-    UnavailableMembers,
-    require,
-)
+from ethosu_sdk.records import common as c, rules
+from ethosu_sdk.records.common import Derived, Part, RecordKind, require
 
 MetricName = Literal[
     "total cycles",
@@ -47,33 +32,33 @@ Gain = Annotated[int, Meta(le=1)] | Annotated[float, Meta(le=1)]
 
 
 class Evidence(Part):
-    name: Text
-    value: Number
-    unit: Text
-    source: Source | None = None
+    name: c.Text
+    value: c.Number
+    unit: c.Text
+    source: c.Source | None = None
 
 
 class Change(Part):
     metric: MetricName
-    unit: Text
+    unit: c.Text
     better: Literal["less", "more"]
-    before: Number
-    after: Number  #: expected
-    how: Text  #: how the expectation was computed
-    source: Source | None = None  #: of `before`; absent for sizes and counts that the program itself states
+    before: c.Number
+    after: c.Number  #: expected
+    how: c.Text  #: how the expectation was computed
+    source: c.Source | None = None  #: of `before`; absent for sizes and counts that the program itself states
 
 
 class Item(Part):
     rule: RuleName
-    finding: Text  #: the pattern as it was seen
-    where: Text | None = None  #: module or line of the model, or layer
-    evidence: Some[Evidence]
+    finding: c.Text  #: the pattern as it was seen
+    where: c.Text | None = None  #: module or line of the model, or layer
+    evidence: c.Some[Evidence]
     #: a whole command line; files are named as the record of `compile` names them, without their folders
-    command: Text | None = None
-    code: Some[Text] | None = None  #: lines of the model's file
-    gains: Some[Change]  #: the first is why the advice is given
+    command: c.Text | None = None
+    code: c.Some[c.Text] | None = None  #: lines of the model's file
+    gains: c.Some[Change]  #: the first is why the advice is given
     costs: tuple[Change, ...]
-    limits: Some[Text]  #: where it does not hold
+    limits: c.Some[c.Text]  #: where it does not hold
 
     together: ClassVar[dict[str, Any]] = {"anyOf": [{"required": ["command"]}, {"required": ["code"]}]}
 
@@ -90,42 +75,43 @@ Judge = Literal["fit", "time of an inference", "NPU and CPU cycles", "NPU cycles
 
 class Figure(Part):
     metric: MetricName
-    unit: Text
-    before: Number | None = None
-    after: Number  #: of the program that was compiled again
-    source: Source | None = None  #: absent for sizes and counts that the program itself states
+    unit: c.Text
+    before: c.Number | None = None
+    after: c.Number  #: of the program that was compiled again
+    source: c.Source | None = None  #: absent for sizes and counts that the program itself states
 
 
 class Outputs(Part):
     #: equal to the program's, bit for bit; close: not more than 1 dB farther from floating point; lossy:
     #: farther; broken: farther, and below 20 dB
     state: OutputsState
-    text: Text
+    text: c.Text
     #: of the program's outputs against the model in floating point, for the example inputs; absent where
     #: there is no noise or no such model
-    sqnr_before_db: Number | None = None
-    sqnr_after_db: Number | None = None
+    sqnr_before_db: c.Number | None = None
+    sqnr_after_db: c.Number | None = None
 
 
 class Trial(Part):
-    name: Text  #: a change by itself has one name; changes together are joined by +
+    name: c.Text  #: a change by itself has one name; changes together are joined by +
     #: program: options and layout; model: other operators; precision: other quantisation; weights: other
     #: weights; target: another NPU
     kind: CandidateKind
-    change: Text  #: in words
-    parts: Some[Text]  #: the names of the changes that it combines
+    change: c.Text  #: in words
+    parts: c.Some[c.Text]  #: the names of the changes that it combines
     #: better: by the figure that decides; smaller: less SRAM or flash; closer: outputs nearer to floating
     #: point; broken: outputs far from floating point; unjudged: the CPU's part is not known; failed: there is
     #: no program
     state: TrialState
-    command: Text | None = None  #: a whole command line, if options of `compile` change
-    code: Some[Text] | None = None  #: lines that followed the model's file, if the model or its inputs change
+    command: c.Text | None = None  #: a whole command line, if options of `compile` change
+    #: lines that followed the model's file, if the model or its inputs change
+    code: c.Some[c.Text] | None = None
     figures: tuple[Figure, ...]
     gain: Gain | None = None  #: share of the time or cycles that is saved; negative where more is needed
     fits: bool | None = None
     outputs: Outputs | None = None
-    reason: Text | None = None  #: why it failed, or cannot be judged
-    limits: tuple[Text, ...]  #: what it asks of the user
+    reason: c.Text | None = None  #: why it failed, or cannot be judged
+    limits: tuple[c.Text, ...]  #: what it asks of the user
 
 
 class Tried(Part):
@@ -135,42 +121,42 @@ class Tried(Part):
     simulator: SimulatorName  #: that ran the program and every trial
     fits: bool  #: whether the program as it is fits its board
     trials: tuple[Trial, ...]  #: the best first
-    left: tuple[Text, ...]  #: names of changes that were not tried, because the user stopped it
+    left: tuple[c.Text, ...]  #: names of changes that were not tried, because the user stopped it
 
 
 class CpuCall(Part):
-    name: Text
-    calls: PositiveCount
-    where: Text | None = None  #: line and module of the model
-    why: Text  #: why the partitioner leaves it on the CPU
-    constraint: Text | None = None  #: what the NPU takes of such an operator, and the file that says so
-    instructions: Count | None = None  #: of all calls in an inference; absent where they were not counted
-    cycles: Count | None = None  #: modelled, of all calls in an inference
+    name: c.Text
+    calls: c.PositiveCount
+    where: c.Text | None = None  #: line and module of the model
+    why: c.Text  #: why the partitioner leaves it on the CPU
+    constraint: c.Text | None = None  #: what the NPU takes of such an operator, and the file that says so
+    instructions: c.Count | None = None  #: of all calls in an inference; absent where they were not counted
+    cycles: c.Count | None = None  #: modelled, of all calls in an inference
     #: modelled: its share of the conversions around it, and of the start of the delegate behind it
-    border_cycles: Count | None = None
-    replacement: Text | None = None  #: what to use instead
-    results: Text | None = None  #: what becomes of the results with the replacement
+    border_cycles: c.Count | None = None
+    replacement: c.Text | None = None  #: what to use instead
+    results: c.Text | None = None  #: what becomes of the results with the replacement
 
 
 class SilentRule(Part):
     rule: RuleName
     state: Literal["absent", "unknown"]  #: absent: the pattern is not there; unknown: a record is missing
-    reason: Text
+    reason: c.Text
 
 
 class Advice(Derived[Literal["done"]], tag_field="schema", tag="advice/1"):
     """What to change about a program so that it runs better."""
 
-    model: Model
-    target: Target | None = None
+    model: c.Model
+    target: c.Target | None = None
     advice: tuple[Item, ...]  #: what changes its first gain by the largest share first
     #: every operator on the CPU, by its place in the model; what costs most first. Absent without a record of
     #: `compile`
     cpu: tuple[CpuCall, ...] | None = None
     tried: Tried | None = None
     silent: tuple[SilentRule, ...]
-    unavailable: UnavailableMembers
-    host: Host
+    unavailable: c.UnavailableMembers
+    host: c.Host
 
 
 def gains_are_gains(record: Advice) -> Iterator[str]:

@@ -6,27 +6,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from ethosu_sdk.records import rules
-from ethosu_sdk.records.common import (
-    Amount,
-    Count,
-    Derived,
-    Distinct,
-    DistinctSome,
-    FileDigest,
-    Host,
-    Model,
-    Part,
-    PositiveCount,
-    RecordKind,
-    Sha256,
-    Some,
-    Target,
-    Text,
-    UnavailableMembers,
-    Use,
-    require_distinct,
-)
+from ethosu_sdk.records import common as c, rules
+from ethosu_sdk.records.common import Derived, Part, RecordKind
 
 # The parts of build-result/1.
 Board = Literal["corstone-300", "corstone-320"]
@@ -34,59 +15,59 @@ DataMemory = Literal["sram", "ddr"]
 
 
 class Options(Part):
-    inferences: PositiveCount  #: sets of inputs that there is room for
+    inferences: c.PositiveCount  #: sets of inputs that there is room for
     allow_spill: bool
-    simulator: Text | None = None  #: where it was to run, if that was known
+    simulator: c.Text | None = None  #: where it was to run, if that was known
     #: the methods that the firmware loads; absent for a program with one method
-    methods: Some[Text] | None = None
+    methods: c.Some[c.Text] | None = None
     data_memory: DataMemory | None = None  #: where the data files of the model were asked to lie
 
 
-class Elf(FileDigest):
-    bytes: Count
+class Elf(c.FileDigest):
+    bytes: c.Count
 
 
 class Kernel(Part):
-    operator: Text
-    function: Text
-    source: Text
+    operator: c.Text
+    function: c.Text
+    source: c.Text
 
 
-class Pool(Use):
-    region: Text
-    address: Count
+class Pool(c.Use):
+    region: c.Text
+    address: c.Count
 
 
 class Memory(Part):
-    regions: tuple[Use, ...]
+    regions: tuple[c.Use, ...]
     pools: tuple[Pool, ...]
 
 
 class Section(Part):
-    name: Text
-    address: Count
-    bytes: Count
+    name: c.Text
+    address: c.Count
+    bytes: c.Count
 
 
 class Build(Derived[Literal["pass"]], tag_field="schema", tag="build-result/1"):
     """What `ethosu-sdk build` made."""
 
-    model: Model
-    target: Target | None = None
+    model: c.Model
+    target: c.Target | None = None
     board: Board
-    board_reason: Text  #: why it is this board: what was asked for, or what is installed here
-    build_key: Sha256
+    board_reason: c.Text  #: why it is this board: what was asked for, or what is installed here
+    build_key: c.Sha256
     options: Options  #: what shaped the firmware beside the model and the board
     elf: Elf
-    map: FileDigest
+    map: c.FileDigest
     kernels: tuple[Kernel, ...]
     memory: Memory
     sections: tuple[Section, ...]
     #: where the firmware does not do what the memory mode says, and other things to know
-    notes: tuple[Text, ...]
-    unavailable: UnavailableMembers
-    wall_time_s: Amount
-    host: Host
+    notes: tuple[c.Text, ...]
+    unavailable: c.UnavailableMembers
+    wall_time_s: c.Amount
+    host: c.Host
 
 
 BUILD = RecordKind(
@@ -113,45 +94,39 @@ class Size(Part):
     """Bytes of a pool: `exact`, at `least` or at `most`, or `measured` in a run."""
 
     name: SizeName
-    bytes: Count
+    bytes: c.Count
     known: Known  #: least, most: a bound, by the program alone; measured: used in a run
-    detail: Text
+    detail: c.Text
 
 
 class Library(Part):
     """A library of ExecuTorch's own build: what is linked with it, and the program's kernels that it registers."""
 
-    name: Text  #: the target that registers the operators
-    links: Some[Text]  #: the target that computes them, then what that needs
+    name: c.Text  #: the target that registers the operators
+    links: c.Some[c.Text]  #: the target that computes them, then what that needs
     #: the option of ExecuTorch's build without which these targets are not there; absent: always
-    option: Text | None = None
-    kernels: DistinctSome[str]
-
-    def __post_init__(self) -> None:
-        require_distinct(self.kernels)
+    option: c.Text | None = None
+    kernels: c.DistinctSome[str]
 
 
 class Files(Part):
-    cmake: Text
-    kconfig: Text
-    clayer: Text
+    cmake: c.Text
+    kconfig: c.Text
+    clayer: c.Text
 
 
 class Export(Derived[Literal["pass"]], tag_field="schema", tag="export/1"):
     """What other builds must know of a program."""
 
-    model: Model
-    target: Target | None = None
+    model: c.Model
+    target: c.Target | None = None
     #: operators that the program calls on the CPU
-    kernels: Distinct[Annotated[str, Meta(pattern="^[A-Za-z0-9_]+::[A-Za-z0-9_]+(\\.[A-Za-z0-9_]+)?$")]]
+    kernels: c.Distinct[Annotated[str, Meta(pattern="^[A-Za-z0-9_]+::[A-Za-z0-9_]+(\\.[A-Za-z0-9_]+)?$")]]
     libraries: tuple[Library, ...] | None = None  #: libraries of ExecuTorch's own build that have the kernels
     #: executorch_…: of ExecuTorch's own allocators; the others are those of the SDK's firmware
     sizes: tuple[Size, ...]
     files: Files
-    host: Host
-
-    def __post_init__(self) -> None:
-        require_distinct(self.kernels)
+    host: c.Host
 
 
 EXPORT = RecordKind(Export, file="*.export.json", role="record of the export")

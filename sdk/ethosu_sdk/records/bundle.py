@@ -1,8 +1,6 @@
-"""A folder of results: its manifest, and how records are read from it.
-
-A command that is about to write says so first, in a manifest that is ``incomplete``, and lists its files last. If it
-is interrupted, the manifest stays incomplete.
-"""
+"""A folder of results: its manifest, and how records are read from it. A command that is about to write says so
+first, in a manifest that is ``incomplete``, and lists its files last. If it is interrupted, the manifest stays
+incomplete."""
 
 from __future__ import annotations
 
@@ -65,14 +63,12 @@ Add = Callable[..., None]
 
 @contextlib.contextmanager
 def writing_folder(folder: Path, writer: str, replaces: Sequence[str] | None = None) -> Iterator[Add]:
-    """Keep the manifest of `folder` incomplete while the block of the command `writer` runs; then complete it.
-
-    The block gets a function that takes the files (names in the folder) that were written; those that are not there
-    are left out. What other commands wrote stays listed as they listed it. With `replaces`, so does what `writer`
-    wrote earlier, but for those files: they are removed where they are as listed and not written again. When the
-    block raises, the folder stays incomplete. The caller has locked the folder. InputError when another program's
-    manifest lies there.
-    """
+    """Keep the manifest of `folder` incomplete while the block of the command `writer` runs; then complete it. The
+    block gets a function that takes the files (names in the folder) that were written; those that are not there are
+    left out. What other commands wrote stays listed as they listed it. With `replaces`, so does what `writer` wrote
+    earlier, but for those files: they are removed where they are as listed and not written again. When the block
+    raises, the folder stays incomplete. The caller has locked the folder. InputError when another program's manifest
+    lies there."""
     manifest = folder / MANIFEST_NAME
     is_first = not manifest.exists()
     if _is_foreign(manifest):
@@ -129,8 +125,7 @@ def _is_foreign(path: Path) -> bool:
 @contextlib.contextmanager
 def listed(path: Path, writer: str) -> Iterator[None]:
     """The block writes the one file `path` for the command `writer`, wherever the user wants it: when that is in a
-    folder of results, its manifest lists it then. UsageError when it is a file there that another command wrote.
-    """
+    folder of results, its manifest lists it then. UsageError when it is a file there that another command wrote."""
     place = _place(path)
     if place is None:
         yield
@@ -176,7 +171,6 @@ def keep(folder: Path, writer: str, names: list[str]) -> None:
 
 
 def _files(folder: Path) -> list[File]:
-    """What the manifest lists; nothing when there is none that is valid."""
     try:
         manifest = read_manifest(folder)
     except SdkError:
@@ -240,7 +234,6 @@ def folder_problems(folder: Path, manifest: Manifest, depth: int = 0) -> list[st
 
 
 def _nested_problems(folder: Path, depth: int) -> list[str]:
-    """The problems of a folder of results that lies in another."""
     if depth > _DEEPEST:
         return [f"more than {_DEEPEST} folders of results lie inside one another"]
     try:
@@ -251,7 +244,6 @@ def _nested_problems(folder: Path, depth: int) -> list[str]:
 
 
 def _wrong(folder: Path, row: File) -> str:
-    """What is wrong with the file of `row`; nothing for one that is as listed."""
     path = folder / row.path
     try:
         status = path.lstat()
@@ -279,8 +271,7 @@ def _wrong_record(path: Path, name: str) -> str:
 
 
 def _present(folder: Path, nested: list[Path]) -> Iterator[str]:
-    """The files below `folder`, but for the manifest and what is hidden: locks and temporary files. Folders with a
-    manifest of their own go to `nested`."""
+    """The files below `folder` but hidden ones and the manifest; folders with their own manifest go to `nested`."""
     count = 0
     for root, folders, files in os.walk(folder):
         links = [name for name in folders if os.path.islink(os.path.join(root, name))]
@@ -301,9 +292,7 @@ def _present(folder: Path, nested: list[Path]) -> Iterator[str]:
 
 def difference(path: Path, sha256: str) -> str:
     """How the file at `path`, with this digest, differs from its manifest; empty if it agrees or is not listed.
-
-    `path` may be a link: neither where it lies nor what it leads to may be listed otherwise.
-    """
+    `path` may be a link: neither where it lies nor what it leads to may be listed otherwise."""
     places = dict.fromkeys((path.parent.resolve() / path.name, path.resolve()))
     return next(filter(None, (_difference(place, sha256) for place in places)), "")
 
@@ -331,10 +320,7 @@ def confirm_listed(path: Path) -> None:
 
 
 def check_listed(folder: Path, names: list[str]) -> None:
-    """InputError when `folder` has a manifest by which the files `names` are not what was written, or not all of it.
-
-    A folder without one holds copies, and is taken as it is.
-    """
+    """InputError when `folder` has a manifest by which the files `names` are not what was written, or not all."""
     manifest = read_manifest(folder)
     if manifest is None:
         return
@@ -354,11 +340,7 @@ def check_listed(folder: Path, names: list[str]) -> None:
 
 @dataclass
 class ReadPolicy:
-    """How to read records that the user names one by one.
-
-    `loose` takes one that is not as its manifest lists it. `differences` then says so, by the file: the command's
-    output must.
-    """
+    """How to read named records: `loose` takes those that differ from their manifest, and notes the difference."""
 
     loose: bool = False
     differences: dict[Path, str] = field(default_factory=dict)

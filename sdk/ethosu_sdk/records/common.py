@@ -10,21 +10,23 @@ from msgspec import Meta
 
 
 class _PartMeta(msgspec.StructMeta):
-    """Members stand in the order of the JSON, whether they may be absent or not: all are given by name."""
+    """Members stand in the order of the JSON, whether they may be absent or not: all are given by name. Lists whose
+    type is Distinct are checked."""
 
     def __new__(
         cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **options: Any
     ) -> _PartMeta:
+        lists = [key for key, kind in namespace.get("__annotations__", {}).items() if "Distinct" in str(kind)]
+        if lists:
+            namespace["__post_init__"] = lambda part: _require_distinct(part, lists)
         return super().__new__(cls, name, bases, namespace, kw_only=True, **options)
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
 class Part(msgspec.Struct, metaclass=_PartMeta, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A JSON object of a record. A member that is None is absent from the JSON.
-
-    A comment ``#:``, above a member or behind it, is its description in the JSON Schema (scripts/schemas).
-    `together` is what its JSON Schema says of several members at once; `__post_init__` refuses what that refuses.
-    """
+    """A JSON object of a record. A member that is None is absent from the JSON. A comment ``#:``, above a member or
+    behind it, is its description in the JSON Schema (scripts/schemas). `together` is what its JSON Schema says of
+    several members at once; `__post_init__` refuses what that refuses."""
 
     together: ClassVar[dict[str, Any]] = {}
 
@@ -47,12 +49,11 @@ def require(holds: bool, problem: str) -> None:
 
 
 def require_any(part: Part) -> None:
-    """ValueError for a part without members."""
     require(any(getattr(part, name) is not None for name in part.__struct_fields__), "it has no members")
 
 
-def require_distinct(*lists: tuple[str, ...]) -> None:
-    """ValueError when one of `lists` has an item twice."""
+def _require_distinct(part: Part, names: list[str]) -> None:
+    lists = (getattr(part, name) or () for name in names)
     require(all(len({*rows}) == len(rows) for rows in lists), "an item occurs twice in a list")
 
 
@@ -60,11 +61,9 @@ Content = TypeVar("Content", bound=Part)
 
 
 class RecordKind(msgspec.Struct, Generic[Content], frozen=True):
-    """A kind of record: the class of its content, and the rules that a JSON Schema cannot state.
-
-    `file` is the name that it has in a folder of results, `*` standing for the model's name; empty for records that
-    are only printed. `role` is what a manifest calls it.
-    """
+    """A kind of record: the class of its content, and the rules that a JSON Schema cannot state. `file` is the name
+    that it has in a folder of results, `*` standing for the model's name; empty for records that are only printed.
+    `role` is what a manifest calls it."""
 
     content: type[Content]
     rules: tuple[Callable[[Content], Iterable[str]], ...] = ()
@@ -73,7 +72,6 @@ class RecordKind(msgspec.Struct, Generic[Content], frozen=True):
 
     @property
     def schema(self) -> str:
-        """The record's member `schema`, such as ``run-result/1``."""
         return str(self.content.__struct_config__.tag)
 
     def name(self, model: str) -> str:

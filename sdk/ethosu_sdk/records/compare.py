@@ -7,28 +7,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
 
-from ethosu_sdk.records import rules
-from ethosu_sdk.records.common import (
-    Amount,
-    Count,
-    Derived,
-    DistinctSome,
-    Host,
-    Model,
-    Number,
-    Part,
-    PositiveCount,
-    RecordKind,
-    Sha256,
-    Some,
-    Source,
-    SourceLine,
-    Target,
-    Text,
-    UnavailableMembers,
-    require,
-    require_distinct,
-)
+from ethosu_sdk.records import common as c, rules
+from ethosu_sdk.records.common import Derived, Part, RecordKind, require
 
 KindName = Literal["run", "profile", "build", "compile"]
 DimensionStatus = Literal["same", "allowed", "blocks"]
@@ -45,72 +25,69 @@ Label = Annotated[str, Meta(pattern="^[A-Z]+$")]
 
 
 class Rule(Part):
-    pattern: Text
+    pattern: c.Text
     better: Better | None = None
-    tolerance: Amount | None = None
-    tolerance_percent: Amount | None = None
+    tolerance: c.Amount | None = None
+    tolerance_percent: c.Amount | None = None
     missing: Literal["fail", "warn", "ignore"] | None = None
 
 
 class OperatorRule(Part):
-    pattern: Text  #: OPERATOR or OPERATOR@MODULE
-    figure: Text  #: pattern of the operator's figures
+    pattern: c.Text  #: OPERATOR or OPERATOR@MODULE
+    figure: c.Text  #: pattern of the operator's figures
     better: Better | None = None
-    tolerance: Amount | None = None
-    tolerance_percent: Amount | None = None
+    tolerance: c.Amount | None = None
+    tolerance_percent: c.Amount | None = None
 
 
 class Unmatched(Part):
-    pattern: Text
-    reason: Text
+    pattern: c.Text
+    reason: c.Text
 
 
 class Policy(Part):
-    source: Text
-    sha256: Sha256
-    allow: tuple[Text, ...]
+    source: c.Text
+    sha256: c.Sha256
+    allow: tuple[c.Text, ...]
     rules: tuple[Rule, ...]  #: of the rules whose pattern fits, each adds to those before it
     #: rules for single operators, likewise; absent when there is none
-    operators: Some[OperatorRule] | None = None
+    operators: c.Some[OperatorRule] | None = None
     #: patterns of the policy that fit nothing in these runs; absent when all fit
-    unmatched: Some[Unmatched] | None = None
+    unmatched: c.Some[Unmatched] | None = None
 
 
 class Subject(Part):
     label: Label
-    name: Text
-    records: DistinctSome[KindName]
-    model: Model
-    target: Target | None = None
-
-    def __post_init__(self) -> None:
-        require_distinct(self.records)
+    name: c.Text
+    records: c.DistinctSome[KindName]
+    model: c.Model
+    target: c.Target | None = None
 
 
 class Dimension(Part):
-    name: Text
+    name: c.Text
     status: DimensionStatus
-    before: Text
-    after: Text
-    reason: Text | None = None  #: why no policy can allow it
+    before: c.Text
+    after: c.Text
+    reason: c.Text | None = None  #: why no policy can allow it
 
 
 class MetricChange(Part):
-    name: Text
-    unit: Text | None = None
-    source: Source | None = None
-    before: Number | str | None = None
-    after: Number | str | None = None
+    name: c.Text
+    unit: c.Text | None = None
+    source: c.Source | None = None
+    before: c.Number | str | None = None
+    after: c.Number | str | None = None
     better: Better
-    change: Number | None = None  #: after - before
-    percent: Number | None = None  #: the change in percent of what was before
-    tolerated: Amount | None = None  #: what the figure may be worse by
+    change: c.Number | None = None  #: after - before
+    percent: c.Number | None = None  #: the change in percent of what was before
+    tolerated: c.Amount | None = None  #: what the figure may be worse by
     #: the part of `tolerated` that is for what operators grew within their own rules
-    tolerated_at_operators: PositiveCount | None = None
+    tolerated_at_operators: c.PositiveCount | None = None
     status: MetricStatus  #: differs: not judged; missing: one of the two alone has it
     #: of `operators`: the one whose part of the figure grew most; of an output one with other constants
-    operator: Count | None = None
-    detail: Text | None = None  #: how outputs differ
+    operator: c.Count | None = None
+    detail: c.Text | None = None  #: how outputs differ
 
     together: ClassVar[dict[str, Any]] = {"anyOf": [{"required": ["before"]}, {"required": ["after"]}]}
 
@@ -119,24 +96,24 @@ class MetricChange(Part):
 
 
 class FigureChange(Part):
-    name: Text
-    unit: Text
-    source: Source | None = None
-    before: Count
-    after: Count
+    name: c.Text
+    unit: c.Text
+    source: c.Source | None = None
+    before: c.Count
+    after: c.Count
     change: int
     better: Better | None = None
-    percent: Number | None = None  #: the change in percent of what was before
-    tolerated: Amount | None = None  #: what the figure may be worse by
+    percent: c.Number | None = None  #: the change in percent of what was before
+    tolerated: c.Amount | None = None  #: what the figure may be worse by
     #: absent when the policy has no rule for it
     status: Literal["regression", "improved", "tolerated", "differs"] | None = None
 
 
 class OperatorChange(Part):
     runs_on: Literal["NPU", "CPU"]
-    name: Text  #: the TOSA operator, or what the profile calls the operation
-    tensor: Text | None = None  #: the first output of the TOSA operator
-    source: SourceLine | None = None
+    name: c.Text  #: the TOSA operator, or what the profile calls the operation
+    tensor: c.Text | None = None  #: the first output of the TOSA operator
+    source: c.SourceLine | None = None
     only_in: Literal["before", "after"] | None = None
     #: its weights, biases or scales are others; absent when they are the same, or not known
     constants: Literal["differ"] | None = None
@@ -147,31 +124,28 @@ class Comparison(Part):
     before: Label
     after: Label
     status: Status
-    kinds: DistinctSome[KindName]  #: of records that both have
+    kinds: c.DistinctSome[KindName]  #: of records that both have
     dimensions: tuple[Dimension, ...]  #: what must be the same for figures to be compared
-    compared: Count  #: figures that one of the two has, or both
+    compared: c.Count  #: figures that one of the two has, or both
     metrics: tuple[MetricChange, ...]  #: figures that differ
     operators: tuple[OperatorChange, ...]  #: operators that differ, by the profiles of both
 
-    def __post_init__(self) -> None:
-        require_distinct(self.kinds)
-
 
 class Failed(Part):
-    name: Text
-    reason: Text
+    name: c.Text
+    reason: c.Text
 
 
 class Comparisons(Derived[Status], tag_field="schema", tag="compare/1"):
     """What became better or worse from one run to others."""
 
     policy: Policy
-    subjects: Some[Subject]  #: the first is what the others are compared with
+    subjects: c.Some[Subject]  #: the first is what the others are compared with
     comparisons: tuple[Comparison, ...]
     #: what was to be compared and did not come to a run: versions of Vela; the record fails
     failed: tuple[Failed, ...]
-    unavailable: UnavailableMembers
-    host: Host
+    unavailable: c.UnavailableMembers
+    host: c.Host
 
 
 def follows_its_rows(record: Comparisons) -> Iterator[str]:
@@ -216,8 +190,5 @@ def _is_change(row: MetricChange | FigureChange) -> bool:
 
 
 KIND = RecordKind(
-    Comparisons,
-    (follows_its_rows, names_what_is_there),
-    file="compare.json",
-    role="record of the comparison",
+    Comparisons, (follows_its_rows, names_what_is_there), file="compare.json", role="record of the comparison"
 )

@@ -7,36 +7,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
 
-from ethosu_sdk.records import rules
-from ethosu_sdk.records.common import (
-    Amount,
-    Cosine,
-    Count,
-    Delegation,
-    Derived,
-    Dtype,
-    Estimate,
-    Host,
-    Model,
-    Number,
-    Part,
-    PositiveAmount,
-    PositiveCount,
-    RecordKind,
-    Sha256,
-    Share,
-    Some,
-    SourceLine,
-    System,
-    Target,
-    Tensor,
-    Text,
-    TosaOperation,
-    UnavailableMembers,
-    VelaOperation,
-    Verdict,
-    require,
-)
+from ethosu_sdk.records import common as c, rules
+from ethosu_sdk.records.common import Derived, Part, RecordKind, require
 
 Status = Annotated[
     Literal["pass", "fail"],
@@ -93,114 +65,114 @@ class Options(Part):
 
 
 class BoardProfile(Part):
-    name: Text  #: that of the profile, or of the user's file without its suffix
-    sha256: Sha256
+    name: c.Text  #: that of the profile, or of the user's file without its suffix
+    sha256: c.Sha256
 
 
 class Calibration(Part):
     source: Literal["none", "file", "model", "zoo", "example"]
-    samples: Count
+    samples: c.Count
 
 
 class Site(Part):
-    calls: PositiveCount
-    reason: Text  #: why the NPU does not do it
+    calls: c.PositiveCount
+    reason: c.Text  #: why the NPU does not do it
     #: why it is no operator of the Cortex-M backend, where options.fallback asks for that
-    portable: Text | None = None
+    portable: c.Text | None = None
     #: operator of the Cortex-M backend that --fallback cortex-m would make of it; absent where
     #: options.fallback asks for that
-    cortex_m: Text | None = None
-    source: SourceLine | None = None
+    cortex_m: c.Text | None = None
+    source: c.SourceLine | None = None
 
 
 class Rewrite(Part):
     """A rewrite for speed that took the place of an operator of the model."""
 
-    name: Text  #: in a few words, such as pooling as mean
-    operator: Text
-    calls: PositiveCount
-    reason: Text  #: what it is good for
-    source: SourceLine | None = None
+    name: c.Text  #: in a few words, such as pooling as mean
+    operator: c.Text
+    calls: c.PositiveCount
+    reason: c.Text  #: what it is good for
+    source: c.SourceLine | None = None
 
 
 class LayoutChanges(Part):
     """Calls on the CPU that change the order of an image's axes between NCHW and NHWC, in one inference."""
 
-    calls: Count
-    bytes: Count  #: that they write
+    calls: c.Count
+    bytes: c.Count  #: that they write
 
 
 class State(Part):
-    name: Text  #: in the model, as in its state dict
-    shape: tuple[Count, ...]
-    dtype: Dtype
-    bytes: Count
-    arena: Count  #: the planned buffer of the program that holds it, from 0
-    offset: Count  #: bytes from the arena's start
+    name: c.Text  #: in the model, as in its state dict
+    shape: tuple[c.Count, ...]
+    dtype: c.Dtype
+    bytes: c.Count
+    arena: c.Count  #: the planned buffer of the program that holds it, from 0
+    offset: c.Count  #: bytes from the arena's start
 
 
 class CpuOperator(Part):
-    name: Text
-    calls: PositiveCount
+    name: c.Text
+    calls: c.PositiveCount
     boundary: bool  #: it does nothing but convert between float and quantised values
-    sites: Some[Site]
+    sites: c.Some[Site]
 
 
 class DelegateFiles(Part):
-    tosa: Text
-    summary: Text
-    per_layer: Text
-    debug: Text
+    tosa: c.Text
+    summary: c.Text
+    per_layer: c.Text
+    debug: c.Text
 
 
 class Operation(Part):
     #: of its NPU operations in the command stream, in bytes from behind the header of the driver actions
-    offsets: Some[Count]
-    vela: VelaOperation
-    tosa: TosaOperation | None = None  #: absent when Vela added the operation
-    source: SourceLine | None = None
-    estimates: tuple[Estimate, ...]
+    offsets: c.Some[c.Count]
+    vela: c.VelaOperation
+    tosa: c.TosaOperation | None = None  #: absent when Vela added the operation
+    source: c.SourceLine | None = None
+    estimates: tuple[c.Estimate, ...]
 
 
 class Delegate(Part):
-    index: Count
-    payload_sha256: Sha256
-    payload_bytes: Count
-    scratch_bytes: Count
-    fast_scratch_bytes: Count
+    index: c.Count
+    payload_sha256: c.Sha256
+    payload_bytes: c.Count
+    scratch_bytes: c.Count
+    fast_scratch_bytes: c.Count
     files: DelegateFiles
-    estimates: tuple[Estimate, ...]  #: Vela's network summary
+    estimates: tuple[c.Estimate, ...]  #: Vela's network summary
     operations: tuple[Operation, ...]  #: from the command stream to the model, in the stream's order
 
 
 class Figure(Part):
-    executed: Amount  #: the program against the reference
-    rounding: Amount  #: the worst trial against the reference
-    limit: Amount  #: what rounding explains
+    executed: c.Amount  #: the program against the reference
+    rounding: c.Amount  #: the worst trial against the reference
+    limit: c.Amount  #: what rounding explains
 
 
 class TiesUp(Part):
-    equal: Count  #: elements of the same value
-    largest: Amount  #: largest absolute error
+    equal: c.Count  #: elements of the same value
+    largest: c.Amount  #: largest absolute error
 
 
 class CheckedOutput(Part):
-    index: Count
+    index: c.Count
     status: Literal["pass", "fail"]
-    detail: Text
-    sha256: Sha256  #: of the executed output's bytes, in logical order
-    elements: Count
-    equal: Count  #: elements of the same value
-    left_out: Count  #: elements that are NaN or infinite in the reference or in a trial: not judged
-    not_finite: Count  #: elements that are NaN or infinite in the program alone
-    step: Amount  #: the least difference that counts: the output's quantisation step, or a float's
+    detail: c.Text
+    sha256: c.Sha256  #: of the executed output's bytes, in logical order
+    elements: c.Count
+    equal: c.Count  #: elements of the same value
+    left_out: c.Count  #: elements that are NaN or infinite in the reference or in a trial: not judged
+    not_finite: c.Count  #: elements that are NaN or infinite in the program alone
+    step: c.Amount  #: the least difference that counts: the output's quantisation step, or a float's
     rms: Figure | None = None  #: root mean square of the error, in the output's unit
     largest: Figure | None = None  #: largest absolute error
     differing: Figure | None = None  #: elements that are not equal: of integers and truth values only
     #: the program against the reference in float64 with ties rounded up, as the NPU rounds them; absent where
     #: the model has no quantised values or an operator no float64
     ties_up: TiesUp | None = None
-    sqnr_db: Number | None = None  #: 10 log10(sum r^2 / sum (c - r)^2)
+    sqnr_db: c.Number | None = None  #: 10 log10(sum r^2 / sum (c - r)^2)
 
     together: ClassVar[dict[str, Any]] = {
         "oneOf": [{"required": ["rms", "largest"]}, {"required": ["differing"]}]
@@ -212,21 +184,21 @@ class CheckedOutput(Part):
 
 
 class StartTosa(Part):
-    operator: Text
-    tensor: Text
+    operator: c.Text
+    tensor: c.Text
 
 
 class Start(Part):
-    text: Text  #: in words: what is wrong first, and where
+    text: c.Text  #: in words: what is wrong first, and where
     certain: bool  #: false: it is where the fault is first seen, which may be behind where it is
     tosa: StartTosa | None = None
-    operator: Text | None = None  #: the PyTorch operator
-    source: SourceLine | None = None
+    operator: c.Text | None = None  #: the PyTorch operator
+    source: c.SourceLine | None = None
 
 
 class Dialect(Part):
-    elements: Count
-    equal: Count  #: elements with the same bits; fewer than all fail the check
+    elements: c.Count
+    equal: c.Count  #: elements with the same bits; fewer than all fail the check
 
 
 class Check(Part):
@@ -234,13 +206,13 @@ class Check(Part):
     it was lowered from."""
 
     status: Literal["left-out", "unavailable", "fail", "pass"]  #: fail: the program does not run
-    reason: Text | None = None
-    executor: Text | None = None
+    reason: c.Text | None = None
+    executor: c.Text | None = None
     #: how many different inputs the program was executed on, one after the other; the figures of an output
     #: are those of the example inputs, or of the first sample where rounding does not explain them
-    samples: PositiveCount | None = None
+    samples: c.PositiveCount | None = None
     #: eager runs in which every value was rounded another way; 0 when nothing is rounded
-    trials: Count | None = None
+    trials: c.Count | None = None
     stateful: bool | None = None  #: the model changes tensors of its own in an inference
     outputs: tuple[CheckedOutput, ...] | None = None
     #: the executed outputs of all samples against the references in Python that ExecuTorch registers beside
@@ -255,10 +227,7 @@ class Check(Part):
                 "properties": {"status": {"enum": ["left-out", "unavailable", "fail"]}}
                 | dict.fromkeys((*_RESULTS, "dialect", "start"), False),
             },
-            {
-                "required": [*_RESULTS],
-                "properties": {"status": {"enum": ["pass", "fail"]}, "reason": False},
-            },
+            {"required": [*_RESULTS], "properties": {"status": {"enum": ["pass", "fail"]}, "reason": False}},
         ]
     }
 
@@ -274,12 +243,12 @@ class Check(Part):
 
 
 class LinkOutput(Part):
-    index: Count
-    name: Text
-    elements: Count  #: over all samples
-    equal: Count
-    largest: Amount | None = None  #: the largest difference, in the output's unit
-    sqnr_db: Number | None = None
+    index: c.Count
+    name: c.Text
+    elements: c.Count  #: over all samples
+    equal: c.Count
+    largest: c.Amount | None = None  #: the largest difference, in the output's unit
+    sqnr_db: c.Number | None = None
 
 
 class Link(Part):
@@ -290,14 +259,14 @@ class Link(Part):
     status: Literal["pass", "fail", "unavailable"]
     verdict: LinkVerdict | None = None
     outputs: tuple[LinkOutput, ...] | None = None
-    layers: Count | None = None  #: how many layers were judged by themselves
-    reason: Text | None = None
+    layers: c.Count | None = None  #: how many layers were judged by themselves
+    reason: c.Text | None = None
 
 
 class NoisyLayer(Part):
-    operator: Text
-    place: Text | None = None
-    sqnr_db: Number
+    operator: c.Text
+    place: c.Text | None = None
+    sqnr_db: c.Number
 
 
 class Chain(Part):
@@ -306,57 +275,57 @@ class Chain(Part):
 
     #: where each sample comes from; shuffled: the elements of the example in another order
     samples: tuple[SampleOrigin, ...]
-    links: Some[Link]
+    links: c.Some[Link]
     noisy_layers: tuple[NoisyLayer, ...]  #: the layers whose own quantisation adds most noise, worst first
-    line: Text  #: the chain in words
-    min_sqnr_db: Number | None = None  #: what --min-sqnr demanded of the quantised model
+    line: c.Text  #: the chain in words
+    min_sqnr_db: c.Number | None = None  #: what --min-sqnr demanded of the quantised model
 
 
 class EvaluationData(Part):
-    file: Text
-    sha256: Sha256
-    samples: PositiveCount
-    labels: tuple[Count, ...]  #: outputs that have labels
+    file: c.Text
+    sha256: c.Sha256
+    samples: c.PositiveCount
+    labels: tuple[c.Count, ...]  #: outputs that have labels
     expected: bool  #: the file holds expected outputs
-    calibration_overlap: Count | None = None  #: samples that the model was calibrated with
+    calibration_overlap: c.Count | None = None  #: samples that the model was calibrated with
 
 
 class Execution(Part):
     name: ExecutionName
-    by: Text
+    by: c.Text
 
 
 class MissingExecution(Part):
     name: ExecutionName
-    reason: Text
+    reason: c.Text
 
 
 class Quantisation(Part):
-    dtype: Dtype
-    scale: PositiveAmount
+    dtype: c.Dtype
+    scale: c.PositiveAmount
     zero_point: int
 
 
-class Output(Tensor):
+class Output(c.Tensor):
     quantisation: Quantisation | None = None  #: value = (stored - zero_point) * scale
 
 
 class Top1(Part):
-    share: Share  #: right / total
-    right: Count  #: times that the candidate's largest score is the class of the reference
-    total: PositiveCount
-    ties: Count  #: times that the candidate's largest score is not the only one; the lowest index counts
+    share: c.Share  #: right / total
+    right: c.Count  #: times that the candidate's largest score is the class of the reference
+    total: c.PositiveCount
+    ties: c.Count  #: times that the candidate's largest score is not the only one; the lowest index counts
 
 
 class LsbCount(Part):
     difference: Annotated[int, Meta(ge=-16, le=16)]
-    elements: PositiveCount
+    elements: c.PositiveCount
 
 
 class LsbHistogram(Part):
-    below: Count  #: elements that differ by less than -16 steps
+    below: c.Count  #: elements that differ by less than -16 steps
     counts: tuple[LsbCount, ...]
-    above: Count  #: elements that differ by more than 16 steps
+    above: c.Count  #: elements that differ by more than 16 steps
 
 
 class Pair(Part):
@@ -364,14 +333,14 @@ class Pair(Part):
 
     reference: Reference
     candidate: ExecutionName
-    output: Count
+    output: c.Count
     top1: Top1 | None = None
-    elements: Count | None = None
-    equal: Count | None = None  #: elements of the same value
-    sqnr_db: Number | None = None  #: 10 log10(sum r^2 / sum (c - r)^2)
-    cosine: Cosine | None = None
-    max_abs_error: Amount | None = None  #: max |c - r|, in the output's unit
-    max_abs_error_sample: Count | None = None  #: the first sample that has it
+    elements: c.Count | None = None
+    equal: c.Count | None = None  #: elements of the same value
+    sqnr_db: c.Number | None = None  #: 10 log10(sum r^2 / sum (c - r)^2)
+    cosine: c.Cosine | None = None
+    max_abs_error: c.Amount | None = None  #: max |c - r|, in the output's unit
+    max_abs_error_sample: c.Count | None = None  #: the first sample that has it
     #: round((c - r) / scale of the output) and how many elements have it
     lsb_histogram: LsbHistogram | None = None
 
@@ -389,42 +358,42 @@ class Pair(Part):
 
 class Accuracy(Part):
     data: EvaluationData
-    executions: Some[Execution]
+    executions: c.Some[Execution]
     missing: tuple[MissingExecution, ...]
-    outputs: Some[Output]
-    pairs: Some[Pair]
-    verdict: Verdict | None = None  #: absent without thresholds
+    outputs: c.Some[Output]
+    pairs: c.Some[Pair]
+    verdict: c.Verdict | None = None  #: absent without thresholds
 
 
 class Files(Part):
-    pte: Text
-    io: Text
-    log: Text
-    etrecord: Text | None = None  #: ExecuTorch's record of the lowering; absent when none was asked for
+    pte: c.Text
+    io: c.Text
+    log: c.Text
+    etrecord: c.Text | None = None  #: ExecuTorch's record of the lowering; absent when none was asked for
 
 
 class Fed(Part):
-    feeds: Some[Text]  #: as `run --feed` takes them
-    steps: PositiveCount  #: how many steps were executed in PyTorch
+    feeds: c.Some[c.Text]  #: as `run --feed` takes them
+    steps: c.PositiveCount  #: how many steps were executed in PyTorch
     #: the inputs of the first step and the outputs of all; absent for a program with quantised inputs and
     #: outputs
-    file: Text | None = None
+    file: c.Text | None = None
 
 
 class Method(Part):
-    name: Text
-    io: Text  #: the file with the method's example inputs and outputs
+    name: c.Text
+    io: c.Text  #: the file with the method's example inputs and outputs
     calibration: Calibration
-    inputs: tuple[Tensor, ...]
-    outputs: tuple[Tensor, ...]
+    inputs: tuple[c.Tensor, ...]
+    outputs: tuple[c.Tensor, ...]
     #: buffers that the program keeps from one inference to the next; absent when it keeps none
-    state: Some[State] | None = None
+    state: c.Some[State] | None = None
     rewrites: tuple[Rewrite, ...] = ()  #: made for speed, in the order of the table of rewrites
     layout_changes: LayoutChanges | None = None
     cpu_operators: tuple[CpuOperator, ...]  #: operators that stay on the CPU, calls in one inference
     delegates: tuple[Delegate, ...]
     #: nodes of the lowered graph by operator, as ExecuTorch counts them
-    delegation: tuple[Delegation, ...] | None = None
+    delegation: tuple[c.Delegation, ...] | None = None
     check: Check
     chain: Chain | None = None
 
@@ -432,24 +401,24 @@ class Method(Part):
 class Compilation(Derived[Status], tag_field="schema", tag="compile-result/1"):
     """What `ethosu-sdk compile` did."""
 
-    compile_key: Sha256  #: SHA-256 over everything that shapes the result: same key, same .pte
-    source: Text  #: MODEL as given
-    model: Model
-    target: Target | None = None
+    compile_key: c.Sha256  #: SHA-256 over everything that shapes the result: same key, same .pte
+    source: c.Text  #: MODEL as given
+    model: c.Model
+    target: c.Target | None = None
     #: the processor that the program is compiled for, where that is a target without an NPU
     core: Literal["cortex-m55", "cortex-m85"] | None = None
-    system: System | None = None  #: that the program is compiled for
+    system: c.System | None = None  #: that the program is compiled for
     #: the board profile (`--system`) whose Vela configuration the program was compiled with
     board_profile: BoardProfile | None = None
     options: Options
     calibration: Calibration
     prequantized: bool  #: the model was quantised before it was given, and taken as it was
-    inputs: tuple[Tensor, ...]
-    outputs: tuple[Tensor, ...]
+    inputs: tuple[c.Tensor, ...]
+    outputs: tuple[c.Tensor, ...]
     #: buffers that the program keeps from one inference to the next; absent when it keeps none
-    state: Some[State] | None = None
-    #: calls on the CPU that change the order of an image's axes between NCHW and NHWC, in one inference
+    state: c.Some[State] | None = None
     rewrites: tuple[Rewrite, ...] = ()  #: made for speed, in the order of the table of rewrites
+    #: calls on the CPU that change the order of an image's axes between NCHW and NHWC, in one inference
     layout_changes: LayoutChanges | None = None
     cpu_operators: tuple[CpuOperator, ...]  #: operators that stay on the CPU, calls in one inference
     delegates: tuple[Delegate, ...]
@@ -459,17 +428,17 @@ class Compilation(Derived[Status], tag_field="schema", tag="compile-result/1"):
     chain: Chain | None = None
     accuracy: Accuracy | None = None  #: absent when nothing was evaluated
     files: Files
-    warnings: tuple[Text, ...]
-    unavailable: UnavailableMembers
-    check_time_s: Amount | None = None  #: what the check took, of wall_time_s
-    wall_time_s: Amount
-    host: Host
+    warnings: tuple[c.Text, ...]
+    unavailable: c.UnavailableMembers
+    check_time_s: c.Amount | None = None  #: what the check took, of wall_time_s
+    wall_time_s: c.Amount
+    host: c.Host
     #: nodes of the lowered graph by operator, as ExecuTorch counts them
-    delegation: tuple[Delegation, ...] | None = None
+    delegation: tuple[c.Delegation, ...] | None = None
     sequence: Fed | None = None  #: the feeds that the model's file declares; absent when it declares none
     #: methods of the program after the first; what stands beside this member is of the first, whose name is
     #: model.entry. Absent for a program with one method
-    other_methods: Some[Method] | None = None
+    other_methods: c.Some[Method] | None = None
 
     @property
     def checks(self) -> tuple[Check, ...]:

@@ -25,7 +25,6 @@ def cpu_lines(record: Compilation) -> list[str]:
 
 
 def cpu_rows(record: Compilation) -> list[tuple[str, str, str, str]]:
-    """Operator, calls, reason and place of what stays on the CPU."""
     return [
         (row.name, str(site.calls), cpu_reason(site), common.source_place(site.source))
         for row in record.cpu_operators
@@ -39,7 +38,6 @@ def cpu_reason(site: Site) -> str:
 
 
 def cpu_words(record: Compilation) -> str:
-    """How much stays on the CPU."""
     calls = sum(row.calls for row in record.cpu_operators)
     return counted(calls, "operator call") if calls else "nothing"
 
@@ -66,7 +64,6 @@ def state_words(rows: Sequence[State]) -> str:
 
 
 def quantised_words(record: Compilation) -> str:
-    """How the model was quantised, and with what."""
     options, calibration = record.options, record.calibration
     words: str = "quantised before" if record.prequantized else options.quantize or ""
     words += f" per {options.quantize_per}" if options.quantize_per is not None else ""
@@ -81,8 +78,7 @@ _STEPS = ("0", "±1", "±2", "more")
 
 
 def accuracy_tables(record: Compilation) -> list[RenderableType]:
-    """The figures of each pair, and how many quantisation steps the outputs differ by; nothing when nothing was
-    evaluated."""
+    """The figures of each pair, and by how many steps the outputs differ; nothing when nothing was evaluated."""
     if record.accuracy is None:
         return []
     data = record.accuracy.data

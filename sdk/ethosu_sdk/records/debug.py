@@ -7,29 +7,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from ethosu_sdk.records import rules
-from ethosu_sdk.records.common import (
-    Amount,
-    Cosine,
-    Count,
-    Derived,
-    Host,
-    Model,
-    Number,
-    Part,
-    PositiveAmount,
-    PositiveCount,
-    RecordKind,
-    Sha256,
-    Share,
-    Some,
-    SourceLine,
-    Target,
-    Text,
-    TosaOperation,
-    UnavailableMembers,
-    VelaOperation,
-)
+from ethosu_sdk.records import common as c, rules
+from ethosu_sdk.records.common import Derived, Part, RecordKind
 
 StoredDtype = Literal["int8", "uint8", "int16", "uint16", "int32"]
 Against = Literal["quantised", "float"]
@@ -39,23 +18,23 @@ Remedy = Literal["16 bits", "calibration", "weights"]
 
 class Simulator(Part):
     name: Literal["host"]
-    version: Text
-    fidelity: Text
+    version: c.Text
+    fidelity: c.Text
 
 
 class Thresholds(Part):
-    break_db: Number
-    advice_db: Number
+    break_db: c.Number
+    advice_db: c.Number
 
 
 class Operations(Part):
-    names: Some[Text]
-    offsets: Some[Count]
-    inner: PositiveCount | None = None  #: operations that wrote only what these read
+    names: c.Some[c.Text]
+    offsets: c.Some[c.Count]
+    inner: c.PositiveCount | None = None  #: operations that wrote only what these read
 
 
 LastTosa = Annotated[
-    TosaOperation | None,
+    c.TosaOperation | None,
     Meta(
         description="the operator that Vela's last operation for the tensor stands for; "
         "what is fused with it comes behind"
@@ -64,85 +43,85 @@ LastTosa = Annotated[
 
 
 class Writer(Part):
-    vela: VelaOperation
+    vela: c.VelaOperation
     tosa: LastTosa = None
-    source: SourceLine | None = None
+    source: c.SourceLine | None = None
 
 
 class Address(Part):
-    region: Count
-    byte: Count
+    region: c.Count
+    byte: c.Count
 
 
 class Range(Part):
     least: int
     largest: int
-    low_share: Share  #: of the elements at the least value of the type
-    high_share: Share  #: of the elements at the largest value of the type
-    used_share: Share  #: of the type's values that lie between least and largest
-    distinct: PositiveCount  #: how many different values there are
+    low_share: c.Share  #: of the elements at the least value of the type
+    high_share: c.Share  #: of the elements at the largest value of the type
+    used_share: c.Share  #: of the type's values that lie between least and largest
+    distinct: c.PositiveCount  #: how many different values there are
 
 
 class Quantisation(Part):
-    scale: PositiveAmount
+    scale: c.PositiveAmount
     zero_point: int
 
 
 class Pytorch(Part):
-    node: Text
-    operator: Text | None = None
-    axes: tuple[Count, ...] | None = None  #: order in which the tensor has the axes of the model's value
+    node: c.Text
+    operator: c.Text | None = None
+    axes: tuple[c.Count, ...] | None = None  #: order in which the tensor has the axes of the model's value
     #: the TOSA tensors whose values were only moved into this one: the model's values of these were moved
     #: likewise to compare; the node is that of the first
-    moved_from: Some[Text] | None = None
+    moved_from: c.Some[c.Text] | None = None
 
 
 class Distance(Part):
-    elements: PositiveCount  #: that were compared
-    differing: Count  #: elements that are not equal
+    elements: c.PositiveCount  #: that were compared
+    differing: c.Count  #: elements that are not equal
     #: 10 log10(sum r² / sum (c - r)²) with the model's values r; absent when it is not finite, as for equal
     #: values
-    sqnr_db: Number | None = None
-    cosine: Cosine | None = None
-    largest_error: Amount | None = None  #: absolute, in real units
-    largest_error_steps: Amount | None = None  #: the same in steps of the quantisation
-    mean_error: Number | None = None  #: signed, in real units
+    sqnr_db: c.Number | None = None
+    cosine: c.Cosine | None = None
+    largest_error: c.Amount | None = None  #: absolute, in real units
+    largest_error_steps: c.Amount | None = None  #: the same in steps of the quantisation
+    mean_error: c.Number | None = None  #: signed, in real units
 
 
 class Own(Part):
-    rounding_db: Number | None = None
-    clipping_db: Number | None = None
+    rounding_db: c.Number | None = None
+    clipping_db: c.Number | None = None
 
 
 class Weights(Part):
-    elements: PositiveCount
+    elements: c.PositiveCount
     #: 10 log10(sum w² / sum (q - w)²) with the float model's weights w and the dequantised ones q; absent
     #: where they are equal
-    sqnr_db: Number | None = None
+    sqnr_db: c.Number | None = None
 
 
 class SharedScale(Part):
-    node: Text
-    module: Text | None = None
-    through: Text  #: the operator that gives all of its operands one scale
+    node: c.Text
+    module: c.Text | None = None
+    through: c.Text  #: the operator that gives all of its operands one scale
 
 
 class Layer(Part):
-    index: Count  #: from 0, in the order in which the layers were begun
+    index: c.Count  #: from 0, in the order in which the layers were begun
     name: Annotated[str, Meta(pattern="^layer[0-9]{3,}_[A-Za-z0-9_.-]+$")]  #: of its array in the dump
-    delegate: Count
+    delegate: c.Count
     #: the TOSA tensor's name, or Vela's where it made the tensor itself, or the NPU operation's where nothing
     #: is known of it
-    tensor: Text
+    tensor: c.Text
     #: the NPU operations that wrote it: names in the words of the command stream, offsets in bytes
     operations: Operations
-    vela: VelaOperation | None = None
+    vela: c.VelaOperation | None = None
     tosa: LastTosa = None
-    source: SourceLine | None = None
+    source: c.SourceLine | None = None
     #: where several of Vela's operations write parts of the tensor: all of them; the members above are those
     #: of the last
     writers: Annotated[tuple[Writer, ...], Meta(min_length=2)] | None = None
-    shape: tuple[PositiveCount, ...]  #: the TOSA tensor's; NHWC where there is none
+    shape: tuple[c.PositiveCount, ...]  #: the TOSA tensor's; NHWC where there is none
     dtype: StoredDtype
     zero_point: int  #: in the command stream, ahead of a look-up table if there is one
     #: of the first operation's first element; absent in a chaining buffer of Ethos-U85
@@ -158,38 +137,38 @@ class Layer(Part):
     weights: Weights | None = None  #: what quantisation costs the weights of the layer's operator
     #: the model's value whose scale the layer has to have, and whose range is at least twice as wide
     shared: SharedScale | None = None
-    reason: Text | None = None  #: why the layer is not compared, or its values are not known
+    reason: c.Text | None = None  #: why the layer is not compared, or its values are not known
 
 
 class Counts(Part):
-    layers: Count
-    of_the_graph: Count  #: that are tensors of a TOSA graph
-    gathered: Count  #: all of whose values are known
-    quantised: Count  #: compared with the quantised model
-    float: Count  #: compared with the float model
-    left_out_operations: Count  #: NPU operations whose results were too many to keep
+    layers: c.Count
+    of_the_graph: c.Count  #: that are tensors of a TOSA graph
+    gathered: c.Count  #: all of whose values are known
+    quantised: c.Count  #: compared with the quantised model
+    float: c.Count  #: compared with the float model
+    left_out_operations: c.Count  #: NPU operations whose results were too many to keep
 
 
 class Misplaced(Part):
-    tensor: Text
-    operator: Text
-    layer: Count | None = None  #: absent where the NPU has no operation for it
+    tensor: c.Text
+    operator: c.Text
+    layer: c.Count | None = None  #: absent where the NPU has no operation for it
 
 
 class Step(Part):
-    layer: Count  #: its index
-    tensor: Text
+    layer: c.Count  #: its index
+    tensor: c.Text
     #: least SQNR of the compared layers that it is computed from, to one decimal as it is shown and judged
-    input_db: Number | None = None
+    input_db: c.Number | None = None
     #: least SQNR of its inputs, of each no more than rounding errors leave that are evenly spread over a step
-    reliable_input_db: Number | None = None
+    reliable_input_db: c.Number | None = None
     #: in place of input_db: all the compared layers that it is computed from equal the model's values
     inputs_equal: Literal[True] | None = None
-    output_db: Number | None = None  #: its own, likewise; absent when nothing of the signal is left
-    drop_db: Number | None = None
+    output_db: c.Number | None = None  #: its own, likewise; absent when nothing of the signal is left
+    drop_db: c.Number | None = None
     #: layers between it and its compared inputs that are not comparable: the cause may be in one of them as
     #: well
-    perhaps: Some[Count] | None = None
+    perhaps: c.Some[c.Count] | None = None
     #: the TOSA tensor that the layer is computed from and whose elements are not in the places in which the
     #: model has them: the cause
     misplaced: Misplaced | None = None
@@ -199,44 +178,44 @@ class Comparison(Part):
     against: Against
     #: of the quantised model: ties up and exact arithmetic, as on the NPU, or PyTorch's own
     rounding: Rounding | None = None
-    layers: Count
+    layers: c.Count
     #: the first layer below the threshold whose inputs are not; absent when there is none
     first_break: Step | None = None
-    further_breaks: Some[Step] | None = None  #: the other layers below the threshold whose inputs are not
+    further_breaks: c.Some[Step] | None = None  #: the other layers below the threshold whose inputs are not
     largest_drop: Step | None = None  #: the layer in which the SQNR falls most
 
 
 class Advice(Part):
     remedy: Remedy
-    layer: Count
-    node: Text | None = None
-    module: Text | None = None
-    sqnr_db: Number  #: that rounding to 8 bits, clipping, or the rounding of its weights leaves by itself
+    layer: c.Count
+    node: c.Text | None = None
+    module: c.Text | None = None
+    sqnr_db: c.Number  #: that rounding to 8 bits, clipping, or the rounding of its weights leaves by itself
 
 
 class Change(Part):
     #: fault: the NPU does not compute what the quantised model computes, which no change of bits or samples
     #: helps
     remedy: Literal[Remedy, "fault"]
-    layer: Count
-    module: Text | None = None
-    sqnr_db: Number | None = None  #: that its own loss leaves
+    layer: c.Count
+    module: c.Text | None = None
+    sqnr_db: c.Number | None = None  #: that its own loss leaves
 
 
 class Dump(Part):
-    file: Text
-    bytes: Count
-    sha256: Sha256
-    arrays: Count
+    file: c.Text
+    bytes: c.Count
+    sha256: c.Sha256
+    arrays: c.Count
 
 
 class Debug(Derived[Literal["done"]], tag_field="schema", tag="debug/1"):
     """The numerics of every layer inside of a program's delegates."""
 
-    model: Model
-    target: Target | None = None
+    model: c.Model
+    target: c.Target | None = None
     simulator: Simulator
-    inputs: Text  #: where the inputs come from
+    inputs: c.Text  #: where the inputs come from
     thresholds: Thresholds
     layers: tuple[Layer, ...]
     counts: Counts
@@ -248,9 +227,9 @@ class Debug(Derived[Literal["done"]], tag_field="schema", tag="debug/1"):
     #: against the float model, or no layer's own loss explains theirs
     change: Change | None = None
     dump: Dump | None = None
-    unavailable: UnavailableMembers
-    wall_time_s: Amount
-    host: Host
+    unavailable: c.UnavailableMembers
+    wall_time_s: c.Amount
+    host: c.Host
 
 
 def debug_layers_exist(record: Debug) -> Iterator[str]:

@@ -6,19 +6,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from ethosu_sdk.records.common import (
-    Count,
-    Derived,
-    Number,
-    Part,
-    PositiveCount,
-    RecordKind,
-    Sha256,
-    Some,
-    Target,
-    Text,
-    UnavailableMembers,
-)
+from ethosu_sdk.records import common as c
+from ethosu_sdk.records.common import Derived, Part, RecordKind
 
 InstructionKind = Literal["KernelCall", "DelegateCall", "MoveCall", "JumpFalseCall", "FreeCall"]
 ValueKind = Literal[
@@ -42,134 +31,134 @@ Word = Annotated[str, Meta(pattern="^0x[0-9a-f]{8}$")]
 
 
 class File(Part):
-    name: Text
-    sha256: Sha256
-    bytes: Count
-    program_bytes: Count
+    name: c.Text
+    sha256: c.Sha256
+    bytes: c.Count
+    program_bytes: c.Count
     extended_header: bool
 
 
 class Operator(Part):
-    name: Text
+    name: c.Text
     runs_on: Literal["CPU"]
-    calls: PositiveCount
+    calls: c.PositiveCount
 
 
 class Input(Part):
-    shape: Annotated[tuple[PositiveCount, ...], Meta(min_length=6, max_length=6)]
+    shape: Annotated[tuple[c.PositiveCount, ...], Meta(min_length=6, max_length=6)]
     element_bytes: ElementBytes
-    bytes: Count
-    region: Count
-    offset: Count
+    bytes: c.Count
+    region: c.Count
+    offset: c.Count
 
 
 class Block(Part):
-    name: Text
-    offset: Count
-    length: Count
+    name: c.Text
+    offset: c.Count
+    length: c.Count
 
 
 class Command(Part):
-    offset: Count
-    name: Text
-    fields: dict[str, Count]
+    offset: c.Count
+    name: c.Text
+    fields: dict[str, c.Count]
 
 
 class Vela(Part):
-    accelerator: Text
+    accelerator: c.Text
     config_word: Word
     arch_word: Word
-    command_stream_bytes: Count
-    weight_bytes: Count
-    scratch_bytes: Count
+    command_stream_bytes: c.Count
+    weight_bytes: c.Count
+    scratch_bytes: c.Count
     inputs: tuple[Input, ...]
     outputs: tuple[Input, ...]
     blocks: tuple[Block, ...]
     commands: tuple[Command, ...] | None = None
     #: what the command stream does too early for hardware, a sentence each; empty when its waits suffice
-    hazards: tuple[Text, ...] | None = None
+    hazards: tuple[c.Text, ...] | None = None
 
 
 class Delegate(Part):
-    index: Count
-    id: Text
-    calls: Count
-    payload_offset: Count
-    payload_bytes: Count
-    sha256: Sha256
+    index: c.Count
+    id: c.Text
+    calls: c.Count
+    payload_offset: c.Count
+    payload_bytes: c.Count
+    sha256: c.Sha256
     compile_specs: dict[str, str]
     vela: Vela | None = None
 
 
 class Instruction(Part):
-    index: Count
+    index: c.Count
     kind: InstructionKind
-    runs_on: Text
-    name: Text | None = None
-    delegate: Count | None = None
-    args: tuple[Count, ...] | None = None
-    move_from: Count | None = None
-    move_to: Count | None = None
-    cond_value_index: Count | None = None
-    destination_instruction: Count | None = None
-    value_index: Count | None = None
+    runs_on: c.Text
+    name: c.Text | None = None
+    delegate: c.Count | None = None
+    args: tuple[c.Count, ...] | None = None
+    move_from: c.Count | None = None
+    move_to: c.Count | None = None
+    cond_value_index: c.Count | None = None
+    destination_instruction: c.Count | None = None
+    value_index: c.Count | None = None
 
 
 class MemoryPlan(Part):
-    memory_id: PositiveCount
-    bytes: Count
-    tensors: Count
+    memory_id: c.PositiveCount
+    bytes: c.Count
+    tensors: c.Count
 
 
 class Value(Part):
-    index: Count
+    index: c.Count
     kind: ValueKind
-    value: Number | bool | str | None = None
-    items: tuple[Number | bool | str, ...] | None = None
-    dtype: Text | None = None
-    shape: tuple[Count, ...] | None = None
-    dim_order: tuple[Count, ...] | None = None
+    value: c.Number | bool | str | None = None
+    items: tuple[c.Number | bool | str, ...] | None = None
+    dtype: c.Text | None = None
+    shape: tuple[c.Count, ...] | None = None
+    dim_order: tuple[c.Count, ...] | None = None
     dynamism: Dynamism | None = None
-    bytes: Count | None = None
-    memory_id: PositiveCount | None = None
-    offset: Count | None = None
+    bytes: c.Count | None = None
+    memory_id: c.PositiveCount | None = None
+    offset: c.Count | None = None
     has_data: Literal[True] | None = None
-    name: Text | None = None
-    external_name: Text | None = None
+    name: c.Text | None = None
+    external_name: c.Text | None = None
     role: Role | None = None
 
 
 class Method(Part):
-    name: Text
-    inputs: tuple[Count, ...]
-    outputs: tuple[Count, ...]
+    name: c.Text
+    inputs: tuple[c.Count, ...]
+    outputs: tuple[c.Count, ...]
     operators: tuple[Operator, ...]
     delegates: tuple[Delegate, ...]
     instructions: tuple[Instruction, ...]
     memory_plan: tuple[MemoryPlan, ...]
-    constant_bytes: Count
+    constant_bytes: c.Count
     values: tuple[Value, ...]
 
 
 class FileSegment(Part):
-    offset: Count
-    size: Count
+    offset: c.Count
+    size: c.Count
 
 
 class NamedData(Part):
-    key: Text
-    bytes: Count
+    key: c.Text
+    bytes: c.Count
 
 
 class DataRow(NamedData):
-    dtype: Text | None = None
-    shape: tuple[Count, ...] | None = None
+    dtype: c.Text | None = None
+    shape: tuple[c.Count, ...] | None = None
 
 
 class DataFile(Part):
-    name: Text
-    sha256: Sha256
-    bytes: Count
+    name: c.Text
+    sha256: c.Sha256
+    bytes: c.Count
     data: tuple[DataRow, ...]
 
 
@@ -177,12 +166,12 @@ class Inspection(Derived[Literal["pass"]], tag_field="schema", tag="inspect-resu
     """What a .pte holds (`ethosu-sdk inspect --json`)."""
 
     file: File
-    target: Target | None = None
-    methods: Some[Method]
+    target: c.Target | None = None
+    methods: c.Some[Method]
     segments: tuple[FileSegment, ...]
     named_data: tuple[NamedData, ...]
-    data_files: Some[DataFile] | None = None  #: The data files (.ptd) that the program uses
-    unavailable: UnavailableMembers
+    data_files: c.Some[DataFile] | None = None  #: The data files (.ptd) that the program uses
+    unavailable: c.UnavailableMembers
 
 
 KIND = RecordKind(Inspection)

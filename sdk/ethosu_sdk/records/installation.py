@@ -7,29 +7,16 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
 
-from ethosu_sdk.records import rules
-from ethosu_sdk.records.common import (
-    Amount,
-    Created,
-    Document,
-    FileDigest,
-    Host,
-    Part,
-    PositiveCount,
-    RecordKind,
-    Sha256,
-    Some,
-    Text,
-    require,
-)
+from ethosu_sdk.records import common as c, rules
+from ethosu_sdk.records.common import Document, Part, RecordKind, require
 
 
 # The parts of doctor-report/1.
 class Lock(Part):
     status: Literal["agrees", "differs", "unknown"]
-    locked: Text | None = None
-    installed: Text | None = None
-    reason: Text | None = None  #: why it is unknown
+    locked: c.Text | None = None
+    installed: c.Text | None = None
+    reason: c.Text | None = None  #: why it is unknown
 
     together: ClassVar[dict[str, Any]] = {
         "if": {"properties": {"status": {"const": "unknown"}}},
@@ -45,16 +32,16 @@ class Lock(Part):
 
 
 class Check(Part):
-    name: Text
+    name: c.Text
     status: Literal["found", "missing", "too old", "broken"]
-    needed_for: Text
+    needed_for: c.Text
     required: bool
-    version: Text | None = None
-    wanted: Text | None = None
-    file: Text | None = None
-    fix: Text | None = None
-    detail: Text | None = None
-    exercised: Text | None = None  #: what the tool was made to do, and did
+    version: c.Text | None = None
+    wanted: c.Text | None = None
+    file: c.Text | None = None
+    fix: c.Text | None = None
+    detail: c.Text | None = None
+    exercised: c.Text | None = None  #: what the tool was made to do, and did
     lock: Lock  #: whether it is the version that the SDK is built and tested with
 
     together: ClassVar[dict[str, Any]] = {
@@ -69,9 +56,9 @@ class Check(Part):
 class DoctorReport(Document[Literal["pass", "fail"]], tag_field="schema", tag="doctor-report/1"):
     """What `ethosu-sdk doctor` found."""
 
-    checks: Some[Check]
-    host: Host
-    wall_time_s: Amount
+    checks: c.Some[Check]
+    host: c.Host
+    wall_time_s: c.Amount
 
 
 def status_follows_tools(record: DoctorReport) -> Iterator[str]:
@@ -86,32 +73,32 @@ DOCTOR = RecordKind(DoctorReport, (status_follows_tools,))
 # The parts of fvp-install/1.
 class Fvp(Part):
     name: Literal["corstone-300", "corstone-320"]
-    version: Text
-    machine: Text
+    version: c.Text
+    machine: c.Text
 
 
 class Archive(Part):
-    file: Text
-    bytes: PositiveCount
+    file: c.Text
+    bytes: c.PositiveCount
     md5: Annotated[str, Meta(pattern="^[0-9a-f]{32}$")]
-    sha256: Sha256
+    sha256: c.Sha256
     #: whether the lock had this digest; otherwise it was taken when the archive was first installed, after
     #: its MD5 agreed
     sha256_locked: bool
 
 
 class Eula(Part):
-    accepted_by: Text
-    accepted_at: Created
+    accepted_by: c.Text
+    accepted_at: c.Created
     accepted_with: Literal["--accept-eula"]
     #: licence texts that came with the archive; empty when the only one is inside of the installer
-    texts: tuple[FileDigest, ...]
+    texts: tuple[c.FileDigest, ...]
 
 
 class Program(Part):
-    name: Text
-    file: Text
-    sha256: Sha256
+    name: c.Text
+    file: c.Text
+    sha256: c.Sha256
 
 
 class FvpInstallation(Document[Literal["pass"]], tag_field="schema", tag="fvp-install/1"):
@@ -120,8 +107,8 @@ class FvpInstallation(Document[Literal["pass"]], tag_field="schema", tag="fvp-in
     fvp: Fvp
     archive: Archive
     eula: Eula
-    programs: Some[Program]
-    host: Host
+    programs: c.Some[Program]
+    host: c.Host
 
 
 FVP_INSTALL = RecordKind(FvpInstallation)
@@ -130,9 +117,9 @@ FVP_INSTALL = RecordKind(FvpInstallation)
 class Launchers(Document[Literal["pass"]], tag_field="schema", tag="launchers/1"):
     """The launchers that were installed."""
 
-    folder: Text
-    python: Text
-    programs: Some[Text]
+    folder: c.Text
+    python: c.Text
+    programs: c.Some[c.Text]
 
 
 LAUNCHERS = RecordKind(Launchers)

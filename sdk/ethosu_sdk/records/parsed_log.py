@@ -7,27 +7,15 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from ethosu_sdk.records import rules
-from ethosu_sdk.records.common import (
-    Count,
-    Derived,
-    Number,
-    Part,
-    PositiveCount,
-    RecordKind,
-    Sha256,
-    Some,
-    Text,
-    UnavailableMembers,
-    Use,
-)
+from ethosu_sdk.records import common as c, rules
+from ethosu_sdk.records.common import Derived, Part, RecordKind
 
 
 class LoggedModel(Part):
     address: Annotated[str, Meta(pattern="^0x[0-9a-fA-F]+$")] | None = None
-    bytes: Count | None = None
-    sha256: Sha256 | None = None
-    entry: Text | None = None
+    bytes: c.Count | None = None
+    sha256: c.Sha256 | None = None
+    entry: c.Text | None = None
 
 
 class LoggedSimulator(Part):
@@ -44,79 +32,79 @@ LoggedSource = Annotated[
 
 
 class Cycles(Part):
-    value: Count
-    unit: Text
+    value: c.Count
+    unit: c.Text
     source: LoggedSource
 
 
 class ReportCounter(Part):
-    index: Count
-    event: Text | None = None
-    id: Count | None = None
-    value: Count
+    index: c.Count
+    event: c.Text | None = None
+    id: c.Count | None = None
+    value: c.Count
     source: LoggedSource
 
 
 class Report(Part):
-    inference: Count | None = None
-    instruction: Count | None = None
+    inference: c.Count | None = None
+    instruction: c.Count | None = None
     cycles: Cycles | None = None
     counters: tuple[ReportCounter, ...]
 
 
 class Npu(Part):
-    id: Count | None = None
-    config: Count | None = None
-    delegate_calls: Count | None = None
+    id: c.Count | None = None
+    config: c.Count | None = None
+    delegate_calls: c.Count | None = None
     reports: tuple[Report, ...]
 
 
 class Size(Part):
-    name: Text
-    bytes: Count
+    name: c.Text
+    bytes: c.Count
 
 
 class Memory(Part):
-    pools: tuple[Use, ...]
+    pools: tuple[c.Use, ...]
     sizes: tuple[Size, ...]
 
 
 class Span(Part):
-    start: Count
-    values: Some[Number | Literal["nan", "inf", "-inf"]]
+    start: c.Count
+    values: c.Some[c.Number | Literal["nan", "inf", "-inf"]]
 
 
 class Output(Part):
-    index: Count
-    inference: Count | None = None
-    kind: Text | None = None
-    dtype: Text | None = None
-    shape: tuple[Count, ...] | None = None
-    elements: Count
-    sha256: Sha256 | None = None
+    index: c.Count
+    inference: c.Count | None = None
+    kind: c.Text | None = None
+    dtype: c.Text | None = None
+    shape: tuple[c.Count, ...] | None = None
+    elements: c.Count
+    sha256: c.Sha256 | None = None
     spans: tuple[Span, ...] | None = None
 
 
 class Failure(Part):
-    line: PositiveCount
-    text: Text
-    known: tuple[Text, ...]
+    line: c.PositiveCount
+    text: c.Text
+    known: tuple[c.Text, ...]
 
 
 class Log(Derived[Literal["pass", "fail", "incomplete"]], tag_field="schema", tag="log-result/1"):
     """What the log of a run tells of it."""
 
-    grammars: Some[Text]
+    grammars: c.Some[c.Text]
     complete: bool
     model: LoggedModel
-    board: Text | None = None
+    board: c.Text | None = None
     simulator: LoggedSimulator
-    inferences: Count | None = None
+    inferences: c.Count | None = None
     npu: Npu
     memory: Memory
     outputs: tuple[Output, ...]
     failures: tuple[Failure, ...]
-    unavailable: UnavailableMembers
+    unavailable: c.UnavailableMembers
 
 
 def status_follows_the_log(record: Log) -> Iterator[str]:

@@ -8,58 +8,43 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 from msgspec import Meta
 
-from ethosu_sdk.records import rules
-from ethosu_sdk.records.common import (
-    Amount,
-    Count,
-    Derived,
-    Document,
-    Host,
-    Number,
-    Part,
-    PositiveCount,
-    RecordKind,
-    Sha256,
-    Some,
-    Text,
-    require,
-    require_any,
-)
+from ethosu_sdk.records import common as c, rules
+from ethosu_sdk.records.common import Derived, Document, Part, RecordKind, require, require_any
 
 
 # The parts of board-list/1.
 class Cpu(Part):
-    core: Text  #: such as cortex-m55
-    clock_hz: PositiveCount | None = None
-    icache_bytes: Count | None = None
-    dcache_bytes: Count | None = None
+    core: c.Text  #: such as cortex-m55
+    clock_hz: c.PositiveCount | None = None
+    icache_bytes: c.Count | None = None
+    dcache_bytes: c.Count | None = None
 
 
 class Memory(Part):
-    name: Text
+    name: c.Text
     kind: Literal["tcm", "sram", "mram", "flash", "dram", "rom"]
-    size_bytes: Count | None = None
+    size_bytes: c.Count | None = None
     npu: bool | None = None  #: whether the NPU's ports reach it
     cached: bool | None = None  #: whether the processor's caches may hold what is in it
-    width_bits: PositiveCount | None = None  #: of its data bus
-    read_cycles: Count | None = None  #: latency, in cycles of `cycles_of`
-    write_cycles: Count | None = None  #: latency, in cycles of `cycles_of`
+    width_bits: c.PositiveCount | None = None  #: of its data bus
+    read_cycles: c.Count | None = None  #: latency, in cycles of `cycles_of`
+    write_cycles: c.Count | None = None  #: latency, in cycles of `cycles_of`
     cycles_of: Literal["npu", "cpu"] | None = None
     #: cycles for which an access that no cache answers stops the processor
-    cpu_wait_cycles: Amount | None = None
+    cpu_wait_cycles: c.Amount | None = None
 
 
 class Setting(Part):
-    key: Text  #: of a vela.ini
-    value: str | Number
+    key: c.Text  #: of a vela.ini
+    value: str | c.Number
 
 
 class Areas(Part):
-    code: Text | None = None
-    sram: Text | None = msgspec.field(name="Sram", default=None)
-    on_chip_flash: Text | None = msgspec.field(name="OnChipFlash", default=None)
-    off_chip_flash: Text | None = msgspec.field(name="OffChipFlash", default=None)
-    dram: Text | None = msgspec.field(name="Dram", default=None)
+    code: c.Text | None = None
+    sram: c.Text | None = msgspec.field(name="Sram", default=None)
+    on_chip_flash: c.Text | None = msgspec.field(name="OnChipFlash", default=None)
+    off_chip_flash: c.Text | None = msgspec.field(name="OffChipFlash", default=None)
+    dram: c.Text | None = msgspec.field(name="Dram", default=None)
 
     together: ClassVar[dict[str, Any]] = {"minProperties": 1}
 
@@ -68,34 +53,34 @@ class Areas(Part):
 
 
 class System(Part):
-    name: Text
-    memory_modes: Some[Text]  #: that go with it; the first is the default
-    settings: Some[Setting]
+    name: c.Text
+    memory_modes: c.Some[c.Text]  #: that go with it; the first is the default
+    settings: c.Some[Setting]
     #: the memories of the board that these are: Vela's areas, and the one with the CPU's code
     areas: Areas | None = None
 
 
 class Source(Part):
-    value: Text  #: its place, such as cpu.clock_hz
-    source: Text  #: where it comes from, or why it is absent
+    value: c.Text  #: its place, such as cpu.clock_hz
+    source: c.Text  #: where it comes from, or why it is absent
 
 
 class Board(Part):
-    name: Text
-    title: Text
-    sha256: Sha256  #: of every value of the profile
-    npus: Some[Text]  #: targets; the first is the default
-    npu_hz: PositiveCount | None = None  #: the clock that the NPU has on the board
+    name: c.Text
+    title: c.Text
+    sha256: c.Sha256  #: of every value of the profile
+    npus: c.Some[c.Text]  #: targets; the first is the default
+    npu_hz: c.PositiveCount | None = None  #: the clock that the NPU has on the board
     cpu: Cpu  #: what no public document gives is absent
     memories: tuple[Memory, ...]
-    systems: Some[System]  #: Vela system configurations; the first is the default
-    sources: Some[Source]
+    systems: c.Some[System]  #: Vela system configurations; the first is the default
+    sources: c.Some[Source]
 
 
 class BoardList(Document[Literal["pass"]], tag_field="schema", tag="board-list/1"):
     """What `ethosu-sdk boards` lists."""
 
-    boards: Some[Board]
+    boards: c.Some[Board]
 
 
 BOARDS = RecordKind(BoardList)
@@ -103,27 +88,27 @@ BOARDS = RecordKind(BoardList)
 
 # The parts of zoo-list/1.
 class Input(Part):
-    dtype: Text
-    shape: tuple[PositiveCount, ...]
+    dtype: c.Text
+    shape: tuple[c.PositiveCount, ...]
 
 
 class ZooModel(Part):
-    name: Text
+    name: c.Text
     model: Annotated[str, Meta(pattern="^zoo:")]  #: what `compile` and `run` take
-    task: Text
-    summary: Text
-    inputs: Some[Input]
+    task: c.Text
+    summary: c.Text
+    inputs: c.Some[Input]
     quantize: Literal["int8", "int16", "none"]  #: what the model is meant for
     weights: Literal["none", "random", "trained", "pretrained"]
-    parameters: Count
-    needs: tuple[Text, ...]  #: packages that carry weights and data, as pip takes them
-    missing: tuple[Text, ...]  #: those of `needs` that are not installed
+    parameters: c.Count
+    needs: tuple[c.Text, ...]  #: packages that carry weights and data, as pip takes them
+    missing: tuple[c.Text, ...]  #: those of `needs` that are not installed
 
 
 class ZooList(Document[Literal["pass"]], tag_field="schema", tag="zoo-list/1"):
     """What `ethosu-sdk zoo` lists."""
 
-    models: Some[ZooModel]
+    models: c.Some[ZooModel]
 
 
 ZOO = RecordKind(ZooList)
@@ -131,9 +116,9 @@ ZOO = RecordKind(ZooList)
 
 # The parts of conversion/1.
 class File(Part):
-    name: Text
-    sha256: Sha256
-    bytes: PositiveCount
+    name: c.Text
+    sha256: c.Sha256
+    bytes: c.PositiveCount
 
 
 class Conversion(Derived[Literal["pass"]], tag_field="schema", tag="conversion/1"):
@@ -141,8 +126,8 @@ class Conversion(Derived[Literal["pass"]], tag_field="schema", tag="conversion/1
 
     format: Literal["junit", "sarif", "perfetto", "parquet", "model-explorer", "etdump", "bpte"]
     file: File
-    left_out: tuple[Text, ...]  #: what the records have and the format has no place for
-    host: Host
+    left_out: tuple[c.Text, ...]  #: what the records have and the format has no place for
+    host: c.Host
 
 
 CONVERSION = RecordKind(Conversion)
@@ -150,9 +135,9 @@ CONVERSION = RecordKind(Conversion)
 
 # The parts of verify-result/1.
 class Record(Part):
-    file: Text
+    file: c.Text
     schema: Literal["build-result/1", "run-result/1"]
-    sha256: Sha256
+    sha256: c.Sha256
     #: The file is not as the manifest beside it lists it; the user let it be read all the same
     loose: Literal[True] | None = None
 
@@ -161,10 +146,10 @@ CheckStatus = Literal["agrees", "differs", "unknown"]
 
 
 class Check(Part):
-    name: Text
+    name: c.Text
     status: CheckStatus
-    recorded: Text
-    found: Text | None = None
+    recorded: c.Text
+    found: c.Text | None = None
 
     together: ClassVar[dict[str, Any]] = {
         "if": {"properties": {"status": {"const": "unknown"}}},
@@ -181,10 +166,10 @@ class Verification(Document[Literal["pass", "fail"]], tag_field="schema", tag="v
     """What `ethosu-sdk verify` found."""
 
     record: Record
-    checks: Some[Check]
-    causes: tuple[Text, ...]  #: why something differs, as far as that can be told
-    wall_time_s: Amount
-    host: Host
+    checks: c.Some[Check]
+    causes: tuple[c.Text, ...]  #: why something differs, as far as that can be told
+    wall_time_s: c.Amount
+    host: c.Host
 
 
 def status_follows_differences(record: Verification) -> Iterator[str]:
@@ -198,20 +183,20 @@ VERIFY = RecordKind(Verification, (status_follows_differences,))
 
 # The parts of explanation/1.
 class KnownError(Part):
-    id: Text
-    area: Text
+    id: c.Text
+    area: c.Text
     harmless: bool
-    cause: Text
-    fix: Text
-    code: Count | None = None
-    name: Text | None = None
+    cause: c.Text
+    fix: c.Text
+    code: c.Count | None = None
+    name: c.Text | None = None
 
 
 class Explanation(Document[Literal["pass"]], tag_field="schema", tag="explanation/1"):
     """What an error means and what to do about it."""
 
     asked: str
-    errors: Some[KnownError]
+    errors: c.Some[KnownError]
 
 
 EXPLANATION = RecordKind(Explanation)
@@ -219,10 +204,10 @@ EXPLANATION = RecordKind(Explanation)
 
 # The parts of error/1.
 class Problem(Part):
-    class_name: Text = msgspec.field(name="class")
+    class_name: c.Text = msgspec.field(name="class")
     exit_code: Literal[2, 3, 4, 5, 6, 7, 130]
-    message: Text
-    hint: Text | None = None
+    message: c.Text
+    hint: c.Text | None = None
 
 
 class Error(Document[Literal["error"]], tag_field="schema", tag="error/1"):

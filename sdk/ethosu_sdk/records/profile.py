@@ -8,36 +8,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from ethosu_sdk.records import rules
-from ethosu_sdk.records.common import (
-    Amount,
-    Core,
-    Count,
-    Counter,
-    CpuPart,
-    Delegation,
-    Derived,
-    Estimate,
-    Host,
-    Metric,
-    Model,
-    Number,
-    Part,
-    PositiveCount,
-    Priced,
-    RecordKind,
-    Sha256,
-    Share,
-    Simulator,
-    Some,
-    Source,
-    SourceLine,
-    Target,
-    Text,
-    TosaOperation,
-    UnavailableMembers,
-    VelaOperation,
-)
+from ethosu_sdk.records import common as c, rules
+from ethosu_sdk.records.common import Derived, Part, RecordKind
 from ethosu_sdk.records.time_line import Clock, TimeLine, time_adds_up
 
 TrafficKind = Literal[
@@ -53,85 +25,86 @@ _ON_THE_NPU = ("delegate", "offset", "macs", "cycles", "stages", "utilisation", 
 
 
 class Shapes(Part):
-    ifm: tuple[Count, ...] | None = None
-    ofm: tuple[Count, ...] | None = None
-    block: tuple[Count, ...] | None = None
-    kernel: tuple[Count, ...] | None = None
-    stride: tuple[Count, ...] | None = None
+    ifm: tuple[c.Count, ...] | None = None
+    ofm: tuple[c.Count, ...] | None = None
+    block: tuple[c.Count, ...] | None = None
+    kernel: tuple[c.Count, ...] | None = None
+    stride: tuple[c.Count, ...] | None = None
 
 
 class Dtypes(Part):
-    ifm: Text | None = None
-    ofm: Text | None = None
+    ifm: c.Text | None = None
+    ofm: c.Text | None = None
 
 
 class Weights(Part):
-    bytes: Count
-    encoded_bytes: Count
+    bytes: c.Count
+    encoded_bytes: c.Count
 
 
 class Stages(Part):
-    mac: Count
-    output: Count
-    weight_decoder: Count
-    memory: Count
+    mac: c.Count
+    output: c.Count
+    weight_decoder: c.Count
+    memory: c.Count
 
 
 _IDLE = Stages(mac=0, output=0, weight_decoder=0, memory=0)
 
 
 class Traffic(Part):
-    memory: Text
+    memory: c.Text
     port: Port
     direction: Direction
     kind: TrafficKind
-    beats: Count
-    bytes: Count
+    beats: c.Count
+    bytes: c.Count
 
 
 class Job(Part):
-    operations: PositiveCount  #: that were one job: this one and those behind it
-    cycles: Metric
-    counters: tuple[Counter, ...]
+    operations: c.PositiveCount  #: that were one job: this one and those behind it
+    cycles: c.Metric
+    counters: tuple[c.Counter, ...]
 
 
 class Operation(Part):
-    index: Count  #: from 0, in the order in which the operations run
-    instruction: Count  #: number of the program's instruction
-    calls: PositiveCount  #: in one inference; all other figures are those of one call, but for `instructions`
+    index: c.Count  #: from 0, in the order in which the operations run
+    instruction: c.Count  #: number of the program's instruction
+    #: in one inference; all other figures are those of one call, but for `instructions`
+    calls: c.PositiveCount
     runs_on: Literal["NPU", "CPU"]
-    name: Text  #: of the NPU operation in the words of the command stream, or of the operator
+    name: c.Text  #: of the NPU operation in the words of the command stream, or of the operator
     kind: Literal["conv", "matmul", "depthwise", "pool", "elementwise", "resize", "dma", "kernel"]
-    delegate: Count | None = None
-    offset: Count | None = None  #: of the operation in the command stream, in bytes
+    delegate: c.Count | None = None
+    offset: c.Count | None = None  #: of the operation in the command stream, in bytes
     #: number of the operation that Vela scheduled it for, among the delegate's in the compile record
-    scheduled: Count | None = None
-    vela: VelaOperation | None = None
-    tosa: TosaOperation | None = None  #: absent when Vela added the operation
-    source: SourceLine | None = None
-    reason: Text | None = None  #: why the operator is not on the NPU
+    scheduled: c.Count | None = None
+    vela: c.VelaOperation | None = None
+    tosa: c.TosaOperation | None = None  #: absent when Vela added the operation
+    source: c.SourceLine | None = None
+    reason: c.Text | None = None  #: why the operator is not on the NPU
     shapes: Shapes | None = None  #: height, width, channels; a kernel's operator has its output's sizes
     dtypes: Dtypes | None = None
     #: over the weights, biases and scales that it reads of the program; absent when it reads none there
-    constants_sha256: Sha256 | None = None
+    constants_sha256: c.Sha256 | None = None
     weights: Weights | None = None  #: before and after Vela's compression
-    bytes: Count | None = None  #: that a DMA transfer copies
+    bytes: c.Count | None = None  #: that a DMA transfer copies
     #: multiply-accumulates of weights or of a matrix; pooling and elementwise operations have none
-    macs: Count | None = None
+    macs: c.Count | None = None
     #: modelled: by which the stream takes longer for the operation; estimated: Vela's, at the first of the
     #: NPU operations that it schedules as one
-    cycles: tuple[Metric, ...] | None = None
+    cycles: tuple[c.Metric, ...] | None = None
     stages: Stages | None = None  #: cycles for which each stage of the pipeline is busy; they overlap
     #: of the MAC unit: MACs by MACs per cycle and the modelled cycles, at least those of the MAC unit
-    utilisation: Share | None = None
+    utilisation: c.Share | None = None
     #: the slowest stage, by the memory's name where that is it; latency and start-up where waiting takes
     #: longer
-    bound_by: Text | None = None
+    bound_by: c.Text | None = None
     traffic: tuple[Traffic, ...] | None = None
-    scratch_bytes: Count | None = None  #: alive in the arena meanwhile, by Vela
-    instructions: Metric | None = None  #: that the CPU executed in all calls of an inference
+    scratch_bytes: c.Count | None = None  #: alive in the arena meanwhile, by Vela
+    instructions: c.Metric | None = None  #: that the CPU executed in all calls of an inference
     #: of the processor in all calls of an inference, with memory that answers at once
-    cpu_cycles: Metric | None = None
+    cpu_cycles: c.Metric | None = None
     #: counters of the NPU job that the operation was when the command stream was run in pieces
     job: Job | None = None
 
@@ -166,52 +139,52 @@ class Operation(Part):
 
 
 class Delegate(Part):
-    index: Count
-    calls: PositiveCount
-    cycles: tuple[Metric, ...]  #: of one call
+    index: c.Count
+    calls: c.PositiveCount
+    cycles: tuple[c.Metric, ...]  #: of one call
     #: until the first command is decoded; the operations' cycles come on top
-    start_cycles: Count | None = None
+    start_cycles: c.Count | None = None
     commands: Traffic
     #: of the processor in all calls of an inference: the interpreter, copies, driver and interrupt. It waits
     #: for the NPU in none of them
-    cpu_cycles: Metric | None = None
+    cpu_cycles: c.Metric | None = None
 
 
 class MemoryKind(Part):
     kind: TrafficKind
     direction: Direction
-    bytes: Count
+    bytes: c.Count
 
 
 class Bursts(Part):
     direction: Direction
-    bytes: PositiveCount
-    count: PositiveCount
+    bytes: c.PositiveCount
+    count: c.PositiveCount
 
 
 class Memory(Part):
-    memory: Text
+    memory: c.Text
     port: Port
-    read_beats: Count
-    write_beats: Count
-    read_bytes: Count
-    write_bytes: Count
+    read_beats: c.Count
+    write_beats: c.Count
+    read_bytes: c.Count
+    write_bytes: c.Count
     kinds: tuple[MemoryKind, ...]
     #: AXI bursts by length; absent where the system configuration does not say how long a burst is
     bursts: tuple[Bursts, ...] | None = None
-    average_bytes_per_s: Amount | None = None
-    peak_bytes_per_s: Amount | None = None  #: that the system configuration allows
+    average_bytes_per_s: c.Amount | None = None
+    peak_bytes_per_s: c.Amount | None = None  #: that the system configuration allows
 
 
 class MacsPerCycle(Part):
-    ideal: Amount
-    modelled: Amount | None = None
-    estimated: Amount | None = None
-    measured: Amount | None = None
+    ideal: c.Amount
+    modelled: c.Amount | None = None
+    estimated: c.Amount | None = None
+    measured: c.Amount | None = None
 
-    def known(self) -> list[tuple[Source, Number]]:
+    def known(self) -> list[tuple[c.Source, c.Number]]:
         """The sources that have a figure, with it."""
-        rows: tuple[tuple[Source, Number | None], ...] = (
+        rows: tuple[tuple[c.Source, c.Number | None], ...] = (
             ("modelled", self.modelled),
             ("estimated", self.estimated),
             ("measured", self.measured),
@@ -220,31 +193,31 @@ class MacsPerCycle(Part):
 
 
 class Jobs(Part):
-    count: PositiveCount
-    cycles: Metric
+    count: c.PositiveCount
+    cycles: c.Metric
 
 
 class NpuTotals(Part):
-    operations: Count
-    macs: Count
-    cycles: tuple[Metric, ...]
+    operations: c.Count
+    macs: c.Count
+    cycles: tuple[c.Metric, ...]
     macs_per_cycle: MacsPerCycle
     jobs: Jobs | None = None  #: of an inference whose command streams were run in pieces
 
 
 class CpuTotals(Part):
-    operators: Count
-    instructions: Metric | None = None
-    core: Core | None = None  #: the core that the cycles are modelled for
-    cycles: Metric | None = None  #: of an inference, with memory that answers at once
-    parts: Some[CpuPart] | None = None  #: of an inference, each name once
+    operators: c.Count
+    instructions: c.Metric | None = None
+    core: c.Core | None = None  #: the core that the cycles are modelled for
+    cycles: c.Metric | None = None  #: of an inference, with memory that answers at once
+    parts: c.Some[c.CpuPart] | None = None  #: of an inference, each name once
 
 
 class Speed(Part):
-    source: Source
-    inference_s: Amount
-    inferences_per_s: Amount
-    tera_operations_per_s: Amount
+    source: c.Source
+    inference_s: c.Amount
+    inferences_per_s: c.Amount
+    tera_operations_per_s: c.Amount
 
 
 class Totals(Part):
@@ -255,32 +228,32 @@ class Totals(Part):
 
 
 class VelaEstimates(Part):
-    delegate: Count
-    estimates: tuple[Estimate, ...]
+    delegate: c.Count
+    estimates: tuple[c.Estimate, ...]
 
 
 class PhaseCycles(Part):
-    total: Count
-    min: Count
-    median: Count
-    max: Count
+    total: c.Count
+    min: c.Count
+    median: c.Count
+    max: c.Count
 
 
 class Phase(Part):
     name: PhaseName
-    first_step: Count
-    steps: PositiveCount
+    first_step: c.Count
+    steps: c.PositiveCount
     npu_cycles: PhaseCycles  #: of the whole phase, and of a step
 
 
 class Profile(Derived[Literal["pass", "fail"]], tag_field="schema", tag="profile/1"):
     """Where the cycles and bytes of an inference go."""
 
-    model: Model
-    target: Target | None = None
-    priced: Priced | None = None
+    model: c.Model
+    target: c.Target | None = None
+    priced: c.Priced | None = None
     board: Literal["corstone-300", "corstone-320", "host"]
-    simulator: Simulator
+    simulator: c.Simulator
     clock: Clock | None = None  #: of the NPU
     operations: tuple[Operation, ...]
     delegates: tuple[Delegate, ...]
@@ -291,9 +264,9 @@ class Profile(Derived[Literal["pass", "fail"]], tag_field="schema", tag="profile
     time: TimeLine | None = None
     vela: tuple[VelaEstimates, ...] | None = None  #: Vela's network summary of each delegate
     #: nodes of the lowered graph by operator, as ExecuTorch counts them
-    delegation: tuple[Delegation, ...] | None = None
-    unavailable: UnavailableMembers
-    host: Host
+    delegation: tuple[c.Delegation, ...] | None = None
+    unavailable: c.UnavailableMembers
+    host: c.Host
 
     @property
     def caveat(self) -> str:
@@ -311,7 +284,7 @@ class Profile(Derived[Literal["pass", "fail"]], tag_field="schema", tag="profile
         return () if self.caveat else self.totals.speed or ()
 
 
-def cycles(metrics: tuple[Metric, ...] | None, source: str) -> int | None:
+def cycles(metrics: tuple[c.Metric, ...] | None, source: str) -> int | None:
     """Cycles from `source`, the sum where there are several; None where there are none."""
     found = [int(row.value) for row in metrics or () if row.source == source]
     return sum(found) if found else None

@@ -15,8 +15,7 @@ from rich.table import Table
 from ethosu_sdk.base.plain_text import counted
 from ethosu_sdk.base.terminal import Ranked, escape
 from ethosu_sdk.records import common, wording
-from ethosu_sdk.records.common import Delegation
-from ethosu_sdk.records.profile import Memory, Operation, Phase, Profile, Speed, cycles
+from ethosu_sdk.records.profile import Memory, Operation, Profile, Speed, cycles
 
 _PLAIN = ("index", "instruction", "calls", "runs_on", "name", "kind", "delegate", "offset", "macs", "bytes")
 _SHAPES = ("ifm", "ofm", "kernel", "stride", "block")
@@ -79,10 +78,7 @@ _MOST_ROWS = 100  # of a program with more operations, the slowest are shown
 
 @dataclass(frozen=True)
 class ShownOperation:
-    """What Vela schedules as one operation: in the record it can have many NPU operations (`count`).
-
-    `operation` is the slowest of them, with the figures of all; `alone` has the cycles of those that were a job.
-    """
+    """The slowest of `count` NPU operations that Vela schedules as one, with the figures of all; `alone`: of jobs."""
 
     operation: Operation
     count: int
@@ -90,15 +86,22 @@ class ShownOperation:
 
 
 def profile_tables(record: Profile, folder: Path, rows: int | None) -> list[RenderableType]:
-    """Operations, memories and totals. `rows` limits the operations to the slowest; None shows all of a small
-    program."""
+    """Operations, memories and totals; `rows` limits the operations to the slowest (None: all of a small program)."""
     parts: list[RenderableType] = [_operations(record, rows or _MOST_ROWS)]
     if record.memories:
         parts += ["", _memories(record.memories)]
     if record.delegation:
-        parts += ["", _delegation(record.delegation)]
+        table = _table("operators by where they run", "operator", "delegated", "not delegated")
+        for place in record.delegation:
+            table.add_row(escape(place.operator), str(place.delegated), str(place.not_delegated))
+        parts += ["", table]
     if record.phases:
-        parts += ["", _phases(record.phases)]
+        table = _table("NPU cycles by phase", "phase", "steps", "total", "min", "median", "max")
+        for row in record.phases:
+            spent = row.npu_cycles
+            figures = (row.steps, spent.total, spent.min, spent.median, spent.max)
+            table.add_row(row.name, *(f"{figure:,}" for figure in figures))
+        parts += ["", table]
     totals = Table(box=None, show_header=False, pad_edge=False)
     for name, text in (*total_rows(record), ("files", str(folder))):
         totals.add_row(name, escape(text))
@@ -112,17 +115,7 @@ def _table(title: str, first: str, *figures: str) -> Table:
     return table
 
 
-def _phases(rows: Sequence[Phase]) -> Table:
-    table = _table("NPU cycles by phase", "phase", "steps", "total", "min", "median", "max")
-    for row in rows:
-        cycles = row.npu_cycles
-        figures = (row.steps, cycles.total, cycles.min, cycles.median, cycles.max)
-        table.add_row(row.name, *(f"{figure:,}" for figure in figures))
-    return table
-
-
 def merged_operations(rows: Sequence[Operation]) -> list[ShownOperation]:
-    """One row for what Vela schedules as one operation."""
     groups = (list(group) for _, group in itertools.groupby(rows, _identity))
     return [
         ShownOperation(
@@ -152,11 +145,8 @@ def _sum(parts: Sequence[Operation]) -> Operation:
 
 def slowest_operations(record: Profile, most: int) -> tuple[list[ShownOperation], str]:
     """The rows that cost most, the dearest first, and what they are ordered by; all of them in their own order where
-    there are no more than `most`.
-
-    They are ordered by time where the clocks of both processors are known. Otherwise a cycle of the CPU counts as one
-    of the NPU, and so does an instruction where the CPU's cycles are not known.
-    """
+    there are no more than `most`. They are ordered by time where the clocks of both processors are known. Otherwise a
+    cycle of the CPU counts as one of the NPU, and so does an instruction where the CPU's cycles are not known."""
     rows = merged_operations(record.operations)
     if len(rows) <= most:
         return rows, ""
@@ -169,7 +159,6 @@ def slowest_operations(record: Profile, most: int) -> tuple[list[ShownOperation]
 
 
 def _cost(row: Operation) -> int | float:
-    """Cycles of the processor that the row runs on, or what stands in for them."""
     if row.runs_on == "NPU":
         return row.modelled_cycles
     counted = row.cpu_cycles or row.instructions
@@ -195,7 +184,6 @@ def _operations(record: Profile, most: int) -> Table:
 
 
 def operation_cells(shown: ShownOperation) -> Iterator[str]:
-    """A row of the table of operations."""
     row = shown.operation
     yield str(row.index)
     calls = f", {row.calls} times" if row.calls > 1 else ""
@@ -236,7 +224,6 @@ def _memories(rows: Sequence[Memory]) -> Table:
 
 
 def _longest_bursts(memory: Memory) -> str:
-    """The share of the bytes that the longest bursts move; empty where bursts are not known."""
     rows, size = memory.bursts or (), memory.read_bytes + memory.write_bytes
     if not rows or not size:
         return ""
@@ -246,15 +233,7 @@ def _longest_bursts(memory: Memory) -> str:
     )
 
 
-def _delegation(rows: Sequence[Delegation]) -> Table:
-    table = _table("operators by where they run", "operator", "delegated", "not delegated")
-    for row in rows:
-        table.add_row(escape(row.operator), str(row.delegated), str(row.not_delegated))
-    return table
-
-
 def total_rows(record: Profile) -> Iterator[tuple[str, str]]:
-    """Name and text of each total."""
     npu, cpu = record.totals.npu, record.totals.cpu
     yield from wording.time_rows(record)
     count = npu.operations + cpu.operators

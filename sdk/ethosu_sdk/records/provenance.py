@@ -31,7 +31,6 @@ def comparable(record: Mapping[str, Any]) -> Record:
 
 
 def tool() -> Tool:
-    """The `tool` object of a record."""
     return Tool(name="ethosu-sdk", version=__version__, git=git_revision())
 
 
@@ -45,13 +44,9 @@ def file_entry(role: str, path: Path, sha256: str | None = None) -> Record:
     }
 
 
-def tool_entry(name: str, version: str, program: Path | None = None) -> Record:
+def tool_entry(name: str, version: str) -> Record:
     """One row of `provenance.tools`: a program or package that shaped the result."""
-    return {
-        "name": name,
-        "version": version,
-        **({"sha256": filesystem.sha256_file(program)} if program is not None else {}),
-    }
+    return {"name": name, "version": version}
 
 
 class Origin(TypedDict):
@@ -72,13 +67,7 @@ def origin(inputs: Sequence[Record], tools: Sequence[Record]) -> Origin:
 
 
 def opening(schema: str, status: str) -> Record:
-    """The members that open every record."""
-    return {
-        "schema": schema,
-        "status": status,
-        "created": timestamp(),
-        "tool": tool().to_json(),
-    }
+    return {"schema": schema, "status": status, "created": timestamp(), "tool": tool().to_json()}
 
 
 def header(schema: str, status: str, inputs: Sequence[Record], tools: Sequence[Record]) -> Record:
@@ -101,16 +90,8 @@ def host_part() -> Record:
 
 
 def lacking_npu(path: str) -> common.Unavailable:
-    """Why the member `path`, which needs an NPU, is absent."""
     return common.Unavailable(path=path, reason="the program delegates nothing to an NPU")
 
 
 def recorded_target(target: Target | None) -> common.Target | None:
-    """The member `target` of a record."""
     return None if target is None else convert(target, common.Target, from_attributes=True)
-
-
-def target_members(target: Target | None) -> Record:
-    """The same as JSON; a program without an NPU does not have it."""
-    part = recorded_target(target)
-    return {} if part is None else {"target": part.to_json()}

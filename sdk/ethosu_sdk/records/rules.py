@@ -1,7 +1,5 @@
-"""Rules that several kinds of record share. Each gives the problems that it finds, a sentence each.
-
-They take a record of any kind that has the members of which they speak.
-"""
+"""Rules that several kinds of record share. Each gives the problems that it finds, a sentence each. They take a
+record of any kind that has the members of which they speak."""
 
 from __future__ import annotations
 
@@ -12,10 +10,7 @@ from typing import Any
 from ethosu_sdk.records.common import System, Target
 
 # Members of runs and profiles with figures of the simulator.
-_OWN_FIGURES = (
-    *("npu", "cpu", "operators", "pieces", "second_opinion"),
-    *("operations", "delegates", "totals"),
-)
+_OWN_FIGURES = ("npu", "cpu", "operators", "pieces", "second_opinion", "operations", "delegates", "totals")
 
 
 def wrong_status(record: Any, expected: str, who_says: str) -> Iterator[str]:

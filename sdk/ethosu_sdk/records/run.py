@@ -7,78 +7,50 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from ethosu_sdk.records import rules
-from ethosu_sdk.records.common import (
-    Amount,
-    Core,
-    Count,
-    Counter,
-    CpuPart,
-    Derived,
-    Dtype,
-    Host,
-    Loaded,
-    Metric,
-    Model,
-    Number,
-    Part,
-    PositiveAmount,
-    PositiveCount,
-    Priced,
-    RecordKind,
-    Sha256,
-    Simulator,
-    Some,
-    Source,
-    Target,
-    Tensor,
-    Text,
-    UnavailableMembers,
-    Use,
-    Verdict,
-)
+from ethosu_sdk.records import common as c, rules
+from ethosu_sdk.records.common import Derived, Part, RecordKind
 from ethosu_sdk.records.time_line import TimeLine, time_adds_up
 
 Crc32 = Annotated[str, Meta(pattern="^[0-9a-f]{8}$")]
 
 
 class AdaptedOperator(Part):
-    name: Text  #: the operator that the program calls
-    called: Text  #: the operator that the copy calls instead, in the form that the runtime has
-    calls: PositiveCount
-    changes: Some[Text]
+    name: c.Text  #: the operator that the program calls
+    called: c.Text  #: the operator that the copy calls instead, in the form that the runtime has
+    calls: c.PositiveCount
+    changes: c.Some[c.Text]
 
 
 class Adapted(Part):
     """How the copy of the program that the runtime got differs from the program; absent where it got the program
     itself."""
 
-    program_sha256: Sha256  #: of the copy
-    operators: Some[AdaptedOperator]
+    program_sha256: c.Sha256  #: of the copy
+    operators: c.Some[AdaptedOperator]
 
 
 class OutputChange(Part):
-    set: Count
-    repeat: Count
-    output: Count
+    set: c.Count
+    repeat: c.Count
+    output: c.Count
 
 
 class RepeatedOutputs(Part):
     agree: bool
-    changed: Count  #: results that are not those of the first repeat
-    first_changes: Some[OutputChange] | None = None
+    changed: c.Count  #: results that are not those of the first repeat
+    first_changes: c.Some[OutputChange] | None = None
 
 
 class CounterChange(Part):
-    set: Count
-    repeat: Count
-    instruction: Count
+    set: c.Count
+    repeat: c.Count
+    instruction: c.Count
 
 
 class RepeatedCounters(Part):
     agree: bool
-    changed: Count  #: results that are not those of the first repeat
-    first_changes: Some[CounterChange] | None = None
+    changed: c.Count  #: results that are not those of the first repeat
+    first_changes: c.Some[CounterChange] | None = None
 
 
 class Repeats(Part):
@@ -91,148 +63,148 @@ class Repeats(Part):
 
 
 class StateTensor(Part):
-    name: Text  #: the buffer in the model where the compile record has it
-    shape: tuple[Count, ...]
-    dtype: Dtype
-    bytes: Count
-    memory: Text  #: the memory of the board
-    arena: Count  #: the planned buffer of the program that holds it, from 0
-    offset: Count  #: bytes from the arena's start
+    name: c.Text  #: the buffer in the model where the compile record has it
+    shape: tuple[c.Count, ...]
+    dtype: c.Dtype
+    bytes: c.Count
+    memory: c.Text  #: the memory of the board
+    arena: c.Count  #: the planned buffer of the program that holds it, from 0
+    offset: c.Count  #: bytes from the arena's start
     crc32: Crc32 | None = None  #: of its bytes after the last inference
 
 
 class RunState(Part):
     #: the values that the first inference begins with: the program's own, or those of a saved state
     begins_with: Literal["program", "file"]
-    file: Text | None = None  #: the file of the saved state
-    steps_before: Count  #: steps that led to the saved state
+    file: c.Text | None = None  #: the file of the saved state
+    steps_before: c.Count  #: steps that led to the saved state
     #: what a repeat of a set begins with: the state that the run began with, or that of the repeat before;
     #: absent without repeats
     between_repeats: Literal["reset", "kept"] | None = None
-    tensors: Some[StateTensor]
+    tensors: c.Some[StateTensor]
 
 
 class Choice(Part):
-    input: Count  #: the input that takes them in the next step
-    values: Some[Count]
+    input: c.Count  #: the input that takes them in the next step
+    values: c.Some[c.Count]
 
 
 class Step(Part):
-    step: Count
-    npu_cycles: Count | None = None
-    counters: Some[Count] | None = None
-    choices: Some[Choice] | None = None  #: indices that feeds chose from the outputs
-    state_crc32: Some[Crc32] | None = None  #: of each tensor of the state after the step
+    step: c.Count
+    npu_cycles: c.Count | None = None
+    counters: c.Some[c.Count] | None = None
+    choices: c.Some[Choice] | None = None  #: indices that feeds chose from the outputs
+    state_crc32: c.Some[Crc32] | None = None  #: of each tensor of the state after the step
     status: Literal["pass", "fail"] | None = None  #: whether all outputs are within the tolerance
-    max_abs_error: Amount | None = None  #: the largest difference from what is expected
+    max_abs_error: c.Amount | None = None  #: the largest difference from what is expected
 
 
 class StepTolerance(Part):
-    atol: Amount
-    rtol: Amount
-    growth: Amount
+    atol: c.Amount
+    rtol: c.Amount
+    growth: c.Amount
 
 
 class Sequence(Part):
-    feeds: tuple[Text, ...]  #: how inputs are made from the outputs of the step before, as --feed takes it
-    source: Source | None = None
-    events: Some[Text] | None = None  #: the events of every step's counters
+    feeds: tuple[c.Text, ...]  #: how inputs are made from the outputs of the step before, as --feed takes it
+    source: c.Source | None = None
+    events: c.Some[c.Text] | None = None  #: the events of every step's counters
     #: step n may differ by (atol + rtol · |expected|) · (1 + growth · n)
     tolerance: StepTolerance | None = None
-    first_beyond: Count | None = None  #: the first step beyond the tolerance
+    first_beyond: c.Count | None = None  #: the first step beyond the tolerance
     #: the number of steps that --steps or the inputs of fed steps asked for; a feed may have stopped before;
     #: absent where every input was given
-    asked: PositiveCount | None = None
-    steps: Some[Step]
+    asked: c.PositiveCount | None = None
+    steps: c.Some[Step]
 
 
 class Runtime(Part):
     name: Literal["own", "executorch"]
-    version: Text
+    version: c.Text
     #: of the firmware or runner, which is among the inputs of the provenance; absent on the host
-    elf_sha256: Sha256 | None = None
-    loaded: Loaded | None = None
+    elf_sha256: c.Sha256 | None = None
+    loaded: c.Loaded | None = None
     adapted: Adapted | None = None
 
 
-class Input(Tensor):
-    sha256: Sha256
-    source: Text
+class Input(c.Tensor):
+    sha256: c.Sha256
+    source: c.Text
 
 
-class Output(Tensor):
-    sha256: Sha256
-    name: Text
-    file: Text
+class Output(c.Tensor):
+    sha256: c.Sha256
+    name: c.Text
+    file: c.Text
 
 
 class ReferenceOutput(Part):
-    index: Count
-    elements: Count
-    equal: Count  #: elements of the same value
-    max_abs_error: Amount | None = None  #: max |run - stored|, in the output's unit
-    sqnr_db: Number | None = None  #: 10 log10(sum stored^2 / sum (run - stored)^2)
+    index: c.Count
+    elements: c.Count
+    equal: c.Count  #: elements of the same value
+    max_abs_error: c.Amount | None = None  #: max |run - stored|, in the output's unit
+    sqnr_db: c.Number | None = None  #: 10 log10(sum stored^2 / sum (run - stored)^2)
 
 
 class Reference(Part):
-    file: Text
+    file: c.Text
     outputs: tuple[ReferenceOutput, ...]
     #: of a sequence: how many of the run's steps were compared; with --outputs last it is the last one
-    steps: PositiveCount | None = None
+    steps: c.PositiveCount | None = None
 
 
 class Cpu(Part):
-    core: Core | None = None  #: the core that the cycles are modelled for
-    cycles: Metric | None = None  #: of the first inference, with memory that answers at once
-    instructions: Metric | None = None  #: of the first inference
-    parts: Some[CpuPart] | None = None  #: of the first inference, each name once
-    outside: Some[CpuPart] | None = None  #: of the run, and not of the first inference
+    core: c.Core | None = None  #: the core that the cycles are modelled for
+    cycles: c.Metric | None = None  #: of the first inference, with memory that answers at once
+    instructions: c.Metric | None = None  #: of the first inference
+    parts: c.Some[c.CpuPart] | None = None  #: of the first inference, each name once
+    outside: c.Some[c.CpuPart] | None = None  #: of the run, and not of the first inference
     #: instructions of the run that are in no figure: there was more code than is counted
-    unpriced: Metric | None = None
+    unpriced: c.Metric | None = None
 
 
 class Memory(Part):
-    regions: tuple[Use, ...]
-    pools: tuple[Use, ...]
+    regions: tuple[c.Use, ...]
+    pools: tuple[c.Use, ...]
 
 
 class Operator(Part):
-    instruction: Count
+    instruction: c.Count
     kind: Literal["kernel", "delegate", "move", "jump", "free"]
-    name: Text
-    npu_cycles: Metric | None = None
-    instructions: Metric | None = None  #: that the CPU executed in it, where the run counted them
-    cpu_cycles: Metric | None = None  #: of the processor in it, with memory that answers at once
-    cpu_parts: Some[CpuPart] | None = None  #: in the order of time
+    name: c.Text
+    npu_cycles: c.Metric | None = None
+    instructions: c.Metric | None = None  #: that the CPU executed in it, where the run counted them
+    cpu_cycles: c.Metric | None = None  #: of the processor in it, with memory that answers at once
+    cpu_parts: c.Some[c.CpuPart] | None = None  #: in the order of time
 
 
-class NpuCounter(Counter):
-    group: Count | None = None  #: counters of one group were read together; absent when all were
+class NpuCounter(c.Counter):
+    group: c.Count | None = None  #: counters of one group were read together; absent when all were
 
 
 class CounterGroup(Part):
-    group: Count
-    cycles: Metric | None = None
+    group: c.Count
+    cycles: c.Metric | None = None
 
 
 class Interface(Part):
     axi: Literal[0, 1]
-    bytes_per_cycle: PositiveAmount
-    read_latency_cycles: Count
-    write_latency_cycles: Count
+    bytes_per_cycle: c.PositiveAmount
+    read_latency_cycles: c.Count
+    write_latency_cycles: c.Count
 
 
 class MemoryTiming(Part):
-    name: Text  #: executorch, or the name of a file
+    name: c.Text  #: executorch, or the name of a file
     interfaces: Annotated[tuple[Interface, ...], Meta(min_length=1, max_length=2)]
 
 
 class Npu(Part):
-    id: Count
-    config: Count
-    delegate_calls: Count
+    id: c.Count
+    config: c.Count
+    delegate_calls: c.Count
     counters: tuple[NpuCounter, ...]
-    cycles: Metric | None = None
+    cycles: c.Metric | None = None
     #: groups of PMU events, each of an inference of its own
     groups: Annotated[tuple[CounterGroup, ...], Meta(min_length=2)] | None = None
     groups_agree: bool | None = None  #: whether the cycle counter said the same in every group
@@ -241,16 +213,16 @@ class Npu(Part):
 
 
 class SecondOpinionOutput(Part):
-    index: Count
-    sha256: Sha256
-    file: Text
-    differing: Count  #: elements of other bits than the run's
-    atol: Amount  #: allowed are atol + rtol * |value|; both 0: no bit
-    rtol: Amount
+    index: c.Count
+    sha256: c.Sha256
+    file: c.Text
+    differing: c.Count  #: elements of other bits than the run's
+    atol: c.Amount  #: allowed are atol + rtol * |value|; both 0: no bit
+    rtol: c.Amount
 
 
 class SecondOpinionNpu(Part):
-    cycles: Metric | None = None
+    cycles: c.Metric | None = None
     counters: tuple[NpuCounter, ...]
 
 
@@ -261,30 +233,30 @@ class SecondOpinion(Part):
 
 
 class Piece(Part):
-    instruction: Count  #: number of the program's instruction that calls the delegate
-    delegate: Count
-    call: Count  #: of the instruction in the inference, from 0
+    instruction: c.Count  #: number of the program's instruction that calls the delegate
+    delegate: c.Count
+    call: c.Count  #: of the instruction in the inference, from 0
     #: of the job's operations in the delegate's command stream, in bytes; none where it is not cut
-    offsets: tuple[Count, ...]
-    cycles: Metric
-    counters: tuple[Counter, ...]
+    offsets: tuple[c.Count, ...]
+    cycles: c.Metric
+    counters: tuple[c.Counter, ...]
 
 
 class Run(Derived[Literal["pass", "fail"]], tag_field="schema", tag="run-result/1"):
     """What happened in one simulated run."""
 
-    model: Model
+    model: c.Model
     board: Literal["corstone-300", "corstone-320", "host"]
-    board_reason: Text  #: why it is this board: what was asked for, or what is installed here
+    board_reason: c.Text  #: why it is this board: what was asked for, or what is installed here
     #: what interpreted the program: own, the SDK's firmware; executorch, ExecuTorch's own runtime, in Arm's
     #: prebuilt runner or on the host
     runtime: Runtime
-    simulator: Simulator
-    inferences: PositiveCount  #: sets of inputs
+    simulator: c.Simulator
+    inferences: c.PositiveCount  #: sets of inputs
     repeats: Repeats | None = None  #: absent without repeats
     inputs: tuple[Input, ...]
     outputs: tuple[Output, ...]
-    verdict: Verdict
+    verdict: c.Verdict
     #: the distance to the outputs of the model in PyTorch, as compile stored them; information, not a
     #: verdict. Without --expect, for the example inputs
     reference: Reference | None = None
@@ -293,21 +265,21 @@ class Run(Derived[Literal["pass", "fail"]], tag_field="schema", tag="run-result/
     cpu: Cpu
     memory: Memory
     operators: tuple[Operator, ...]
-    unavailable: UnavailableMembers
-    wall_time_s: Amount
-    host: Host
-    target: Target | None = None
-    priced: Priced | None = None
+    unavailable: c.UnavailableMembers
+    wall_time_s: c.Amount
+    host: c.Host
+    target: c.Target | None = None
+    priced: c.Priced | None = None
     time: TimeLine | None = None
     npu: Npu | None = None
     #: where the firmware does not do what the memory mode says, and other things to know
-    notes: tuple[Text, ...] | None = None
+    notes: tuple[c.Text, ...] | None = None
     #: what another runtime made of the same program and inputs; whether the two agree is among the verdict's
     #: checks
     second_opinion: SecondOpinion | None = None
     #: NPU jobs of an inference whose command streams were cut between their operations, in the order in which
     #: they ran
-    pieces: Some[Piece] | None = None
+    pieces: c.Some[Piece] | None = None
     #: what the program keeps from one inference to the next; absent where it keeps nothing
     state: RunState | None = None
     sequence: Sequence | None = None  #: the inferences as steps of a sequence; absent for one inference
@@ -401,7 +373,7 @@ def operators_add_up(record: Run) -> Iterator[str]:
 
 def cpu_parts_add_up(record: Run) -> Iterator[str]:
     """The CPU's cycles are those of its parts, of an operator and of the inference, which holds its operators."""
-    sums: list[tuple[str, Metric | None, tuple[CpuPart, ...] | None]] = [
+    sums: list[tuple[str, c.Metric | None, tuple[c.CpuPart, ...] | None]] = [
         ("the inference", record.cpu.cycles, record.cpu.parts),
         *((f"operator {place}", row.cpu_cycles, row.cpu_parts) for place, row in enumerate(record.operators)),
     ]

@@ -1,6 +1,5 @@
 """What a run's program says and no record has: steps compute it, readers show it. Every part may be unknown, with a
-reason.
-"""
+reason."""
 
 from __future__ import annotations
 
@@ -20,10 +19,7 @@ class MadeProfile:
 
 @dataclass(frozen=True)
 class Mode:
-    """A program in a memory mode: the modelled cycles of an inference, and the SRAM it takes by its present sizes.
-
-    `fits` says whether the board of its family has that SRAM.
-    """
+    """A program in a memory mode: modelled cycles, SRAM by its present sizes, and whether its board has that."""
 
     name: str
     cycles: int
@@ -33,10 +29,8 @@ class Mode:
 
 @dataclass(frozen=True)
 class ProgramFacts:
-    """The memory modes that a program could be compiled for by name, or the reason why there are none.
-
-    `channel_step` is how many output channels the MAC unit computes at once; None where that differs by operation.
-    """
+    """The memory modes that a program could be compiled for by name, or the reason why there are none. `channel_step`
+    is how many output channels the MAC unit computes at once; None where that differs by operation."""
 
     modes: Mapping[str, Mode] = field(default_factory=dict)
     modes_reason: str = ""
@@ -46,11 +40,8 @@ class ProgramFacts:
 @dataclass(frozen=True)
 class Lifetime:
     """Bytes `start` to `end` of a region: written by operation `first` (at `offset` of the stream), read by `last` at
-    the latest.
-
-    Inputs have no writer, and an output's last reader is whoever takes it: both are named by `role`. Bytes of others
-    may lie between rows of a feature map.
-    """
+    the latest. Inputs have no writer, and an output's last reader is whoever takes it: both are named by `role`.
+    Bytes of others may lie between rows of a feature map."""
 
     region: int
     start: int
@@ -83,11 +74,9 @@ class Lifetimes:
 
 @dataclass(frozen=True)
 class Flow:
-    """Which operations of a delegate read what others wrote, by their number in the stream.
-
-    `edges` are pairs of writer and reader. `inputs` are the readers of each of its inputs, `outputs` the writers of
-    each of its outputs.
-    """
+    """Which operations of a delegate read what others wrote, by their number in the stream. `edges` are pairs of
+    writer and reader. `inputs` are the readers of each of its inputs, `outputs` the writers of each of its
+    outputs."""
 
     edges: Sequence[tuple[int, int]]
     inputs: Sequence[Sequence[int]]

@@ -8,26 +8,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from ethosu_sdk.records import rules
-from ethosu_sdk.records.common import (
-    Amount,
-    Count,
-    Derived,
-    FileDigest,
-    Host,
-    Metric,
-    Model,
-    Part,
-    PositiveAmount,
-    PositiveCount,
-    RecordKind,
-    Sha256,
-    Simulator,
-    Some,
-    Target,
-    Text,
-    UnavailableMembers,
-)
+from ethosu_sdk.records import common as c, rules
+from ethosu_sdk.records.common import Derived, Part, RecordKind
 
 # The parts of generate/1.
 Stopped = Literal["eos", "length", "context", "interrupted"]
@@ -39,10 +21,10 @@ class Choice(Part):
     """How tokens are chosen."""
 
     form: Literal["greedy", "sample"]
-    temperature: PositiveAmount | None = None
-    top_k: PositiveCount | None = None
-    seed: Count | None = None
-    eos: Count | None = None  #: the token that ends a text
+    temperature: c.PositiveAmount | None = None
+    top_k: c.PositiveCount | None = None
+    seed: c.Count | None = None
+    eos: c.Count | None = None  #: the token that ends a text
 
 
 class GeneratedText(Part):
@@ -55,18 +37,18 @@ class GeneratedText(Part):
 class StepTime(Part):
     """The modelled time of one step, and its parts."""
 
-    duration_s: PositiveAmount
-    npu_s: Amount
-    cpu_s: Amount
-    waits_s: Amount | None = None  #: of the CPU's time, waits for its memories
-    least_s: Amount | None = None
-    most_s: Amount | None = None
+    duration_s: c.PositiveAmount
+    npu_s: c.Amount
+    cpu_s: c.Amount
+    waits_s: c.Amount | None = None  #: of the CPU's time, waits for its memories
+    least_s: c.Amount | None = None
+    most_s: c.Amount | None = None
 
 
 class Phase(Part):
-    steps: Count
-    duration_s: Amount
-    tokens_per_s: PositiveAmount | None = None
+    steps: c.Count
+    duration_s: c.Amount
+    tokens_per_s: c.PositiveAmount | None = None
 
 
 class Timing(Part):
@@ -79,32 +61,32 @@ class Timing(Part):
 
 
 class Perplexity(Part):
-    file: Text  #: the logits
+    file: c.Text  #: the logits
     tokens: Annotated[int, Meta(ge=2)]
-    predicted: PositiveCount
-    mean_nll: Amount  #: mean cross entropy in nats
+    predicted: c.PositiveCount
+    mean_nll: c.Amount  #: mean cross entropy in nats
     perplexity: AtLeastOne
 
 
 class Generate(Derived[Literal["pass", "interrupted"]], tag_field="schema", tag="generate/1"):
     """What a language model generated on a board."""
 
-    model: Model
-    target: Target | None = None
-    simulator: Simulator | None = None
-    context: PositiveCount | None = None  #: positions that the model's caches hold
+    model: c.Model
+    target: c.Target | None = None
+    simulator: c.Simulator | None = None
+    context: c.PositiveCount | None = None  #: positions that the model's caches hold
     choice: Choice  #: how the next token is chosen from the logits
-    prompt: Some[Count]  #: tokens that the first steps took
-    tokens: tuple[Count, ...]  #: tokens that the model chose
+    prompt: c.Some[c.Count]  #: tokens that the first steps took
+    tokens: tuple[c.Count, ...]  #: tokens that the model chose
     stopped: Stopped  #: why there are no more tokens; context: the caches are full
     text: GeneratedText | None = None
-    steps: Count  #: inferences, one for each token but the last that was chosen
-    npu_cycles: Metric | None = None  #: of one step
+    steps: c.Count  #: inferences, one for each token but the last that was chosen
+    npu_cycles: c.Metric | None = None  #: of one step
     time: Timing | None = None
     perplexity: Perplexity | None = None
-    unavailable: UnavailableMembers
-    wall_time_s: Amount
-    host: Host
+    unavailable: c.UnavailableMembers
+    wall_time_s: c.Amount
+    host: c.Host
 
 
 def steps_add_up(record: Generate) -> Iterator[str]:
@@ -152,23 +134,23 @@ GENERATE = RecordKind(
 class Call(Part):
     """Inferences of a method in a row."""
 
-    method: Text
-    steps: PositiveCount  #: inferences that it may have; a feed can end it earlier
-    folder: Text  #: where the record and the outputs of the call are, from the folder of this record
+    method: c.Text
+    steps: c.PositiveCount  #: inferences that it may have; a feed can end it earlier
+    folder: c.Text  #: where the record and the outputs of the call are, from the folder of this record
     status: Literal["pass", "fail"]
-    run_sha256: Sha256  #: of the call's run.json
-    first_step_npu_cycles: Count | None = None  #: modelled or measured, as the call's record says
+    run_sha256: c.Sha256  #: of the call's run.json
+    first_step_npu_cycles: c.Count | None = None  #: modelled or measured, as the call's record says
 
 
 class Script(Derived[Literal["pass", "fail"]], tag_field="schema", tag="script-result/1"):
     """What `ethosu-sdk run --script` did."""
 
-    model: Model  #: its entry is the method of the first call
-    script: FileDigest
-    board: Text  #: the board that the calls ran on in one boot, or host
-    calls: Some[Call]
-    wall_time_s: Amount
-    host: Host
+    model: c.Model  #: its entry is the method of the first call
+    script: c.FileDigest
+    board: c.Text  #: the board that the calls ran on in one boot, or host
+    calls: c.Some[Call]
+    wall_time_s: c.Amount
+    host: c.Host
 
 
 def status_follows_the_calls(record: Script) -> Iterator[str]:

@@ -9,29 +9,8 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 from msgspec import Meta
 
-from ethosu_sdk.records import rules
-from ethosu_sdk.records.common import (
-    Amount,
-    Count,
-    Derived,
-    Distinct,
-    DistinctSome,
-    Document,
-    Host,
-    Limits,
-    Number,
-    Part,
-    PositiveAmount,
-    PositiveCount,
-    RecordKind,
-    Sha256,
-    Share,
-    Some,
-    Source,
-    Text,
-    require,
-    require_distinct,
-)
+from ethosu_sdk.records import common as c, rules
+from ethosu_sdk.records.common import Derived, Document, Part, RecordKind, require
 from ethosu_sdk.records.compare import MetricChange
 
 # The parts of sweep/1.
@@ -66,54 +45,51 @@ TolerancePercent = Annotated[int, Meta(gt=0, le=1000)] | Annotated[float, Meta(g
 
 
 class Dimensions(Part):
-    model: Distinct[Text]
-    target: Distinct[Text]
-    system: Distinct[Text]  #: board profiles; none for cells without one
-    system_config: Distinct[Text]
-    memory_mode: Distinct[Text]
-    quantize: Distinct[Text]
-    vela: Distinct[Text]
-    simulator: Distinct[Text]
-    board: Distinct[Text]
-    inputs: Distinct[Text]
-
-    def __post_init__(self) -> None:
-        require_distinct(*(getattr(self, name) for name in self.__struct_fields__))
+    model: c.Distinct[c.Text]
+    target: c.Distinct[c.Text]
+    system: c.Distinct[c.Text]  #: board profiles; none for cells without one
+    system_config: c.Distinct[c.Text]
+    memory_mode: c.Distinct[c.Text]
+    quantize: c.Distinct[c.Text]
+    vela: c.Distinct[c.Text]
+    simulator: c.Distinct[c.Text]
+    board: c.Distinct[c.Text]
+    inputs: c.Distinct[c.Text]
 
 
 class Dropped(Part):
-    reason: Text
-    count: PositiveCount
+    reason: c.Text
+    count: c.PositiveCount
 
 
 class Plan(Part):
-    cells: PositiveCount
-    lowerings: Count
-    vela_runs: Count
-    simulations: Count
-    excluded: Count
+    cells: c.PositiveCount
+    lowerings: c.Count
+    vela_runs: c.Count
+    simulations: c.Count
+    excluded: c.Count
     dropped: tuple[Dropped, ...]
 
 
 class CellCounts(Part):
-    passed: Count = msgspec.field(name="pass")
-    fail: Count
-    refused: Count
-    failed: Count
-    timeout: Count
-    out_of_memory: Count = msgspec.field(name="out of memory")
-    killed: Count
-    not_run: Count = msgspec.field(name="not run")
+    passed: c.Count = msgspec.field(name="pass")
+    fail: c.Count
+    refused: c.Count
+    failed: c.Count
+    timeout: c.Count
+    out_of_memory: c.Count = msgspec.field(name="out of memory")
+    killed: c.Count
+    not_run: c.Count = msgspec.field(name="not run")
 
 
 class Constraint(Part):
     figure: FigureName
-    min: Number | None = None
-    max: Number | None = None
-    clock_mhz: PositiveAmount | None = None
-    models: Some[str] | None = None  #: patterns of names
-    systems: Some[str] | None = None  #: names or patterns of the board profiles that it is for
-    text: Text
+    min: c.Number | None = None
+    max: c.Number | None = None
+    clock_mhz: c.PositiveAmount | None = None
+    models: c.Some[str] | None = None  #: patterns of names
+    systems: c.Some[str] | None = None  #: names or patterns of the board profiles that it is for
+    text: c.Text
 
     together: ClassVar[dict[str, Any]] = {"anyOf": [{"required": ["min"]}, {"required": ["max"]}]}
 
@@ -124,45 +100,42 @@ class Constraint(Part):
 class Goal(Part):
     figure: FigureName
     want: Want
-    clock_mhz: PositiveAmount | None = None
+    clock_mhz: c.PositiveAmount | None = None
     tolerance_percent: TolerancePercent | None = None
-    text: Text
+    text: c.Text
 
 
 class VerdictCounts(Part):
-    cells: Count
-    kept: Count
-    broken: Count
-    not_judged: Count
-    no_result: Count
+    cells: c.Count
+    kept: c.Count
+    broken: c.Count
+    not_judged: c.Count
+    no_result: c.Count
 
 
 class Ranking(Part):
     source: RankedSource | None = None
-    pareto: Distinct[Id]
-    winners: Distinct[Id]
-
-    def __post_init__(self) -> None:
-        require_distinct(self.pareto, self.winners)
+    pareto: c.Distinct[Id]
+    winners: c.Distinct[Id]
 
 
 class Miss(Part):
-    constraint: Count  #: its place in constraints
-    value: Number
-    limit: Number
-    by: PositiveAmount
-    percent: Amount | None = None  #: of the limit
+    constraint: c.Count  #: its place in constraints
+    value: c.Number
+    limit: c.Number
+    by: c.PositiveAmount
+    percent: c.Amount | None = None  #: of the limit
     source: RankedSource | None = None
-    text: Text
+    text: c.Text
 
 
 class Nearest(Part):
     cell: Id
-    misses: Some[Miss]
+    misses: c.Some[Miss]
 
 
 class NoWinner(Part):
-    reason: Text
+    reason: c.Text
     nearest: Nearest | None = None
 
 
@@ -170,12 +143,9 @@ class ModelVerdict(Part):
     model: str
     counts: VerdictCounts
     rankings: tuple[Ranking, ...]
-    winners: Distinct[Id]
+    winners: c.Distinct[Id]
     no_winner: NoWinner | None = None
-    notes: tuple[Text, ...]
-
-    def __post_init__(self) -> None:
-        require_distinct(self.winners)
+    notes: tuple[c.Text, ...]
 
 
 class TargetVerdict(Part):
@@ -192,49 +162,49 @@ class CellVerdict(Part):
     cell: Id
     standing: Standing
     source: RankedSource | None = None
-    misses: Some[Miss] | None = None
-    missing: tuple[Text, ...] | None = None
+    misses: c.Some[Miss] | None = None
+    missing: tuple[c.Text, ...] | None = None
 
 
 class Verdict(Part):
     status: Literal["pass", "fail"]  #: pass: every model keeps all constraints in a cell at least
     constraints: tuple[Constraint, ...]
-    goals: Some[Goal]
+    goals: c.Some[Goal]
     default_goals: bool
     counts: VerdictCounts
     models: tuple[ModelVerdict, ...]
     targets: tuple[TargetVerdict, ...]
-    notes: tuple[Text, ...]
+    notes: tuple[c.Text, ...]
     cells: tuple[CellVerdict, ...]
 
 
 class Table(Part):
-    path: Text
-    rows: PositiveCount
-    sha256: Sha256
+    path: c.Text
+    rows: c.PositiveCount
+    sha256: c.Sha256
 
 
 class Session(Part):
-    cells_before: Count
-    jobs: PositiveCount
-    lower_steps: Count
-    compile_steps: Count
-    finish_steps: Count
+    cells_before: c.Count
+    jobs: c.PositiveCount
+    lower_steps: c.Count
+    compile_steps: c.Count
+    finish_steps: c.Count
 
 
 class Sweep(Derived[SweepStatus], tag_field="schema", tag="sweep/1"):
     """A sweep: many models by many settings."""
 
-    name: Text
+    name: c.Text
     dimensions: Dimensions
-    limits: Limits
+    limits: c.Limits
     plan: Plan
     cells: CellCounts
     verdict: Verdict
     table: Table
     session: Session  #: what the last command did
-    wall_time_s: Amount
-    host: Host
+    wall_time_s: c.Amount
+    host: c.Host
 
 
 def counts_every_cell(record: Sweep) -> Iterator[str]:
@@ -254,54 +224,51 @@ def counts_every_cell(record: Sweep) -> Iterator[str]:
 
 
 SWEEP = RecordKind(
-    Sweep,
-    (rules.files_stay_in_the_folder, counts_every_cell),
-    file="sweep.json",
-    role="record of the sweep",
+    Sweep, (rules.files_stay_in_the_folder, counts_every_cell), file="sweep.json", role="record of the sweep"
 )
 
 
 # The parts of sweep-cell/1.
 class Cell(Part):
-    model: Text
+    model: c.Text
     target: TargetName
-    system: Text | None = None  #: the board profile that the cell is compiled for and priced on
-    system_config: Text
-    memory_mode: Text
+    system: c.Text | None = None  #: the board profile that the cell is compiled for and priced on
+    system_config: c.Text
+    memory_mode: c.Text
     quantize: Literal["default", "int8", "int16", "none"]
-    vela: Text
+    vela: c.Text
     simulator: Literal["none", "host", "qemu"]
-    board: Text | None = None
-    inputs: Text | None = None
+    board: c.Text | None = None
+    inputs: c.Text | None = None
 
 
 class Error(Part):
-    class_name: Text = msgspec.field(name="class")
+    class_name: c.Text = msgspec.field(name="class")
     exit_code: Literal[1, 2, 3, 4, 5, 6, 7]
-    message: Text
-    hint: Text | None = None
+    message: c.Text
+    hint: c.Text | None = None
 
 
 class Figures(Part):
-    program_bytes: Count | None = None
-    program_sha256: Sha256 | None = None
-    npu_cycles: Count | None = None
-    npu_cycles_source: Source | None = None
-    clock_mhz: PositiveAmount | None = None
-    time_ms: Amount | None = None
-    inference_ms: Amount | None = None  #: of CPU and NPU, as the run's time line has it
-    sram_bytes: Count | None = None
-    dram_bytes: Count | None = None
-    flash_bytes: Count | None = None  #: commands and weights of the NPU's part
-    npu_macs: Count | None = None
-    operators_npu: Count | None = None
-    operators_cpu: Count | None = None
-    cpu_calls: Count | None = None
+    program_bytes: c.Count | None = None
+    program_sha256: c.Sha256 | None = None
+    npu_cycles: c.Count | None = None
+    npu_cycles_source: c.Source | None = None
+    clock_mhz: c.PositiveAmount | None = None
+    time_ms: c.Amount | None = None
+    inference_ms: c.Amount | None = None  #: of CPU and NPU, as the run's time line has it
+    sram_bytes: c.Count | None = None
+    dram_bytes: c.Count | None = None
+    flash_bytes: c.Count | None = None  #: commands and weights of the NPU's part
+    npu_macs: c.Count | None = None
+    operators_npu: c.Count | None = None
+    operators_cpu: c.Count | None = None
+    cpu_calls: c.Count | None = None
     check: Literal["pass", "fail", "unavailable", "left-out"] | None = None
-    check_sqnr_db: Number | None = None
-    sqnr_db: Number | None = None
-    top1: Share | None = None
-    outputs_sha256: Sha256 | None = None
+    check_sqnr_db: c.Number | None = None
+    sqnr_db: c.Number | None = None
+    top1: c.Share | None = None
+    outputs_sha256: c.Sha256 | None = None
 
 
 CellOutcome = Annotated[
@@ -315,20 +282,17 @@ CellOutcome = Annotated[
 class SweepCell(Document[CellOutcome], tag_field="schema", tag="sweep-cell/1"):
     """One cell of a sweep: what came of it."""
 
-    key: Sha256  #: digest of all that shapes the cell and can be seen beforehand
-    model_sha256: Sha256  #: of the model's source
+    key: c.Sha256  #: digest of all that shapes the cell and can be seen beforehand
+    model_sha256: c.Sha256  #: of the model's source
     cell: Cell
     error: Error | None = None
     figures: Figures
     #: figures that are infinite: all outputs are equal
-    no_noise: DistinctSome[Literal["check_sqnr_db", "sqnr_db"]] | None = None
-    reads: dict[str, Sha256]  #: files that the model read, from the folder of the sweep's file
-    limits: Limits
-    wall_time_s: Amount
-    host: Host
-
-    def __post_init__(self) -> None:
-        require_distinct(self.no_noise or ())
+    no_noise: c.DistinctSome[Literal["check_sqnr_db", "sqnr_db"]] | None = None
+    reads: dict[str, c.Sha256]  #: files that the model read, from the folder of the sweep's file
+    limits: c.Limits
+    wall_time_s: c.Amount
+    host: c.Host
 
 
 def has_an_error_or_passes(record: SweepCell) -> Iterator[str]:
@@ -346,20 +310,17 @@ ComparedStatus = Literal["pass", "fail", "blocked", "missing", "new"]
 
 
 class Policy(Part):
-    source: Text
-    sha256: Sha256
-    allow: Distinct[Text]
-
-    def __post_init__(self) -> None:
-        require_distinct(self.allow)
+    source: c.Text
+    sha256: c.Sha256
+    allow: c.Distinct[c.Text]
 
 
 class Counts(Part):
-    passed: Count = msgspec.field(name="pass")
-    fail: Count
-    blocked: Count
-    missing: Count
-    new: Count
+    passed: c.Count = msgspec.field(name="pass")
+    fail: c.Count
+    blocked: c.Count
+    missing: c.Count
+    new: c.Count
 
 
 class ComparedCell(Part):
@@ -367,7 +328,7 @@ class ComparedCell(Part):
     status: ComparedStatus  #: missing: in the first sweep alone; new: in the second alone
     before_status: CellStatus | None = None
     after_status: CellStatus | None = None
-    reasons: tuple[Text, ...]
+    reasons: tuple[c.Text, ...]
     metrics: tuple[MetricChange, ...] | None = None  #: figures that differ
 
 
@@ -375,11 +336,11 @@ class SweepComparison(Derived[Literal["pass", "fail", "blocked"]], tag_field="sc
     """Two sweeps, cell by cell."""
 
     policy: Policy
-    before: Text
-    after: Text
+    before: c.Text
+    after: c.Text
     counts: Counts
     cells: tuple[ComparedCell, ...]
-    host: Host
+    host: c.Host
 
 
 def comparison_follows_its_cells(record: SweepComparison) -> Iterator[str]:
@@ -403,25 +364,25 @@ SWEEP_COMPARE = RecordKind(
 
 # The parts of sweep-plan/1.
 class Left(Part):
-    cells: Count
-    lowerings: Count
-    vela_runs: Count
-    simulations: Count
+    cells: c.Count
+    lowerings: c.Count
+    vela_runs: c.Count
+    simulations: c.Count
 
 
 class SweepPlan(Document[Literal["pass"]], tag_field="schema", tag="sweep-plan/1"):
     """What a sweep has to do."""
 
-    name: Text
-    cells: PositiveCount
-    lowerings: Count
-    vela_runs: Count
-    simulations: Count
-    excluded: Count
+    name: c.Text
+    cells: c.PositiveCount
+    lowerings: c.Count
+    vela_runs: c.Count
+    simulations: c.Count
+    excluded: c.Count
     dropped: tuple[Dropped, ...]
-    done: Count
+    done: c.Count
     left: Left
-    estimated_s: Amount  #: a rough guess
+    estimated_s: c.Amount  #: a rough guess
 
 
 SWEEP_PLAN = RecordKind(SweepPlan)
@@ -430,12 +391,9 @@ SWEEP_PLAN = RecordKind(SweepPlan)
 class SweepAnswer(Document[Literal["pass"]], tag_field="schema", tag="sweep-answer/1"):
     """The answer to a query about a sweep."""
 
-    query: Text
-    columns: Distinct[str]
+    query: c.Text
+    columns: c.Distinct[str]
     rows: tuple[dict[str, Any], ...]
-
-    def __post_init__(self) -> None:
-        require_distinct(self.columns)
 
 
 SWEEP_ANSWER = RecordKind(SweepAnswer)

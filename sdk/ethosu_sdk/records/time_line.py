@@ -47,7 +47,6 @@ class TimePart(Part):
 
     @property
     def end_s(self) -> float:
-        """When it ends."""
         return self.start_s + self.duration_s
 
 
@@ -203,10 +202,7 @@ def _differ(one: float, other: float, total: float) -> bool:
 
 
 def sums(parts: tuple[TimePart, ...]) -> TimeSums:
-    """The time before the NPU's first job, in its jobs, between them, and after the last.
-
-    Without a job, all of it is before.
-    """
+    """The time before the NPU's first job (all of it without one), in its jobs, between them, and after the last."""
     jobs = [number for number, part in enumerate(parts) if part.on == "NPU"]
     first, last = (jobs[0], jobs[-1]) if jobs else (len(parts), len(parts))
     found = {"before": 0.0, "npu": 0.0, "between": 0.0, "after": 0.0}

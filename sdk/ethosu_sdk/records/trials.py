@@ -13,11 +13,9 @@ from ethosu_sdk.records.advice import CandidateKind, Judge, OutputsState, TrialS
 @dataclass(frozen=True)
 class Candidate:
     """A change: `options` are fields of the options of `compile` with other values, `lines` follow the model's file.
-
     `parts` are the names of the changes that it combines; one of a single change. `limits` say what it asks of the
     user. `replaces` names the operators that it computes in another way; with `keeps_results` it computes the same in
-    floating point.
-    """
+    floating point."""
 
     name: str
     kind: CandidateKind
@@ -59,11 +57,9 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Measured:
-    """A program that ran: cycles of an inference, None where the simulator does not count them, and bytes.
-
-    `time_ms` is known where both clocks are. `cpu_calls` are the calls on the CPU that compute, by operator. `fits`
-    says whether the board has the memory.
-    """
+    """A program that ran: cycles of an inference, None where the simulator does not count them, and bytes. `time_ms`
+    is known where both clocks are. `cpu_calls` are the calls on the CPU that compute, by operator. `fits` says
+    whether the board has the memory."""
 
     npu_cycles: int | None
     cpu_cycles: int | None
@@ -76,8 +72,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Distance:
-    """Outputs of an execution against others: `equal` of `elements` are the same; SQNR in dB, infinite without
-    noise."""
+    """Outputs against others: `equal` of `elements` are the same; SQNR in dB, infinite without noise."""
 
     elements: int
     equal: int
@@ -131,10 +126,7 @@ def judge_of(before: Measured) -> Judge:
 
 
 def trial_cost(before: Measured, row: Measured) -> float | None:
-    """The time or cycles of `row`, by the figure that `before` has; None where they are not comparable.
-
-    Where the CPU's cycles are not counted, the NPU's alone say nothing about a change of what the CPU computes.
-    """
+    """Time or cycles of `row`, by the figure of `before`; None where the CPU's part is not comparable."""
     if before.time_ms is not None:
         return row.time_ms
     npu = row.npu_cycles or 0
@@ -167,7 +159,6 @@ def outputs_state(exact: Distance | None, outcome: Outcome) -> OutputsState:
 
 
 def trial_state(before: Measured, exact: Distance | None, outcome: Outcome) -> TrialState:
-    """What a trial is."""
     after = outcome.measured
     if after is None:
         return "failed"
@@ -180,7 +171,6 @@ def trial_state(before: Measured, exact: Distance | None, outcome: Outcome) -> T
 
 
 def _by_cost(before: Measured, exact: Distance | None, outcome: Outcome) -> TrialState:
-    """The state of a trial that fits, as the program does."""
     saved, after = trial_gain(before, outcome), outcome.measured
     if saved is None or after is None:
         return "unjudged"
@@ -198,7 +188,6 @@ def _by_cost(before: Measured, exact: Distance | None, outcome: Outcome) -> Tria
 
 
 def _is_smaller(before: Measured, after: Measured) -> bool:
-    """Whether there is less SRAM that is not paid with as much flash, or less flash without more SRAM."""
     sram, flash = before.sram_bytes, before.flash_bytes
     is_less = after.sram_bytes + after.flash_bytes < sram + flash
     less_sram = after.sram_bytes <= (1 - _WORTH_SIZE) * sram and is_less
@@ -218,8 +207,7 @@ def ranked_trials(before: Measured, exact: Distance | None, outcome: Outcome) ->
 
 
 def combinable(before: Measured, exact: Distance | None, outcomes: Sequence[Outcome]) -> list[Outcome]:
-    """The trials that save something and leave the program, its target and its outputs what they are; best first.
-    Empty where not even the first is better."""
+    """The trials that save something and keep program, target and outputs, best first; none where none is better."""
     found = [
         row
         for row in outcomes

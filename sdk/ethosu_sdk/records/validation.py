@@ -6,11 +6,12 @@ import functools
 import itertools
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from ethosu_sdk.base import resources
+from ethosu_sdk.base import json_text, resources
 from ethosu_sdk.base.errors import InputError
 from ethosu_sdk.base.json_text import Record
 from ethosu_sdk.records import kinds
@@ -24,6 +25,14 @@ _PLACE = re.compile(r"(.*) - at `\$(.*)`", re.DOTALL)  # of msgspec, such as $.o
 def check_record(record: Record, what: str) -> None:
     """Raise InputError, with the first problems, when `record` is not valid."""
     _refuse(quick_problems(record), what)
+
+
+def write_record(path: Path, record: Part | Record, what: str) -> Record:
+    """Write `record` to `path`, and return its JSON. InputError, before that, when it is not valid."""
+    content = record.to_json() if isinstance(record, Part) else record
+    check_record(content, what)
+    json_text.write_json(path, content)
+    return content
 
 
 def check_by_schema(record: Record, what: str) -> None:
@@ -44,8 +53,7 @@ def quick_problems(record: Record) -> list[str]:
 
 
 def first_refusal(record: Record) -> str:
-    """The first problem for which the class of `record` or one of its rules refuses it; empty when they take it, and
-    then its schema does too."""
+    """The first problem for which the class of `record` or one of its rules refuses it; empty when they take it."""
     kind = _kind(record)
     if kind is None:
         return _unknown(record)
@@ -59,12 +67,17 @@ def first_refusal(record: Record) -> str:
 
 
 def record_problems(record: Record) -> list[str]:
-    """What is wrong with `record` by its schema and rules, one sentence each, the first thousand; empty when it is
-    valid."""
+    """What is wrong with `record` by its schema and rules, a sentence each, the first thousand."""
     kind = _kind(record)
     if kind is None:
         return [_unknown(record)]
-    return _schema_problems(record, kind) or _rule_problems(record, kind)
+    errors = itertools.islice(_validator(kind.schema).iter_errors(record), _MOST_PROBLEMS)
+    if found := sorted(errors, key=lambda error: list(map(str, error.absolute_path))):
+        return [f"/{'/'.join(map(str, error.absolute_path))}: {error.message}"[:400] for error in found]
+    try:
+        return _broken_rules(kind.convert(record), kind)
+    except ValueError as error:  # 1e300, a whole number to JSON Schema
+        return [_words(error)]
 
 
 def _kind(record: Record) -> RecordKind[Any] | None:
@@ -78,7 +91,6 @@ def _unknown(record: Record) -> str:
 
 
 def _has_null(record: Record) -> bool:
-    """Whether there is a null anywhere, which msgspec takes for an absent member."""
     left: list[Any] = [record]
     while left:
         part = left.pop()
@@ -97,20 +109,6 @@ def _validator(schema: str) -> Any:
 
     path = resources.directory("schemas") / f"{schema.replace('/', '.v')}.schema.json"
     return Draft202012Validator(json.loads(path.read_text(encoding="utf-8")))
-
-
-def _schema_problems(record: Record, kind: RecordKind[Any]) -> list[str]:
-    found = itertools.islice(_validator(kind.schema).iter_errors(record), _MOST_PROBLEMS)
-    errors = sorted(found, key=lambda error: list(map(str, error.absolute_path)))
-    return [f"/{'/'.join(map(str, error.absolute_path))}: {error.message}"[:400] for error in errors]
-
-
-def _rule_problems(record: Record, kind: RecordKind[Any]) -> list[str]:
-    try:
-        content = kind.convert(record)
-    except ValueError as error:  # 1e300, a whole number to JSON Schema
-        return [_words(error)]
-    return _broken_rules(content, kind)
 
 
 def _broken_rules(content: Part, kind: RecordKind[Any]) -> list[str]:

@@ -151,8 +151,7 @@ def unjudged_steps(run: Run) -> str:
 
 
 def run_rows(run: Run, data: Sequence[str] = ()) -> Iterator[tuple[str, str]]:
-    """Name and text of all but the verdict and the memories. A row without a name goes on with the one above; `data`
-    are lines about data files."""
+    """Name and text of all but verdict and memories; a row without a name goes on with the one above."""
     simulator = run.simulator
     yield "ran on", f"{run.board}, {simulator.name} {simulator.version} ({simulator.fidelity})"
     yield "runtime", f"{run.runtime.name} {run.runtime.version}"
@@ -196,7 +195,6 @@ def _distance(row: ReferenceOutput, part: Reference) -> str:
 
 
 def _sequence(run: Run) -> Iterator[tuple[str, str]]:
-    """The state, the steps and what was chosen in them."""
     for tensor in run.state.tensors if run.state is not None else ():
         place = f"{tensor.memory}, planned buffer {tensor.arena} from byte {tensor.offset:,}"
         yield "state", f"{tensor.name}, {tensor.dtype}{list(tensor.shape)}, {tensor.bytes:,} bytes in {place}"
@@ -238,7 +236,6 @@ _ENDS = {
 
 
 def generate_rows(record: Generate) -> Iterator[tuple[str, str]]:
-    """Name and text of what people see of the record."""
     yield "tokens", f"{counted(len(record.tokens), 'token')} behind a prompt of {len(record.prompt)}"
     yield "ended by", _ENDS[record.stopped]
     if record.npu_cycles is not None:
@@ -251,14 +248,10 @@ def generate_rows(record: Generate) -> Iterator[tuple[str, str]]:
         yield "time", f"not known: {record.unavailable[-1].reason}"
     if record.perplexity is not None:
         measured = record.perplexity
-        yield (
-            "perplexity",
-            f"{measured.perplexity:.4g} on {counted(measured.predicted, 'predicted token')}",
-        )
+        yield ("perplexity", f"{measured.perplexity:.4g} on {counted(measured.predicted, 'predicted token')}")
 
 
 def step_text(time: Timing) -> str:
-    """The time of a step with its parts."""
     part = time.step
     waits = "" if part.waits_s is None else f", of it {part.waits_s * 1e3:.3f} ms waits for memory"
     return (

@@ -144,7 +144,7 @@ def _npu(own: OwnLog, kit: KitLog, upstream: UpstreamLog, source: str) -> Record
     # The metrics where the kit's log has them, else what it says to people.
     counted = [(row, kit_log.pmu_events(row)) for row in [group.first for group in kit.groups] or kit.reports]
     of_kit = (
-        PmuReport(kit_log.all_cycles(row), dict(enumerate(events.values())), tuple(events))
+        PmuReport(row.get(kit_log.TOTAL), dict(enumerate(events.values())), tuple(events))
         for row, events in counted
     )
     reports = [_report(row, source) for row in (*upstream.reports, *of_kit)]

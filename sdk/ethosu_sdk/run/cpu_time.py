@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 _NOT_ASKED = "the run did not count what the CPU executes: --cpu-cycles does"
 _NO_MARKS = "this firmware does not show where an inference begins and ends: /cpu/outside has the whole run"
-_LOST = "the inference has more parts than are counted"
 _OTHER_PARTS = "the inference has {} operators, but its parts are those of {}"
 _LLVM = ("llvm-mc-19", "llvm-mca-19")
 _TOOLS = ("block-counts.so", *_LLVM)
@@ -59,28 +58,22 @@ def _copied_sizes(sizes: tuple[int, int]) -> MovedBytes:
 
 
 def _moved_sizes(plan: ExecutionPlan, values: Iterable[int]) -> tuple[int, int]:
-    """Bytes of the constants among the tensors of `values`, and of the others. Each is moved once."""
+    """Bytes of the constants among the tensors of `values` and of lists in it, and of the others: each once, for an
+    output is an argument and a result."""
+    found: dict[int, None] = {}
+    for index in values:
+        value = plan.values[index]
+        items = value.items if isinstance(value, List) and "Tensor" in value.kind else ()
+        found.update(dict.fromkeys([index, *(int(item) for item in items if int(item) >= 0)]))
     sizes = {True: 0, False: 0}
-    for index in _moved_tensors(plan, values):
+    for index in found:
         tensor = plan.values[index]
         if isinstance(tensor, execution_plan.Tensor):
             sizes[tensor.is_constant] += tensor.nbytes
     return sizes[True], sizes[False]
 
 
-def _moved_tensors(plan: ExecutionPlan, values: Iterable[int]) -> Iterable[int]:
-    """`values` and what lists among them hold, without repetition: an output is an argument and a result."""
-    found: dict[int, None] = {}
-    for index in values:
-        value = plan.values[index]
-        items = value.items if isinstance(value, List) and "Tensor" in value.kind else ()
-        found.update(dict.fromkeys([index, *(int(item) for item in items if int(item) >= 0)]))
-    return found
-
-
 class OperatorTime(Struct, frozen=True):
-    """The CPU's time in one operator."""
-
     cycles: Metric
     parts: tuple[CpuPart, ...]
 
@@ -94,7 +87,6 @@ class CpuTime(Struct, frozen=True):
 
     @property
     def tools(self) -> list[Record]:
-        """What counted and priced."""
         if self.part.core is None:
             return []
         return [provenance.tool_entry(name, tools.probe(name).version) for name in _TOOLS]
@@ -114,7 +106,6 @@ def no_counts(simulator: Simulator, *, wanted: bool) -> str:
 
 
 def firmware_marks(symbols: Mapping[str, int]) -> tuple[Mark, ...]:
-    """The marks of a firmware with `symbols`: name → address."""
     from ethosu_sdk.simulate.block_counts import Mark
 
     return tuple(
@@ -131,16 +122,13 @@ def _without_cycles(reason: str, part: Cpu | None = None) -> CpuTime:
 def cpu_time_of_run(
     result: SimulationResult, core: str, moved: Sequence[Mapping[str, MovedBytes]], reason: str
 ) -> CpuTime:
-    """The CPU's time in the first inference; nothing if there is a `reason`.
-
-    `moved` has the data that each part of each operator moves, in the order of execution.
-    """
+    """The CPU's time in the first inference, whose parts move the data `moved`; nothing if there is a `reason`."""
     counts = result.block_counts
     if counts is None:
         return _without_cycles(reason)
     spans, head = _priced(counts, core)
     if counts.marks_lost:
-        return _without_cycles(_LOST, head)
+        return _without_cycles("the inference has more parts than are counted", head)
     by_operator: defaultdict[int, list[Span]] = defaultdict(list)
     for row in spans:
         if row.operator is not None and row.part not in _LEFT_OUT:
@@ -178,7 +166,6 @@ def _priced(counts: BlockCounts, core: str) -> tuple[list[Span], Cpu]:
 
 
 def _rows(spans: Sequence[Span]) -> list[CpuPart]:
-    """The parts in the order of time; those of the same name one after another are one."""
     return [_row(part, list(group)) for part, group in groupby(spans, lambda row: row.part)]
 
 
@@ -207,7 +194,6 @@ def _sum(figures: Sequence[Metric]) -> Metric:
 
 
 def _by_part(rows: Sequence[CpuPart]) -> tuple[CpuPart, ...] | None:
-    """The sums of the parts of the same name; None where there is no part."""
     found: defaultdict[str, list[CpuPart]] = defaultdict(list)
     for row in rows:
         found[row.part].append(row)

@@ -74,7 +74,6 @@ class Decoder(Struct, frozen=True):
 
     @property
     def feeds_position(self) -> tuple[str, ...]:
-        """The feed that counts positions, where the program takes them."""
         return ("step:input1",) if len(self.inputs) > 1 else ()
 
 
@@ -122,11 +121,9 @@ def text_tokens(path: Path | None, tokenizer: Tokenizer | None, decoder: Decoder
 def measure_perplexity(
     path: Path, decoder: Decoder, text: Sequence[int], options: RunOptions, folder: Path
 ) -> Perplexity:
-    """The perplexity of the program at `path` on the tokens of `text`.
-
-    The text is cut into windows of the model's context. Each begins at position 0, which hides what the caches held
-    before; its first token is predicted by nothing. PyTorch's definition: exp of the mean cross entropy, in nats.
-    """
+    """The perplexity of the program at `path` on the tokens of `text`. The text is cut into windows of the model's
+    context. Each begins at position 0, which hides what the caches held before; its first token is predicted by
+    nothing. PyTorch's definition: exp of the mean cross entropy, in nats."""
     window = decoder.context or len(text)
     if window < _LEAST_WINDOW:
         raise UsageError(
@@ -166,7 +163,6 @@ def _run_text(
 
 
 def remove_perplexity(folder: Path) -> None:
-    """Remove what was measured earlier in `folder`."""
     where = folder / PERPLEXITY_FOLDER
     if (where / _INPUTS_NAME).is_file() and not where.is_symlink():
         shutil.rmtree(where)

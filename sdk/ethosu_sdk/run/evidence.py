@@ -50,7 +50,6 @@ class ExpectedRun(Struct, frozen=True):
 
     @property
     def plan(self) -> RepeatPlan:
-        """How the run repeats."""
         return RepeatPlan(self.steps.count, self.repeats, self.event_groups, bool(self.pieces), self.state)
 
 
@@ -76,14 +75,11 @@ class ExecutedInstruction(Struct, frozen=True):
 
 
 class Evidence(Struct, frozen=True):
-    """A complete and consistent run, as the firmware reported it.
-
-    `plan` is what ran, which a feed may have ended early. `outputs` are those of the first repeat of each set, or of
-    the last set alone; `crcs` are of all sets. `choices` are what feeds chose, by set and input. A repeat that gave
-    others, or whose counters are not those of the first that counted the same events, is in `changed_outputs` or
-    `changed_counters`. `pieces` are those of `pmu` that belong to pieces of command streams; `jobs` is how many NPU
-    jobs the delegate calls were.
-    """
+    """A complete and consistent run, as the firmware reported it. `plan` is what ran, which a feed may have ended
+    early. `outputs` are those of the first repeat of each set, or of the last set alone; `crcs` are of all sets.
+    `choices` are what feeds chose, by set and input. A repeat that gave others, or whose counters are not those of
+    the first that counted the same events, is in `changed_outputs` or `changed_counters`. `pieces` are those of `pmu`
+    that belong to pieces of command streams; `jobs` is how many NPU jobs the delegate calls were."""
 
     plan: RepeatPlan
     outputs: tuple[tuple[Array, ...], ...]  # [set][output]
@@ -219,7 +215,6 @@ def _check_identity(log: UartLog, expected: ExpectedRun) -> None:
 
 
 def _check_data_files(log: UartLog, expected: ExpectedRun) -> None:
-    """ProtocolError for a firmware with other data files than the model's."""
     found = [(row["index"], row["bytes"], row["sha256"]) for row in log.of_type("data_file")]
     due = [(index, *row) for index, row in enumerate(expected.data_files)]
     if found != due:
@@ -256,7 +251,6 @@ def seal(records: Sequence[str], nonce: bytes) -> str:
 
 
 def _by_tensor(log: UartLog, name: str) -> dict[tuple[int, int], list[dict[str, Any]]]:
-    """The records of one type, grouped by (inference, output index)."""
     found: dict[tuple[int, int], list[dict[str, Any]]] = {}
     for row in log.of_type(name):
         found.setdefault((row["inference"], row["index"]), []).append(row)
@@ -283,7 +277,7 @@ def _outputs(log: UartLog, expected: ExpectedRun) -> list[dict[int, _Output]]:
             where, key = f"output {index} of inference {inference}", (inference, index)
             records, chunks = announced.get(key, []), pieces.get(key, [])
             before = None if is_first or chunks else found[-1][index]
-            row[index] = _output(records, chunks, where, before, sent=inference >= unsent)
+            row[index] = _output(records, chunks, where, before, inference >= unsent)
         found.append(row)
     if len(log.of_type("output")) != expected.plan.inferences * expected.outputs:
         raise ProtocolError("the firmware sent more outputs than the model has")
@@ -293,7 +287,6 @@ def _outputs(log: UartLog, expected: ExpectedRun) -> list[dict[int, _Output]]:
 
 
 def _check_pieces(expected: ExpectedRun, pmu: Sequence[PmuSample], pieces: Sequence[PmuSample]) -> None:
-    """As many jobs as the pieces of the calls that the first inference made."""
     calls = Counter(row.instruction for row in pmu if row.inference == 0)
     for inference in filter(expected.plan.runs_pieces, range(expected.plan.inferences)):
         jobs = Counter(row.instruction for row in pieces if row.inference == inference)
@@ -306,10 +299,7 @@ def _check_pieces(expected: ExpectedRun, pmu: Sequence[PmuSample], pieces: Seque
 
 
 def _changed_counters(plan: RepeatPlan, samples: Sequence[PmuSample]) -> tuple[Changed, ...]:
-    """Events are compared within their group, cycles with the first repeat, whichever events that counted.
-
-    Both by the instruction that calls the delegate, which may be more than one call.
-    """
+    """By instruction: events are compared within their group, cycles with the first repeat."""
     cycles: list[dict[int, list[object]]] = [{} for _ in range(plan.inferences)]
     events: list[dict[int, list[object]]] = [{} for _ in range(plan.inferences)]
     for row in samples:
@@ -327,15 +317,9 @@ def _changed_counters(plan: RepeatPlan, samples: Sequence[PmuSample]) -> tuple[C
 
 
 def _output(
-    rows: list[dict[str, Any]],
-    chunks: list[dict[str, Any]],
-    where: str,
-    before: _Output | None,
-    *,
-    sent: bool,
+    rows: list[dict[str, Any]], chunks: list[dict[str, Any]], where: str, before: _Output | None, sent: bool
 ) -> _Output:
-    """The output that `rows` announce and `chunks` hold, if it is `sent`; without chunks it must be the one
-    `before`."""
+    """The output that `rows` announce and `chunks` hold; without chunks it must be the one `before`."""
     if len(rows) != 1:
         raise ProtocolError(f"{len(rows)} 'output' records for {where} instead of one")
     row = rows[0]
@@ -376,16 +360,8 @@ def _operators(log: UartLog, expected: ExpectedRun) -> tuple[ExecutedInstruction
 # The evidence of a script of calls: one log, parted into what each call left in it.
 
 _OF_CALLS = (
-    "input",
-    "operator",
-    "cpu",
-    "pmu",
-    "inference",
-    "output",
-    "data",
-    "choice",
-    "state",
-    "state_data",
+    *("input", "operator", "cpu", "pmu", "inference"),
+    *("output", "data", "choice", "state", "state_data"),
 )
 
 
@@ -399,10 +375,8 @@ class ExpectedCall(Struct, frozen=True):
 def evidence_of_calls(
     log: UartLog, methods: Sequence[ExpectedRun], calls: Sequence[ExpectedCall], exit_code: int
 ) -> list[Evidence]:
-    """The evidence of each call. `methods` has an element for each method that the firmware loads.
-
-    ProtocolError for anything missing or contradictory.
-    """
+    """The evidence of each call. `methods` has an element for each method that the firmware loads. ProtocolError for
+    anything missing or contradictory."""
     check_log(log, methods)
     parts = _logs_of_calls(log, [row.expected.method for row in calls])
     rows: list[Evidence] = []
@@ -421,15 +395,9 @@ def evidence_of_calls(
 
 
 def with_taken(
-    given: Steps,
-    takes: Sequence[Feed],
-    outputs: Sequence[Array],
-    told: dict[int, tuple[int, ...]] | None = None,
+    given: Steps, takes: Sequence[Feed], outputs: Sequence[Array], told: Choices | None = None
 ) -> Steps:
-    """`given`, whose first step takes what `takes` make of the `outputs` of the step before it.
-
-    SimulationError for other indices than were `told`, where something is told.
-    """
+    """`given`, whose first step takes `outputs` by `takes`. SimulationError for other indices than were `told`."""
     rows, chosen = list(given.given), {}
     for feed in takes:
         row = rows[feed.input]
@@ -473,22 +441,15 @@ def _logs_of_calls(log: UartLog, methods: Sequence[str]) -> list[tuple[UartLog, 
 
 
 class Ran(Protocol):
-    """An NPU job as the simulator saw it."""
-
     @property
-    def failure(self) -> SdkError | None:
-        """What made it fail."""
-        ...
+    def failure(self) -> SdkError | None: ...
 
 
 _HINT = "the firmware's log contradicts what its NPU did: read uart.log, and check whether the firmware was changed"
 
 
 def crosscheck_jobs(found: Evidence, job_cycles: Sequence[int]) -> None:
-    """ProtocolError unless the simulator's NPU ran the jobs that the log reports: as many, each with its cycles.
-
-    `job_cycles` are the cycles of each job in turn, as the NPU's own counter had them.
-    """
+    """ProtocolError unless the simulator's NPU ran the reported jobs, each with its cycles, in turn `job_cycles`."""
     if found.jobs != len(job_cycles):
         pieces = " and pieces of them" if found.pieces else ""
         raise ProtocolError(
@@ -510,8 +471,7 @@ def crosscheck_jobs(found: Evidence, job_cycles: Sequence[int]) -> None:
 
 
 def raise_job_failure(jobs: Sequence[Ran] | None, log: UartLog | None = None) -> None:
-    """Raise what made a job of the simulator's NPU fail, with what the firmware's `log` says of it: the error is that
-    of the same program on the host."""
+    """Raise what made a job of the simulator's NPU fail, with what the firmware's `log` says of it."""
     failure = next((job.failure for job in jobs or () if job.failure is not None), None)
     if failure is None:
         return

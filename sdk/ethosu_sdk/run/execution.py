@@ -31,10 +31,7 @@ _KINDS = {call: cast(Kind, kind) for kind, call in INSTRUCTION_KINDS.items()}
 
 
 class Execution(Struct, frozen=True, kw_only=True):
-    """A complete execution; `done` is the check that nothing is missing.
-
-    `outputs` have logical shapes, with a leading axis when there were several inferences in the user's arrays.
-    """
+    """A complete execution (`done`). `outputs` have logical shapes, several inferences a leading axis."""
 
     outputs: Sequence[npt.NDArray[Any]]
     done: Check
@@ -73,11 +70,9 @@ def npu_part(
     cycles: int | None,
     totals: Mapping[int, tuple[int, bool]],
 ) -> tuple[Npu, list[Unavailable]]:
-    """The record's `npu`, and what of it is unavailable.
-
-    `identity` is the words ID and CONFIG. `cycles` and `totals`, event number → (value, whether a counter
-    overflowed), are sums over the delegate calls of the first inference, `delegate_calls` is of all inferences.
-    """
+    """The record's `npu`, and what of it is unavailable. `identity` is the words ID and CONFIG. `cycles` and
+    `totals`, event number → (value, whether a counter overflowed), are sums over the delegate calls of the first
+    inference, `delegate_calls` is of all inferences."""
     unavailable: list[Unavailable] = []
     if cycles is not None and figures.absent:
         unavailable.append(Unavailable(path="/npu/cycles", reason=figures.absent))
@@ -115,7 +110,6 @@ def npu_part(
 def simulator_part(
     simulator: SimulatorProtocol, version: str, npu: str | None, macs: int | None
 ) -> Simulator:
-    """The record's `simulator` for a program that uses `npu`."""
     name = cast(Literal["qemu", "fvp"], simulator.name)
     return Simulator(name=name, version=version, fidelity=simulator.fidelity(npu, macs))
 
@@ -137,10 +131,7 @@ def instructions(plan: ExecutionPlan, npu: Npu | None) -> tuple[Operator, ...]:
 
 
 def compared_elf(sha256: str, loaded: LoadedElf | None) -> Loaded | None:
-    """What was read back of the ELF that was built with the digest `sha256`; None where nothing was.
-
-    SimulationError when another one was loaded.
-    """
+    """What was read back of the ELF with this digest, if anything. SimulationError when another one was loaded."""
     if loaded is None:
         return None
     if loaded.sha256 != sha256:
@@ -153,7 +144,6 @@ def compared_elf(sha256: str, loaded: LoadedElf | None) -> Loaded | None:
 
 
 def loaded_unavailable(loaded: Loaded | None) -> list[Unavailable]:
-    """Why nothing of the ELF was read back, where nothing was."""
     if loaded is not None:
         return []
     return [

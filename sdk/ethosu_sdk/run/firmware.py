@@ -21,15 +21,9 @@ from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.program import Reach
 from ethosu_sdk.npu.stream import pieces
 from ethosu_sdk.npu.stream.pieces import Piece as StreamPart
+from ethosu_sdk.program import protocol
 from ethosu_sdk.program.execution_plan import DelegateCall, ExecutionPlan
 from ethosu_sdk.program.output_comparison import Check
-from ethosu_sdk.program.protocol import (
-    INPUT_IMAGE_NONCE_BYTES,
-    INPUT_IMAGE_REFERENCE_BYTES,
-    INPUT_IMAGE_SYMBOL,
-    PROGRAM_HEADER_SYMBOL,
-    PROGRAM_MEMORY_SYMBOL,
-)
 from ethosu_sdk.records import provenance, result_files
 from ethosu_sdk.records.common import Counter, Unavailable, Use
 from ethosu_sdk.records.run import Memory, Npu, Operator, Piece, Runtime
@@ -50,16 +44,8 @@ from ethosu_sdk.run.kept_state import StateSeen
 from ethosu_sdk.run.options import LAST_STEP, OWN, RunOptions
 from ethosu_sdk.run.repeats import Repeated
 from ethosu_sdk.run.sequences import StepResult
-from ethosu_sdk.simulate import program_board, simulators
+from ethosu_sdk.simulate import program_board, simulation, simulators
 from ethosu_sdk.simulate.program_board import BoardAndSimulator
-from ethosu_sdk.simulate.simulation import (
-    COUNTED,
-    MODELLED,
-    Figures,
-    SimulationRequest,
-    SimulationResult,
-    Simulator,
-)
 from ethosu_sdk.simulate.simulators import SimulatorOptions
 
 _NO_STATE = StateSeen()
@@ -78,16 +64,13 @@ class Image(Struct, frozen=True):
 
 class SplitStreams(Struct, frozen=True):
     """The pieces of each delegate of a program, by its number, and why some are not cut. Empty without --split.
-
-    `delegates` is the number of the delegate that each delegate call, by the number of its instruction, calls.
-    """
+    `delegates` is the number of the delegate that each delegate call, by the number of its instruction, calls."""
 
     pieces: dict[int, tuple[StreamPart, ...]] = {}
     uncut: dict[int, str] = {}
     delegates: dict[int, int] = {}
 
     def for_image(self) -> list[StreamPiece]:
-        """As the firmware takes them."""
         return [StreamPiece(index, piece.stream) for index, row in self.pieces.items() for piece in row]
 
 
@@ -95,7 +78,7 @@ class Boot(Struct, frozen=True):
     """One boot of the firmware for a job: what runs, and what it must report."""
 
     job: RunJob
-    simulator: Simulator
+    simulator: simulation.Simulator
     version: str
     image: Image
     groups: Groups
@@ -104,8 +87,7 @@ class Boot(Struct, frozen=True):
     no_cpu_cycles: str  # why there are none
 
     @property
-    def figures(self) -> Figures:
-        """What the counters of the simulator are worth."""
+    def figures(self) -> simulation.Figures:
         return self.simulator.figures
 
 
@@ -123,7 +105,7 @@ def execute(job: RunJob, reporter: Reporter) -> Execution:
     simulator = simulator_of(job, program_checks.reach_of_streams([job.plan], streams))
     version = simulator.version()  # a missing simulator is reported before anything is built
     groups = simulators.event_groups(job.npu, job.events)
-    nonce = secrets.token_bytes(INPUT_IMAGE_NONCE_BYTES)
+    nonce = secrets.token_bytes(protocol.INPUT_IMAGE_NONCE_BYTES)
     expected = expected_of(job, groups, cut, simulator.figures, nonce)
     no_cpu_cycles = cpu_time.no_counts(simulator, wanted=job.options.cpu_cycles)
     image = _resident_image(job, reporter) if job.options.resident else _built_image(job, cut, reporter)
@@ -146,7 +128,7 @@ def execute(job: RunJob, reporter: Reporter) -> Execution:
     return _with_pieces(execution, boot, reported) if job.options.split else execution
 
 
-def simulator_of(job: RunJob, streams: Mapping[bytes, Reach]) -> Simulator:
+def simulator_of(job: RunJob, streams: Mapping[bytes, Reach]) -> simulation.Simulator:
     """The simulator for `job`, on which each of the command `streams` may reach so much."""
     options = SimulatorOptions(
         fast=job.options.fast,
@@ -158,11 +140,12 @@ def simulator_of(job: RunJob, streams: Mapping[bytes, Reach]) -> Simulator:
 
 
 def _built_image(job: RunJob, cut: SplitStreams, reporter: Reporter) -> Image:
-    """The firmware that is built for the job's program and inputs."""
     block, sizes = _sequence(job), [row.nbytes for row in job.plan.input_tensors()]
     more = input_image.bytes_of_pieces(cut.for_image())
     if block is not None:  # beside the inputs that are given and their table
-        more += INPUT_IMAGE_REFERENCE_BYTES * len(sizes) * job.samples.count + block.image_bytes(sizes)
+        more += protocol.INPUT_IMAGE_REFERENCE_BYTES * len(sizes) * job.samples.count + block.image_bytes(
+            sizes
+        )
     inferences = max(map(len, job.samples.steps.given), default=1)
     return build_image(
         job, job.folder, reporter, inferences=inferences, extra_image_bytes=more, methods=(job.plan.name,)
@@ -195,10 +178,7 @@ def build_image(
 
 
 def _resident_image(job: RunJob, reporter: Reporter) -> Image:
-    """The firmware with every kernel, which is built if it is missing or stale, and the program to load into it.
-
-    BuildError when the program does not fit.
-    """
+    """The firmware with every kernel, and the program to load into it. BuildError when that does not fit."""
     path, program, board = job.path, job.program, job.choice.board
     areas = None if job.priced is None else job.priced.areas
     tree = filesystem.sha256_bytes(str(resources.directory("firmware")).encode())
@@ -214,16 +194,15 @@ def _resident_image(job: RunJob, reporter: Reporter) -> Image:
         program.size, resident_firmware.mode_number(program.target(), areas)
     )
     images = (
-        (firmware.symbols[PROGRAM_MEMORY_SYMBOL].address, result_files.pte_content(path, program)),
-        (firmware.symbols[PROGRAM_HEADER_SYMBOL].address, header),
+        (firmware.symbols[protocol.PROGRAM_MEMORY_SYMBOL].address, result_files.pte_content(path, program)),
+        (firmware.symbols[protocol.PROGRAM_HEADER_SYMBOL].address, header),
     )
     return Image(firmware, notes, images)
 
 
 def expected_of(
-    job: RunJob, groups: Groups, cut: SplitStreams, figures: Figures, nonce: bytes
+    job: RunJob, groups: Groups, cut: SplitStreams, figures: simulation.Figures, nonce: bytes
 ) -> evidence.ExpectedRun:
-    """What a run of `job` must report."""
     whole = max(job.options.repeat, len(groups))  # every group of events needs an inference
     return evidence.ExpectedRun(
         model_sha256=job.program.sha256,
@@ -243,7 +222,7 @@ def expected_of(
     )
 
 
-def _request(boot: Boot) -> SimulationRequest:
+def _request(boot: Boot) -> simulation.SimulationRequest:
     options, expected, image = boot.job.options, boot.expected, boot.image
     parts = boot.cut.for_image()
     sets = [[row.tobytes() for row in expected.steps.rows(step)] for step in range(expected.steps.count)]
@@ -262,7 +241,7 @@ def _request(boot: Boot) -> SimulationRequest:
         sequence=_sequence(boot.job),
     )
     symbols = image.firmware.symbols
-    place = symbols[INPUT_IMAGE_SYMBOL]
+    place = symbols[protocol.INPUT_IMAGE_SYMBOL]
     if len(content) > place.bytes:
         raise UsageError(
             f"{len(sets)} sets of inputs and {len(parts)} pieces of command streams need "
@@ -270,7 +249,7 @@ def _request(boot: Boot) -> SimulationRequest:
             "leave --resident out" if options.resident else "run them in several parts",
         )
     addresses = {name: row.address for name, row in symbols.items()}
-    return SimulationRequest(
+    return simulation.SimulationRequest(
         elf=image.firmware.elf,
         images=((place.address, content), *image.images),
         target=boot.job.target,
@@ -285,7 +264,6 @@ def _request(boot: Boot) -> SimulationRequest:
 
 
 def _sequence(job: RunJob) -> SequenceBlock | None:
-    """The sequence block of the job's input image; None where all inputs are given, and no state."""
     steps, kept = job.samples.steps, job.kept
     if not job.samples.is_sequence and not kept.is_watched:
         return None
@@ -294,7 +272,7 @@ def _sequence(job: RunJob) -> SequenceBlock | None:
 
 
 def execution_of(
-    boot: Boot, reported: Evidence, result: SimulationResult, seen: StateSeen = _NO_STATE
+    boot: Boot, reported: Evidence, result: simulation.SimulationResult, seen: StateSeen = _NO_STATE
 ) -> Execution:
     """The execution of a boot's job, or of one of its calls, from what the firmware `reported`."""
     job, simulator, firmware, plan = boot.job, boot.simulator, boot.image.firmware, reported.plan
@@ -343,7 +321,7 @@ def execution_of(
             plan,
             reported.changed_outputs,
             reported.changed_counters,
-            counters_must_agree=boot.figures.source == MODELLED,
+            counters_must_agree=boot.figures.source == simulation.MODELLED,
         ),
         notes=boot.image.notes,
         built=boot.image.built,
@@ -372,14 +350,16 @@ def _steps(boot: Boot, reported: Evidence, seen: StateSeen) -> list[StepResult]:
     return found
 
 
-def _operators(reported: Evidence, figures: Figures, cpu: CpuTime) -> tuple[Operator, ...]:
+def _operators(reported: Evidence, figures: simulation.Figures, cpu: CpuTime) -> tuple[Operator, ...]:
     first = () if figures.absent else reported.pmu
     cycles = {row.instruction: row.cycles for row in first if row.inference == 0}
     rows = []
     for number, row in enumerate(reported.operators):
         counted, taken = None, cycles.get(row.instruction)
         if row.cpu_cycles is not None and row.kind == "kernel":
-            counted = metric(round(row.cpu_cycles * figures.instructions_per_cycle), "instructions", COUNTED)
+            counted = metric(
+                round(row.cpu_cycles * figures.instructions_per_cycle), "instructions", simulation.COUNTED
+            )
         time = cpu.operators[number] if cpu.operators else None
         rows.append(
             Operator(
@@ -484,7 +464,6 @@ def _with_pieces(execution: Execution, boot: Boot, reported: Evidence) -> Execut
 
 
 def _pieces(boot: Boot, samples: Sequence[PmuSample]) -> tuple[Piece, ...]:
-    """The record's `pieces`, in the order in which they ran."""
     rows = []
     done: dict[int, int] = {}
     for sample in samples:

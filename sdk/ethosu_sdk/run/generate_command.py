@@ -10,28 +10,27 @@ from pathlib import Path
 from msgspec import Struct, structs
 from rich.table import Table
 
-from ethosu_sdk.base import filesystem, json_text
+from ethosu_sdk.base import filesystem
 from ethosu_sdk.base.errors import SdkError, UsageError
 from ethosu_sdk.base.terminal import Reporter, escape
 from ethosu_sdk.compile.program_options import CompileOptions
 from ethosu_sdk.program import pte
 from ethosu_sdk.program.execution_plan import ENTRY
 from ethosu_sdk.program.feeds import ARGMAX, SAMPLE, Feed
-from ethosu_sdk.records import bundle, kinds, provenance, result_files, validation, wording
+from ethosu_sdk.records import (
+    bundle,
+    kinds,
+    provenance,
+    result_files,
+    sequences as record_parts,
+    validation,
+    wording,
+)
 from ethosu_sdk.records.common import Model, Unavailable
 from ethosu_sdk.records.run import Run
-from ethosu_sdk.records.sequences import (
-    Choice,
-    Generate,
-    GeneratedText,
-    Perplexity,
-    Phase,
-    StepTime,
-    Stopped,
-    Timing,
-)
 from ethosu_sdk.run import run_command, tokenizing
 from ethosu_sdk.run.decoder import Decoder, decoder_of, measure_perplexity, remove_perplexity, text_tokens
+from ethosu_sdk.run.job import UART_NAME
 from ethosu_sdk.run.options import LAST_STEP, GenerateOptions, RunOptions
 from ethosu_sdk.run.tokenizing import Stream, Tokenizer
 
@@ -39,7 +38,7 @@ INPUTS_NAME = "prompt.npz"
 
 
 class Prompt(Struct, frozen=True):
-    """What is continued: the prompt's tokens, the token that ends a text, and the tokenizer, if there is one."""
+    """What is continued: its tokens, the token that ends a text, and the tokenizer, if there is one."""
 
     tokens: tuple[int, ...]
     eos: int | None
@@ -55,7 +54,6 @@ class Heard(Struct):
     tokens: list[int] = []
 
     def take(self, step: int, choices: Mapping[int, tuple[int, ...]]) -> None:
-        """Note a step, and show the token that it chose."""
         self.steps = step + 1
         for token in choices.get(0, ()):
             self.tokens.append(token)
@@ -69,9 +67,9 @@ class Generation(Struct, frozen=True, kw_only=True):
     prompt: Prompt
     heard: Heard
     context: int | None
-    stopped: Stopped
+    stopped: record_parts.Stopped
     run: Run | None
-    perplexity: Perplexity | None = None
+    perplexity: record_parts.Perplexity | None = None
 
 
 def generate(
@@ -81,12 +79,10 @@ def generate(
     options: GenerateOptions,
     out_dir: Path | None,
     reporter: Reporter,
-) -> Generate:
-    """Let `model` go on with a prompt; the record that was written.
-
-    A Ctrl-C ends it: the record then has the tokens that were there, and KeyboardInterrupt goes on. Raises UsageError
-    for prompts that do not fit, InputError for programs that are no decoders.
-    """
+) -> record_parts.Generate:
+    """Let `model` go on with a prompt; the record that was written. A Ctrl-C ends it: the record then has the tokens
+    that were there, and KeyboardInterrupt goes on. Raises UsageError for prompts that do not fit, InputError for
+    programs that are no decoders."""
     _check(options)
     with tokenizing.opened_tokenizer(options.tokenizer) as tokenizer:
         prompt = _prompt(options, tokenizer)
@@ -125,7 +121,7 @@ def _generate(
     options: GenerateOptions,
     out_dir: Path | None,
     reporter: Reporter,
-) -> Generate:
+) -> record_parts.Generate:
     program = pte.read(path)
     decoder = decoder_of(path, program, options.context)
     room = decoder.room(prompt.tokens, options.max_tokens)
@@ -138,12 +134,7 @@ def _generate(
     (folder / kinds.GENERATE.file).unlink(missing_ok=True)
     remove_perplexity(folder)
     made = Generation(
-        options=options,
-        prompt=prompt,
-        heard=heard,
-        context=decoder.context,
-        stopped="interrupted",
-        run=None,
+        options=options, prompt=prompt, heard=heard, context=decoder.context, stopped="interrupted", run=None
     )
     try:
         ran = _run(path, decoder, prompt, options, room, replace(run_options, on_step=heard.take), folder)
@@ -157,14 +148,15 @@ def _generate(
         if not heard.tokens and not heard.steps:
             raise
         if made.run is None:
-            run_command.keep_interrupted(folder)
+            with filesystem.locked_folder(folder), bundle.writing_folder(folder, "run") as add:
+                add(UART_NAME, *run_command.earlier_build(folder))
         _finish(path, program, folder, made, start, reporter)
         raise
     except SdkError:
         reporter.stream("\n")  # the error begins a line of its own
         raise
     reporter.stream("\n")
-    stopped: Stopped = "context" if room < options.max_tokens else "length"
+    stopped: record_parts.Stopped = "context" if room < options.max_tokens else "length"
     if prompt.eos is not None and heard.tokens[-1:] == [prompt.eos]:
         stopped = "eos"
     return _finish(path, program, folder, structs.replace(made, stopped=stopped), start, reporter)
@@ -179,19 +171,13 @@ def _run(
     options: RunOptions,
     folder: Path,
 ) -> Run:
-    """Generate on the board; the record of the run."""
     inputs = folder / INPUTS_NAME
     decoder.write_inputs(inputs, prompt.tokens)
     stops = () if prompt.eos is None else (prompt.eos,)
     feed = Feed(ARGMAX, 0, stops=stops)
     if choice.temperature:
         feed = Feed(
-            SAMPLE,
-            0,
-            temperature=choice.temperature,
-            top_k=choice.top_k or 0,
-            seed=choice.seed,
-            stops=stops,
+            SAMPLE, 0, temperature=choice.temperature, top_k=choice.top_k or 0, seed=choice.seed, stops=stops
         )
     options = replace(
         options,
@@ -206,20 +192,23 @@ def _run(
 
 def _finish(
     path: Path, program: pte.Pte, folder: Path, made: Generation, start: float, reporter: Reporter
-) -> Generate:
+) -> record_parts.Generate:
     record = make_generate_record(path, program, made, time.monotonic() - start)
-    content = record.to_json()
-    validation.check_record(content, "the record of the generated tokens")
     with filesystem.locked_folder(folder), bundle.writing_folder(folder, "generate") as add:
-        json_text.write_json(folder / kinds.GENERATE.file, content)
+        path = folder / kinds.GENERATE.file
+        content = validation.write_record(path, record, "the record of the generated tokens")
         add(kinds.GENERATE.file, INPUTS_NAME)
-    reporter.show(generate_summary(record, folder))
+    table = Table.grid(padding=(0, 2))
+    for name, words in (*wording.generate_rows(record), ("record", str(path))):
+        table.add_row(name, escape(words))
+    reporter.show(table)
     reporter.emit(content)
     return record
 
 
-def make_generate_record(path: Path, program: pte.Pte, made: Generation, wall_time_s: float) -> Generate:
-    """The record of what the program at `path` generated."""
+def make_generate_record(
+    path: Path, program: pte.Pte, made: Generation, wall_time_s: float
+) -> record_parts.Generate:
     run, options, prompt, heard = made.run, made.options, made.prompt, made.heard
     tokenizer, tokens = prompt.tokenizer, tuple(heard.tokens)
     inputs = result_files.program_entries(path, program)
@@ -230,18 +219,20 @@ def make_generate_record(path: Path, program: pte.Pte, made: Generation, wall_ti
         inputs.append(provenance.file_entry("text", options.perplexity))
     text = None
     if tokenizer is not None:
-        text = GeneratedText(prompt=tokenizer.decode(prompt.tokens), generated=tokenizer.decode(tokens))
+        text = record_parts.GeneratedText(
+            prompt=tokenizer.decode(prompt.tokens), generated=tokenizer.decode(tokens)
+        )
     timing = None if run is None else _timing(run, len(prompt.tokens), heard.steps)
-    choice = Choice(form="greedy", eos=prompt.eos)
+    choice = record_parts.Choice(form="greedy", eos=prompt.eos)
     if options.temperature:
-        choice = Choice(
+        choice = record_parts.Choice(
             form="sample",
             temperature=options.temperature,
             top_k=options.top_k,
             seed=options.seed,
             eos=prompt.eos,
         )
-    return Generate(
+    return record_parts.Generate(
         status="interrupted" if made.stopped == "interrupted" else "pass",
         **provenance.origin(inputs, []),
         model=Model(file=path.name, sha256=program.sha256, bytes=program.size, entry=ENTRY),
@@ -263,15 +254,12 @@ def make_generate_record(path: Path, program: pte.Pte, made: Generation, wall_ti
     )
 
 
-def _timing(run: Run, prompt: int, steps: int) -> Timing | None:
-    """The time of all `steps`, of which those of the `prompt` come first.
-
-    Shapes are static and the NPU's commands the same in every step, so each takes the time of the first.
-    """
+def _timing(run: Run, prompt: int, steps: int) -> record_parts.Timing | None:
+    """Each step takes the time of the first: shapes are static, and the NPU's commands the same in every step."""
     line = run.time
     if line is None:
         return None
-    step = StepTime(
+    step = record_parts.StepTime(
         duration_s=line.total.duration_s,
         npu_s=line.sums.npu_s,
         cpu_s=line.sums.cpu_s,
@@ -280,7 +268,7 @@ def _timing(run: Run, prompt: int, steps: int) -> Timing | None:
         most_s=line.total.most_s,
     )
     first = min(prompt, steps)
-    return Timing(
+    return record_parts.Timing(
         source="modelled",
         step=step,
         prefill=_phase(first, step.duration_s),
@@ -288,13 +276,13 @@ def _timing(run: Run, prompt: int, steps: int) -> Timing | None:
     )
 
 
-def _phase(steps: int, step_s: float) -> Phase:
-    return Phase(
+def _phase(steps: int, step_s: float) -> record_parts.Phase:
+    return record_parts.Phase(
         steps=steps, duration_s=steps * step_s, tokens_per_s=1 / step_s if steps and step_s else None
     )
 
 
-def _unavailable(run: Run | None, timing: Timing | None) -> list[Unavailable]:
+def _unavailable(run: Run | None, timing: record_parts.Timing | None) -> list[Unavailable]:
     if run is None:
         reason = "the run was interrupted"
         return [Unavailable(path=path, reason=reason) for path in ("/npu_cycles", "/simulator", "/time")]
@@ -302,11 +290,3 @@ def _unavailable(run: Run | None, timing: Timing | None) -> list[Unavailable]:
         return []
     reasons = [row.reason for row in run.unavailable if row.path in ("/time", "/cpu/cycles")]
     return [Unavailable(path="/time", reason=(reasons or ["the run has no time line"])[0])]
-
-
-def generate_summary(record: Generate, folder: Path) -> Table:
-    """What people see of the record."""
-    table = Table.grid(padding=(0, 2))
-    for name, words in (*wording.generate_rows(record), ("record", str(folder / kinds.GENERATE.file))):
-        table.add_row(name, escape(words))
-    return table

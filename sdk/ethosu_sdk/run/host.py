@@ -95,7 +95,11 @@ def execute_calls(calls: Sequence[HostCall], reporter: Reporter) -> list[Executi
     names = tuple(dict.fromkeys(call.job.plan.name for call in calls))
     shared = execution_plan.shares_state([first.program.plan(name) for name in first.program.methods])
     models = [NpuModel(call.job.memories) for call in calls]
-    running = _Running(models[0])
+    model = models[0]
+
+    def delegate(call: Any) -> Any:
+        return model(call)  # of the call that runs: each counts for itself
+
     found: list[Execution] = []
     with (
         reporter.stage(f"running {counted(len(calls), 'call')} on the host"),
@@ -103,7 +107,7 @@ def execute_calls(calls: Sequence[HostCall], reporter: Reporter) -> list[Executi
         host_runtime.open_pte(
             runner,
             first.path,
-            running,
+            delegate,
             method=names,
             shares_state=shared,
             timeout_s=first.options.timeout_s,
@@ -112,10 +116,8 @@ def execute_calls(calls: Sequence[HostCall], reporter: Reporter) -> list[Executi
     ):
         last: tuple[npt.NDArray[Any], ...] = ()
         for call, model in zip(calls, models, strict=True):
-            running.model = model
             job, plan = call.begun(last), RepeatPlan(call.job.samples.count)
-            bound = _Bound(runtime, job.plan.name)
-            results = _run_all(bound.ready, model, job, plan)
+            results = _run_all(lambda: runtime, model, job, plan)
             last = results.outputs[-1]
             found.append(_execution(job, plan, results, model, runner))
     return found
@@ -128,42 +130,19 @@ class HostCall(Struct, frozen=True):
     takes: tuple[Feed, ...] = ()
 
     def begun(self, last: Sequence[npt.NDArray[Any]]) -> RunJob:
-        """The job with what it takes from the `last` outputs."""
         samples = self.job.samples
         steps = evidence.with_taken(samples.steps, self.takes, last)
         kept = replace(self.job.kept, is_watched=False)
         return replace(self.job, samples=dataclasses.replace(samples, steps=steps), kept=kept)
 
 
-class _Running(Struct):
-    """The NPU model of the call that runs: each counts for itself."""
-
-    model: Any
-
-    def __call__(self, call: Any) -> Any:
-        return self.model(call)
-
-
-class _Bound(Struct, frozen=True):
-    """A method of a runtime that has several."""
-
-    runtime: Any
-    method: str
-
-    def ready(self) -> _Bound:
-        """This: there is nothing to load anew."""
-        return self
-
-    def run(self, inputs: Sequence[npt.NDArray[Any]]) -> list[npt.NDArray[Any]]:
-        """The outputs of the method for `inputs`."""
-        found: list[npt.NDArray[Any]] = self.runtime.run(inputs, self.method)
-        return found
-
-
 def _execution(job: RunJob, plan: RepeatPlan, results: _Results, model: Any, runner: Path) -> Execution:
     plan, options = replace(plan, sets=len(results.outputs)), job.options  # a feed may have ended it
     npu, unavailable = _npu(job, model, results.calls[0])
     version = tools.package_version(_PACKAGE) or "unknown"
+    spans = zip([0, *results.calls[:-1]], results.calls, strict=True)
+    # By the call in its inference.
+    counters = [dict(enumerate(model.calls[start:end])) for start, end in spans]
     return Execution(
         outputs=input_values.stacked(
             tuple(results.outputs[-1:] if options.outputs == LAST_STEP else results.outputs),
@@ -184,7 +163,7 @@ def _execution(job: RunJob, plan: RepeatPlan, results: _Results, model: Any, run
         state=results.states[-1] if job.kept.is_saved else (),
         operators=instructions(job.plan, npu),
         unavailable=[Unavailable(path="/cpu/cycles", reason=_NO_BOARD), *unavailable],
-        repeated=_repeated(plan, results, model),
+        repeated=Repeated(plan, changed_results(plan, results.digests), changed_results(plan, counters)),
     )
 
 
@@ -199,14 +178,14 @@ class _Results(Struct):
 
 
 def _run_all(start: Callable[[], Any], model: Any, job: RunJob, plan: RepeatPlan) -> _Results:
-    """`start` loads the program anew, with the state that it brings."""
+    """Run all inferences of `job`; `start` loads the program anew, with the state that it brings."""
     results, runtime, stepper = _Results([], [], [], [], []), start(), Stepper(job.samples.steps)
     while not stepper.is_over:
         values = stepper.inputs()
         for repeat in range(plan.repeats):
             if results.calls and plan.state == repeats.RESET:
                 runtime = start()
-            outputs = tuple(runtime.run(values))
+            outputs = tuple(runtime.run(values, job.plan.name))
             if repeat == 0:
                 results.outputs.append(outputs)
             results.digests.append(
@@ -222,7 +201,6 @@ def _run_all(start: Callable[[], Any], model: Any, job: RunJob, plan: RepeatPlan
 
 
 def _steps(job: RunJob, results: _Results, model: Any, each: int) -> list[StepResult]:
-    """The first repeat of each set, of which there are `each`."""
     from ethosu_sdk.simulate.host_runtime import event_totals
 
     starts, found = [0, *results.calls], []
@@ -236,15 +214,6 @@ def _steps(job: RunJob, results: _Results, model: Any, each: int) -> list[StepRe
         counters = event_totals(job.target.npu, job.events, calls)
         found.append(StepResult(choices, crcs, sum(row.total_cycles for row in calls), counters, outputs))
     return found
-
-
-def _repeated(plan: RepeatPlan, results: _Results, model: Any) -> Repeated:
-    """Counters are compared by the call of a delegate within its inference."""
-    starts = [0, *results.calls[:-1]]
-    counted = [
-        dict(enumerate(model.calls[start:end])) for start, end in zip(starts, results.calls, strict=True)
-    ]
-    return Repeated(plan, changed_results(plan, results.digests), changed_results(plan, counted))
 
 
 def _npu(job: RunJob, model: Any, first_calls: int) -> tuple[Npu | None, list[Unavailable]]:

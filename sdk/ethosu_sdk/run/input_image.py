@@ -25,9 +25,7 @@ _FORMS = {
 
 class StateTensor(Struct, frozen=True):
     """A tensor that the program keeps from one inference to the next: `size_bytes` at `offset` of an `arena`.
-
-    `initial` is what it begins with; empty: what the program brings.
-    """
+    `initial` is what it begins with; empty: what the program brings."""
 
     arena: int
     offset: int
@@ -36,11 +34,9 @@ class StateTensor(Struct, frozen=True):
 
 
 class SequenceBlock(Struct, frozen=True):
-    """What makes a sequence of an image's sets.
-
-    `rows` has, for each input, how many sets have a value of their own: the later ones are fed, or keep that of the
-    last row. `first_step` is the number of the first set in a longer sequence.
-    """
+    """What makes a sequence of an image's sets. `rows` has, for each input, how many sets have a value of their own:
+    the later ones are fed, or keep that of the last row. `first_step` is the number of the first set in a longer
+    sequence."""
 
     rows: tuple[int, ...]
     feeds: tuple[Feed, ...] = ()
@@ -70,9 +66,6 @@ class StreamPiece(Struct, frozen=True):
 
 
 class ImageOptions(Struct, frozen=True):
-    """What an image asks of the firmware: the processor's cycles of each instruction, that every repeat begins with
-    the state which the program brings, the outputs of the last set alone."""
-
     counts_cycles: bool = False
     resets_state: bool = False
     sends_last: bool = False
@@ -80,7 +73,6 @@ class ImageOptions(Struct, frozen=True):
 
     @property
     def word(self) -> int:
-        """The image's word of options."""
         return (
             protocol.INPUT_IMAGE_COUNTS_CYCLES * self.counts_cycles
             + protocol.INPUT_IMAGE_RESETS_STATE * self.resets_state
@@ -103,12 +95,10 @@ def encode_image(
     sequence: SequenceBlock | None = None,
 ) -> bytes:
     """The image for `sets`, each the raw bytes of the model's inputs in order, each to be run `repeats` times.
-
     `event_groups` are PMU event numbers, at most eight in a group, at most 32 groups: repeat k counts those of group
     k modulo their number; none leaves the choice to the firmware. The firmware seals its records with `nonce`. With
     `pieces`, the last of the `repeats` runs those. With `sequence`, the sets are its steps. InputError for more than
-    that.
-    """
+    that."""
     _check_counts(sets, event_groups, repeats)
     per_set = len(sets[0]) if sets else 0
     start = _start(len(sets), per_set)
@@ -187,7 +177,6 @@ def _with_takes(
 
 
 def _start(sets: int, columns: int) -> int:
-    """Where the inputs begin, behind the table of so many."""
     table = protocol.INPUT_IMAGE_REFERENCE_BYTES * sets * columns
     return _aligned(protocol.INPUT_IMAGE_HEADER_BYTES + table)
 
@@ -223,8 +212,7 @@ def _finished(
 def _inputs(
     sets: Sequence[Sequence[bytes]], start: int, sequence: SequenceBlock | None
 ) -> tuple[bytes, bytes, dict[int, tuple[int, int]]]:
-    """The table of all inputs, their bytes for byte `start` of the image, and where feeds make values: offset and
-    size by input."""
+    """The table of all inputs, their bytes for byte `start` of the image, and (offset, size) of the feeds' rooms."""
     table, body = bytearray(), bytearray()
     places: dict[int, tuple[int, int]] = {}  # of what later sets share
 
@@ -264,13 +252,7 @@ def _encoded_sequence(block: SequenceBlock, rooms: Mapping[int, tuple[int, int]]
 
 
 def _feed(
-    feed: Feed,
-    first: int,
-    room: int,
-    room_bytes: int,
-    *,
-    end: int = protocol.FEED_NO_END,
-    takes: bool = False,
+    feed: Feed, first: int, room: int, room_bytes: int, end: int = protocol.FEED_NO_END, takes: bool = False
 ) -> bytes:
     row = protocol.FEED_LAST_ROWS if feed.row is None else feed.row
     factor = feeds.temperature_factor(feed.temperature, feed.scale or 1.0)
@@ -284,14 +266,12 @@ def _feed(
 
 
 def bytes_of_pieces(pieces: Sequence[StreamPiece]) -> int:
-    """What an image needs more for `pieces`, in bytes."""
     return _aligned(protocol.INPUT_IMAGE_PIECE_BYTES * len(pieces)) + sum(
         _aligned(len(row.commands)) for row in pieces
     )
 
 
 def _pieces(pieces: Sequence[StreamPiece], start: int) -> bytes:
-    """The table of pieces and behind it their commands, for byte `start` of the image."""
     table = bytearray()
     body = bytearray()
     first = start + _aligned(protocol.INPUT_IMAGE_PIECE_BYTES * len(pieces))

@@ -48,11 +48,9 @@ _NARROW_HINT = (
 
 @dataclass(frozen=True)
 class Samples:
-    """The inputs of every inference, in the model's order and with logical shapes.
-
-    `stacked` says that the outputs get a leading axis of inferences. `is_sequence` says that the inferences are steps
-    of which not all inputs are given: the rest is fed, or held.
-    """
+    """The inputs of every inference, in the model's order and with logical shapes. `stacked` says that the outputs
+    get a leading axis of inferences. `is_sequence` says that the inferences are steps of which not all inputs are
+    given: the rest is fed, or held."""
 
     steps: Steps
     source: str
@@ -81,18 +79,12 @@ class Samples:
 
 
 def load_samples(
-    path: Path | None,
-    model: Path,
-    plan: ExecutionPlan,
-    feeds: Sequence[Feed] = (),
-    steps: int | None = None,
+    path: Path | None, model: Path, plan: ExecutionPlan, feeds: Sequence[Feed] = (), steps: int | None = None
 ) -> Samples:
-    """The samples in `path`; else the example inputs beside `model`; else random values with a fixed seed.
-
-    With `feeds`, or a number of `steps`, they are a sequence (:mod:`ethosu_sdk.run.sequences`). Raises
-    InputError when a file does not fit the model's inputs or holds values that the program cannot take, or inputs and
-    outputs have a type that NumPy lacks. UsageError for feeds that do not fit.
-    """
+    """The samples in `path`; else the example inputs beside `model`; else random values with a fixed seed. With
+    `feeds`, or a number of `steps`, they are a sequence (:mod:`ethosu_sdk.run.sequences`). Raises InputError when a
+    file does not fit the model's inputs or holds values that the program cannot take, or inputs and outputs have a
+    type that NumPy lacks. UsageError for feeds that do not fit."""
     tensors = plan.input_tensors()
     _check_types(tensors, "input")
     _check_types(plan.output_tensors(), "output")
@@ -123,10 +115,8 @@ def load_samples(
 
 def _check_values(source: str, plan: ExecutionPlan, inferences: Sequence[tuple[Array, ...]]) -> None:
     """InputError for the first of the `inferences` with a value that the program cannot take; `source` names them.
-
     That is NaN and infinity where it quantises, whole numbers beyond 32 bits where it casts int64 to int32. A kernel
-    would compute something from them without a sign that it is meaningless.
-    """
+    would compute something from them without a sign that it is meaningless."""
     tensors = [index for index in plan.inputs if isinstance(plan.values[index], Tensor)]
     for position, index in enumerate(tensors):
         limits = _limits(plan, index)
@@ -147,7 +137,6 @@ def _check_values(source: str, plan: ExecutionPlan, inferences: Sequence[tuple[A
 
 
 def _limits(plan: ExecutionPlan, index: int) -> np.finfo[Any] | np.iinfo[Any] | None:
-    """What the values of an input must not exceed; None where the program takes all of its type."""
     dtype, users = _dtype(plan, index), list(_users(plan, index))
     if dtype.startswith("float") and any(
         name.startswith(f"{EXACT_CONVERSIONS}quantize") for name, _ in users
@@ -161,8 +150,7 @@ def _limits(plan: ExecutionPlan, index: int) -> np.finfo[Any] | np.iinfo[Any] | 
 
 
 def _users(plan: ExecutionPlan, index: int) -> Iterator[tuple[str, int]]:
-    """(operator without its overload, value of the result) of each call that takes a value, or what is merely moved
-    of it, as its first argument."""
+    """(operator, value of the result) of each call that takes a value, or what only moves it, as first argument."""
     known = {index}
     for step in plan.instructions:
         if isinstance(step, KernelCall) and step.args and step.args[0] in known:
@@ -178,7 +166,6 @@ def _dtype(plan: ExecutionPlan, index: int) -> str:
 
 
 def _first(array: Array, bad: npt.NDArray[np.bool_]) -> str:
-    """The first bad value and its place."""
     place = [int(axis) for axis in np.argwhere(bad)[0]]
     value = array[tuple(place)]
     words = str(value)
@@ -188,7 +175,6 @@ def _first(array: Array, bad: npt.NDArray[np.bool_]) -> str:
 
 
 def _check_types(tensors: tuple[Tensor, ...], what: str) -> None:
-    """InputError for a tensor of a type that NumPy, and so an .npz, has no name for."""
     for index, tensor in enumerate(tensors):
         if tensor.dtype not in np.sctypeDict:
             raise InputError(

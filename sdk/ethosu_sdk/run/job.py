@@ -37,13 +37,11 @@ _ADAPTERS = TomlKind("timing adapters", most_bytes=1 << 16, most_lines=1000)
 
 
 class Setting(Struct, frozen=True, kw_only=True):
-    """What holds for a run of the `program` in the `.pte` at `path`, whichever method runs.
-
-    `compiled` is what `compile` wrote beside the program. `choice` names the board and the simulator, `execute` runs
-    a job there. `events` are the numbers of the PMU events to count. `priced` is the system that modelled cycles are
-    for, `memories` are its memories, behind timing adapters if the options ask for them, `cpu_clock` is the clock of
-    the CPU.
-    """
+    """What holds for a run of the `program` in the `.pte` at `path`, whichever method runs. `compiled` is what
+    `compile` wrote beside the program. `choice` names the board and the simulator, `execute` runs a job there.
+    `events` are the numbers of the PMU events to count. `priced` is the system that modelled cycles are for,
+    `memories` are its memories, behind timing adapters if the options ask for them, `cpu_clock` is the clock of the
+    CPU."""
 
     path: Path
     program: pte.Pte
@@ -79,10 +77,7 @@ class Setting(Struct, frozen=True, kw_only=True):
 
 
 class RunJob(Setting, frozen=True, kw_only=True):
-    """A run of the method `plan`, resolved; results go to `folder`.
-
-    `expected` holds the outputs that must come out (None: any), `kept` is the program's state.
-    """
+    """A run of the method `plan`, resolved. `expected` are outputs that must come out (None: any)."""
 
     folder: Path
     plan: ExecutionPlan
@@ -96,10 +91,8 @@ class RunJob(Setting, frozen=True, kw_only=True):
 
 def choose_memories(target: Target | None, priced: PricingSystem | None, choice: str) -> SystemConfig | None:
     """The memories of the system that is `priced`, behind the timing adapters that `choice` names; None without an
-    NPU.
-
-    UsageError for a choice that does not exist, or has no values for the target; InputError for a damaged file.
-    """
+    NPU. UsageError for a choice that does not exist, or has no values for the target; InputError for a damaged
+    file."""
     plain = None if priced is None else priced.system
     if choice == VELA_TIMING:
         return plain

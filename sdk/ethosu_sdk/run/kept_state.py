@@ -84,25 +84,15 @@ class KeptState(Struct, frozen=True):
 
 
 def load_state(
-    program: pte.Pte,
-    plan: ExecutionPlan,
-    state: Path | None,
-    *,
-    saves: bool,
-    is_sequence: bool,
-    steps: int,
+    program: pte.Pte, plan: ExecutionPlan, state: Path | None, *, saves: bool, is_sequence: bool, steps: int
 ) -> KeptState:
     """The state of the method `plan` in a run of so many `steps`, with the values in the file `state`, if there is
-    one.
-
-    UsageError for a program without a state where one is given or asked for; InputError for a file that is not of
-    this program, or whose steps and these are more than a state counts.
-    """
+    one. UsageError for a program without a state where one is given or asked for; InputError for a file that is not
+    of this program, or whose steps and these are more than a state counts."""
     tensors = plan.state_tensors()
     if not tensors and (state is not None or saves):
         raise UsageError(
-            "the program keeps no state from one inference to the next",
-            "leave --state and --save-state out",
+            "the program keeps no state from one inference to the next", "leave --state and --save-state out"
         )
     names = [row.name for row in tensors]
     if len(set(names)) < len(names) or not all(map(_NAME.fullmatch, names)):
@@ -158,7 +148,6 @@ def check_place(file: Path) -> None:
 
 
 def _is_replaceable(file: Path) -> bool:
-    """Whether `file` is a saved state, or empty."""
     try:
         return {_SHA256, _STEPS} <= npz.read_npz(file).keys()
     except InputError:
@@ -169,10 +158,7 @@ def _is_replaceable(file: Path) -> bool:
 def saving(
     kept: KeptState, file: Path | None, program: pte.Pte, contents: Sequence[bytes], steps: int
 ) -> Iterator[Callable[[], None]]:
-    """The state after so many `steps` of this run, what is in each tensor, lies beside `file` while the block runs.
-
-    The block gets the function that lets it take the place of `file`: when everything else of the run is written.
-    """
+    """The state after so many `steps` lies beside `file`; the block gets the function that puts it in its place."""
     if file is None:
         yield lambda: None
         return

@@ -1,8 +1,6 @@
-"""The log of the inference runner of Arm's ML embedded evaluation kit, and the proof in it that a program ran.
-
-The log is not trusted. Lines begin ``INFO - ``, ``WARN - `` or ``ERROR - ``, those of ExecuTorch's runtime within it
-``I [ExecuTorch: FILE:LINE FUNCTION()] ``, those of the NPU's driver ``E: ``.
-"""
+"""The log of the inference runner of Arm's ML embedded evaluation kit, and the proof in it that a program ran. The
+log is not trusted. Lines begin ``INFO - ``, ``WARN - `` or ``ERROR - ``, those of ExecuTorch's runtime within it ``I
+[ExecuTorch: FILE:LINE FUNCTION()] ``, those of the NPU's driver ``E: ``."""
 
 from __future__ import annotations
 
@@ -34,7 +32,7 @@ _MOST_METRICS_BYTES = 1 << 20
 _MOST_GROUPS = 1 << 8
 _MOST_ROWS = 1 << 12  # tensors, operators, delegates, samples of a group
 _COUNTER_PREFIX, _EVENT_PREFIX = "NPU ", "ETHOSU_PMU_"
-_TOTAL = "TOTAL"
+TOTAL = "TOTAL"  # all cycles of the NPU's counter
 _EVENTS = {"ACTIVE": "NPU_ACTIVE", "IDLE": "NPU_IDLE"}
 
 
@@ -50,8 +48,6 @@ class KitTensor:
 
 @dataclass(frozen=True)
 class KitMoves:
-    """Tensors that the runner read from memory or copied to it."""
-
     count: int
     nbytes: int
     address: int
@@ -66,17 +62,14 @@ class MetricGroup(Struct, frozen=True):
 
     @property
     def first(self) -> dict[str, int]:
-        """The values of the first run."""
         return {name: values[0] for name, values in self.samples.items() if values}
 
 
 @dataclass
 class KitLog:
     """What a log says. `facts` are by name, `pools` are name → (most used, size), `delegates` instruction → backend.
-
     `reports` are the NPU's counters as lines for people tell them, by profile; `failures` are (line number, text).
-    `recognised` counts the lines with the kit's own prefix.
-    """
+    `recognised` counts the lines with the kit's own prefix."""
 
     facts: dict[str, int | str] = field(default_factory=dict)
     inputs: list[KitTensor] = field(default_factory=list)
@@ -94,14 +87,8 @@ class KitLog:
     recognised: int = 0
 
 
-def all_cycles(counters: Mapping[str, int]) -> int | None:
-    """All cycles of the NPU's counter; None when `counters` lack them."""
-    return counters.get(_TOTAL)
-
-
 def pmu_events(counters: Mapping[str, int]) -> dict[str, int]:
-    """The PMU events among `counters`."""
-    return {name: value for name, value in counters.items() if name != _TOTAL}
+    return {name: value for name, value in counters.items() if name != TOTAL}
 
 
 def _match(line: str) -> re.Match[str] | None:
@@ -114,27 +101,11 @@ def without_kit_lines(lines: Sequence[str]) -> list[str]:
 
 
 class _Reader:
-    """Collects what the lines of one log say."""
-
     def __init__(self) -> None:
         self.log = KitLog()
         self._side = ""
-        self._takers = {
-            "tensors": self._tensors,
-            "tensor": self._tensor,
-            "shape": self._shape,
-            "type": self._type,
-            "operator": self._operator,
-            "delegate": self._delegate,
-            "pool": self._pool,
-            "profile": self._profile,
-            "counter": self._counter,
-            "moved": self._moved,
-            "metrics": self._metrics,
-            "finished": self._finished,
-            "ended": self._ended,
-            "facts": self._fact,
-        }
+        names = "tensors tensor shape type operator delegate pool profile counter moved metrics finished ended facts"
+        self._takers = {name: getattr(self, f"_{name}") for name in names.split()}
 
     def take(self, number: int, line: str) -> None:
         """Read line `number` of the log. ValueError when it has an impossible value."""
@@ -152,7 +123,7 @@ class _Reader:
         if level == "INFO":
             is_understood(__file__, self._takers, found["message"])
 
-    def _fact(self, match: re.Match[str]) -> None:
+    def _facts(self, match: re.Match[str]) -> None:
         self.log.facts.update(matched_facts(match))
 
     def _rows(self) -> list[KitTensor]:
@@ -165,15 +136,15 @@ class _Reader:
         _append(self._rows(), KitTensor(int(match["bytes"]), int(match["elements"])))
 
     def _shape(self, match: re.Match[str]) -> None:
-        rows = self._rows()
-        if rows:
-            sizes = tuple(int(text) for text in match["sizes"].replace(",", " ").split()[:_MAX_DIGITS])
-            rows[-1] = replace(rows[-1], sizes=sizes)
+        sizes = tuple(int(text) for text in match["sizes"].replace(",", " ").split()[:_MAX_DIGITS])
+        self._describe(sizes=sizes)
 
     def _type(self, match: re.Match[str]) -> None:
-        rows = self._rows()
-        if rows:
-            rows[-1] = replace(rows[-1], type=match["name"])
+        self._describe(type=match["name"])
+
+    def _describe(self, **facts: Any) -> None:
+        if rows := self._rows():
+            rows[-1] = replace(rows[-1], **facts)
 
     def _operator(self, match: re.Match[str]) -> None:
         _append(self.log.operators, match["name"].removesuffix("."))  # as for an overload without a name
@@ -250,7 +221,6 @@ def _sample(value: Any) -> tuple[str, tuple[int, ...]]:
 
 
 def _event(name: str) -> str:
-    """The name of a PMU event, as the register tables have it."""
     return _EVENTS.get(name, name.removeprefix(_EVENT_PREFIX))
 
 
@@ -259,8 +229,7 @@ def _is_count(value: Any) -> TypeGuard[int]:
 
 
 def parse_kit_log(lines: Sequence[str]) -> KitLog:
-    """Read the `lines` of a log; lines that are not understood are skipped. InputError when one has an impossible
-    value."""
+    """Read the lines of a log; unknown ones are skipped. InputError when one has an impossible value."""
     reader = _Reader()
     feed_lines(reader.take, (line.strip("\r\n\x04\x00 ") for line in lines))
     return reader.log
@@ -272,9 +241,8 @@ def parse_kit_log(lines: Sequence[str]) -> KitLog:
 @dataclass(frozen=True)
 class KitExpected:
     """What the host knows before the run. Tensors are given by their bytes, moves as the runner must report them.
-
-    `delegates` are instruction → backend, `blank` what lay where the outputs and the guard behind them were to come.
-    """
+    `delegates` are instruction → backend, `blank` what lay where the outputs and the guard behind them were to
+    come."""
 
     sha256: str
     program_address: int
@@ -291,18 +259,13 @@ class KitExpected:
 
 @dataclass(frozen=True)
 class KitEvidence:
-    """A complete and consistent run."""
-
     log: KitLog
     counters: Mapping[str, int]
     outputs: tuple[bytes, ...] = field(repr=False)
 
 
 def kit_evidence_of(uart: bytes, program: bytes, written: bytes, expected: KitExpected) -> KitEvidence:
-    """The evidence in what the runner printed and in the `program` and outputs (`written`) as memory holds them.
-
-    ProtocolError, with the last lines of the log, for anything missing or contradictory.
-    """
+    """The evidence in what was printed and in memory. ProtocolError, with the log's end, for anything else."""
     lines = uart.decode("utf-8", errors="replace").splitlines()
     try:
         log = parse_kit_log(lines)
@@ -316,7 +279,6 @@ def kit_evidence_of(uart: bytes, program: bytes, written: bytes, expected: KitEx
 
 
 def _problems(log: KitLog, program: bytes, written: bytes, expected: KitExpected) -> Iterator[str]:
-    """What is wrong, the most helpful message first."""
     for _, text in log.failures:
         yield f"Arm's runner failed: {text[:_SHOWN]}"
     if not log.finished:
@@ -326,7 +288,7 @@ def _problems(log: KitLog, program: bytes, written: bytes, expected: KitExpected
     for name, said, due in _facts(log, expected):
         if said != due:
             yield f"Arm's runner reports {said} for {name}, but {due} is expected"
-    if len(log.groups) != 1 or log.groups[0].count != 1 or all_cycles(log.groups[0].first) is None:
+    if len(log.groups) != 1 or log.groups[0].count != 1 or TOTAL not in log.groups[0].first:
         yield "the log of Arm's runner does not have the metrics of exactly one inference"
     elif [log.groups[0].first] != log.reports:
         yield f"the metrics of Arm's runner are {log.groups[0].first}, but its lines report {log.reports}"
@@ -336,7 +298,6 @@ def _problems(log: KitLog, program: bytes, written: bytes, expected: KitExpected
 
 
 def _facts(log: KitLog, expected: KitExpected) -> Iterator[tuple[str, object, object]]:
-    """(what, what the log says, what it must say)"""
     said = log.facts
     yield "the program's address", said.get("model_address"), f"{expected.program_address:#010x}"
     yield "the method", said.get("method"), expected.method
@@ -377,7 +338,8 @@ def crosscheck_kit_jobs(found: KitEvidence, job_cycles: Sequence[int]) -> None:
         raise ProtocolError(
             f"Arm's runner reports {due} delegate calls, but the simulator's NPU ran {len(job_cycles)} jobs"
         )
-    said = all_cycles(found.counters)
+    said = found.counters.get(TOTAL)
+
     if sum(job_cycles) != said:
         raise ProtocolError(
             f"Arm's runner reports {said} cycles, but the simulator's NPU counted {sum(job_cycles)}"

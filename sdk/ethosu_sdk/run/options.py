@@ -33,14 +33,12 @@ TIMEOUT = Option(
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """The options of `run` as given on the command line, and what other commands ask of a run.
-
-    With `count_instructions`, a simulator that can counts what the CPU executes: that takes longer. With `split`, one
-    more inference runs each NPU operation as a job of its own. `memory_timing` names the timing adapters that
-    modelled cycles are for, `priced` is the system that they are for (None: the program's), `core` the processor that
-    a program without NPU was compiled for. `on_step` is told of each step of a run without repeats as soon as it is
-    done: its number, and by input the indices that feeds chose.
-    """
+    """The options of `run` as given on the command line, and what other commands ask of a run. With
+    `count_instructions`, a simulator that can counts what the CPU executes: that takes longer. With `split`, one more
+    inference runs each NPU operation as a job of its own. `memory_timing` names the timing adapters that modelled
+    cycles are for, `priced` is the system that they are for (None: the program's), `core` the processor that a
+    program without NPU was compiled for. `on_step` is told of each step of a run without repeats as soon as it is
+    done: its number, and by input the indices that feeds chose."""
 
     inputs: Path | None = option(None, INPUTS)
     data: tuple[Path, ...] = option((), DATA)
@@ -64,8 +62,7 @@ class RunOptions:
         ),
     )
     outputs: str = option(
-        ALL_STEPS,
-        Option("Steps whose outputs the board sends; it sends the CRCs of all.", choices=SENT),
+        ALL_STEPS, Option("Steps whose outputs the board sends; it sends the CRCs of all.", choices=SENT)
     )
     expect: Path | None = option(
         None,
@@ -142,8 +139,7 @@ class RunOptions:
         Option("The method of the program to run.", metavar="NAME", shown_default="forward, or the only one"),
     )
     script: Path | None = option(
-        None,
-        Option("Run the calls of a file in turn, each of a method, in one boot.", metavar="CALLS.toml"),
+        None, Option("Run the calls of a file in turn, each of a method, in one boot.", metavar="CALLS.toml")
     )
     state: Path | None = option(
         None,
@@ -173,8 +169,7 @@ class RunOptions:
         ),
     )
     allow_spill: bool = option(
-        False,
-        Option("Place data that does not fit into the memory mode's SRAM in DDR; the record says so."),
+        False, Option("Place data that does not fit into the memory mode's SRAM in DDR; the record says so.")
     )
     cpu_cycles: bool = option(
         False, Option("QEMU: count what the CPU executes, and model its cycles with LLVM's scheduling model.")
@@ -202,11 +197,9 @@ class RunOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class GenerateOptions:
-    """What the model continues, as text or as the numbers of `tokens`, and how the next token is chosen.
-
-    A `temperature` of 0 takes the most probable token. `eos` ends the text (None: that of the tokenizer). `context`
-    is the number of positions that the model's caches hold (None: their shape says it).
-    """
+    """What the model continues, as text or as the numbers of `tokens`, and how the next token is chosen. A
+    `temperature` of 0 takes the most probable token. `eos` ends the text (None: that of the tokenizer). `context` is
+    the number of positions that the model's caches hold (None: their shape says it)."""
 
     prompt: str | None = option(
         None, Option("Text to continue; needs --tokenizer.", metavar="TEXT", shown_default="none")
@@ -215,8 +208,7 @@ class GenerateOptions:
         None, Option("Tokens to continue, by number.", metavar="N,N,…", shown_default="none")
     )
     tokenizer: Path | None = option(
-        None,
-        Option("Tokenizer: a model of SentencePiece or tiktoken, or tokenizer.json.", metavar="FILE"),
+        None, Option("Tokenizer: a model of SentencePiece or tiktoken, or tokenizer.json.", metavar="FILE")
     )
     max_tokens: int = option(
         32, Option("Number of tokens to generate at most.", metavar="N", minimum=1, maximum=65_536)

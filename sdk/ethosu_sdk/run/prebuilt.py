@@ -17,16 +17,8 @@ from ethosu_sdk.program.output_comparison import Check
 from ethosu_sdk.records import provenance, result_files
 from ethosu_sdk.records.common import Unavailable, Use
 from ethosu_sdk.records.run import Adapted as AdaptedPart, AdaptedOperator, Memory, Npu, Runtime
-from ethosu_sdk.run import cpu_time, input_values, kit_log
+from ethosu_sdk.run import cpu_time, execution, input_values, kit_log
 from ethosu_sdk.run.evidence import raise_job_failure
-from ethosu_sdk.run.execution import (
-    Execution,
-    compared_elf,
-    instructions,
-    loaded_unavailable,
-    npu_part,
-    simulator_part,
-)
 from ethosu_sdk.run.job import UART_NAME, RunJob
 from ethosu_sdk.run.kit_log import KitEvidence, KitExpected, KitMoves
 from ethosu_sdk.run.options import EXECUTORCH, RunOptions
@@ -57,10 +49,8 @@ class PreparedRun(Struct, frozen=True):
 
 
 def choose(npu: str | None, options: RunOptions) -> BoardAndSimulator:
-    """The board of Arm's runner for programs that use `npu` (None: no NPU), and the simulator that has it.
-
-    UsageError when there is no such runner, or `options` ask for another board or simulator.
-    """
+    """The board of Arm's runner for programs that use `npu` (None: no NPU), and the simulator that has it. UsageError
+    when there is no such runner, or `options` ask for another board or simulator."""
     runner = arm_runners.runner_for(npu)
     programs = npu or "programs without an NPU"
     if options.board not in (None, runner.board):
@@ -77,16 +67,13 @@ def choose(npu: str | None, options: RunOptions) -> BoardAndSimulator:
     return BoardAndSimulator(runner.board, simulator, "the board that Arm's runner is built for")
 
 
-def execute(job: RunJob, reporter: Reporter) -> Execution:
+def execute(job: RunJob, reporter: Reporter) -> execution.Execution:
     """Run `job`, which has one set of inputs, on Arm's runner."""
     return run(prepare(job), job.folder / UART_NAME, reporter)
 
 
 def prepare(job: RunJob) -> PreparedRun:
-    """Everything for a run of `job`.
-
-    UsageError and BuildError for what the runner cannot do; ToolError without its package or its simulator.
-    """
+    """Everything for a run of `job`. UsageError, BuildError or ToolError for what cannot be done."""
     plan, inferences = job.plan, job.samples.count * job.options.repeat
     runner = arm_runners.runner_for(job.npu)
     simulator_options = SimulatorOptions(
@@ -133,11 +120,8 @@ def prepare(job: RunJob) -> PreparedRun:
     return PreparedRun(job, runner, elf, adapted, simulator, version, placed, expected, target, no_cpu_cycles)
 
 
-def run(request: PreparedRun, uart_log: Path, reporter: Reporter) -> Execution:
-    """Run what `request` has; what the runner prints goes to `uart_log`.
-
-    SimulationError, with the last lines, for a run without complete evidence.
-    """
+def run(request: PreparedRun, uart_log: Path, reporter: Reporter) -> execution.Execution:
+    """Run what `request` has, printing to `uart_log`. SimulationError for a run without complete evidence."""
     simulator, options = request.simulator, request.job.options
     simulation = SimulationRequest(
         elf=request.elf,
@@ -163,10 +147,10 @@ def run(request: PreparedRun, uart_log: Path, reporter: Reporter) -> Execution:
     return _execution(request, evidence, result)
 
 
-def _execution(request: PreparedRun, evidence: KitEvidence, result: SimulationResult) -> Execution:
+def _execution(request: PreparedRun, evidence: KitEvidence, result: SimulationResult) -> execution.Execution:
     job, simulator, log = request.job, request.simulator, evidence.log
     npu, unavailable = _npu(request, evidence)
-    loaded = compared_elf(request.runner.sha256, result.loaded)
+    loaded = execution.compared_elf(request.runner.sha256, result.loaded)
     cpu = cpu_time.cpu_time_of_other_firmware(result, job.core, request.no_cpu_cycles)
     package = arm_runners.runners_package()
     adapted = sum(row.calls for row in request.adapted.operators)
@@ -174,7 +158,7 @@ def _execution(request: PreparedRun, evidence: KitEvidence, result: SimulationRe
         input_values.logical_array(np.frombuffer(content, tensor.dtype), tensor)
         for content, tensor in zip(evidence.outputs, job.plan.output_tensors(), strict=True)
     )
-    return Execution(
+    return execution.Execution(
         outputs=input_values.stacked((outputs,), job.samples.stacked),
         done=Check(
             "the evidence of Arm's runner is complete",
@@ -188,7 +172,7 @@ def _execution(request: PreparedRun, evidence: KitEvidence, result: SimulationRe
             loaded=loaded,
             adapted=_adapted(request.adapted),
         ),
-        simulator=simulator_part(simulator, request.version, job.npu, job.macs),
+        simulator=execution.simulator_part(simulator, request.version, job.npu, job.macs),
         provenance_inputs=[provenance.file_entry("runner", request.elf, request.runner.sha256)],
         tools=[
             provenance.tool_entry(package, tools.package_version(package) or "unknown"),
@@ -202,15 +186,14 @@ def _execution(request: PreparedRun, evidence: KitEvidence, result: SimulationRe
                 Use(name=name, used_bytes=used, size_bytes=size) for name, (used, size) in log.pools.items()
             ),
         ),
-        operators=instructions(job.plan, npu),
+        operators=execution.instructions(job.plan, npu),
         cpu=cpu.part,
-        unavailable=[*cpu.unavailable, *loaded_unavailable(loaded), *unavailable],
+        unavailable=[*cpu.unavailable, *execution.loaded_unavailable(loaded), *unavailable],
         repeated=Repeated(RepeatPlan(1, 1)),
     )
 
 
 def _adapted(adapted: Adapted) -> AdaptedPart | None:
-    """What the runner got instead of the program; None when that was the program itself."""
     if not adapted.operators:
         return None
     rows = (
@@ -229,12 +212,12 @@ def _npu(request: PreparedRun, evidence: KitEvidence) -> tuple[Npu | None, list[
     counted = kit_log.pmu_events(evidence.counters)
     table = simulators.pmu_events(target.npu)
     config = NpuConfig.for_target(target.npu, target.macs)
-    return npu_part(
+    return execution.npu_part(
         target.npu,
         events,
         request.simulator.figures,
         identity=(config.id_word, config.config_word),
         delegate_calls=len(evidence.log.delegates),
-        cycles=kit_log.all_cycles(evidence.counters),
+        cycles=evidence.counters.get(kit_log.TOTAL),
         totals={row: (counted[table[row].name], False) for row in events if table[row].name in counted},
     )

@@ -56,7 +56,6 @@ def declared_feeds(compiled: CompileRecord, method: str) -> tuple[Feed, ...]:
 
 
 def _declared_reference(compiled: CompileRecord, method: str, wanted: tuple[Feed, ...]) -> Path | None:
-    """The file with the outputs in PyTorch of steps that are fed as `wanted`; None if there is none."""
     record = compiled.readable
     if record is None or record.sequence is None or declared_feeds(compiled, method) != wanted:
         return None
@@ -65,8 +64,7 @@ def _declared_reference(compiled: CompileRecord, method: str, wanted: tuple[Feed
 
 
 class Reference(Struct, frozen=True):
-    """What stands beside the program: the record's `reference` or the reason why there is none, and a check of the
-    verdict where the outputs must be the same."""
+    """The record's `reference`, or why there is none, and a check where the outputs must be the same."""
 
     part: ReferencePart | None = None
     unavailable: tuple[Unavailable, ...] = ()
@@ -104,15 +102,13 @@ def compare_with_reference(
 
 
 def _read_reference(path: Path, samples: Samples, *, is_fed: bool) -> tuple[dict[str, Array], str]:
-    """The outputs in the example file, and why they say nothing of this run."""
     if not path.is_file():
         return {}, f"there is no {path.name} beside the program"
     bundle.confirm_listed(path)
     content = npz.read_npz(path)
     begins = samples.stacked == is_fed and not samples.steps.first_step
-    if (
-        is_fed
-    ):  # steps of the file are fed from the second on: more rows, such as a prompt, are another sequence
+    # Steps of the file are fed from the second on: more rows, such as a prompt, are another sequence.
+    if is_fed:
         begins = begins and all(len(rows) == 1 for rows in samples.steps.given)
     if not begins or not all(
         _same(content.get(f"input{i}"), array) for i, array in enumerate(samples.inferences[0])
@@ -124,8 +120,7 @@ def _read_reference(path: Path, samples: Samples, *, is_fed: bool) -> tuple[dict
 def _steps_of_run(
     path: Path, outputs: Sequence[Array], content: dict[str, Array], first: int
 ) -> tuple[dict[str, Array], str]:
-    """Those steps of the file that are the run's, of which the first has the number `first`; the reason when the file
-    does not have all of them."""
+    """The steps of the file that are the run's, from number `first` on; the reason when the file lacks some."""
     last = first + min(map(len, outputs), default=0)
     there = min(map(len, content.values()), default=0)
     if there < last:
@@ -136,7 +131,6 @@ def _steps_of_run(
 
 
 def _other_types(path: Path, content: dict[str, Array], outputs: Sequence[Array]) -> str:
-    """Why the arrays of the file are not comparable with the `outputs`; empty if they are."""
     for index, array in enumerate(outputs):
         known = content.get(f"output{index}")
         if known is None or known.shape != array.shape or known.dtype != array.dtype:
@@ -153,7 +147,6 @@ def _same(stored: Array | None, array: Array) -> bool:
 
 
 def _distance(index: int, stored: Array, array: Array) -> tuple[ReferenceOutput, list[Unavailable]]:
-    """The output's figures, and the reasons of those that do not exist."""
     from ethosu_sdk.program.output_comparison import Comparison
 
     comparison = Comparison()
@@ -173,10 +166,8 @@ def _distance(index: int, stored: Array, array: Array) -> tuple[ReferenceOutput,
 def _same_as_compiled(
     compiled: CompileRecord, plan: ExecutionPlan, outputs: Sequence[Array]
 ) -> tuple[Check, ...]:
-    """The check that the outputs are those which `compile` executed; none where nothing says that they must be.
-
-    InputError for a record that is not the one which the manifest beside it lists.
-    """
+    """The check that outputs are those which `compile` executed, where they must be. InputError for a changed
+    record."""
     try:
         record = compiled.content
     except SdkError:

@@ -11,15 +11,7 @@ from msgspec.structs import replace
 from ethosu_sdk.base.errors import UsageError
 from ethosu_sdk.base.plain_text import counted
 from ethosu_sdk.program.output_comparison import Check
-from ethosu_sdk.records.run import (
-    CounterChange,
-    CounterGroup,
-    Npu,
-    OutputChange,
-    RepeatedCounters,
-    RepeatedOutputs,
-    Repeats,
-)
+from ethosu_sdk.records import run as record_parts
 from ethosu_sdk.run.job import RunJob
 
 RESET: Final = "reset"
@@ -29,10 +21,7 @@ _LISTED = 20  # changes in the record; their number is always there
 
 
 class Changed(Struct, frozen=True):
-    """One repeat whose result is not that of the first repeat of the same inputs.
-
-    `index` is the output's, or the instruction's whose counters changed.
-    """
+    """A repeat whose result is not that of the first; `index` is the output's, or the counting instruction's."""
 
     set: int
     repeat: int
@@ -41,11 +30,9 @@ class Changed(Struct, frozen=True):
 
 class RepeatPlan(Struct, frozen=True):
     """How a run repeats: `sets` of inputs, each `repeats` times; repeat k counts event group ``k % event_groups``.
-
     With `in_pieces`, the last repeat runs command streams in pieces. `state` says what a repeat begins with in a
     program that has one: ``reset`` (what the program brings) or ``kept`` (what the repeat before left); else it is
-    empty.
-    """
+    empty."""
 
     sets: int
     repeats: int = 1
@@ -55,35 +42,25 @@ class RepeatPlan(Struct, frozen=True):
 
     @property
     def whole(self) -> int:
-        """The repeats that run whole command streams."""
         return self.repeats - self.in_pieces
 
     def runs_pieces(self, inference: int) -> bool:
-        """Whether the inference runs command streams in pieces."""
         return inference % self.repeats >= self.whole
 
     @property
     def inferences(self) -> int:
-        """All inferences of the run."""
         return self.sets * self.repeats
 
     def first(self, inference: int) -> int:
-        """The first repeat of the same inputs."""
         return inference - inference % self.repeats
 
 
 def changed_results(
-    plan: RepeatPlan,
-    results: Sequence[Mapping[int, object]],
-    *,
-    same_group: bool = False,
-    whole: bool = False,
+    plan: RepeatPlan, results: Sequence[Mapping[int, object]], same_group: bool = False, whole: bool = False
 ) -> tuple[Changed, ...]:
     """Results of inferences that differ from those of the first repeat; `results` are by inference, then by index.
-
     With `same_group` the first repeat that counts the same events is meant. A result that only one of the two has is
-    a change. `whole` leaves out the repeats that run pieces.
-    """
+    a change. `whole` leaves out the repeats that run pieces."""
     found = []
     for inference, result in enumerate(results):
         if whole and plan.runs_pieces(inference):
@@ -114,10 +91,8 @@ class Repeated(Struct, frozen=True):
 
 def repeats_state(job: RunJob, repeats: int) -> StartState:
     """The state that each of `repeats` inferences starts from, in a program that keeps state between inferences.
-
     ``reset`` is the state that the program brings, ``kept`` the one that the inference before left. Empty for one
-    inference of each set, or a program without a state. UsageError where a reset would break a sequence.
-    """
+    inference of each set, or a program without a state. UsageError where a reset would break a sequence."""
     if repeats == 1 or not job.plan.is_stateful:
         return ""
     if job.options.keep_state:
@@ -132,27 +107,28 @@ def repeats_state(job: RunJob, repeats: int) -> StartState:
     return RESET
 
 
-def repeats_part(repeated: Repeated) -> Repeats | None:
+def repeats_part(repeated: Repeated) -> record_parts.Repeats | None:
     """The record's `repeats`; None without repeats."""
     plan, outputs, counters = repeated.plan, repeated.changed_whole, repeated.changed_counters
     if plan.whole == 1:
         return None
-    return Repeats(
+    return record_parts.Repeats(
         count=plan.whole,
         state=plan.state or None,
-        outputs=RepeatedOutputs(
+        outputs=record_parts.RepeatedOutputs(
             agree=not outputs,
             changed=len(outputs),
             first_changes=tuple(
-                OutputChange(set=row.set, repeat=row.repeat, output=row.index) for row in outputs[:_LISTED]
+                record_parts.OutputChange(set=row.set, repeat=row.repeat, output=row.index)
+                for row in outputs[:_LISTED]
             )
             or None,
         ),
-        counters=RepeatedCounters(
+        counters=record_parts.RepeatedCounters(
             agree=not counters,
             changed=len(counters),
             first_changes=tuple(
-                CounterChange(set=row.set, repeat=row.repeat, instruction=row.index)
+                record_parts.CounterChange(set=row.set, repeat=row.repeat, instruction=row.index)
                 for row in counters[:_LISTED]
             )
             or None,
@@ -186,18 +162,18 @@ def _check(name: str, plan: RepeatPlan, changed: Sequence[Changed], index: str) 
     )
 
 
-def grouped(npu: Npu, groups: Sequence[Sequence[int]], cycles: Sequence[int | None]) -> Npu:
-    """`npu` with the group that each counter was read in, and what the cycle counter said in each group.
-
-    `cycles` are those of the inference that counted each group. Where they differ the counters of two groups must not
-    be put in relation, and the record says so.
-    """
+def grouped(
+    npu: record_parts.Npu, groups: Sequence[Sequence[int]], cycles: Sequence[int | None]
+) -> record_parts.Npu:
+    """`npu` with the group that each counter was read in, and what the cycle counter said in each group. `cycles` are
+    those of the inference that counted each group. Where they differ the counters of two groups must not be put in
+    relation, and the record says so."""
     if len(groups) == 1:
         return npu
     group_of = {event: number for number, events in enumerate(groups) for event in events}
     first = npu.cycles  # absent where no counter means anything
     rows = (
-        CounterGroup(
+        record_parts.CounterGroup(
             group=number, cycles=None if first is None or value is None else replace(first, value=value)
         )
         for number, value in enumerate(cycles)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import contextlib
 import re
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from msgspec import structs
 
-from ethosu_sdk.base import filesystem, json_text, npz
+from ethosu_sdk.base import filesystem, npz
 from ethosu_sdk.base.errors import UsageError, VerdictError
 from ethosu_sdk.base.targets import Target, suggestion
 from ethosu_sdk.base.terminal import Reporter, escape
@@ -36,7 +35,6 @@ from ethosu_sdk.run.job import UART_NAME, RunJob, Setting, choose_memories
 from ethosu_sdk.run.options import LAST_STEP, RunOptions
 from ethosu_sdk.run.reference import CompileRecord
 from ethosu_sdk.run.run_record import RunVerdict
-from ethosu_sdk.run.sequences import StepsVerdict
 from ethosu_sdk.simulate.simulators import choose_events
 
 OUTPUTS_NAME = "outputs.npz"
@@ -62,16 +60,18 @@ class RunResult:
 def run(
     model: str, compile_options: CompileOptions, options: RunOptions, out_dir: Path | None, reporter: Reporter
 ) -> RunResult:
-    """Run `model`, compiling and building what is missing or stale; the record that was written, and where.
-
-    Raises VerdictError, after everything was written, when an expectation is not met.
-    """
+    """Run `model`, making what is missing. VerdictError, after everything was written, when it has not passed."""
     setting = resolve_setting(model, compile_options, options, out_dir, reporter)
     path, program, options = setting.path, setting.program, setting.options
     folder = result_files.folder_for_pte(path, setting.target, out_dir)
     if options.save_state is not None:
         kept_state.check_place(options.save_state)  # again: what was compiled may lie there now
-        _check_is_no_result(options.save_state, folder)
+        names = (*_RESULTS, bundle.MANIFEST_NAME)
+        if options.save_state.parent.resolve() == folder.resolve() and options.save_state.name in names:
+            raise UsageError(
+                f"--save-state: {options.save_state} is a file that the run itself writes",
+                "choose another name",
+            )
     with contextlib.ExitStack() as stack:
         with filesystem.locked_folder(folder), bundle.writing_folder(folder, "run") as add:
             remove_results(folder)
@@ -96,11 +96,9 @@ def run(
 def resolve_setting(
     model: str, compile_options: CompileOptions, options: RunOptions, out_dir: Path | None, reporter: Reporter
 ) -> Setting:
-    """What `options` ask for, whichever method runs; `model` is compiled where it must be.
-
-    UsageError for what the machine or the NPU of the program does not have, before anything is compiled where that
-    can be known, InputError for data files that do not fit.
-    """
+    """What `options` ask for, whichever method runs; `model` is compiled where it must be. UsageError for what the
+    machine or the NPU of the program does not have, before anything is compiled where that can be known, InputError
+    for data files that do not fit."""
     runners.check_runner_options(options)
     if options.save_state is not None:
         kept_state.check_place(options.save_state)
@@ -148,12 +146,6 @@ def program_file(
         npu = target.npu if isinstance(target, Target) and compile_options.delegate else None
         runners.choose_runner(options, npu)
     return compile_command.compile_model(model, compile_options, out_dir, reporter.for_step(), reuse=True)
-
-
-def _check_is_no_result(file: Path, folder: Path) -> None:
-    """UsageError for a saved state that would take the place of what the run writes into `folder`."""
-    if file.parent.resolve() == folder.resolve() and file.name in (*_RESULTS, bundle.MANIFEST_NAME):
-        raise UsageError(f"--save-state: {file} is a file that the run itself writes", "choose another name")
 
 
 def remove_results(folder: Path) -> None:
@@ -216,27 +208,17 @@ def judge_run(job: RunJob, execution: Execution) -> RunVerdict:
     if job.expected is None:
         distance = reference.compare_with_reference(job.compiled, job.plan, job.samples, outputs, first)
     elif job.samples.count > 1:
-        steps = _judge_steps(job, execution, job.expected, tolerance, first)
+        tensors, unsent = job.plan.output_tensors(), []
+        for step in range(first):
+            wanted = input_values.crcs((row[step] for row in job.expected), tensors)
+            pairs = zip(execution.steps[step].output_crcs, wanted, strict=True)
+            unsent.append(tuple(found == due for found, due in pairs))
+        steps = sequences.judge_steps(outputs, job.expected, tolerance, options.growth, unsent)
         checks += steps.checks
     else:
         checks += output_comparison.compare_outputs(outputs, job.expected, tolerance)
     checks += [*distance.checks, *execution.opinion_checks]
     return RunVerdict(checks, distance, tuple(program_checks.hazard_warnings(job.plan)), steps)
-
-
-def _judge_steps(
-    job: RunJob,
-    execution: Execution,
-    expected: Sequence[sequences.Array],
-    tolerance: output_comparison.Tolerance,
-    first: int,
-) -> StepsVerdict:
-    tensors, unsent = job.plan.output_tensors(), []
-    for step in range(first):
-        wanted = input_values.crcs((row[step] for row in expected), tensors)
-        pairs = zip(execution.steps[step].output_crcs, wanted, strict=True)
-        unsent.append(tuple(found == due for found, due in pairs))
-    return sequences.judge_steps(execution.outputs, expected, tolerance, job.options.growth, unsent)
 
 
 def write_results(
@@ -248,9 +230,7 @@ def write_results(
     arrays = {f"output{index}": array for index, array in enumerate(execution.outputs)}
     npz.write_npz(job.folder / OUTPUTS_NAME, arrays)
     record = run_record.make_run_record(job, execution, verdict, OUTPUTS_NAME, time.monotonic() - start)
-    content = record.to_json()
-    validation.check_record(content, "the run result")
-    json_text.write_json(job.folder / kinds.RUN.file, content)
+    validation.write_record(job.folder / kinds.RUN.file, record, "the run result")
     return record
 
 
@@ -258,12 +238,6 @@ def earlier_build(folder: Path) -> tuple[str, ...]:
     """The files of the firmware that an earlier command built in the folder. InputError if its record has changed."""
     path = folder / kinds.BUILD.file
     return build_command.files(bundle.read_raw_record(path)) if path.is_file() else ()
-
-
-def keep_interrupted(folder: Path) -> None:
-    """List what a run of the firmware left that was interrupted."""
-    with filesystem.locked_folder(folder), bundle.writing_folder(folder, "run") as add:
-        add(UART_NAME, *earlier_build(folder))
 
 
 def _raise_if_failed(run: Run, folder: Path) -> None:

@@ -38,7 +38,6 @@ class RunVerdict(Struct, frozen=True):
 
     @property
     def status(self) -> Status:
-        """One check that fails fails the run."""
         return _status(all(check.passed for check in self.checks))
 
 
@@ -49,7 +48,6 @@ def _status(passed: bool) -> Status:
 def make_run_record(
     job: RunJob, execution: Execution, verdict: RunVerdict, outputs_file: str, wall_time_s: float
 ) -> Run:
-    """The record of a run."""
     options, samples = job.options, job.samples
     inputs = [*result_files.program_entries(job.path, job.program), *execution.provenance_inputs]
     if options.script is not None:
@@ -108,8 +106,6 @@ def make_run_record(
 
 
 class _Described(TypedDict):
-    """The members that inputs and outputs of a run share."""
-
     shape: tuple[int, ...]
     dtype: Dtype
     sha256: str

@@ -101,7 +101,6 @@ def _second_opinion(
 
 
 def _npu_check(own: Npu | None, other: Npu | None) -> Sequence[Check]:
-    """Whether the NPU counted the same; nothing without an NPU, or counters that mean something."""
     if own is None or other is None or own.cycles is None or other.cycles is None:
         return ()
     left, right = (
@@ -131,16 +130,9 @@ class Refusal(Struct, frozen=True):
     message: str
     hint: str
 
-    def concerns(self, options: RunOptions) -> bool:
-        """Whether `options` have another value than the default."""
-        return bool(getattr(options, self.option) != getattr(_DEFAULTS, self.option))
-
 
 class Runner(Struct, frozen=True):
-    """A way to run a program, for the values of --runtime and --simulator that select it.
-
-    `choose` names the board and the simulator for an NPU (None: no NPU), `execute` runs a job there.
-    """
+    """A way to run a program, for the values of --runtime and --simulator that select it."""
 
     runtimes: Sequence[str]
     simulators: Sequence[str]
@@ -149,8 +141,10 @@ class Runner(Struct, frozen=True):
     refusals: Sequence[Refusal]
 
     def refusal(self, options: RunOptions) -> Refusal | None:
-        """The first of the `refusals` that concerns `options`."""
-        return next((row for row in self.refusals if row.concerns(options)), None)
+        changed = (
+            row for row in self.refusals if getattr(options, row.option) != getattr(_DEFAULTS, row.option)
+        )
+        return next(changed, None)
 
 
 def _no_simulated_time(reason: str) -> tuple[Refusal, ...]:
@@ -225,10 +219,7 @@ def refuse_data_files(options: RunOptions) -> None:
 
 
 def choose_runner(options: RunOptions, npu: str | None) -> tuple[Runner, BoardAndSimulator]:
-    """The runner of a program that uses `npu` (None: no NPU), the board and the simulator.
-
-    `options` have passed :func:`check_runner_options`. UsageError for what the runner does not have.
-    """
+    """The runner for `npu` (None: no NPU), board and simulator. UsageError for what the runner does not have."""
     fitting = _fitting(options)
     choice = fitting[0].choose(npu, options)
     runner = next(row for row in fitting if choice.simulator in row.simulators)
@@ -241,7 +232,6 @@ def _fitting(options: RunOptions) -> list[Runner]:
 
 
 def _refuse(rows: Sequence[Runner], options: RunOptions) -> None:
-    """UsageError when every one of the `rows` refuses an option."""
     refusals = [row.refusal(options) for row in rows]
     if refusals[0] is not None and all(refusals):
         raise UsageError(refusals[0].message, refusals[0].hint)

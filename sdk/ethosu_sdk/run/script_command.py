@@ -12,7 +12,7 @@ from typing import Annotated
 from msgspec import Meta, Struct, structs
 from rich.table import Table
 
-from ethosu_sdk.base import filesystem, json_text, toml_source
+from ethosu_sdk.base import filesystem, toml_source
 from ethosu_sdk.base.errors import InputError, UsageError, VerdictError
 from ethosu_sdk.base.plain_text import counted
 from ethosu_sdk.base.targets import suggestion
@@ -54,10 +54,8 @@ _REFUSED = (
 def run_script(
     model: str, compile_options: CompileOptions, options: RunOptions, out_dir: Path | None, reporter: Reporter
 ) -> Script:
-    """Run the script of `options` on `model`, compiling and building what is missing or stale.
-
-    The record; raises VerdictError, after everything was written, when a call has not passed.
-    """
+    """Run the script of `options` on `model`, compiling and building what is missing or stale. The record; raises
+    VerdictError, after everything was written, when a call has not passed."""
     assert options.script is not None
     _check_options(options)
     setting = run_command.resolve_setting(model, compile_options, options, out_dir, reporter)
@@ -75,13 +73,12 @@ def run_script(
             for call, execution in zip(calls, executions, strict=True)
         ]
         record = _record(calls, runs, options.script, time.monotonic() - start)
-        content = record.to_json()
-        validation.check_record(content, "the record of the script")
-        json_text.write_json(folder / kinds.SCRIPT.file, content)
+        path = folder / kinds.SCRIPT.file
+        content = validation.write_record(path, record, "the record of the script")
         files = (kinds.RUN.file, run_command.OUTPUTS_NAME)
         names = [f"{row.folder}/{name}" for row in record.calls for name in files]
         log = [UART_NAME] if (folder / UART_NAME).is_file() else []
-        add(kinds.SCRIPT.file, *log, *names, *(executions[0].built or run_command.earlier_build(folder)))
+        add(path.name, *log, *names, *(executions[0].built or run_command.earlier_build(folder)))
     reporter.show(_summary(record, folder))
     reporter.emit(content)
     failed = [str(number) for number, row in enumerate(record.calls) if row.status != "pass"]
@@ -95,7 +92,6 @@ def run_script(
 
 
 def _check_options(options: RunOptions) -> None:
-    """UsageError for an option that does not go with a script."""
     default = RunOptions()
     for name in _REFUSED:
         if getattr(options, name) != getattr(default, name):
@@ -207,7 +203,6 @@ def _jobs(setting: Setting, folder: Path, script: Sequence[ScriptCall], reporter
 
 
 def _check_takes(row: ScriptCall, before: ExecutionPlan | None, plan: ExecutionPlan) -> None:
-    """UsageError for something that the call cannot take from the one before."""
     inputs, outputs = plan.input_tensors(), () if before is None else before.output_tensors()
     described = [[(part.dtype, part.sizes) for part in parts] for parts in (inputs, outputs)]
     for feed in row.take:
@@ -291,10 +286,7 @@ def _methods(calls: Sequence[HostCall]) -> tuple[str, ...]:
 
 
 def _content(
-    calls: Sequence[HostCall],
-    rows: Sequence[ExpectedCall],
-    names: Sequence[str],
-    groups: Groups,
+    calls: Sequence[HostCall], rows: Sequence[ExpectedCall], names: Sequence[str], groups: Groups
 ) -> bytes:
     first = calls[0].job
     parts = []
@@ -311,7 +303,6 @@ def _content(
 
 
 def _written(job: RunJob, execution: Execution, start: float, reporter: Reporter) -> Run:
-    """Write outputs and record of a call."""
     filesystem.make_directory(job.folder)
     reason = "the state that a call begins with is that of the calls before it"
     verdict = RunVerdict(

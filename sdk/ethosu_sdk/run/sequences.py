@@ -78,14 +78,7 @@ def step_count(rows: Sequence[Sequence[Array]], feeds: Sequence[Feed], steps: in
 # The inputs of every inference as the firmware got them: given ones, and those that feeds made on the board.
 
 
-def steps_of_bytes(sets: Sequence[Sequence[bytes]]) -> Steps:
-    """Steps whose inputs are all given, as raw bytes by set and input."""
-    columns = zip(*sets, strict=True) if sets else ()
-    return Steps(len(sets), tuple(tuple(np.frombuffer(row, np.uint8) for row in rows) for rows in columns))
-
-
 def choices(log: UartLog) -> dict[int, Choices]:
-    """What feeds chose, by inference."""
     found: dict[int, Choices] = {}
     for row in log.of_type("choice"):
         found.setdefault(row["inference"], {})[row["input"]] = tuple(row["values"])
@@ -109,11 +102,9 @@ def check_inputs(
     crcs: Sequence[Mapping[int, str]],
 ) -> tuple[Choices, ...]:
     """What feeds chose in each step; ProtocolError for an input of the firmware that is not the one which was given,
-    or which the outputs of the step before make.
-
-    The arrays of `steps` have the order of memory. `outputs` and `crcs` are those of the last repeat of each step;
-    where an output was not sent, what its feed chose is taken from the log, as it went into the next step.
-    """
+    or which the outputs of the step before make. The arrays of `steps` have the order of memory. `outputs` and `crcs`
+    are those of the last repeat of each step; where an output was not sent, what its feed chose is taken from the
+    log, as it went into the next step."""
     reported = {(row["inference"], row["index"]): row for row in log.of_type("input")}
     count, told, stepper, found = len(outputs), choices(log), Stepper(steps), []
     if len(reported) != count * repeats * len(steps.given):
@@ -121,7 +112,13 @@ def check_inputs(
             f"{len(reported)} inputs reached the firmware, but {count * repeats * len(steps.given)} were sent"
         )
     for step in range(count):
-        _check_step(reported, stepper, range(step * repeats, (step + 1) * repeats), _crcs(steps, step, crcs))
+        # The CRC of each input that is a copy of an output of the step before.
+        copied = {
+            feed.input: crcs[step - 1][feed.output]
+            for feed in steps.feeds
+            if feed.is_copy and step >= steps.first_fed(feed)
+        }
+        _check_step(reported, stepper, range(step * repeats, (step + 1) * repeats), copied)
         said = told.pop((step + 1) * repeats - 1, {})
         try:
             made = stepper.take(outputs[step], said)
@@ -133,15 +130,6 @@ def check_inputs(
     if told:
         raise ProtocolError(f"the firmware chose indices in inference {min(told)}, where no feed chooses")
     return tuple(found)
-
-
-def _crcs(steps: Steps, step: int, crcs: Sequence[Mapping[int, str]]) -> dict[int, str]:
-    """The CRC of each input of `step` that is a copy of an output of the step before."""
-    return {
-        feed.input: crcs[step - 1][feed.output]
-        for feed in steps.feeds
-        if feed.is_copy and step >= steps.first_fed(feed)
-    }
 
 
 def _check_step(
@@ -191,19 +179,17 @@ def judge_steps(
     growth: float,
     unsent: Sequence[Sequence[bool]] = (),
 ) -> StepsVerdict:
-    """The steps of outputs `got` against those of `want`; both have a leading axis of steps.
-
-    Of the first steps the board may have sent CRCs alone: `unsent` says of each, by output, whether it is that of the
-    expected bytes. If not, the step is beyond a tolerance of 0, and cannot be judged within another. A sequence that
-    ended before the last step of `want` has not passed.
-    """
+    """The steps of outputs `got` against those of `want`; both have a leading axis of steps. Of the first steps the
+    board may have sent CRCs alone: `unsent` says of each, by output, whether it is that of the expected bytes. If
+    not, the step is beyond a tolerance of 0, and cannot be judged within another. A sequence that ended before the
+    last step of `want` has not passed."""
     first, due = len(unsent), max(map(len, want), default=0)
     want = [array[first:] for array in want]
     count = min((len(array) for array in (*got, *want)), default=0)
-    steps = range(count)
+    steps, far = range(count), f"the CRC-32 of its bytes is not the expected one; {tolerance}"
     found = [
         [
-            *(_by_crc(step[index], tolerance) for step in unsent),
+            *(Check("", step[index], far) if step[index] or tolerance.exact else None for step in unsent),
             *(
                 compare(f"output{index}", ours[step], theirs[step], allowed(tolerance, growth, first + step))
                 for step in steps
@@ -221,12 +207,6 @@ def judge_steps(
         if None not in judged:
             rows[step] = StepVerdict(all(row is not None and row.passed for row in judged), error)
     return StepsVerdict(checks, rows, tolerance, growth)
-
-
-def _by_crc(is_same: bool, tolerance: Tolerance) -> Check | None:
-    if not is_same and not tolerance.exact:
-        return None
-    return Check("", is_same, f"the CRC-32 of its bytes is not the expected one; {tolerance}")
 
 
 def _check(

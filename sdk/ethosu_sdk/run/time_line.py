@@ -15,28 +15,12 @@ from ethosu_sdk.compile.pricing_system import PricingSystem
 from ethosu_sdk.npu import timing
 from ethosu_sdk.npu.timing import systems
 from ethosu_sdk.npu.timing.systems import SystemConfig
-from ethosu_sdk.records import common
+from ethosu_sdk.records import common, time_line as record_parts
 from ethosu_sdk.records.common import CpuPart, Target, Unavailable
 from ethosu_sdk.records.run import Operator, Run
-from ethosu_sdk.records.time_line import (
-    WAITS_PATH,
-    Clock,
-    Clocks,
-    Contributor,
-    Shares,
-    TimeLine,
-    TimePart,
-    TimeSums,
-    TimeTotal,
-    Waits,
-    WaitsFor,
-    What,
-    sums,
-)
 from ethosu_sdk.simulate import cpu_cycles as cpu_band
 from ethosu_sdk.simulate.cpu_cycles import LineWaits, MovedBytes, wait_cycles
 
-_NO_PROFILE = "the memories of the CPU are not known: --system NAME prices a board"
 _NO_AREAS = "the profile {board} does not say which memories the areas of {system} are"
 _NO_WAITS = "the profile {board} does not say how long the CPU waits for {memory}"
 _NOT_CACHED = (
@@ -51,7 +35,7 @@ _SMALL = (
 class CpuMemories(Struct, frozen=True):
     """The memories of a board's CPU by what lies in them, with their waits; `reason` is why there are none."""
 
-    names: WaitsFor | None = None
+    names: record_parts.WaitsFor | None = None
     waits: LineWaits | None = None
     source: str = ""
     reason: str = ""
@@ -60,10 +44,9 @@ class CpuMemories(Struct, frozen=True):
 def cpu_memories_of_board(
     profile: BoardProfile | None, system: SystemConfig | None, code_bytes: int
 ) -> CpuMemories:
-    """Where things lie on the board of `profile` in a `system` of it (None: its default), for an inference with so
-    many bytes of code."""
+    """Where things lie on the board of `profile` in a `system` (None: its default), for so many bytes of code."""
     if profile is None:
-        return CpuMemories(reason=_NO_PROFILE)
+        return CpuMemories(reason="the memories of the CPU are not known: --system NAME prices a board")
     if system is None:
         default, npu = profile.default_system, profile.npus[0].rpartition("-")[0]
         system = systems.system_from_ini(
@@ -87,18 +70,16 @@ def cpu_memories_of_board(
         profile.source(f"memories.{memory.name}.cpu_wait_cycles") for memory in slow if memory.kind != "tcm"
     )
     source = f"{profile.ini_source}: {'; '.join(sources) or profile.source('areas')}"
-    return CpuMemories(WaitsFor(**names), LineWaits(**waits), source)
+    return CpuMemories(record_parts.WaitsFor(**names), LineWaits(**waits), source)
 
 
 def _wait(memory: BoardMemory | None) -> float | None:
-    """Cycles for a line; None where they are not known."""
     if memory is None:
         return None
     return 0 if memory.kind == "tcm" else memory.cpu_wait_cycles
 
 
 def _missing_waits(profile: BoardProfile, names: Mapping[str, str], code_bytes: int) -> str:
-    """Why waits cannot be priced; empty if they can."""
     for part, name in names.items():
         memory = profile.memory(name)
         if memory is None or _wait(memory) is None:
@@ -127,16 +108,11 @@ _OTHER_CORE = "the CPU's cycles are those of a {found}, and {board} has a {core}
 _OTHER_CLOCK = (
     "--cpu-clock-mhz gives another clock than the profile {board}, whose waits are cycles of its own"
 )
-_NO_MOVED = "the run does not say what its parts move"
-_NO_SYSTEM = "the system that the program was compiled for is not known: --vela-config or --system gives it"
-_ADAPTERS = "modelled cycles are for memories behind timing adapters, which belong to no board"
 _NO_JOB_CYCLES = "the NPU's cycles are not known for every call of a delegate"
 
 
 @dataclass(frozen=True)
 class KnownClock:
-    """A clock, and where its frequency is from."""
-
     hz: float
     source: str
 
@@ -144,9 +120,8 @@ class KnownClock:
 @dataclass(frozen=True)
 class CpuClock:
     """The `clock` of the CPU `core` of a `board`, empty where they are not known; `reason` is why there is none.
-
-    `npu` is the clock that the NPU has on the board. Without a board, it is the system's. `profile` is the board's.
-    """
+    `npu` is the clock that the NPU has on the board. Without a board, it is the system's. `profile` is the
+    board's."""
 
     board: str
     clock: KnownClock | None
@@ -162,10 +137,7 @@ class CpuClock:
 
 def cpu_clock(board: str | None, mhz: float | None, priced: PricingSystem | None) -> CpuClock:
     """The clock of the CPU: the given one, else that of the board profile `board`, else of the profile that the
-    program was compiled for.
-
-    UsageError for an unknown profile, InputError for a file that is not one.
-    """
+    program was compiled for. UsageError for an unknown profile, InputError for a file that is not one."""
     profile = board_profiles.find_profile(board) if board is not None else _compiled_for(priced)
     given = None if mhz is None else KnownClock(mhz * 1e6, _GIVEN)
     if profile is None:
@@ -181,7 +153,6 @@ def _of_profile(profile: BoardProfile, place: str, hz: int | None) -> KnownClock
 
 
 def _compiled_for(priced: PricingSystem | None) -> BoardProfile | None:
-    """The SDK's board profile whose configuration the program was compiled with."""
     for name in board_profiles.profile_names() if priced is not None and priced.is_compiled_for else ():
         profile = board_profiles.find_profile(name)
         if priced is not None and priced.system.source == profile.ini_source:
@@ -191,8 +162,7 @@ def _compiled_for(priced: PricingSystem | None) -> BoardProfile | None:
 
 @dataclass(frozen=True)
 class TimeFacts:
-    """What a time line is made from: a run, the cycles of each delegate's call where they are not the run's, the
-    system that they are for, and the clocks."""
+    """What a time line is made from; `cpu` are the clocks, `priced` the system that the NPU's cycles are for."""
 
     run: Run
     priced: PricingSystem | None
@@ -213,24 +183,23 @@ class TimeFacts:
         return KnownClock(system.clock_hz, f"core_clock of {system.name} in {system.source}")
 
 
-def time_of_run(facts: TimeFacts) -> tuple[TimeLine | None, list[Unavailable]]:
+def time_of_run(facts: TimeFacts) -> tuple[record_parts.TimeLine | None, list[Unavailable]]:
     """The record's `time`: the CPU's cycles and the NPU's on one axis, each by its clock; and what is unavailable.
-
     The firmware makes the two take turns: the driver starts a job, and the CPU sleeps until the NPU's interrupt. So
     the line is the CPU's parts in the order of time, with each job after the part that starts it. The CPU's waits for
     its memories are in its parts where a board profile tells them. What nobody modelled is not in it: the time that
-    an interrupt takes to arrive.
-    """
+    an interrupt takes to arrive."""
     reason = _missing(facts)
     if reason:
         return None, [Unavailable(path="/time", reason=reason)]
     memories = _memories(facts)
-    no_waits = [Unavailable(path=WAITS_PATH, reason=memories.reason)] if memories.waits is None else []
+    no_waits = (
+        [Unavailable(path=record_parts.WAITS_PATH, reason=memories.reason)] if memories.waits is None else []
+    )
     return _make(facts, memories), no_waits
 
 
 def _missing(facts: TimeFacts) -> str:
-    """Why there is no time line; empty if there is one."""
     run, cpu = facts.run, facts.cpu
     if run.cpu.cycles is None:
         reasons = [row.reason for row in run.unavailable if row.path == "/cpu/cycles"]
@@ -245,9 +214,9 @@ def _missing(facts: TimeFacts) -> str:
 def _missing_of_npu(facts: TimeFacts) -> str:
     run = facts.run
     if facts.priced is not None and facts.priced.areas is None:
-        return _NO_SYSTEM
+        return "the system that the program was compiled for is not known: --vela-config or --system gives it"
     if run.npu is not None and run.npu.memory_timing is not None:
-        return _ADAPTERS
+        return "modelled cycles are for memories behind timing adapters, which belong to no board"
     if facts.priced is not None and facts.npu_clock is None:
         return _NO_NPU_CLOCK.format(board=facts.cpu.board)
     jobs = [row for row in run.operators if row.kind == "delegate"]
@@ -262,10 +231,9 @@ def _job_cycles(facts: TimeFacts, row: Operator) -> int | None:
 
 
 def _memories(facts: TimeFacts) -> CpuMemories:
-    """The memories of the CPU, or why its waits are not known."""
     parts = facts.run.cpu.parts or ()
     if parts and all(row.moved is None for row in parts):
-        return CpuMemories(reason=_NO_MOVED)
+        return CpuMemories(reason="the run does not say what its parts move")
     profile, clock = facts.cpu.profile, facts.cpu.clock
     if profile is not None and clock is not None and clock.hz != profile.cpu.clock_hz:
         return CpuMemories(reason=_OTHER_CLOCK.format(board=profile.name))
@@ -275,15 +243,13 @@ def _memories(facts: TimeFacts) -> CpuMemories:
 
 
 class _Step(Struct, frozen=True):
-    """A part with its cycles, and what the CPU moves in it."""
-
     operator: int
     what: str
     cycles: int
     moved: MovedBytes
 
 
-def _make(facts: TimeFacts, memories: CpuMemories) -> TimeLine:
+def _make(facts: TimeFacts, memories: CpuMemories) -> record_parts.TimeLine:
     cpu, npu = facts.cpu.clock, facts.npu_clock
     assert cpu is not None  # _missing
     start, found = 0.0, []
@@ -292,22 +258,22 @@ def _make(facts: TimeFacts, memories: CpuMemories) -> TimeLine:
         start = part.end_s
         found.append(part)
     parts = tuple(found)
-    spent, total = sums(parts), sum(row.duration_s for row in parts)
+    spent, total = record_parts.sums(parts), sum(row.duration_s for row in parts)
     waits = None
     if memories.names is not None:
         duration = sum(row.waits_s or 0.0 for row in parts)
-        waits = Waits(duration_s=duration, memories=memories.names, source=memories.source)
+        waits = record_parts.Waits(duration_s=duration, memories=memories.names, source=memories.source)
     system = "" if facts.priced is None else facts.priced.system.name
     target = None if npu is None else facts.run.target
-    return TimeLine(
+    return record_parts.TimeLine(
         place=facts.cpu.board or system or facts.run.board,
         total=_total(total, spent, target, waits=memories.waits is not None),
-        clocks=Clocks(
-            cpu=Clock(hz=cpu.hz, source=cpu.source),
-            npu=None if npu is None else Clock(hz=npu.hz, source=npu.source),
+        clocks=record_parts.Clocks(
+            cpu=record_parts.Clock(hz=cpu.hz, source=cpu.source),
+            npu=None if npu is None else record_parts.Clock(hz=npu.hz, source=npu.source),
         ),
         sums=spent,
-        shares=Shares(
+        shares=record_parts.Shares(
             cpu_percent=100 * spent.cpu_s / total if total else 0.0,
             npu_percent=100 * spent.npu_s / total if total else 0.0,
         ),
@@ -317,15 +283,15 @@ def _make(facts: TimeFacts, memories: CpuMemories) -> TimeLine:
     )
 
 
-def _part(step: _Step, start: float, facts: TimeFacts, waits: LineWaits | None) -> TimePart:
+def _part(step: _Step, start: float, facts: TimeFacts, waits: LineWaits | None) -> record_parts.TimePart:
     cpu, npu = facts.cpu.clock, facts.npu_clock
     assert cpu is not None  # _missing
     is_job = step.what == "npu"
     hz = cpu.hz if not is_job or npu is None else npu.hz
     waiting = 0.0 if waits is None else wait_cycles([step.moved], waits)
-    return TimePart(
+    return record_parts.TimePart(
         operator=step.operator,
-        what=cast(What, step.what),
+        what=cast(record_parts.What, step.what),
         on="NPU" if is_job else "CPU",
         name=facts.run.operators[step.operator].name if step.what == "kernel" else None,
         start_s=start,
@@ -357,7 +323,6 @@ def _steps(facts: TimeFacts) -> Iterator[_Step]:
 
 
 def _add(step: _Step, row: CpuPart, times: int) -> _Step:
-    """`step` and so many times `row`."""
     names = common.Moved.__struct_fields__
     more = {name: times * (getattr(row.moved, name, None) or 0) for name in names}
     every = {name: getattr(step.moved, name) + size for name, size in more.items()}
@@ -366,13 +331,14 @@ def _add(step: _Step, row: CpuPart, times: int) -> _Step:
     )
 
 
-def _total(total: float, spent: TimeSums, target: Target | None, *, waits: bool) -> TimeTotal:
-    """The sum with its band; without a `target` the CPU does all of the work. `waits` says whether those of the CPU
-    are in it."""
+def _total(
+    total: float, spent: record_parts.TimeSums, target: Target | None, *, waits: bool
+) -> record_parts.TimeTotal:
+    """The sum with its band; without a `target` the CPU does all the work. `waits`: whether the CPU's are in it."""
     cpu = cpu_band.cpu_band(waits=waits)
     error = 0.0 if target is None else timing.error(target.npu, target.macs)
     words = [] if target is None else [f"NPU: {timing.band(target.npu, target.macs)}"]
-    return TimeTotal(
+    return record_parts.TimeTotal(
         duration_s=total,
         source="modelled",
         least_s=spent.npu_s * (1 - error) + spent.cpu_s / (1 + cpu_band.BAND_ERROR),
@@ -381,13 +347,13 @@ def _total(total: float, spent: TimeSums, target: Target | None, *, waits: bool)
     )
 
 
-def _largest(parts: Sequence[TimePart]) -> Contributor:
+def _largest(parts: Sequence[record_parts.TimePart]) -> record_parts.Contributor:
     """The operator's kernel or the part of the other work that takes the CPU longest, over all of its calls."""
     found: defaultdict[str, float] = defaultdict(float)
     for row in parts:
         if row.on == "CPU":
             found[row.name or row.what] += row.duration_s
     if not found:
-        return Contributor(name="runtime", duration_s=0.0)
+        return record_parts.Contributor(name="runtime", duration_s=0.0)
     name = max(found, key=lambda key: found[key])
-    return Contributor(name=name, duration_s=found[name])
+    return record_parts.Contributor(name=name, duration_s=found[name])

@@ -1,10 +1,8 @@
-"""The process that has a tokenizer: ``python -m ethosu_sdk.run.tokenizer_worker SOCKET FILE NAME BYTES``.
-
-A file of some kilobytes can make text grow without end, or keep a pattern busy for years, and the packages' Rust and
-C++ print and abort. So they run here, in BYTES of memory more than Python has, without output and without files. JSON
-lines come and go by SOCKET, which :mod:`ethosu_sdk.run.tokenizing` writes and reads. The tokenizer is in the open
-FILE, whose name ends with NAME.
-"""
+"""The process that has a tokenizer: ``python -m ethosu_sdk.run.tokenizer_worker SOCKET FILE NAME BYTES``. A file of
+some kilobytes can make text grow without end, or keep a pattern busy for years, and the packages' Rust and C++ print
+and abort. So they run here, in BYTES of memory more than Python has, without output and without files. JSON lines
+come and go by SOCKET, which :mod:`ethosu_sdk.run.tokenizing` writes and reads. The tokenizer is in the open FILE,
+whose name ends with NAME."""
 
 from __future__ import annotations
 
@@ -95,10 +93,8 @@ def _limit(more_bytes: int) -> None:
     ):
         _, most = resource.getrlimit(limit)
         resource.setrlimit(limit, (value if most == resource.RLIM_INFINITY else min(value, most), most))
-    os.environ |= {
-        "TOKENIZERS_PARALLELISM": "false",
-        "RAYON_NUM_THREADS": "1",
-    }  # a thread takes address space
+    # A thread takes address space.
+    os.environ |= {"TOKENIZERS_PARALLELISM": "false", "RAYON_NUM_THREADS": "1"}
 
 
 def _hugging_face(data: bytes) -> _Model:
@@ -163,9 +159,8 @@ def _ranks(data: bytes) -> dict[bytes, int]:
             found[base64.b64decode(row[1])] = int(row[2])
     if sorted(found.values()) != list(range(len(found))):
         raise ValueError("its ranks are not those from 0 on, each once")
-    if any(
-        bytes([byte]) not in found for byte in range(256)
-    ):  # the package would panic at a text with that byte
+    # The package would panic at a text with that byte.
+    if any(bytes([byte]) not in found for byte in range(256)):
         raise ValueError("it has not every byte as a token")
     return found
 
@@ -230,12 +225,10 @@ class _Made(msgspec.Struct):
     letters: dict[str, float] = {}
 
     def of(self, text: Iterable[str]) -> float:
-        """How many come of `text`."""
         return sum(self.letters.get(letter, self.others) for letter in text)
 
     @property
     def most(self) -> float:
-        """How many come of whichever letter makes most."""
         return max(self.others, *self.letters.values(), 0.0)
 
 
@@ -276,7 +269,6 @@ def _text(value: Any) -> str:
 
 
 def _tokens(steps: list[_Step]) -> float:
-    """How many tokens templates make of one token."""
     made = 1.0
     for step in steps:
         if step.get("type") == "TemplateProcessing" and made <= _MOST:

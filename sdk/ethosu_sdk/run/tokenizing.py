@@ -107,7 +107,6 @@ class Tokenizer(Struct, frozen=True):
         return (*first, *found)
 
     def decode(self, tokens: Sequence[int]) -> str:
-        """The text of `tokens`."""
         return str(self._worker.ask("decode", list(tokens)))
 
 
@@ -132,10 +131,8 @@ class Stream:
 
 @contextlib.contextmanager
 def opened_tokenizer(path: Path | None) -> Iterator[Tokenizer | None]:
-    """The tokenizer in the file at `path` for the time of a `with` block; None without a path.
-
-    InputError for a file that is none, ToolError without its package.
-    """
+    """The tokenizer in the file at `path` for the time of a `with` block; None without a path. InputError for a file
+    that is none, ToolError without its package."""
     if path is None:
         yield None
         return

@@ -43,7 +43,6 @@ class UartLog(Struct, frozen=True):
     problems: tuple[str, ...]  # record lines that could not be read, one sentence each
 
     def of_type(self, name: str) -> list[dict[str, Any]]:
-        """The payloads of all records of one type, in their order."""
         return [record.payload for record in self.records if record.type == name]
 
 
@@ -113,12 +112,12 @@ def _is_count(value: Any) -> bool:
     return type(value) is int and value >= 0
 
 
-def _is_pair(value: Any) -> bool:
-    return isinstance(value, list) and len(value) == 2 and all(map(_is_count, value))
-
-
 # What the members of a list must be, by the field's name.
-_LISTS: dict[str, Callable[[Any], bool]] = {"shape": _is_count, "counters": _is_pair, "values": _is_count}
+_LISTS: dict[str, Callable[[Any], bool]] = {
+    "shape": _is_count,
+    "counters": lambda value: isinstance(value, list) and len(value) == 2 and all(map(_is_count, value)),
+    "values": _is_count,
+}
 
 
 def joined_chunks(chunks: Sequence[dict[str, Any]], where: str) -> bytes:
@@ -141,10 +140,7 @@ Tell = Callable[[int, dict[int, tuple[int, ...]]], None]
 
 
 class _Listener(io.RawIOBase):
-    """Takes what the UART says, and calls `tell`, with its number and choices, after each inference.
-
-    What it tells is not proven: the evidence of the whole run is checked at its end.
-    """
+    """Calls `tell` with number and choices after each inference. Nothing of that is proven yet."""
 
     def __init__(self, tell: Tell) -> None:
         self._tell = tell
@@ -211,10 +207,7 @@ def patterns_of(module: str) -> dict[str, tuple[re.Pattern[str], ...]]:
 
 
 def is_understood(module: str, takers: Mapping[str, Taker], message: str) -> bool:
-    """Give `message` to the first of `takers` that has a pattern for it, in their order; whether there is one.
-
-    ValueError when it holds a whole number of more digits than 64 bits have.
-    """
+    """Give `message` to the first of `takers` with a fitting pattern. ValueError for numbers of more than 64 bits."""
     for name, taker in takers.items():
         for pattern in patterns_of(module)[name]:
             if match := pattern.match(message):
@@ -233,5 +226,4 @@ def _check_numbers(match: re.Match[str], message: str) -> None:
 
 
 def matched_facts(match: re.Match[str]) -> dict[str, int | str]:
-    """The groups that matched, by name."""
     return {name: int(text) if text.isdigit() else text for name, text in match.groupdict().items() if text}

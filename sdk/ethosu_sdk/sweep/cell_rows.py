@@ -106,8 +106,7 @@ def write_cell(out: Path, task: Mapping[str, Any], outcome: Mapping[str, Any]) -
         "wall_time_s": outcome.get("seconds", 0.0),
         "host": provenance.host_part(),
     }
-    validation.check_record(record, "the cell")
-    json_text.write_json(out / kinds.SWEEP_CELL.file, record)
+    validation.write_record(out / kinds.SWEEP_CELL.file, record, "the cell")
     complete_manifest(out)
     return row_of_cell(kinds.SWEEP_CELL.convert(record))
 

@@ -208,7 +208,8 @@ def _compile(task: Task) -> Outcome:
         check = ProgramCheck(Path(spool), Reporter(quiet=True), locate=False)
         record = _evaluated(task, check.extend(record, request, output), output)
         record["wall_time_s"] = round(time.monotonic() - start, 3)
-        compile_record.write_compile_record(result_files.compile_record_path(output.pte), record)
+        path = result_files.compile_record_path(output.pte)
+        validation.write_record(path, record, "the compile result")
         add(*compiled_files(output.pte, record))
     check_record.raise_if_failed(record, recorded=True)
     return {}

@@ -32,7 +32,7 @@ def flags(npu: str, system: str, mode: str, ini: Path | str) -> list[str]:
 def vela(zoo_pte: ZooPte, folder: Path, runs: Sequence[list[str]]) -> list[dict[str, Any]]:
     """What Vela makes of the zoo's digits_cnn with each of these flags."""
     output = zoo_pte("digits_cnn")
-    graph = output.pte.parent / output.delegates[0].tosa_file
+    graph = output.pte.parent / output.delegates[0].files.tosa
     done = warm.python(RUNS, graph, folder, given=json.dumps(runs))
     found: list[dict[str, Any]] = json.loads(done.stdout.splitlines()[-1])
     assert len(found) == len(runs)

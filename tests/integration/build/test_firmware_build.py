@@ -11,9 +11,10 @@ from ethosu_sdk.base import filesystem, proc, tools
 from ethosu_sdk.base.errors import BuildError, InputError, ToolError
 from ethosu_sdk.firmware_build import cmake, program_firmware
 from ethosu_sdk.firmware_build.program_firmware import FirmwareBuild
-from ethosu_sdk.run import evidence, input_image, sequences, uart
+from ethosu_sdk.run import evidence, input_image, uart
 from tests.conftest import ZooPte
 from tests.kernels.interpreter.runner import FIRMWARE, host_tree
+from tests.unit.run import wire
 
 pytestmark = [pytest.mark.toolchain, pytest.mark.torch]
 
@@ -191,7 +192,7 @@ def test_softmax_runs_on_the_plain_machine(softmax: FirmwareBuild, softmax_pte: 
         model_sha256=filesystem.sha256_file(softmax_pte),
         model_bytes=softmax_pte.stat().st_size,
         board="corstone-300",
-        steps=sequences.steps_of_bytes(inferences),
+        steps=wire.steps_of_bytes(inferences),
         outputs=1,
     )
     found = evidence.evidence_of_run(uart.parse_uart(result.output.encode()), expected, result.returncode)

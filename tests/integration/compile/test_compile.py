@@ -101,15 +101,16 @@ def test_delegate_artefacts(zoo_pte: ZooPte, name: str) -> None:
     delegates = pte.read(output.pte).plan("forward").delegates
     assert len(delegates) == len(output.delegates)
     for index, (row, delegate) in enumerate(zip(output.delegates, delegates, strict=True)):
-        assert (row.index, row.tosa_file) == (index, f"delegate{index}.tosa")
-        assert (folder / row.tosa_file).is_file()
+        assert (row.index, row.files.tosa) == (index, f"delegate{index}.tosa")
+        assert (folder / row.files.tosa).is_file()
         assert hashlib.sha256(delegate.payload).hexdigest() == row.payload_sha256
         assert len(delegate.payload) == row.payload_bytes
         assert delegate.vela is not None
         assert delegate.vela.scratch_bytes == row.scratch_bytes
-        assert row.estimates["cycles_total"] > 0
-        assert row.scratch_fast_bytes == 0  # Shared_Sram has no staging buffer
-        for report in (row.summary_file, row.per_layer_file, row.debug_file):
+        assert row.estimates[0].name == "total_cycles"
+        assert row.estimates[0].value > 0
+        assert row.fast_scratch_bytes == 0  # Shared_Sram has no staging buffer
+        for report in (row.files.summary, row.files.per_layer, row.files.debug):
             assert (folder / report).stat().st_size > 0
 
 

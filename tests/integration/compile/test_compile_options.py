@@ -126,7 +126,7 @@ def test_where_everything_comes_from(run: Run) -> None:
     conv = SourceLine(
         file="net.py", line=CONV, module="block.conv", module_type="Conv2d", function="Block.forward"
     )
-    rows = {(row.operator, row.tosa_operator, row.source) for row in delegate.operations}
+    rows = {(row.vela.operator, row.tosa and row.tosa.operator, row.source) for row in delegate.operations}
     assert ("Conv2D", "CONV2D", conv) in rows
     assert all(source == conv for _, _, source in rows)  # the transposes around it are its own
 
@@ -162,18 +162,19 @@ def test_offsets_are_those_of_npu_operations(zoo_pte: ZooPte, name: str, target:
     for row, delegate in zip(output.delegates, pte.read(output.pte).plan("forward").delegates, strict=True):
         assert delegate.vela is not None
         stream = bytes(delegate.vela.command_stream)
-        graph = tosa_graph.read_operators(output.pte.with_name(row.tosa_file).read_bytes())
+        graph = tosa_graph.read_operators(output.pte.with_name(row.files.tosa).read_bytes())
         offsets = [offset for operation in row.operations for offset in operation.offsets]
         assert len(set(offsets)) == len(offsets) > 0
         for offset in offsets:
             assert int.from_bytes(stream[offset : offset + 2], "little") & 0x3FF in (2, 3, 5, 6, 7, 16)
         for operation in row.operations:
             assert operation.source is not None
-            assert operation.tosa_index is not None
-            assert graph[operation.tosa_index].name == operation.tosa_operator
-            assert graph[operation.tosa_index].outputs[0] == operation.tosa_tensor
-        macs = sum(operation.macs or 0 for operation in row.operations)
-        assert macs == row.estimates["nn_macs"] > 0
+            assert operation.tosa is not None
+            assert graph[operation.tosa.index].name == operation.tosa.operator
+            assert graph[operation.tosa.index].outputs[0] == operation.tosa.tensor
+        each = (part for operation in row.operations for part in operation.estimates)
+        (macs,) = (part.value for part in row.estimates if part.name == "macs")
+        assert sum(part.value for part in each if part.name == "macs") == macs > 0
 
 
 def test_scales_per_tensor_and_per_channel(run: Run) -> None:
@@ -214,7 +215,7 @@ def test_a_configuration_file_of_the_users(run: Run, tmp_path: Path) -> None:
     done = run(NET, "Block", vela_config=ini, target=target)
     estimates = {row["name"]: row["value"] for row in done.record["delegates"][0]["estimates"]}
     assert estimates["core_clock"] == 123e6
-    assert 0 < done.output.delegates[0].scratch_fast_bytes <= 4096
+    assert 0 < done.output.delegates[0].fast_scratch_bytes <= 4096
     assert ("vela configuration", "my board.ini") in {
         (row["role"], row["file"]) for row in done.record["provenance"]["inputs"]
     }

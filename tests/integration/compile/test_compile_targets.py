@@ -31,7 +31,7 @@ for family in families().values():
                     result = EthosUBackend._compile_tosa_flatbuffer(tosa, lowering.compile_spec(target))
                 blocks = vela_blocks.parse(bytes(result.processed_bytes))
                 (seen,) = captures
-                found.append([target.name, system, mode, blocks.config_word, seen.estimates["cycles_total"]])
+                found.append([target.name, system, mode, blocks.config_word, seen.estimates[0].value])
 Path(sys.argv[2]).write_text(json.dumps(found))
 """
 

@@ -242,7 +242,7 @@ def test_firmware_gives_every_output(
 def clamps(output: CompileOutput) -> list[int]:
     """How many CLAMP operators each delegate's TOSA graph has."""
     graphs = [
-        tosa_graph.read_operators((output.pte.parent / row.tosa_file).read_bytes())
+        tosa_graph.read_operators((output.pte.parent / row.files.tosa).read_bytes())
         for row in output.delegates
     ]
     return [sum(operator.name == "CLAMP" for operator in graph) for graph in graphs]

@@ -28,7 +28,7 @@ from ethosu_sdk.npu.program import written_bytes
 from ethosu_sdk.npu.weight_cache import WeightCache
 from ethosu_sdk.program import pte
 from ethosu_sdk.program.execution_plan import DelegateCall
-from ethosu_sdk.run import evidence, input_image, sequences, uart
+from ethosu_sdk.run import evidence, input_image, uart
 from ethosu_sdk.simulate import simulators
 from ethosu_sdk.simulate.simulation import SimulationRequest
 from tests import kept
@@ -39,6 +39,7 @@ from tests.integration.qemu.models.pairs import PAIRS, QUICK, Pair
 from tests.oracles.tosa import TosaModel
 from tests.places import ROOT
 from tests.records import printed
+from tests.unit.run import wire
 
 pytestmark = [pytest.mark.torch, pytest.mark.qemu, pytest.mark.toolchain]
 INFERENCES = 2
@@ -207,7 +208,7 @@ def simulate(
         model_sha256=program.sha256,
         model_bytes=program.size,
         board=built.board,
-        steps=sequences.steps_of_bytes(raw),
+        steps=wire.steps_of_bytes(raw),
         outputs=len(program.plan("forward").outputs),
     )
     return evidence.evidence_of_run(uart.parse_uart(result.uart), expected, result.exit_code)

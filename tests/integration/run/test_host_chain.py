@@ -113,7 +113,7 @@ def test_other_families(
     output = zoo_pte(name, target=target)
     assert len(output.delegates) == delegates
     # Dedicated_Sram_384KB, the default of Ethos-U65 and Ethos-U85, stages feature maps in fast memory.
-    assert output.delegates[0].scratch_fast_bytes > 0
+    assert output.delegates[0].fast_scratch_bytes > 0
     (result,) = expected_outputs(output, stored(output, "input"))
     np.testing.assert_array_equal(result, stored(output, "output")[0], strict=True)
 

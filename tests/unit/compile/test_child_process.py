@@ -13,8 +13,8 @@ from ethosu_sdk.compile.child_process import compile_model
 from ethosu_sdk.compile.compile_facts import CompileOutput, CompileRequest
 from ethosu_sdk.compile.program_options import ProgramOptions
 from ethosu_sdk.compile.vela_capture import parse_summary
-from ethosu_sdk.records.common import SourceLine
-from ethosu_sdk.records.compile import CpuOperator, Site
+from ethosu_sdk.records.common import Estimate, SourceLine, TosaOperation, VelaOperation
+from ethosu_sdk.records.compile import CpuOperator, Delegate, DelegateFiles, Operation, Site
 from tests.tables import each
 
 TARGET = parse_target("ethos-u55-128")
@@ -51,21 +51,23 @@ def test_request_survives_json(request_: CompileRequest) -> None:
 def test_output_survives_json(tmp_path: Path) -> None:
     tensor = compile_facts.TensorFacts("int8", (1, 3, 2, 2), (0, 2, 3, 1))
     source = SourceLine(file="net.py", line=3, module="block.conv", module_type="Conv2d")
-    operation = compile_facts.OperationFacts(
-        "Conv2D", "out", (64, 96), 7, None, 640, 3, "CONV2D", "conv", source
+    cycles = Estimate(name="total_cycles", value=7.0, unit="cycles", source="estimated")
+    operation = Operation(
+        offsets=(64, 96),
+        vela=VelaOperation(operator="Conv2D", name="out"),
+        tosa=TosaOperation(index=3, operator="CONV2D", tensor="conv"),
+        source=source,
+        estimates=(cycles,),
     )
-    copy = compile_facts.OperationFacts("Copy", "", (128,), None, None, None, None, None, None, None)
-    delegate = compile_facts.DelegateFacts(
+    copy = Operation(offsets=(128,), vela=VelaOperation(operator="Copy"), estimates=())
+    delegate = Delegate(
         index=0,
-        payload_sha256="ab",
+        payload_sha256="ab" * 32,
         payload_bytes=4,
-        tosa_file="d.tosa",
-        summary_file="d.csv",
-        per_layer_file="p.csv",
-        debug_file="d.xml",
         scratch_bytes=64,
-        scratch_fast_bytes=0,
-        estimates={"cycles_total": 7.0},
+        fast_scratch_bytes=0,
+        files=DelegateFiles(tosa="d.tosa", summary="d.csv", per_layer="p.csv", debug="d.xml"),
+        estimates=(cycles,),
         operations=(operation, copy),
     )
     sites = (Site(calls=1, reason="too wide", source=source), Site(calls=1, reason="too high"))

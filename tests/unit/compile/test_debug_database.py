@@ -1,17 +1,17 @@
 """Vela's debug database: from the command stream to the TOSA graph, and weights and outputs that it shows as lost."""
 
-from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from ethosu_sdk.base.errors import BuildError, InputError
 from ethosu_sdk.compile import vela_checks, vela_database
-from ethosu_sdk.compile.compile_facts import DelegateFacts, OperationFacts
 from ethosu_sdk.compile.graphs.source_lines import SourceFinder
 from ethosu_sdk.compile.vela_capture import VelaCapture
 from ethosu_sdk.compile.vela_database import ScheduledOperation
-from ethosu_sdk.records.common import SourceLine
+from ethosu_sdk.records.common import SourceLine, TosaOperation, VelaOperation
+from ethosu_sdk.records.compile import Delegate, DelegateFiles, Operation
 from tests.conformance.tosa_graph import Graph
 from tests.tables import each
 from tests.unit.npu.vela_payloads import Payload, slots
@@ -107,9 +107,24 @@ def test_another_form_is_refused(xml: bytes) -> None:
 # --- A layer whose weights Vela encoded for other channels is refused, with its place in the model.
 
 PLACE = SourceLine(file="net.py", line=7, module="features.0", module_type="Conv2d")
-LAYER = OperationFacts("Conv2D", "out", (64, 96), 300, 400, 640, 7, "CONV2D", "t", PLACE)
-OTHER = replace(LAYER, name="copy", offsets=(120,))
-DELEGATE = DelegateFacts(2, "", 0, "", "", "", "", 0, 0, {}, (OTHER, LAYER))
+LAYER = Operation(
+    offsets=(64, 96),
+    vela=VelaOperation(operator="Conv2D", name="out"),
+    tosa=TosaOperation(index=7, operator="CONV2D", tensor="t"),
+    source=PLACE,
+    estimates=(),
+)
+OTHER = msgspec.structs.replace(LAYER, vela=VelaOperation(operator="Conv2D", name="copy"), offsets=(120,))
+DELEGATE = Delegate(
+    index=2,
+    payload_sha256="",
+    payload_bytes=0,
+    scratch_bytes=0,
+    fast_scratch_bytes=0,
+    files=DelegateFiles(tosa="t", summary="s", per_layer="p", debug="d"),
+    estimates=(),
+    operations=(OTHER, LAYER),
+)
 
 
 def test_weights_for_other_channels_are_refused_by_name_and_whole_ones_pass() -> None:

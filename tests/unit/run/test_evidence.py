@@ -14,7 +14,7 @@ from hypothesis import given, strategies as st
 from msgspec import structs
 
 from ethosu_sdk.base.errors import InputError
-from ethosu_sdk.run import evidence, input_image, sequences, uart
+from ethosu_sdk.run import evidence, input_image, uart
 from ethosu_sdk.run.repeats import Changed
 from ethosu_sdk.run.uart import ProtocolError
 from tests.tables import each
@@ -24,7 +24,7 @@ EXPECTED = evidence.ExpectedRun(
     model_sha256="5" * 64,
     model_bytes=len(wire.MODEL),
     board="corstone-300",
-    steps=sequences.steps_of_bytes(((wire.INPUT,),)),
+    steps=wire.steps_of_bytes(((wire.INPUT,),)),
     outputs=1,
 )
 Rows = list[wire.Row]

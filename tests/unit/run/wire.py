@@ -4,8 +4,12 @@ import base64
 import hashlib
 import json
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
+
+import numpy as np
+
+from ethosu_sdk.program.feeds import Steps
 
 Row = tuple[str, dict[str, Any]]
 
@@ -27,6 +31,12 @@ def uart(rows: Iterable[Row]) -> bytes:
 def seal(lines: Iterable[bytes], nonce: bytes = bytes(16)) -> str:
     covered = (text.removeprefix(b"~ethosu ").rsplit(b" ", 2)[0] + b"\n" for text in lines)
     return hashlib.sha256(nonce + hashlib.sha256(b"".join(covered)).digest()).hexdigest()
+
+
+def steps_of_bytes(sets: Sequence[Sequence[bytes]]) -> Steps:
+    """Steps whose inputs are all given, as raw bytes by set and input."""
+    columns = zip(*sets, strict=True) if sets else ()
+    return Steps(len(sets), tuple(tuple(np.frombuffer(row, np.uint8) for row in rows) for rows in columns))
 
 
 MODEL = b"a model"

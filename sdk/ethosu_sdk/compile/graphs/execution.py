@@ -17,8 +17,7 @@ Replacement = Callable[[Any], Callable[..., Any] | None]  # what a node calls in
 
 
 def run_eager(module: Any, inputs: Tensors) -> Tensors:
-    """The outputs of `module` as a flat tuple of tensors. InputError when it fails or returns something
-    else."""
+    """The outputs of `module` as a flat tuple of tensors. InputError when it fails or returns something else."""
     from torch.utils import _pytree
 
     return flat_outputs(_pytree.tree_leaves(call_module(module, inputs)), module)
@@ -55,7 +54,6 @@ def flat_outputs(leaves: Sequence[Any], module: Any = None) -> Tensors:
 
 
 def observer_of(graph_module: Any, node: Any) -> Any | None:
-    """The observer that a node calls, or None."""
     if node.op != "call_module":
         return None
     module = graph_module.get_submodule(node.target)
@@ -69,11 +67,9 @@ def run_graph(
     note: Callable[[Any, Any], None] | None = None,
     observe: Callable[[Any, Any, Any], Any] | None = None,
 ) -> Tensors:
-    """The flat outputs of a graph. Each node's result goes to `note`.
-
-    `observe` gives the result of an observer from its node, itself and the value; without it, an observer gives a
-    fresh copy, as quantise and dequantise do. No observer learns anything.
-    """
+    """The flat outputs of a graph. Each node's result goes to `note`. `observe` gives the result of an observer from
+    its node, itself and the value; without it, an observer gives a fresh copy, as quantise and dequantise do. No
+    observer learns anything."""
     import torch
     from torch.utils import _pytree
 
@@ -138,7 +134,6 @@ def eager_values(module: Any, inputs: Tensors) -> RecordedValues:
 
 
 def tensors_of(value: Any) -> Iterator[Any]:
-    """The tensors of a node's value."""
     import torch
     from torch.utils import _pytree
 
@@ -147,8 +142,7 @@ def tensors_of(value: Any) -> Iterator[Any]:
 
 @contextlib.contextmanager
 def state_kept(module: Any) -> Iterator[Callable[[], bool]]:
-    """Give the module's buffers their values back afterwards. The block gets a function that returns whether they
-    changed."""
+    """Give the module's buffers their values back after the block, which gets a function: whether they changed."""
     import torch
 
     before = [(buffer, buffer.clone()) for buffer in module.buffers()]

@@ -25,9 +25,7 @@ _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<functio
 _PACKAGES = frozenset(("site-packages", "dist-packages"))  # folders of installed packages
 # Compiler packages put frames of their own passes into the trace of the nodes that they make.
 _COMPILERS = ("executorch", "torchao", "ethosu_sdk", "functorch")
-_TORCH = "torch"
 _STANDARD_LIBRARY = Path(sysconfig.get_path("stdlib"))
-_BRANCH_ROOT = "_export_root"
 # Models that come in packages: those of ExecuTorch, and the zoo.
 ZOO_FOLDER = "ethosu_sdk/compile/zoo/"
 _MODEL_FOLDERS = ("executorch/examples/models/", ZOO_FOLDER)
@@ -47,9 +45,8 @@ class SourceFinder:
 
     @cached_property
     def _tools(self) -> dict[str, Path]:
-        """The folders of torch and of the compiler's packages, wherever they are installed."""
         found = {}
-        for name in (_TORCH, *_COMPILERS):
+        for name in ("torch", *_COMPILERS):
             spec = find_spec(name)
             if spec is not None and spec.submodule_search_locations:
                 found[name] = Path(next(iter(spec.submodule_search_locations)))
@@ -102,15 +99,12 @@ class SourceFinder:
         return self.constructed.get("")
 
     def place(self, meta: Mapping[str, Any]) -> str | None:
-        """Where a node comes from, in words for an error."""
         found = self.find(meta)
         return None if found is None else found.words
 
     def place_of(self, error: BaseException) -> str | None:
         """The innermost line of the model's own files that raised `error`, with its text; None when there is none.
-
-        Only files below `root`, and the zoo's, are taken: below them, every package that torch uses itself is met.
-        """
+        Only files below `root`, and the zoo's, are taken: below them, every package that torch uses itself is met."""
         frames = [
             (self.named(frame.filename), frame)
             for frame in traceback.extract_tb(error.__traceback__)
@@ -176,10 +170,8 @@ def last_return(module: Any) -> str | None:
 
 def lines_recorded(finder: SourceFinder) -> AbstractContextManager[None]:
     """While the block runs, torch records with each node it traces all lines of the model that lead to it.
-
     torch.export of torch 2.13 keeps the frames of functions called ``forward`` alone, and so names the line that
-    calls a helper instead of the helper's line that calls the operator.
-    """
+    calls a helper instead of the helper's line that calls the operator."""
     from torch.fx.proxy import TracerBase
 
     def all_of_the_model(_tracer: Any, summary: traceback.StackSummary) -> traceback.StackSummary:
@@ -197,10 +189,8 @@ def lines_recorded(finder: SourceFinder) -> AbstractContextManager[None]:
 
 
 def _function(file: str, line: int, name: str) -> str | None:
-    """The function at a line with its classes, such as ``Block.forward``; `name` is what the trace says of it.
-
-    Only files that this process has imported are read: a saved program's traces name files of another machine.
-    """
+    """The function at a line with its classes, such as ``Block.forward``; `name` is what the trace says of it. Only
+    files that this process has imported are read: a saved program's traces name files of another machine."""
     if name == "<module>":
         return None
     around = [(start, end, full) for start, end, full in _functions(file) if start <= line <= end]
@@ -236,5 +226,5 @@ def _module(meta: Mapping[str, Any]) -> tuple[str | None, str | None]:
         text = kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__qualname__}"
         if not text.startswith("torch.export."):  # torch's own wrapper of what it exports
             # In branches, torch 2.13 names modules from this root.
-            return str(name).removeprefix(_BRANCH_ROOT).lstrip("."), text.rsplit(".", 1)[-1]
+            return str(name).removeprefix("_export_root").lstrip("."), text.rsplit(".", 1)[-1]
     return None, None

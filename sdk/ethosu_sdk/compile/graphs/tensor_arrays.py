@@ -19,11 +19,8 @@ _OUTPUT = re.compile(r"output\d+")
 
 
 def read_inputs(path: Path) -> tuple[Array, ...]:
-    """The arrays ``input0``, ``input1``, … of an `.npz`, in order; ``output0``… are left alone, so that the
-    file that a compilation wrote can be given.
-
-    InputError when the file cannot be read, holds other names, or leaves a gap.
-    """
+    """The arrays ``input0``, ``input1``, … of an `.npz`, in order; ``output0``… are left alone, so that the file that
+    a compilation wrote can be given. InputError when the file cannot be read, holds other names, or leaves a gap."""
     arrays = {name: array for name, array in npz.read_npz(path).items() if not _OUTPUT.fullmatch(name)}
     names = [f"input{index}" for index in range(len(arrays))]
     if not arrays or set(names) != set(arrays):
@@ -46,11 +43,9 @@ def check_inputs(arrays: Sequence[Array], examples: Sequence[Array], where: Path
 def calibration_samples(
     arrays: Sequence[Array], examples: Sequence[Array], where: Path
 ) -> list[tuple[Array, ...]]:
-    """Calibration samples, each shaped like `examples`, from arrays that stack them on a leading axis.
-
-    An array of the example's own shape is one sample. For an example of shape (1, ...) the leading axis may
-    take the place of that 1. InputError when an array fits neither way or the counts differ between inputs.
-    """
+    """Calibration samples, each shaped like `examples`, from arrays that stack them on a leading axis. An array of
+    the example's own shape is one sample. For an example of shape (1, ...) the leading axis may take the place of
+    that 1. InputError when an array fits neither way or the counts differ between inputs."""
     _check_count(arrays, examples, where)
     columns = []
     for index, (array, example) in enumerate(zip(arrays, examples, strict=True)):
@@ -126,10 +121,8 @@ def tensors_like(values: Sequence[Array], examples: Tensors) -> Tensors:
 
 def dense_tensor(tensor: Any) -> Any:
     """`tensor` with the strides of its memory format, contiguous or channels_last, copied unless it has them.
-
     ``array[None]`` of NumPy has a stride of 0, and a broadcast tensor has several: torch calls the first contiguous
-    and exports both, and ExecuTorch then fails on the order of its dimensions.
-    """
+    and exports both, and ExecuTorch then fails on the order of its dimensions."""
     import torch
 
     formats = [torch.contiguous_format]

@@ -17,8 +17,6 @@ _Result = TypeVar("_Result")
 
 @dataclass(frozen=True)
 class TosaTensor:
-    """One tensor of the graph."""
-
     name: str
     shape: tuple[int, ...]
 
@@ -115,10 +113,6 @@ Places = NDArray[np.int64]
 CONSTANT_PLACE = -1  # the place of an element that comes from no tensor
 
 
-def _concat(parts: Sequence[Places], numbers: Sequence[int], _: Sequence[int]) -> Places:
-    return np.concatenate(parts, axis=numbers[0])
-
-
 def _pad(parts: Sequence[Places], numbers: Sequence[int], _: Sequence[int]) -> Places:
     widths = list(zip(numbers[::2], numbers[1::2], strict=True))
     return np.pad(parts[0], widths, constant_values=CONSTANT_PLACE)
@@ -130,7 +124,7 @@ def _slice(parts: Sequence[Places], starts: Sequence[int], shape: Sequence[int])
 
 # How each operator that only moves values arranges those of its inputs, by its numbers and the shape of its result.
 _FORMS: dict[str, Callable[[Sequence[Places], Sequence[int], Sequence[int]], Places]] = {
-    "CONCAT": _concat,
+    "CONCAT": lambda parts, numbers, shape: np.concatenate(parts, axis=numbers[0]),
     "IDENTITY": lambda parts, numbers, shape: parts[0],
     "PAD": _pad,
     "RESHAPE": lambda parts, numbers, shape: parts[0].reshape(shape),
@@ -145,8 +139,7 @@ _SAME_ORDER = frozenset({"IDENTITY", "RESHAPE"})
 
 @dataclass(frozen=True)
 class MovedTensor:
-    """`places` of a tensor's elements among those of `sources`, one tensor after the other; CONSTANT_PLACE for
-    padding."""
+    """`places` of a tensor's elements among those of `sources`, one after the other; CONSTANT_PLACE for padding."""
 
     sources: tuple[str, ...]
     places: Places
@@ -173,7 +166,6 @@ class TosaMoves:
         return name in self._moves
 
     def operator(self, name: str) -> str:
-        """The operator that made a moved tensor."""
         return self._moves[name].name
 
     def turned(self, name: str) -> str:
@@ -183,7 +175,6 @@ class TosaMoves:
         return name
 
     def size(self, name: str) -> int:
-        """The number of elements of a tensor."""
         return prod(self.shapes[name])
 
     def of(self, name: str) -> MovedTensor:
@@ -214,7 +205,6 @@ def _moves(block: Any, operators: Sequence[TosaOperator]) -> dict[str, _Move]:
 
 
 def _constants(block: Any) -> dict[str, tuple[int, ...]]:
-    """Shapes that are tensors of their own, by name."""
     rows = (block.Shapes(index) for index in range(block.ShapesLength()))
     return {
         row.Name().decode(): tuple(map(int, np.asarray(row.DataAsNumpy(), np.uint8).view("<i8")))

@@ -1,7 +1,5 @@
-"""The SDK's own models: small and reproducible. Together they cover every way in which an operator can run.
-
-The table is light; a model's module imports torch when :func:`load` builds it.
-"""
+"""The SDK's own models: small and reproducible. Together they cover every way in which an operator can run. The table
+is light; a model's module imports torch when :func:`load` builds it."""
 
 from __future__ import annotations
 
@@ -21,26 +19,19 @@ from ethosu_sdk.compile.zoo import digits as digits, packages
 from ethosu_sdk.compile.zoo.packages import ZooModel
 from ethosu_sdk.records import kinds, provenance, validation
 
-_USUAL_DTYPE = "float32"
-
 
 @dataclass(frozen=True)
 class ZooInput:
-    """One input of a zoo model: its NumPy dtype and its shape."""
-
     dtype: str
     shape: tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class ZooEntry:
-    """One row of zoo.toml.
-
-    `summary` is a sentence, `task` two or three words. `function` of this package's `module` builds the model, which
-    is meant for `quantize`. `weights` is ``none``, ``random``, ``trained`` or ``pretrained``, `parameters` how many
-    there are; `needs` are the distributions that carry them, and data (:mod:`ethosu_sdk.compile.zoo.packages`).
-    A `stateful` one keeps values from one inference to the next.
-    """
+    """One row of zoo.toml. `summary` is a sentence, `task` two or three words. `function` of this package's `module`
+    builds the model, which is meant for `quantize`. `weights` is ``none``, ``random``, ``trained`` or ``pretrained``,
+    `parameters` how many there are; `needs` are the distributions that carry them, and data
+    (:mod:`ethosu_sdk.compile.zoo.packages`). A `stateful` one keeps values from one inference to the next."""
 
     name: str
     task: str
@@ -57,13 +48,11 @@ class ZooEntry:
 
 @functools.cache
 def entries() -> tuple[ZooEntry, ...]:
-    """Every zoo model, without importing torch."""
     table = tomllib.loads(Path(__file__).with_name("zoo.toml").read_text(encoding="utf-8"))
     return tuple(msgspec.convert({"name": name, **row}, ZooEntry) for name, row in table.items())
 
 
 def names() -> tuple[str, ...]:
-    """The names of the zoo models, without importing torch."""
     return tuple(entry.name for entry in entries())
 
 
@@ -73,7 +62,6 @@ def stateless() -> tuple[str, ...]:
 
 
 def entry(name: str) -> ZooEntry:
-    """The entry called `name`; KeyError when there is none."""
     return {row.name: row for row in entries()}[name]
 
 
@@ -83,10 +71,8 @@ def source(name: str) -> Path:
 
 
 def load(name: str) -> ZooModel:
-    """Build the zoo model `name` (imports torch). The same name gives the same weights each time.
-
-    ToolError when a package that carries its weights or data is missing or another version.
-    """
+    """Build the zoo model `name` (imports torch). The same name gives the same weights each time. ToolError when a
+    package that carries its weights or data is missing or another version."""
     row = entry(name)
     packages.require(f"zoo:{name}", row.needs)
     build: Callable[[], ZooModel] = getattr(importlib.import_module(f"{__name__}.{row.module}"), row.function)
@@ -138,7 +124,7 @@ def _table(entries: tuple[ZooEntry, ...]) -> Table:
 
 def _inputs(entry: ZooEntry) -> str:
     """The shapes of the inputs, with the type before the first that has not the type of the one before it."""
-    before, texts = _USUAL_DTYPE, []
+    before, texts = "float32", []
     for item in entry.inputs:
         texts.append(("" if item.dtype == before else f"{item.dtype} ") + "x".join(map(str, item.shape)))
         before = item.dtype

