@@ -12,7 +12,7 @@ namespace {
 
 using namespace ethosu_sdk::kernels;
 
-constexpr std::size_t length = 100;
+constexpr std::size_t length = 300;
 constexpr std::size_t long_length = 2100;  // enough for the table of dequantize_vectors
 constexpr std::size_t cases = 2000;
 
