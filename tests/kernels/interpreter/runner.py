@@ -22,6 +22,7 @@ MANIFEST = FIRMWARE / "kernels" / "kernels.toml"
 CPP_TESTS = (
     "runtime_program_test",
     "runtime_refusal_test",
+    "runtime_borders_test",
     "kernels_arguments_test",
     "kernels_counts_test",
     "kernels_primitives_test",
