@@ -36,7 +36,7 @@ struct Run {
 // A value that vectors cannot convert leaves as many to the scalar loop.
 constexpr std::size_t block = 4096;
 // Integers in between where a row is of another layout.
-constexpr std::size_t piece_bytes = 512;
+constexpr std::size_t piece_bytes = 1024;
 
 template <typename Integer>
 struct Quantizer {
@@ -50,15 +50,15 @@ struct Quantizer {
     return quantized<Integer>(value, inverse_scale, zero_point, minimum, maximum);
   }
 
-  void convert(const float* from, Integer* to, std::size_t left) const {
+  void convert(const float* from, Integer* to, std::size_t to_step, std::size_t left) const {
     while (left > 0) {
       const std::size_t count = std::min(left, block);
-      std::size_t i = quantize_vectors(from, to, count, inverse_scale, zero_point, minimum, maximum);
+      std::size_t i = quantize_vectors(from, to, to_step, count, inverse_scale, zero_point, minimum, maximum);
       for (; i < count; ++i) {
-        to[i] = (*this)(from[i]);
+        to[i * to_step] = (*this)(from[i]);
       }
       from += count;
-      to += count;
+      to += count * to_step;
       left -= count;
     }
   }
@@ -73,15 +73,15 @@ void quantize_run(const Tensor& input, Tensor& output, const Run& run, const Qua
   const Quantizer<Integer> quantizer(quantization);
   const auto* from = input.as<const float>() + run.from;
   auto* to = output.as<Integer>() + run.to;
-  if (run.from_step == 1 && run.to_step == 1) {
-    quantizer.convert(from, to, run.count);
+  if (run.from_step == 1 && quantizes_in_steps(run.to_step, quantizer.minimum, quantizer.maximum)) {
+    quantizer.convert(from, to, run.to_step, run.count);
     return;
   }
   Integer piece[piece_bytes / sizeof(Integer)];
   for (std::size_t left = run.count; left > 0;) {
     const std::size_t count = std::min(left, std::size(piece));
     if (run.from_step == 1) {
-      quantizer.convert(from, piece, count);
+      quantizer.convert(from, piece, 1, count);
     } else {
       for (std::size_t i = 0; i < count; ++i) {
         piece[i] = quantizer(from[i * run.from_step]);

@@ -77,6 +77,12 @@ struct ByteShift {
   std::uint32_t least;
 };
 
+// Where sixteen bytes go, and how far it is to the next sixteen.
+struct Places {
+  std::uint8_t offsets[16];
+  std::size_t bytes;
+};
+
 // In assembly, as GCC 12.2 moves values from register to register, and orders nothing. GNU as 2.40 writes
 // VCVTB and VCVTT with other registers, so these are numbers. Bits of half precision are the sign and the
 // integer, and negative as 16 bits too. The addition reads as infinity or NaN what the conversion, which has
@@ -95,38 +101,44 @@ struct ByteShift {
 #define SATURATE_EVEN(a) "vqmovunb.s16 q" a ", q" a "\n"
 #define SATURATE_ODD(a, b) "vqmovunt.s16 q" a ", q" b "\n"
 #define FLIP(a) "vadd.i8 q" a ", q" a ", %[least]\n"
-#define STORE(a) "vstrb.8 q" a ", [%[to]], #16\n"
-// From floats to shifted halves, among eight other instructions.
+#define IF_STRIDED(code) ".if %c[strided]\n" code ".endif\n"
+#define LOAD_OFFSETS(c) IF_STRIDED("vldrb.u8 q" c ", [%[offsets]]\n")
+#define STORE(a, c)                                                          \
+  IF_STRIDED("vstrb.8 q" a ", [%[to], q" c "]\nadd %[to], %[to], %[step]\n") \
+  ".if !%c[strided]\nvstrb.8 q" a ", [%[to]], #16\n.endif\n"
+// From floats to shifted halves, among eight other instructions; then the bytes' offsets, if they have any.
 #define TO_HALVES(a, b, c, d, o1, o2, o3, o4, o5, o6, o7, o8)                        \
   SCALE(a) o1 SCALE(b) SCALE(c) o2 SCALE(d) CONVERT("0", a, a) o3 CONVERT("0", b, b) \
   o4 CONVERT("1", a, c)                                                              \
   o5 CONVERT("1", b, d)                                                              \
   o6 SHIFT(a)                                                                        \
   o7 SHIFT(b)                                                                        \
-  o8 IF_SHIFTED("vcmp.f16 ge, q" a ", q" b "\n")
+  o8 IF_SHIFTED("vcmp.f16 ge, q" a ", q" b "\n") LOAD_OFFSETS(c)
 // The same of four registers, while the four others are stored and loaded again.
 #define TO_HALVES_AND_NEXT(a, b, c, d, e, f, g, h)                                                          \
-  TO_HALVES(a, b, c, d, SATURATE_EVEN(e), SATURATE_ODD(e, f), FLIP(e), STORE(e),                            \
+  TO_HALVES(a, b, c, d, SATURATE_EVEN(e), SATURATE_ODD(e, f), FLIP(e), STORE(e, g),                         \
             LOAD_PART("0", e, f, g, h, ""), LOAD_PART("1", e, f, g, h, ""), LOAD_PART("2", e, f, g, h, ""), \
             LOAD_PART("3", e, f, g, h, "!"))
 #define LOAD(a, b, c, d)         \
   LOAD_PART("0", a, b, c, d, "") \
   LOAD_PART("1", a, b, c, d, "") LOAD_PART("2", a, b, c, d, "") LOAD_PART("3", a, b, c, d, "!")
-#define TO_BYTES(a, b) SATURATE_EVEN(a) SATURATE_ODD(a, b) FLIP(a) STORE(a)
+#define TO_BYTES(a, b, c) SATURATE_EVEN(a) SATURATE_ODD(a, b) FLIP(a) STORE(a, c)
 
-template <bool shifted>
-void quantize_sixteen(const float*& from, std::uint8_t*& to, float factor, const ByteShift& shift) {
+template <bool shifted, bool strided>
+void quantize_sixteen(const float*& from, std::uint8_t*& to, const Places& places, float factor,
+                      const ByteShift& shift) {
   asm volatile(
-      LOAD("0", "1", "2", "3") TO_HALVES("0", "1", "2", "3", , , , , , , , ) TO_BYTES("0", "1")
+      LOAD("0", "1", "2", "3") TO_HALVES("0", "1", "2", "3", , , , , , , , ) TO_BYTES("0", "1", "2")
       : [from] "+r"(from), [to] "+r"(to)
-      : [factor] "r"(factor), [half] "r"(shift.half), [least] "r"(shift.least), [shifted] "i"(shifted)
+      : [factor] "r"(factor), [half] "r"(shift.half), [least] "r"(shift.least), [offsets] "r"(places.offsets),
+        [step] "r"(places.bytes), [shifted] "i"(shifted), [strided] "i"(strided)
       : "memory", "q0", "q1", "q2", "q3", "p0");
 }
 
 // `turns` + 1 times 32 elements. While 16 are converted, those before are stored and the next ones loaded.
-template <bool shifted>
-void quantize_pairs(const float*& from, std::uint8_t*& to, std::size_t turns, float factor,
-                    const ByteShift& shift) {
+template <bool shifted, bool strided>
+void quantize_pairs(const float*& from, std::uint8_t*& to, const Places& places, std::size_t turns,
+                    float factor, const ByteShift& shift) {
   asm volatile(
       LOAD("0", "1", "2", "3")
       TO_HALVES("0", "1", "2", "3", LOAD_PART("0", "4", "5", "6", "7", ""), LOAD_PART("1", "4", "5", "6", "7", ""),
@@ -137,30 +149,30 @@ void quantize_pairs(const float*& from, std::uint8_t*& to, std::size_t turns, fl
       TO_HALVES_AND_NEXT("0", "1", "2", "3", "4", "5", "6", "7")
       "le lr, 1b\n"
       "2:\n"
-      TO_HALVES("4", "5", "6", "7", SATURATE_EVEN("0"), SATURATE_ODD("0", "1"), FLIP("0"), STORE("0"), , , , )
-      TO_BYTES("4", "5")
+      TO_HALVES("4", "5", "6", "7", SATURATE_EVEN("0"), SATURATE_ODD("0", "1"), FLIP("0"), STORE("0", "2"), , , , )
+      TO_BYTES("4", "5", "6")
       : [from] "+r"(from), [to] "+r"(to)
       : [turns] "r"(turns), [factor] "r"(factor), [half] "r"(shift.half), [least] "r"(shift.least),
-        [shifted] "i"(shifted)
+        [offsets] "r"(places.offsets), [step] "r"(places.bytes), [shifted] "i"(shifted), [strided] "i"(strided)
       : "memory", "cc", "lr", "q0", "q1", "q2", "q3", "q4", "q5", "q6", "q7", "p0");
 }
 
-template <bool shifted>
-std::size_t quantize_bytes(const float* from, std::uint8_t* to, std::size_t count, float factor,
-                           const ByteShift& shift) {
+template <bool shifted, bool strided>
+std::size_t quantize_bytes(const float* from, std::uint8_t* to, const Places& places, std::size_t count,
+                           float factor, const ByteShift& shift) {
   const std::size_t pairs = count / 32;
   if (pairs > 0) {
-    quantize_pairs<shifted>(from, to, pairs - 1, factor, shift);
+    quantize_pairs<shifted, strided>(from, to, places, pairs - 1, factor, shift);
   }
   if (count % 32 >= 16) {
-    quantize_sixteen<shifted>(from, to, factor, shift);
+    quantize_sixteen<shifted, strided>(from, to, places, factor, shift);
   }
   return count / 16 * 16;
 }
 
 template <typename Byte>
-std::size_t quantize_bytes(const float* from, Byte* to, std::size_t count, float inverse_scale,
-                           std::int32_t zero_point) {
+std::size_t quantize_bytes(const float* from, Byte* to, std::size_t to_step, std::size_t count,
+                           float inverse_scale, std::int32_t zero_point) {
   constexpr std::int32_t least = std::numeric_limits<Byte>::min();
   constexpr std::uint32_t sign = 0x8000;
   const std::int32_t distance = zero_point - least;
@@ -169,8 +181,12 @@ std::size_t quantize_bytes(const float* from, Byte* to, std::size_t count, float
   }
   const auto size = static_cast<std::uint32_t>(std::abs(distance));
   const ByteShift shift = {distance < 0 ? sign | size : size, static_cast<std::uint8_t>(least)};
-  const auto convert = distance == 0 ? quantize_bytes<false> : quantize_bytes<true>;
-  return convert(from, reinterpret_cast<std::uint8_t*>(to), count, inverse_scale * unit, shift);
+  Places places{{}, 16 * to_step};
+  vst1q_u8(places.offsets, vmulq_n_u8(vidupq_n_u8(0, 1), static_cast<std::uint8_t>(to_step)));
+  const auto contiguous = distance == 0 ? quantize_bytes<false, false> : quantize_bytes<true, false>;
+  const auto strided = distance == 0 ? quantize_bytes<false, true> : quantize_bytes<true, true>;
+  const auto convert = to_step == 1 ? contiguous : strided;
+  return convert(from, reinterpret_cast<std::uint8_t*>(to), places, count, inverse_scale * unit, shift);
 }
 
 // Within this bound, the reference's sum of floats is exact where it is in the range.
@@ -285,17 +301,18 @@ std::size_t dequantize_by_table(const Byte* from, float* to, std::size_t count, 
 }  // namespace
 
 template <typename Integer>
-std::size_t quantize_vectors(const float* from, Integer* to, std::size_t count, float inverse_scale,
-                             std::int32_t zero_point, Integer minimum, Integer maximum) {
+std::size_t quantize_vectors(const float* from, Integer* to, std::size_t to_step, std::size_t count,
+                             float inverse_scale, std::int32_t zero_point, Integer minimum, Integer maximum) {
   const float size = std::fabs(inverse_scale);
-  if (!(size >= least_inverse_scale && size <= largest_inverse_scale)) {
+  if (!quantizes_in_steps(to_step, minimum, maximum) ||
+      !(size >= least_inverse_scale && size <= largest_inverse_scale)) {
     return 0;
   }
   const Conversions conversions;
   std::size_t done = 0;
   if constexpr (sizeof(Integer) == 1) {
-    done = quantize_bytes(from, to, count, inverse_scale, zero_point);
-    clamp_all(to, done, minimum, maximum);
+    done = quantize_bytes(from, to, to_step, count, inverse_scale, zero_point);
+    clamp_all(to, done, minimum, maximum);  // of results beside each other
   } else if constexpr (std::is_same_v<Integer, std::int16_t>) {
     done = quantize_halfwords(from, to, count, inverse_scale, zero_point);
     clamp_all(to, done, minimum, maximum);
