@@ -146,6 +146,8 @@ def lower_program(program: Any, spec: Any | None, *, whole: bool = False, etreco
         )
 
     functionalization.flatten_outputs(program)
+    if spec is not None:
+        program = frame.rewrite_converted(program, spec.target)
     ethos_u85 = spec is not None and spec.target.startswith("ethos-u85")
     hint = LOG_HINT
     if has_branches(program):
