@@ -110,6 +110,7 @@ def test_where_everything_comes_from(run: Run) -> None:
     operators = {row["name"]: row for row in done.record["cpu_operators"]}
     assert {name: row["boundary"] for name, row in operators.items()} == {
         "quantized_decomposed::quantize_per_tensor.out": True,
+        "dim_order_ops::_clone_dim_order.out": True,
         "quantized_decomposed::dequantize_per_tensor.out": True,
         "aten::avg_pool2d.out": False,
         "aten::topk.values": False,

@@ -195,6 +195,12 @@ REWRITES = (
         "tests/integration/compile/test_borders.py::test_an_image_enters_with_its_channels_last",
     ),
     Rewrite(
+        Moment.CONVERTED,
+        "borders.order_outputs",
+        "The same for images that the program returns: a dequantise operator can turn them round as it reads.",
+        "tests/integration/compile/test_borders.py::test_an_image_leaves_with_its_channels_last",
+    ),
+    Rewrite(
         Moment.BACKEND,
         "during_lowering.duplicates_kept",
         "ExecuTorch merges operators with the same arguments although their results are quantised "
