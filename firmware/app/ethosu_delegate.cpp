@@ -18,6 +18,12 @@ bool find_block(const void* blobs, const char* key, const std::uint8_t*& data, s
   return found;
 }
 
+void copy(void* to, const void* from, std::size_t bytes) {
+  if (to != from) {
+    std::memcpy(to, from, bytes);
+  }
+}
+
 }  // namespace
 
 template <typename... Pieces>
@@ -70,13 +76,13 @@ Status EthosUDelegate::execute(std::uint32_t index, std::uint32_t instruction, S
     return status;
   }
   if (pieces_ != nullptr) {
-    forget();
+    forget(payload, arguments);
   }
   hal::mark_copy_in();
   std::uint8_t* const scratch = memory_.scratch.data();
   for (std::uint32_t i = 0; i < payload.inputs.count; ++i) {
     const npu::Slot slot = payload.inputs.at(i);
-    std::memcpy(scratch + slot.offset, arguments[i]->tensor->data, slot.bytes);
+    copy(scratch + slot.offset, arguments[i]->tensor->data, slot.bytes);
   }
   const Status ran =
       pieces_ == nullptr ? run_job(job_for(payload), instruction) : run_pieces(index, instruction);
@@ -86,16 +92,40 @@ Status EthosUDelegate::execute(std::uint32_t index, std::uint32_t instruction, S
   hal::mark_copy_out();
   for (std::uint32_t i = 0; i < payload.outputs.count; ++i) {
     const npu::Slot slot = payload.outputs.at(i);
-    std::memcpy(arguments[payload.inputs.count + i]->tensor->data, scratch + slot.offset, slot.bytes);
+    copy(arguments[payload.inputs.count + i]->tensor->data, scratch + slot.offset, slot.bytes);
   }
   hal::mark_runtime();
   observer_.on_call();
   return Status::ok;
 }
 
+void* EthosUDelegate::place(std::uint32_t index, std::uint32_t position, std::size_t bytes) {
+  const npu::Payload& payload = payloads_[index];
+  const std::uint32_t inputs = payload.inputs.count;
+  if (position >= inputs + payload.outputs.count) {
+    return nullptr;
+  }
+  const npu::Slot slot =
+      position < inputs ? payload.inputs.at(position) : payload.outputs.at(position - inputs);
+  return slot.bytes == bytes ? memory_.scratch.data() + slot.offset : nullptr;
+}
+
 // Takes from memory what earlier calls left there: a piece that does not write would go unnoticed otherwise.
-void EthosUDelegate::forget() {
-  std::fill(memory_.scratch.begin(), memory_.scratch.end(), forgotten);
+// Inputs that lie there stay.
+void EthosUDelegate::forget(const npu::Payload& payload, Span<Value* const> arguments) {
+  for (std::size_t at = 0; at < memory_.scratch.size();) {
+    std::size_t next = memory_.scratch.size(), behind = next;
+    for (std::uint32_t i = 0; i < payload.inputs.count; ++i) {
+      const npu::Slot slot = payload.inputs.at(i);
+      const bool lies_there = arguments[i]->tensor->data == memory_.scratch.data() + slot.offset;
+      if (lies_there && slot.offset + slot.bytes > at && slot.offset < next) {
+        next = std::max<std::size_t>(slot.offset, at);
+        behind = slot.offset + slot.bytes;
+      }
+    }
+    std::fill(memory_.scratch.begin() + at, memory_.scratch.begin() + next, forgotten);
+    at = behind;
+  }
   std::fill(memory_.fast_scratch.begin(), memory_.fast_scratch.end(), forgotten);
 }
 

@@ -1,5 +1,5 @@
 // The runtime's delegate calls → jobs on the Ethos-U: copies inputs into the scratch region, runs the command
-// stream, copies outputs out of it.
+// stream, copies outputs out of it. What lies in the scratch region already is not copied.
 #pragma once
 
 #include <cstddef>
@@ -54,6 +54,8 @@ class EthosUDelegate final : public runtime::Delegate {
   Status init(std::uint32_t index, Span<const std::uint8_t> payload,
               const runtime::NamedBlobs& blobs) override;
   Status execute(std::uint32_t index, std::uint32_t instruction, Span<Value* const> arguments) override;
+  void* place(std::uint32_t index, std::uint32_t position, std::size_t bytes) override;
+  std::uint32_t inputs(std::uint32_t index) const override { return payloads_[index].inputs.count; }
   const char* error_text() const override { return error_.detail.c_str(); }
 
   // The largest scratch of the programs so far.
@@ -66,7 +68,7 @@ class EthosUDelegate final : public runtime::Delegate {
   Status refuse(const npu::Result& result);
   Status check_arguments(const npu::Payload& payload, Span<Value* const> arguments);
   Status check_slot(const npu::Slot& slot, const Value& value, std::size_t argument, bool is_input);
-  void forget();
+  void forget(const npu::Payload& payload, Span<Value* const> arguments);
   Status run_pieces(std::uint32_t index, std::uint32_t instruction);
   Status run_job(const npu::Job& job, std::uint32_t instruction);
   npu::Job job_for(const npu::Payload& payload) const;

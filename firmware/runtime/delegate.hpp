@@ -30,6 +30,19 @@ class Delegate {
   // Arguments are the delegate's inputs, then its outputs; each Tensor among them has memory.
   virtual Status execute(std::uint32_t index, std::uint32_t instruction, Span<Value* const> arguments) = 0;
 
+  // Where the delegate takes its argument `position` from, or leaves it if it is an output, so that a call
+  // copies nothing: `bytes` of memory that calls of other delegates change. nullptr: only what the call
+  // names.
+  virtual void* place(std::uint32_t index, std::uint32_t position, std::size_t bytes) {
+    static_cast<void>(index), static_cast<void>(position), static_cast<void>(bytes);
+    return nullptr;
+  }
+  // How many of the arguments of `index` are inputs: the first ones.
+  virtual std::uint32_t inputs(std::uint32_t index) const {
+    static_cast<void>(index);
+    return 0;
+  }
+
   // Why the last call failed; nullptr: no words.
   virtual const char* error_text() const { return nullptr; }
 

@@ -1,5 +1,6 @@
 #include "runtime/method.hpp"
 
+#include "runtime/borders.hpp"
 #include "runtime/executor.hpp"
 #include "runtime/method_loader.hpp"
 #include "runtime/pool.hpp"
@@ -42,6 +43,9 @@ Status Method::load(Span<const std::uint8_t> pte, const char* name, const Memory
   }
   if (status == Status::ok) {
     status = loader.load_delegates(delegate);
+  }
+  if (status == Status::ok) {
+    Borders(*state).place();
   }
   pool_used_ = pool.used();
   state_ = status == Status::ok ? state : nullptr;

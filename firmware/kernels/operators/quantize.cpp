@@ -3,13 +3,16 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 
 #include "kernels/kernels.hpp"
 #include "kernels/support/arguments.hpp"
+#include "kernels/support/copy.hpp"
 #include "kernels/support/dispatch.hpp"
 #include "kernels/support/elements.hpp"
 #include "kernels/support/layout.hpp"
 #include "kernels/support/quantize_vectors.hpp"
+#include "kernels/support/walk.hpp"
 
 namespace ethosu_sdk::kernels {
 namespace {
@@ -21,43 +24,103 @@ struct Quantization {
   std::int64_t maximum;
 };
 
-// `count` elements from `start` on.
+// `count` elements of the input and of the output: from which on, and how far apart.
 struct Run {
-  std::size_t start;
+  std::size_t from;
+  std::size_t to;
   std::size_t count;
+  std::size_t from_step = 1;
+  std::size_t to_step = 1;
 };
 
 // A value that vectors cannot convert leaves as many to the scalar loop.
 constexpr std::size_t block = 4096;
+// Integers in between where a row is of another layout.
+constexpr std::size_t piece_bytes = 1024;
+
+template <typename Integer>
+struct Quantizer {
+  explicit Quantizer(const Quantization& quantization)
+      : inverse_scale(1.0f / static_cast<float>(quantization.scale)),
+        zero_point(static_cast<std::int32_t>(quantization.zero_point)),
+        minimum(static_cast<Integer>(quantization.minimum)),
+        maximum(static_cast<Integer>(quantization.maximum)) {}
+
+  Integer operator()(float value) const {
+    return quantized<Integer>(value, inverse_scale, zero_point, minimum, maximum);
+  }
+
+  void convert(const float* from, Integer* to, std::size_t to_step, std::size_t left) const {
+    while (left > 0) {
+      const std::size_t count = std::min(left, block);
+      std::size_t i = quantize_vectors(from, to, to_step, count, inverse_scale, zero_point, minimum, maximum);
+      for (; i < count; ++i) {
+        to[i * to_step] = (*this)(from[i]);
+      }
+      from += count;
+      to += count * to_step;
+      left -= count;
+    }
+  }
+
+  float inverse_scale;
+  std::int32_t zero_point;
+  Integer minimum, maximum;
+};
 
 template <typename Integer>
 void quantize_run(const Tensor& input, Tensor& output, const Run& run, const Quantization& quantization) {
-  const float inverse_scale = 1.0f / static_cast<float>(quantization.scale);
-  const auto zero_point = static_cast<std::int32_t>(quantization.zero_point);
-  const auto* from = input.as<const float>() + run.start;
-  auto* to = output.as<Integer>() + run.start;
-  const auto minimum = static_cast<Integer>(quantization.minimum);
-  const auto maximum = static_cast<Integer>(quantization.maximum);
+  const Quantizer<Integer> quantizer(quantization);
+  const auto* from = input.as<const float>() + run.from;
+  auto* to = output.as<Integer>() + run.to;
+  if (run.from_step == 1 && quantizes_in_steps(run.to_step, quantizer.minimum, quantizer.maximum)) {
+    quantizer.convert(from, to, run.to_step, run.count);
+    return;
+  }
+  Integer piece[piece_bytes / sizeof(Integer)];
   for (std::size_t left = run.count; left > 0;) {
-    const std::size_t count = std::min(left, block);
-    std::size_t i = quantize_vectors(from, to, count, inverse_scale, zero_point, minimum, maximum);
-    for (; i < count; ++i) {
-      to[i] = quantized<Integer>(from[i], inverse_scale, zero_point, minimum, maximum);
+    const std::size_t count = std::min(left, std::size(piece));
+    if (run.from_step == 1) {
+      quantizer.convert(from, piece, 1, count);
+    } else {
+      for (std::size_t i = 0; i < count; ++i) {
+        piece[i] = quantizer(from[i * run.from_step]);
+      }
     }
-    from += count;
-    to += count;
+    copy_row<sizeof(Integer)>(piece, 1, to, run.to_step, count);
+    from += count * run.from_step;
+    to += count * run.to_step;
     left -= count;
   }
 }
 
 template <typename Integer>
-void dequantize_run(const Tensor& input, Tensor& output, const Run& run, const Quantization& quantization) {
+void dequantize_all(const Integer* from, float* to, std::size_t to_step, std::size_t count,
+                    const Quantization& quantization) {
   const auto scale = static_cast<float>(quantization.scale);
   const auto zero_point = static_cast<std::int32_t>(quantization.zero_point);
-  const auto* const from = input.as<const Integer>() + run.start;
-  auto* const to = output.as<float>() + run.start;
-  for (std::size_t i = dequantize_vectors(from, to, run.count, scale, zero_point); i < run.count; ++i) {
-    to[i] = dequantized(from[i], scale, zero_point);
+  std::size_t i = to_step == 1 ? dequantize_vectors(from, to, count, scale, zero_point) : 0;
+  for (; i < count; ++i) {
+    to[i * to_step] = dequantized(from[i], scale, zero_point);
+  }
+}
+
+template <typename Integer>
+void dequantize_run(const Tensor& input, Tensor& output, const Run& run, const Quantization& quantization) {
+  const auto* from = input.as<const Integer>() + run.from;
+  auto* to = output.as<float>() + run.to;
+  if (run.from_step == 1) {
+    dequantize_all(from, to, run.to_step, run.count, quantization);
+    return;
+  }
+  Integer piece[piece_bytes / sizeof(Integer)];
+  for (std::size_t left = run.count; left > 0;) {
+    const std::size_t count = std::min(left, std::size(piece));
+    copy_row<sizeof(Integer)>(from, run.from_step, piece, 1, count);
+    dequantize_all(piece, to, run.to_step, count, quantization);
+    from += count * run.from_step;
+    to += count * run.to_step;
+    left -= count;
   }
 }
 
@@ -132,16 +195,33 @@ Quantization read_quantization(Arguments& arguments, const Tensor& integers) {
   return quantization;
 }
 
-// The shape and layout that input and output share.
-Status match(Arguments& arguments, const Tensor& input, Tensor& output) {
-  arguments.expect_same_dim_order(input, output);
-  return arguments.resize_like(output, input);
+// Rows in the order of the floats, which are the larger of the two.
+void convert_layout(const Tensor& input, Tensor& output, Convert convert, const Quantization& quantization) {
+  const Tensor& floats = input.dtype == ScalarType::float32 ? input : output;
+  std::size_t order[max_rank] = {};
+  std::copy_n(floats.dim_order, floats.rank, order);
+  const View from = chosen_dims(view_of(input), order, input.rank);
+  const View to = chosen_dims(view_of(output), order, output.rank);
+  const View* const views[] = {&from, &to};
+  const Loops<2> loops = loops_over(views);
+  walk_rows(loops, views, [&](const std::size_t(&at)[2]) {
+    const std::size_t last = loops.depth - 1;
+    const std::size_t(&steps)[2] = loops.strides[last];
+    convert(input, output, {at[0], at[1], loops.sizes[last], steps[0], steps[1]}, quantization);
+  });
 }
 
+// Input and output may have different layouts: then the border to an image whose channels are last is one
+// pass.
 Status convert_all(Arguments& arguments, const Tensor& input, Tensor& output, Convert convert,
                    const Quantization& quantization) {
-  if (convert != nullptr && match(arguments, input, output) == Status::ok) {
-    convert(input, output, {0, input.element_count()}, quantization);
+  if (convert == nullptr || arguments.resize_like(output, input) != Status::ok) {
+    return arguments.status();
+  }
+  if (same_layout(input, output)) {
+    convert(input, output, {0, 0, input.element_count()}, quantization);
+  } else {
+    convert_layout(input, output, convert, quantization);
   }
   return arguments.status();
 }
@@ -187,14 +267,18 @@ class Parameters {
 // One scale for each of `lanes.count` runs, again and again.
 Status convert_runs(Arguments& arguments, const Tensor& input, Tensor& output, const Lanes& lanes,
                     Convert convert, const Quantization& range) {
-  if (convert == nullptr || match(arguments, input, output) != Status::ok || input.element_count() == 0) {
+  if (convert == nullptr) {
+    return arguments.status();
+  }
+  arguments.expect_same_dim_order(input, output);
+  if (arguments.resize_like(output, input) != Status::ok || input.element_count() == 0) {
     return arguments.status();
   }
   const Parameters parameters(arguments, lanes.count);
   for (std::size_t i = 0; i < lanes.outer * lanes.count && arguments.ok(); ++i) {
     const Quantization quantization = parameters.at(arguments, range, i % lanes.count);
     if (arguments.ok()) {
-      convert(input, output, {i * lanes.stride, lanes.stride}, quantization);
+      convert(input, output, {i * lanes.stride, i * lanes.stride, lanes.stride}, quantization);
     }
   }
   return arguments.status();

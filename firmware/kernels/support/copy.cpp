@@ -10,20 +10,6 @@
 namespace ethosu_sdk::kernels {
 namespace {
 
-// One row of elements of `Bytes` bytes; steps count elements.
-template <std::size_t Bytes>
-void copy_row(const std::uint8_t* from, std::size_t from_step, std::uint8_t* to, std::size_t to_step,
-              std::size_t count) {
-  std::size_t done = copy_vectors<Bytes>(from, from_step, to, to_step, count);
-  from += done * from_step * Bytes;
-  to += done * to_step * Bytes;
-  for (; done < count; ++done) {
-    std::memmove(to, from, Bytes);
-    from += from_step * Bytes;
-    to += to_step * Bytes;
-  }
-}
-
 // Makes the longest loop the innermost one if the rows are short.
 void lengthen_rows(Loops<2>& loops) {
   constexpr std::size_t short_row = 32;
@@ -80,6 +66,26 @@ CopyStrided copy_for(ScalarType dtype) {
 
 }  // namespace
 
+template <std::size_t Bytes>
+void copy_row(const void* source, std::size_t from_step, void* destination, std::size_t to_step,
+              std::size_t count) {
+  const auto* from = static_cast<const std::uint8_t*>(source);
+  auto* to = static_cast<std::uint8_t*>(destination);
+  std::size_t done = copy_vectors<Bytes>(from, from_step, to, to_step, count);
+  from += done * from_step * Bytes;
+  to += done * to_step * Bytes;
+  for (; done < count; ++done) {
+    std::memmove(to, from, Bytes);
+    from += from_step * Bytes;
+    to += to_step * Bytes;
+  }
+}
+
+template void copy_row<1>(const void*, std::size_t, void*, std::size_t, std::size_t);
+template void copy_row<2>(const void*, std::size_t, void*, std::size_t, std::size_t);
+template void copy_row<4>(const void*, std::size_t, void*, std::size_t, std::size_t);
+template void copy_row<8>(const void*, std::size_t, void*, std::size_t, std::size_t);
+
 void copy_elements(const Tensor& input, const View& from, Tensor& output, const View& to) {
   std::size_t order[max_rank] = {};
   sort_by_steps(to, order);
@@ -109,7 +115,7 @@ void copy_all(const Tensor& input, Tensor& output) {
 
 void copy_bytes(const Tensor& input, Tensor& output) {
   const std::size_t count = output.byte_count();
-  if (count != 0) {
+  if (count != 0 && output.data != input.data) {
     const auto* const from = input.as<const std::uint8_t>();
     auto* const to = output.as<std::uint8_t>();
     const std::size_t done = copy_vectors<1>(from, 1, to, 1, count);

@@ -12,6 +12,11 @@ namespace ethosu_sdk::kernels {
 // enough: without a change of their bits. Both tensors have the same dtype; the same below.
 void copy_elements(const Tensor& input, const View& from, Tensor& output, const View& to);
 
+// A row of elements of `Bytes` bytes; steps count elements.
+template <std::size_t Bytes>
+void copy_row(const void* source, std::size_t from_step, void* destination, std::size_t to_step,
+              std::size_t count);
+
 // One element, by offsets.
 void copy_element(const Tensor& input, std::size_t from, Tensor& output, std::size_t to);
 

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 #include "kernels/support/convert.hpp"
 #include "kernels/support/wrapping.hpp"
@@ -29,9 +30,17 @@ float dequantized(Integer value, float scale, std::int32_t zero_point) {
   return static_cast<float>(wrapping_difference(std::int32_t{value}, zero_point)) * scale;
 }
 
+// Whether quantize_vectors() takes results `to_step` apart: the offsets of sixteen bytes are bytes too.
 template <typename Integer>
-std::size_t quantize_vectors(const float* from, Integer* to, std::size_t count, float inverse_scale,
-                             std::int32_t zero_point, Integer minimum, Integer maximum);
+bool quantizes_in_steps(std::size_t to_step, Integer minimum, Integer maximum) {
+  using Limits = std::numeric_limits<Integer>;
+  const bool clamps = minimum != Limits::min() || maximum != Limits::max();
+  return to_step == 1 || (sizeof(Integer) == 1 && to_step <= 0xFF / 15 && !clamps);
+}
+
+template <typename Integer>
+std::size_t quantize_vectors(const float* from, Integer* to, std::size_t to_step, std::size_t count,
+                             float inverse_scale, std::int32_t zero_point, Integer minimum, Integer maximum);
 
 template <typename Integer>
 std::size_t dequantize_vectors(const Integer* from, float* to, std::size_t count, float scale,

@@ -19,6 +19,7 @@ from ethosu_sdk.compile.compile_facts import TensorFacts
 from ethosu_sdk.compile.graphs.fx import operator_name
 from ethosu_sdk.compile.graphs.source_lines import SourceFinder
 from ethosu_sdk.compile.rewrite import after_lowering, cortex_m
+from ethosu_sdk.compile.rewrite.partitioning import LAYOUT_REASON
 from ethosu_sdk.compile.tool_hooks import REASON_KEY
 from ethosu_sdk.program import execution_plan, pte
 from ethosu_sdk.program.execution_plan import ENTRY, Allocation
@@ -227,7 +228,7 @@ def find_cpu_operators(
         CpuOperator(
             name=name,
             calls=found.total(),
-            boundary=name.rpartition(".")[0] in _CONVERSIONS,
+            boundary=name.rpartition(".")[0] in _CONVERSIONS or {row[0] for row in found} == {LAYOUT_REASON},
             sites=tuple(
                 Site(calls=calls, reason=reason, source=source, portable=portable, cortex_m=operator)
                 for (reason, source, portable, operator), calls in found.items()

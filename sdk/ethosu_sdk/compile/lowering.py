@@ -128,10 +128,13 @@ def compile_spec(target: Target, vela_config: str = VELA_CONFIG, vela_flags: Seq
     )
 
 
-def lower_program(program: Any, spec: Any | None, *, whole: bool = False, etrecord: bool = False) -> Any:
+def lower_program(
+    program: Any, spec: Any | None, *, whole: bool = False, etrecord: bool = False, converts: bool = False
+) -> Any:
     """The edge program, its delegates compiled by Vela for `spec`; with None, everything stays on the CPU. `whole`
     keeps operators whole that the Cortex-M backend's passes look for. With `etrecord`, ExecuTorch keeps what its
-    record of the lowering needs."""
+    record of the lowering needs. If the program `converts` its inputs and outputs from float and to float, it changes
+    the layout of images as it does so."""
     from executorch.backends.arm.ethosu import EthosUPartitioner
     from executorch.exir import EdgeCompileConfig, to_edge_transform_and_lower
 
@@ -146,6 +149,8 @@ def lower_program(program: Any, spec: Any | None, *, whole: bool = False, etreco
         )
 
     functionalization.flatten_outputs(program)
+    if spec is not None and converts:
+        program = frame.rewrite_converted(program, spec.target)
     ethos_u85 = spec is not None and spec.target.startswith("ethos-u85")
     hint = LOG_HINT
     if has_branches(program):

@@ -33,7 +33,12 @@ _TOOLS = ("block-counts.so", *_LLVM)
 # In the records, and not in an inference. The clock's interrupts depend on the time that the simulator took.
 _OUTSIDE = ("start_up", "report", "after")
 _LEFT_OUT = ("wait", "clock")
+_LAYOUT_COPY = "dim_order_ops::_clone_dim_order"
 _NOTHING: Mapping[str, int] = {}
+
+
+class CopiedBytes(MovedBytes):
+    """What a copy moves: nothing where the firmware has laid the values where the copy would put them."""
 
 
 def cpu_traffic(plan: ExecutionPlan, instruction: int) -> Mapping[str, MovedBytes]:
@@ -41,7 +46,8 @@ def cpu_traffic(plan: ExecutionPlan, instruction: int) -> Mapping[str, MovedByte
     row = plan.instructions[instruction] if instruction < len(plan.instructions) else None
     if isinstance(row, KernelCall):
         constants, others = _moved_sizes(plan, row.args)
-        return {"kernel": MovedBytes(constant_bytes=constants, arena_bytes=others)}
+        kind = CopiedBytes if plan.operators[row.op_index].name == _LAYOUT_COPY else MovedBytes
+        return {"kernel": kind(constant_bytes=constants, arena_bytes=others)}
     if isinstance(row, DelegateCall) and (vela := plan.delegates[row.delegate_index].vela) is not None:
         inputs = len(vela.inputs)
         return {
@@ -54,7 +60,7 @@ def cpu_traffic(plan: ExecutionPlan, instruction: int) -> Mapping[str, MovedByte
 def _copied_sizes(sizes: tuple[int, int]) -> MovedBytes:
     """A constant goes to the arena too; other tensors are read and written there."""
     constants, others = sizes
-    return MovedBytes(constant_bytes=constants, arena_bytes=constants + 2 * others)
+    return CopiedBytes(constant_bytes=constants, arena_bytes=constants + 2 * others)
 
 
 def _moved_sizes(plan: ExecutionPlan, values: Iterable[int]) -> tuple[int, int]:
@@ -174,8 +180,11 @@ def _moving(spans: Sequence[Span], data: Mapping[str, MovedBytes]) -> list[CpuPa
     left, rows = dict(data), []
     for part, group in groupby(spans, lambda row: row.part):
         own = list(group)
-        moved = replace(left.pop(part, MovedBytes()), code_bytes=sum(row.code_bytes for row in own))
+        given = left.pop(part, MovedBytes())
         most = LINE_BYTES * sum(row.instructions for row in own)  # an instruction moves a line at most
+        if isinstance(given, CopiedBytes) and given.arena_bytes > most:
+            given = MovedBytes()
+        moved = replace(given, code_bytes=sum(row.code_bytes for row in own))
         rows.append(_row(part, own, {name: min(size, most) for name, size in asdict(moved).items() if size}))
     return rows
 

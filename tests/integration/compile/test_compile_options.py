@@ -110,6 +110,7 @@ def test_where_everything_comes_from(run: Run) -> None:
     operators = {row["name"]: row for row in done.record["cpu_operators"]}
     assert {name: row["boundary"] for name, row in operators.items()} == {
         "quantized_decomposed::quantize_per_tensor.out": True,
+        "dim_order_ops::_clone_dim_order.out": True,
         "quantized_decomposed::dequantize_per_tensor.out": True,
         "aten::avg_pool2d.out": False,
         "aten::topk.values": False,
@@ -212,7 +213,8 @@ def test_a_configuration_file_of_the_users(run: Run, tmp_path: Path) -> None:
     ini = tmp_path / "my board.ini"
     ini.write_text(INI)
     target = Target("ethos-u65", 256, "Board", "Tight")
-    done = run(NET, "Block", vela_config=ini, target=target)
+    # With int8 the NPU transposes: something lies in the fast scratch.
+    done = run(NET, "Block", vela_config=ini, target=target, io="int8")
     estimates = {row["name"]: row["value"] for row in done.record["delegates"][0]["estimates"]}
     assert estimates["core_clock"] == 123e6
     assert 0 < done.output.delegates[0].fast_scratch_bytes <= 4096
@@ -224,7 +226,7 @@ def test_a_configuration_file_of_the_users(run: Run, tmp_path: Path) -> None:
     assert b"--system-config=Board" in content
     again = tmp_path / "elsewhere.ini"
     again.write_text(INI)
-    same = run(NET, "Block", vela_config=again, target=target)
+    same = run(NET, "Block", vela_config=again, target=target, io="int8")
     assert same.output.pte_sha256 == done.output.pte_sha256
 
 

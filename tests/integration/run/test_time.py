@@ -234,7 +234,8 @@ def test_what_cannot_be_priced(arguments: tuple[str, ...], code: int, words: str
 def test_mobilenet_v2_on_alif_ensemble_e8(tmp_path: Path) -> None:
     """Published, for Cortex-M55 and Ethos-U55-256 at 400 MHz: a method's execution takes about 19 ms
     (pytorch/executorch, docs/source/zephyr_alif_tutorial.md), of which quantize_per_tensor has 1,365,831 cycles (the
-    same network in Arm's learning path, CMSIS-NN with Helium); the rest is the NPU's."""
+    same network in Arm's learning path, CMSIS-NN with Helium); the rest is the NPU's. The firmware's kernel is
+    faster: it waits for the same memory, and converts one block while it moves another."""
     method_s, quantize_s = 19e-3, 1_365_831 / 400e6
     record = record_of("run", "zoo:mobilenet_v2", "--system", "alif-e8-hp", cwd=tmp_path)
     assert record["priced"]["compiled_for"]
@@ -245,5 +246,5 @@ def test_mobilenet_v2_on_alif_ensemble_e8(tmp_path: Path) -> None:
     name = "quantized_decomposed::quantize_per_tensor.out"
     assert time["largest"]["name"] == name
     (quantize,) = (part for part in time["parts"] if part.get("name") == name)
-    assert quantize["duration_s"] == pytest.approx(quantize_s, rel=0.20)  # the bound of the CPU's band
+    assert 0.7 * quantize_s < quantize["duration_s"] < quantize_s
     assert time["total"]["duration_s"] == pytest.approx(method_s, rel=0.20)

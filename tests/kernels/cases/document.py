@@ -27,7 +27,8 @@ references in Python that ExecuTorch registers beside them, and images must have
 PyTorch's exponentials can change a result of `softmax` that lies next to a tie; ExecuTorch's own test of it allows
 CMSIS-NN's integers 2 steps. Where Helium (MVE) is worth it, kernels compute in vectors with the bits of the scalar
 loop; `tests/kernels/test_twins.py` compares the two on QEMU. `quantize_per_tensor` to int8 takes 1.2 instructions an
-element, or 1.1 with a zero point of -128.
+element, or 1.1 with a zero point of -128, and 1.4 cycles or 1.2 on a Cortex-M55, as modelled without memory. It and
+`dequantize_per_tensor` change the layout of images as they go; ExecuTorch's do not.
 
 The kernels differ from ExecuTorch's on purpose in these points:
 

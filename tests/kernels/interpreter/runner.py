@@ -22,8 +22,10 @@ MANIFEST = FIRMWARE / "kernels" / "kernels.toml"
 CPP_TESTS = (
     "runtime_program_test",
     "runtime_refusal_test",
+    "runtime_borders_test",
     "kernels_arguments_test",
     "kernels_counts_test",
+    "kernels_layouts_test",
     "kernels_primitives_test",
 )
 # Of their own build type: with Release's -O2, sanitised sources take half as long again to compile.

@@ -12,7 +12,8 @@ namespace {
 
 using namespace ethosu_sdk::kernels;
 
-constexpr std::size_t length = 100;
+constexpr std::size_t length = 300;
+constexpr std::size_t longest_step = 19;
 constexpr std::size_t long_length = 2100;  // enough for the table of dequantize_vectors
 constexpr std::size_t cases = 2000;
 
@@ -118,8 +119,9 @@ void choose_range(Random& random, Integer& minimum, Integer& maximum) {
 
 template <typename Integer>
 void quantize(Random& random) {
+  constexpr Integer untouched = 77;
   static float from[length];
-  static Integer to[length];
+  static Integer to[longest_step * length];
   const float scale = scale_of(random);
   const float inverse = 1.0F / scale;
   const std::int32_t zero_point = zero_point_of<Integer>(random);
@@ -129,14 +131,22 @@ void quantize(Random& random) {
   for (float& value : from) {
     value = number(random, scale, zero_point);
   }
+  const std::size_t step =
+      random.below(sizeof(Integer) == 1 ? 3 : 16) == 0 ? 1 + random.below(longest_step) : 1;
+  for (Integer& value : to) {
+    value = untouched;
+  }
   change_status(random);
   const std::uint32_t status = floating_point_status();
-  const std::size_t done = quantize_vectors(from, to, count, inverse, zero_point, minimum, maximum);
+  const std::size_t done = quantize_vectors(from, to, step, count, inverse, zero_point, minimum, maximum);
   unlike += ((floating_point_status() ^ status) & status_bits & ~1U) == 0 ? 0 : 1;
   vectorised += done > 0 ? 1 : 0;
   for (std::size_t i = 0; i < done; ++i) {
     const auto wanted = quantized<Integer>(from[i], inverse, zero_point, minimum, maximum);
-    unlike += to[i] == wanted ? 0 : 1;
+    unlike += to[i * step] == wanted ? 0 : 1;
+    for (std::size_t k = 1; k < step; ++k) {
+      unlike += to[i * step + k] == untouched ? 0 : 1;
+    }
   }
 }
 

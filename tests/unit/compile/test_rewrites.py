@@ -23,6 +23,7 @@ OTHERS = {
     *("convolutions_and_pooling.groups_of_transposed", "convolutions_and_pooling.is_grouped_volume"),
     *("cortex_m.cortex_m_quantizer", "cortex_m.edge_configuration", "cortex_m.is_marked"),
     *("cortex_m.mark_operators", "cortex_m.pass_classes", "cortex_m.run_passes"),
+    *("borders.crosses_border",),
     *("integers.refuse_wide_integers", "partitioning.lower_leaving_out"),
 }
 

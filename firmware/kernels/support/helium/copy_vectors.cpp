@@ -81,6 +81,19 @@ struct Elements<4> {
   }
 };
 
+// Bytes that are so near that 8 bits hold the offsets of sixteen.
+constexpr std::size_t longest_near_step = 0xFF / 15;
+
+std::size_t scatter_near(const std::uint8_t* from, std::uint8_t* to, std::size_t step, std::size_t count) {
+  const uint8x16_t offsets = vmulq_n_u8(vidupq_n_u8(0, 1), static_cast<std::uint8_t>(step));
+  for (std::size_t i = count / 16; i > 0; --i) {
+    vstrbq_scatter_offset_u8(to, offsets, vld1q_u8(from));
+    from += 16;
+    to += 16 * step;
+  }
+  return count / 16 * 16;
+}
+
 template <std::size_t Bytes>
 std::size_t gather(const std::uint8_t* from, std::size_t step, std::uint8_t* to, std::size_t count) {
   using Group = Elements<Bytes>;
@@ -95,6 +108,9 @@ std::size_t gather(const std::uint8_t* from, std::size_t step, std::uint8_t* to,
 
 template <std::size_t Bytes>
 std::size_t scatter(const std::uint8_t* from, std::uint8_t* to, std::size_t step, std::size_t count) {
+  if (Bytes == 1 && step <= longest_near_step) {
+    return scatter_near(from, to, step, count);
+  }
   using Group = Elements<Bytes>;
   const auto offsets = Group::offsets(step);
   for (std::size_t i = count / Group::lanes; i > 0; --i) {

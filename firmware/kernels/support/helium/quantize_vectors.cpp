@@ -71,72 +71,108 @@ int16x8_t interleaved(int32x4_t first, int32x4_t second) {
   return vqmovntq_s32(bottom_halves(first), second);
 }
 
-// What is added to rounded integers so that the range of the bytes begins at 0, and then to the bytes' bits.
+// What is added to rounded integers so that the range of the bytes begins at 0, and then to the bytes.
 struct ByteShift {
   std::uint32_t half;  // bits of half precision
-  uint8x16_t flipped;
+  std::uint32_t least;
 };
 
-// In assembly, as GCC 12.2 moves values from register to register. GNU as 2.40 writes VCVTB and VCVTT with
-// other registers, so these are numbers. Bits of half precision are the sign and the integer, and negative as
-// 16 bits too. The addition reads as infinity or NaN what the conversion, which has none, made of large
-// numbers: infinities saturate, NaN makes the comparison an invalid operation.
-template <bool shifted>
-void quantize_sixteen(const float*& from, std::uint8_t*& to, float factor, const ByteShift& shift) {
+// Where sixteen bytes go, and how far it is to the next sixteen.
+struct Places {
+  std::uint8_t offsets[16];
+  std::size_t bytes;
+};
+
+// In assembly, as GCC 12.2 moves values from register to register, and orders nothing. GNU as 2.40 writes
+// VCVTB and VCVTT with other registers, so these are numbers. Bits of half precision are the sign and the
+// integer, and negative as 16 bits too. The addition reads as infinity or NaN what the conversion, which has
+// none, made of large numbers: infinities saturate, NaN makes the comparison an invalid operation.
+//
+// 16 elements are in four registers, of which the first two hold all halves, and the first one all bytes, in
+// the end. 19 instructions for them: 4 each to load, multiply and convert, 2 to shift and 1 to check that, 2
+// to saturate, 1 to flip the signs, 1 to store. A vector takes
+// two cycles of its unit: the 11 of the floating-point unit are what the others hide behind.
+#define LOAD_PART(part, a, b, c, d, after) \
+  "vld4" part ".32 {q" a ", q" b ", q" c ", q" d "}, [%[from]]" after "\n"
+#define CONVERT(half, to, from) ".inst.w 0xee3f0e01 + (" half " << 12) + (" to " << 13) + (" from " << 1)\n"
+#define SCALE(a) "vmul.f32 q" a ", q" a ", %[factor]\n"
+#define IF_SHIFTED(code) ".if %c[shifted]\n" code ".endif\n"
+#define SHIFT(a) IF_SHIFTED("vadd.f16 q" a ", q" a ", %[half]\n")
+#define SATURATE_EVEN(a) "vqmovunb.s16 q" a ", q" a "\n"
+#define SATURATE_ODD(a, b) "vqmovunt.s16 q" a ", q" b "\n"
+#define FLIP(a) "vadd.i8 q" a ", q" a ", %[least]\n"
+#define IF_STRIDED(code) ".if %c[strided]\n" code ".endif\n"
+#define LOAD_OFFSETS(c) IF_STRIDED("vldrb.u8 q" c ", [%[offsets]]\n")
+#define STORE(a, c)                                                          \
+  IF_STRIDED("vstrb.8 q" a ", [%[to], q" c "]\nadd %[to], %[to], %[step]\n") \
+  ".if !%c[strided]\nvstrb.8 q" a ", [%[to]], #16\n.endif\n"
+// From floats to shifted halves, among eight other instructions; then the bytes' offsets, if they have any.
+#define TO_HALVES(a, b, c, d, o1, o2, o3, o4, o5, o6, o7, o8)                        \
+  SCALE(a) o1 SCALE(b) SCALE(c) o2 SCALE(d) CONVERT("0", a, a) o3 CONVERT("0", b, b) \
+  o4 CONVERT("1", a, c)                                                              \
+  o5 CONVERT("1", b, d)                                                              \
+  o6 SHIFT(a)                                                                        \
+  o7 SHIFT(b)                                                                        \
+  o8 IF_SHIFTED("vcmp.f16 ge, q" a ", q" b "\n") LOAD_OFFSETS(c)
+// The same of four registers, while the four others are stored and loaded again.
+#define TO_HALVES_AND_NEXT(a, b, c, d, e, f, g, h)                                                          \
+  TO_HALVES(a, b, c, d, SATURATE_EVEN(e), SATURATE_ODD(e, f), FLIP(e), STORE(e, g),                         \
+            LOAD_PART("0", e, f, g, h, ""), LOAD_PART("1", e, f, g, h, ""), LOAD_PART("2", e, f, g, h, ""), \
+            LOAD_PART("3", e, f, g, h, "!"))
+#define LOAD(a, b, c, d)         \
+  LOAD_PART("0", a, b, c, d, "") \
+  LOAD_PART("1", a, b, c, d, "") LOAD_PART("2", a, b, c, d, "") LOAD_PART("3", a, b, c, d, "!")
+#define TO_BYTES(a, b, c) SATURATE_EVEN(a) SATURATE_ODD(a, b) FLIP(a) STORE(a, c)
+
+template <bool shifted, bool strided>
+void quantize_sixteen(const float*& from, std::uint8_t*& to, const Places& places, float factor,
+                      const ByteShift& shift) {
   asm volatile(
-      "vld40.32 {q0, q1, q2, q3}, [%[from]]\n"
-      "vld41.32 {q0, q1, q2, q3}, [%[from]]\n"
-      "vld42.32 {q0, q1, q2, q3}, [%[from]]\n"
-      "vld43.32 {q0, q1, q2, q3}, [%[from]]!\n"
-      "vmul.f32 q0, q0, %[factor]\n"
-      "vmul.f32 q1, q1, %[factor]\n"
-      "vmul.f32 q2, q2, %[factor]\n"
-      "vmul.f32 q3, q3, %[factor]\n"
-      ".inst.w 0xee3f0e01\n"  // vcvtb.f16.f32 q0, q0
-      ".inst.w 0xee3f2e03\n"  // vcvtb.f16.f32 q1, q1
-      ".inst.w 0xee3f1e05\n"  // vcvtt.f16.f32 q0, q2
-      ".inst.w 0xee3f3e07\n"  // vcvtt.f16.f32 q1, q3
-      ".if %c[shifted]\n"
-      "vadd.f16 q0, q0, %[half]\n"
-      "vadd.f16 q1, q1, %[half]\n"
-      "vcmp.f16 ge, q0, q1\n"
-      ".endif\n"
-      "vqmovunb.s16 q0, q0\n"
-      "vqmovunt.s16 q0, q1\n"
-      "veor q0, q0, %q[flipped]\n"
-      "vstrb.8 q0, [%[to]], #16\n"
+      LOAD("0", "1", "2", "3") TO_HALVES("0", "1", "2", "3", , , , , , , , ) TO_BYTES("0", "1", "2")
       : [from] "+r"(from), [to] "+r"(to)
-      : [factor] "r"(factor), [half] "r"(shift.half), [flipped] "w"(shift.flipped), [shifted] "i"(shifted)
+      : [factor] "r"(factor), [half] "r"(shift.half), [least] "r"(shift.least), [offsets] "r"(places.offsets),
+        [step] "r"(places.bytes), [shifted] "i"(shifted), [strided] "i"(strided)
       : "memory", "q0", "q1", "q2", "q3", "p0");
 }
 
-// 19 instructions for 16 elements: 4 each to load, multiply and convert, 2 to shift and 1 to check that, 2 to
-// saturate, 1 to flip the signs, 1 to store. Without a shift 16. docs/reference/kernels.md says why not
-// fewer.
-template <bool shifted, std::size_t steps>
-std::size_t quantize_bytes(const float* from, std::uint8_t* to, std::size_t count, float factor,
-                           const ByteShift& given) {
-  const ByteShift shift = given;
-  for (std::size_t i = count / (16 * steps); i > 0; --i) {
-#pragma GCC unroll 4
-    for (std::size_t step = 0; step < steps; ++step) {
-      quantize_sixteen<shifted>(from, to, factor, shift);
-    }
-  }
-  return count / (16 * steps) * (16 * steps);
+// `turns` + 1 times 32 elements. While 16 are converted, those before are stored and the next ones loaded.
+template <bool shifted, bool strided>
+void quantize_pairs(const float*& from, std::uint8_t*& to, const Places& places, std::size_t turns,
+                    float factor, const ByteShift& shift) {
+  asm volatile(
+      LOAD("0", "1", "2", "3")
+      TO_HALVES("0", "1", "2", "3", LOAD_PART("0", "4", "5", "6", "7", ""), LOAD_PART("1", "4", "5", "6", "7", ""),
+                LOAD_PART("2", "4", "5", "6", "7", ""), LOAD_PART("3", "4", "5", "6", "7", "!"), , , , )
+      "wls lr, %[turns], 2f\n"
+      "1:\n"
+      TO_HALVES_AND_NEXT("4", "5", "6", "7", "0", "1", "2", "3")
+      TO_HALVES_AND_NEXT("0", "1", "2", "3", "4", "5", "6", "7")
+      "le lr, 1b\n"
+      "2:\n"
+      TO_HALVES("4", "5", "6", "7", SATURATE_EVEN("0"), SATURATE_ODD("0", "1"), FLIP("0"), STORE("0", "2"), , , , )
+      TO_BYTES("4", "5", "6")
+      : [from] "+r"(from), [to] "+r"(to)
+      : [turns] "r"(turns), [factor] "r"(factor), [half] "r"(shift.half), [least] "r"(shift.least),
+        [offsets] "r"(places.offsets), [step] "r"(places.bytes), [shifted] "i"(shifted), [strided] "i"(strided)
+      : "memory", "cc", "lr", "q0", "q1", "q2", "q3", "q4", "q5", "q6", "q7", "p0");
 }
 
-// In steps of 64: the loop's own instruction is a 16th of 16.
-template <bool shifted>
-std::size_t quantize_bytes(const float* from, std::uint8_t* to, std::size_t count, float factor,
-                           const ByteShift& shift) {
-  const std::size_t done = quantize_bytes<shifted, 4>(from, to, count, factor, shift);
-  return done + quantize_bytes<shifted, 1>(from + done, to + done, count - done, factor, shift);
+template <bool shifted, bool strided>
+std::size_t quantize_bytes(const float* from, std::uint8_t* to, const Places& places, std::size_t count,
+                           float factor, const ByteShift& shift) {
+  const std::size_t pairs = count / 32;
+  if (pairs > 0) {
+    quantize_pairs<shifted, strided>(from, to, places, pairs - 1, factor, shift);
+  }
+  if (count % 32 >= 16) {
+    quantize_sixteen<shifted, strided>(from, to, places, factor, shift);
+  }
+  return count / 16 * 16;
 }
 
 template <typename Byte>
-std::size_t quantize_bytes(const float* from, Byte* to, std::size_t count, float inverse_scale,
-                           std::int32_t zero_point) {
+std::size_t quantize_bytes(const float* from, Byte* to, std::size_t to_step, std::size_t count,
+                           float inverse_scale, std::int32_t zero_point) {
   constexpr std::int32_t least = std::numeric_limits<Byte>::min();
   constexpr std::uint32_t sign = 0x8000;
   const std::int32_t distance = zero_point - least;
@@ -144,9 +180,13 @@ std::size_t quantize_bytes(const float* from, Byte* to, std::size_t count, float
     return 0;
   }
   const auto size = static_cast<std::uint32_t>(std::abs(distance));
-  const ByteShift shift = {distance < 0 ? sign | size : size, vdupq_n_u8(static_cast<std::uint8_t>(least))};
-  const auto convert = distance == 0 ? quantize_bytes<false> : quantize_bytes<true>;
-  return convert(from, reinterpret_cast<std::uint8_t*>(to), count, inverse_scale * unit, shift);
+  const ByteShift shift = {distance < 0 ? sign | size : size, static_cast<std::uint8_t>(least)};
+  Places places{{}, 16 * to_step};
+  vst1q_u8(places.offsets, vmulq_n_u8(vidupq_n_u8(0, 1), static_cast<std::uint8_t>(to_step)));
+  const auto contiguous = distance == 0 ? quantize_bytes<false, false> : quantize_bytes<true, false>;
+  const auto strided = distance == 0 ? quantize_bytes<false, true> : quantize_bytes<true, true>;
+  const auto convert = to_step == 1 ? contiguous : strided;
+  return convert(from, reinterpret_cast<std::uint8_t*>(to), places, count, inverse_scale * unit, shift);
 }
 
 // Within this bound, the reference's sum of floats is exact where it is in the range.
@@ -261,17 +301,18 @@ std::size_t dequantize_by_table(const Byte* from, float* to, std::size_t count, 
 }  // namespace
 
 template <typename Integer>
-std::size_t quantize_vectors(const float* from, Integer* to, std::size_t count, float inverse_scale,
-                             std::int32_t zero_point, Integer minimum, Integer maximum) {
+std::size_t quantize_vectors(const float* from, Integer* to, std::size_t to_step, std::size_t count,
+                             float inverse_scale, std::int32_t zero_point, Integer minimum, Integer maximum) {
   const float size = std::fabs(inverse_scale);
-  if (!(size >= least_inverse_scale && size <= largest_inverse_scale)) {
+  if (!quantizes_in_steps(to_step, minimum, maximum) ||
+      !(size >= least_inverse_scale && size <= largest_inverse_scale)) {
     return 0;
   }
   const Conversions conversions;
   std::size_t done = 0;
   if constexpr (sizeof(Integer) == 1) {
-    done = quantize_bytes(from, to, count, inverse_scale, zero_point);
-    clamp_all(to, done, minimum, maximum);
+    done = quantize_bytes(from, to, to_step, count, inverse_scale, zero_point);
+    clamp_all(to, done, minimum, maximum);  // of results beside each other
   } else if constexpr (std::is_same_v<Integer, std::int16_t>) {
     done = quantize_halfwords(from, to, count, inverse_scale, zero_point);
     clamp_all(to, done, minimum, maximum);

@@ -4,7 +4,8 @@
 namespace ethosu_sdk::kernels {
 
 template <typename Integer>
-std::size_t quantize_vectors(const float*, Integer*, std::size_t, float, std::int32_t, Integer, Integer) {
+std::size_t quantize_vectors(const float*, Integer*, std::size_t, std::size_t, float, std::int32_t, Integer,
+                             Integer) {
   return 0;
 }
 

@@ -86,6 +86,13 @@ def rewrite_quantised(program: Any, inputs: Tensors) -> Any:
     return program
 
 
+def rewrite_converted(program: Any, target: str) -> Any:
+    """A quantised ``ExportedProgram`` as it is lowered for the NPU of that name."""
+    for change in functions_at(Moment.CONVERTED, target):
+        program = change(program)
+    return program
+
+
 @contextmanager
 def rewrites_installed(spec: Any = None) -> Iterator[None]:
     """While the block runs, what is lowered in this process for `spec`, ExecuTorch's description of an NPU, is

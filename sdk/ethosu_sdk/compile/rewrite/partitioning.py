@@ -9,10 +9,13 @@ from typing import Any
 from ethosu_sdk.base import plain_text
 from ethosu_sdk.compile.graphs.fx import is_mutable, operator_name
 from ethosu_sdk.compile.refused_operators import failing_node
+from ethosu_sdk.compile.rewrite import borders
 from ethosu_sdk.compile.tool_hooks import REASON_KEY, patched
 
 # ExecuTorch 1.5.1 decides by tables what it takes, and then fails inside of a pass at some of it. What the pass was
 # working on came from an operator that the partitioner took: without that one, it is tried again.
+
+LAYOUT_REASON = "change of layout: the NPU has the channels of images last"
 
 _NAME_KEY = "ethosu_sdk_taken_as"
 _MOST = 8
@@ -43,6 +46,8 @@ def lower_leaving_out(program: Any, lower: Callable[[Any], Any], *, ethos_u85: b
                 reasons[node.name] = (
                     "Vela has no transposed convolution of 16 bits for Ethos-U55 and Ethos-U65"
                 )
+            if borders.crosses_border(node):
+                reasons[node.name] = LAYOUT_REASON
             if node.name in reasons:
                 node.meta[REASON_KEY] = reasons[node.name]
             return node.name not in reasons

@@ -24,6 +24,7 @@ class Moment(Enum):
     PREPARED = "around the quantiser: module → (module with observers → the same, rewritten)"
     QUANTISER = "while the quantiser works: a context"
     QUANTISED = "a program that another quantiser made: program, example inputs → program"
+    CONVERTED = "a quantised program, before it is lowered for an NPU: program → program"
     BACKEND = "while the Arm backend partitions and lowers: a context"
     EDGE = "before lowering, in a delegate's graph of edge operators: graph → whether it changed"
     TOSA = "in the graph that Vela gets: graph → whether it changed; or nothing → ExecuTorch's pass"
@@ -264,6 +265,19 @@ REWRITES = (
         "tests/integration/saved_programs/test_prequantized.py::CONVERTED",
     ),
     Rewrite(
+        Moment.CONVERTED,
+        "borders.order_inputs",
+        "The NPU spends time on turning an image round whose channels are not last; a quantise operator can do it "
+        "as it writes.",
+        "tests/integration/compile/test_borders.py::test_an_image_enters_with_its_channels_last",
+    ),
+    Rewrite(
+        Moment.CONVERTED,
+        "borders.order_outputs",
+        "The same for images that the program returns: a dequantise operator can turn them round as it reads.",
+        "tests/integration/compile/test_borders.py::test_an_image_leaves_with_its_channels_last",
+    ),
+    Rewrite(
         Moment.BACKEND,
         "during_lowering.duplicates_kept",
         "ExecuTorch merges operators with the same arguments although their results are quantised "
@@ -386,6 +400,12 @@ REWRITES = (
         "cortex_m.replace_on_cpu",
         "The int8 kernels of the Cortex-M backend compute quantised operators that no NPU takes.",
         _CORTEX_M + "hardswish",
+    ),
+    Rewrite(
+        Moment.LOWERED,
+        "borders.drop_idle_copies",
+        "Where no delegate takes an image, nothing is gained by its order.",
+        "tests/integration/compile/test_borders.py::test_an_image_for_the_cpu_is_not_copied",
     ),
     Rewrite(
         Moment.LOWERED,
