@@ -546,7 +546,7 @@ def lowered_method(request: CompileRequest, method: Method, spec: Any, clock: St
             spec if options.delegate else None,
             whole=request.core is not None or falls_back,
             etrecord=options.etrecord,
-            converts=options.io == "float",
+            converts=options.io == "float" and not options.as_written,
         )
         inputs, outputs = method.plan.inputs, method.outputs
         if options.io == "int8":
