@@ -14,7 +14,7 @@ from typing import Any
 
 from ethosu_sdk.compile.rewrite.before_quantisation import Function, Goal, GoalChoice
 
-# Vela 5.1.0 computes larger strides with an operation for each position, and larger dilations likewise.
+# Vela 5.1.0 computes larger strides with an operation for each position.
 _MOST_STRIDE = 3
 _MOST_TAPS = 64  # along an axis, of kernels over two axes
 _MOST_ELEMENTS = 4096  # of a kernel
@@ -43,6 +43,7 @@ class _Fold:
 
 
 def _fold(size: int, kernel: int, stride: int, padding: int, outputs: int) -> _Fold:
+    """Zeros are put in once the axis is folded, as whole columns, unless the kernel then had to see more columns."""
     taps = -(-kernel // stride)
     lead = -padding % stride
     if -(-(kernel + lead) // stride) == taps:
@@ -267,6 +268,7 @@ def _plain(
     padding: Sequence[int] = (0, 0),
     dilation: Sequence[int] = (1, 1),
 ) -> Any:
+    """A convolution with strides that the NPU has, its kernel cut where that is too large."""
     from torch.nn import functional
 
     parts = _parts(weight.shape[2:])
