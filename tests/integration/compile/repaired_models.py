@@ -120,20 +120,22 @@ class Parts(nn.Module):
 
 
 class Batches(nn.Module):
-    """Activations behind layers of several batches and rows."""
+    """Activations behind layers of several batches and rows, and layers of parts of them."""
 
     def __init__(self) -> None:
         super().__init__()
         self.narrow, self.wide = nn.Conv2d(3, 8, 1), nn.Conv2d(8, 8, 3, padding=1)
         self.line, self.level = nn.Linear(_SIZE, 12), nn.Linear(12, 6)
+        self.grouped, self.part = nn.Conv2d(8, 8, 3, padding=1, groups=2), nn.Conv2d(4, 4, 3, padding=1)
 
     def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        """Of the pixels of four batches, and of their rows."""
+        """Of the pixels of four batches, and of their rows; padded convolutions of a part of the channels."""
         batches = x.reshape(1, 3, 4, 4, _SIZE).transpose(1, 2).reshape(4, 3, 4, _SIZE)
         pixels = nn.functional.relu6(self.narrow(batches))
         rows = nn.functional.hardtanh(torch.relu(self.line(batches)), 0.0, 1.0)
         clipped = nn.functional.hardtanh(torch.relu(self.level(rows)), 0.0, 0.3)
-        return pixels, torch.sigmoid(self.wide(pixels)), torch.tanh(self.line(batches)), clipped
+        padded = self.grouped(pixels), self.part(pixels[:, 2:6])
+        return pixels, torch.sigmoid(self.wide(pixels)), torch.tanh(self.line(batches)), clipped, *padded
 
 
 class Reduced(nn.Module):

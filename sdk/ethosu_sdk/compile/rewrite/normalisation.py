@@ -112,22 +112,27 @@ def _parameter(module: Any, before: Any, name: str, value: Any) -> Any:
 
 
 def store_computed_weights(module: Any) -> None:
-    """Give layers of a ``GraphModule`` whose weights are computed from parameters alone the values of these, in
-    place. Normalised weights and those of a convolution over three axes, as one over two, are such."""
+    """Give layers of a ``GraphModule`` whose weights and biases are computed from parameters alone the values of
+    these, in place. Normalised weights are such, and those of convolutions in another form."""
     import torch
 
     changed = False
     for node in list(module.graph.nodes):
         if node.op != "call_function" or not str(node.target).startswith(_LAYERS):
             continue
-        weight = node.args[1]
-        if weight.op != "call_function" or not _is_constant(module, weight):
-            continue
-        value = _value(module, weight).detach().clone(memory_format=torch.contiguous_format)
-        stored = _parameter(module, node, f"stored_{node.name}", value)
-        stored.meta = {key: known for key, known in weight.meta.items() if key != "custom"}
-        node.update_arg(1, stored)
-        changed = True
+        for position in _WEIGHT_AND_BIAS[: len(node.args) - 1]:
+            source = node.args[position]
+            if (
+                not isinstance(source, torch.fx.Node)
+                or source.op == "get_attr"
+                or not _is_constant(module, source)
+            ):
+                continue
+            value = _value(module, source).detach().clone(memory_format=torch.contiguous_format)
+            stored = _parameter(module, node, f"stored_{node.name}_{position}", value)
+            stored.meta = {key: known for key, known in source.meta.items() if key != "custom"}
+            node.update_arg(position, stored)
+            changed = True
     if changed:
         module.graph.eliminate_dead_code()
         module.recompile()

@@ -206,6 +206,23 @@ REWRITES = (
         gain="shorter layer normalisation",
     ),
     Rewrite(
+        Moment.FASTER,
+        "large_convolutions.CONVOLUTION_CHOICES",
+        "The NPU has strides up to 3 and kernels up to 64 high. Vela makes larger strides an operation for each "
+        "position, and wrong ones of depthwise convolutions on Ethos-U85; it reorders the results of depthwise "
+        "convolutions with several channels for each.",
+        "tests/integration/compile/faster/test_convolutions.py::IMAGES",
+        gain="large convolution as a small one",
+    ),
+    Rewrite(
+        Moment.FASTER,
+        "large_convolutions.TRANSPOSED_CHOICES",
+        "The NPU has no transposed convolutions along one axis, with dilation or with groups; Ethos-U55 and "
+        "Ethos-U65 have none with strides above 2 or of int16, and multiply by zeros in others.",
+        "tests/integration/compile/faster/test_convolutions.py::LINES",
+        gain="transposed convolution as convolutions",
+    ),
+    Rewrite(
         Moment.SAMPLED,
         "attention_masks.place_masks",
         "A mask of -10000 that is added to scores leaves them one step of int8. As factors, masks cost no "
@@ -234,9 +251,9 @@ REWRITES = (
     Rewrite(
         Moment.OBSERVED,
         "normalisation.store_computed_weights",
-        "The Cortex-M backend's quantiser finds no weights where they are computed from parameters.",
+        "Quantisers find no weights, nor what to fold a batch normalisation into, where weights are computed from "
+        "parameters.",
         _CORTEX_M + "normed_weights",
-        targets=CORES,
     ),
     Rewrite(
         Moment.PREPARED,
@@ -368,7 +385,7 @@ REWRITES = (
         Moment.TOSA,
         "tosa_shapes.separate_shapes",
         "Vela reads or writes reductions, products and minima in the shape of another tensor: `sum`, `amax`, "
-        "`any` or `@` of a slice, `amin` in `cat`.",
+        "`any` or `@` of a slice, `amin` in `cat`; padded convolutions of a slice read the first batch again.",
         _REPAIRED + "Parts",
         before=_LAST,
     ),

@@ -17,6 +17,7 @@ from ethosu_sdk.compile.rewrite.graph_passes import (
 _MOST_AXES = 4
 _EXTREMA = ("REDUCE_ALL", "REDUCE_ANY", "REDUCE_MAX", "REDUCE_MIN")
 _CONVOLUTIONS = ("CONV2D", "DEPTHWISE_CONV2D")
+_PADDING = 4  # the argument of a convolution
 _REDUCTIONS = (*_EXTREMA, "REDUCE_PRODUCT", "REDUCE_SUM")
 
 _MARK = "ethosu_sdk_in_shape"
@@ -69,6 +70,7 @@ def separate_shapes(graph: Any) -> bool:
       rescaled.
     - a convolution that takes over the zeros of a PAD before it reads in the shape before the PAD: where a RESHAPE
       lies between the two, the batches of sequences are rows to it.
+    - a convolution with padding of several batches reads every batch from the first one's part.
     """
     from executorch.backends.arm.tosa.specification import get_context_spec
 
@@ -97,6 +99,11 @@ def _mixed_up(graph: Any, u55: bool) -> Iterator[Any]:
         name = tosa_operator(node)
         if name in readers:
             source = tosa_origin(node.args[0])
+            if tosa_operator(source) == "SLICE" and _is_narrow(source):
+                yield source
+        if name in _CONVOLUTIONS and any(node.args[_PADDING]) and node.meta["val"].shape[0] > 1:
+            source = tosa_origin(node.args[0])
+            source = tosa_origin(source.args[0]) if tosa_operator(source) == "TRANSPOSE" else source
             if tosa_operator(source) == "SLICE" and _is_narrow(source):
                 yield source
         # The maximum of a softmax goes into a subtraction, and needs nothing.
