@@ -121,6 +121,8 @@ def _choose_adaptive_average(node: Any, goal: Goal) -> Function | None:
     uniform = not any(before % behind for before, behind in zip(x[2:], made[2:], strict=True))
     if len(steps) == 2 and uniform and (goal.is_ethos_u85 or (x[0] == 1 and max(steps) <= _LARGEST_STRIDE)):
         return lambda x, size: functional.avg_pool2d(x, steps)
+    if goal.is_ethos_u85:  # Vela 5.1.0 gave other values of such a product beside maxima of the same tensor
+        return adaptive("mean")
     matrices = [
         functional.adaptive_avg_pool1d(torch.eye(before)[None], behind)[0].t()
         for before, behind in zip(x[2:], made[2:], strict=True)
