@@ -186,7 +186,12 @@ def _choose_average(node: Any) -> Function | None:
     return _average if divisor is None else None
 
 
-def _adaptive(reduction: str) -> Function:
+def part(x: Any, axis: int, first: int, last: int) -> Any:
+    """A part of `x` along an axis, by an operator that ExecuTorch's quantiser knows: not `narrow`."""
+    return x[(slice(None),) * (axis % x.dim()) + (slice(first, last),)]
+
+
+def adaptive(reduction: str) -> Function:
     """Adaptive pooling by `reduction`, one axis after the other."""
 
     def call(x: Any, output_size: Any) -> Any:
@@ -198,9 +203,7 @@ def _adaptive(reduction: str) -> Function:
             windows = [
                 (index * whole // size, -(-(index + 1) * whole // size)) for index in range(size or whole)
             ]
-            parts = [
-                getattr(x.narrow(axis, first, last - first), reduction)(axis, True) for first, last in windows
-            ]
+            parts = [getattr(part(x, axis, first, last), reduction)(axis, True) for first, last in windows]
             x = torch.cat(parts, axis)
         return x
 
@@ -213,12 +216,12 @@ def _choose_adaptive_average(node: Any) -> Function | None:
     if value.dim() == 3:
         return _unbatched("adaptive_avg_pool2d", 2)(node)
     uneven = any(size and whole % size for whole, size in zip(value.shape[2:], sizes, strict=True))
-    return _adaptive("mean") if uneven and sizes[0] * sizes[1] > _MANY_WINDOWS else None
+    return adaptive("mean") if uneven and sizes[0] * sizes[1] > _MANY_WINDOWS else None
 
 
 def _choose_adaptive_maximum(node: Any) -> Function | None:
     taken = {user.args[1] for user in node.users if user.target is operator.getitem and user.users}
-    maximum = _adaptive("amax")
+    maximum = adaptive("amax")
     return (lambda x, size: (maximum(x, size), None)) if taken <= {0} else None
 
 

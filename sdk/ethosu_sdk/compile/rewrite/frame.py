@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any
 
-from ethosu_sdk.compile.rewrite import table
+from ethosu_sdk.compile.rewrite import pooling, table
 from ethosu_sdk.compile.rewrite.before_quantisation import Goal, make_faster, replace_operators
 from ethosu_sdk.compile.rewrite.graph_passes import edge_pass_class, tosa_pass_class
 from ethosu_sdk.compile.rewrite.table import CORES, Moment, Rewrite
@@ -45,8 +45,12 @@ def rewrite_float(program: Any, goal: Goal, samples: Sequence[Tensors]) -> tuple
             choices |= change
         else:
             program = change(program)
-    program = replace_operators(program, choices, goal.target, quantized=goal.quantized)
     taken: list[Taken] = []
+    if (
+        goal.delegate_to is not None and not goal.as_written
+    ):  # these take all of them, before they are taken apart
+        choices = {name: choice for name, choice in choices.items() if name not in pooling.ADAPTIVE_CHOICES}
+    program = replace_operators(program, choices, goal.target, quantized=goal.quantized)
     for row in table.REWRITES:
         if row.moment is Moment.FASTER and not goal.as_written and _is_for(row, goal):
             change = function_of(row)

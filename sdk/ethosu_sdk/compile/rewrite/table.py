@@ -223,6 +223,37 @@ REWRITES = (
         gain="transposed convolution as convolutions",
     ),
     Rewrite(
+        Moment.FASTER,
+        "pooling.AVERAGE_CHOICES",
+        "Ethos-U55 and U65 average one sample, with strides up to 3 and padded kernels up to 8; ExecuTorch has no "
+        "pooling over one axis. Products with a constant matrix along each axis are more exact than steps.",
+        "tests/integration/compile/faster/test_poolings.py::AVERAGES",
+        gain="pooling as convolutions",
+    ),
+    Rewrite(
+        Moment.FASTER,
+        "pooling.MAXIMUM_CHOICES",
+        "Ethos-U55 and U65 have no stride above 3, for which ExecuTorch transposes. Over an axis that a shape brings "
+        "forth, none is needed.",
+        "tests/integration/compile/faster/test_poolings.py::MAXIMA",
+        gain="maxima in steps",
+    ),
+    Rewrite(
+        Moment.FASTER,
+        "pooling.ADAPTIVE_CHOICES",
+        "ExecuTorch makes slices for each window of an adaptive pooling, and leaves maxima over one axis on the CPU.",
+        "tests/integration/compile/faster/test_poolings.py::ADAPTIVE",
+        gain="adaptive pooling of all windows",
+    ),
+    Rewrite(
+        Moment.FASTER,
+        "resizing.RESIZE_CHOICES",
+        "Ethos-U55 and U65 resize to the nearest by 2, 4 or 8; Ethos-U85 resizes bilinearly too. All else is a "
+        "product with a constant matrix along each axis.",
+        "tests/integration/compile/faster/test_resizing.py::RESIZED",
+        gain="resizing as convolutions",
+    ),
+    Rewrite(
         Moment.SAMPLED,
         "attention_masks.place_masks",
         "A mask of -10000 that is added to scores leaves them one step of int8. As factors, masks cost no "

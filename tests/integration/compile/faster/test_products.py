@@ -17,5 +17,5 @@ SQUARES = Form("squares", "y = self.l(x); return (y * y) * y", "torch.randn(2, 1
 def test_a_square_is_one_operation(target: str, tmp_path: Path, host_runner: Path) -> None:
     found = compiled(replace(SQUARES, target=target), tmp_path, host_runner)
     (delegate,) = found.output.delegates
-    assert [row.operator for row in delegate.operations].count("Mul") == 2
+    assert [row.vela.operator for row in delegate.operations].count("Mul") == 2
     assert min(found.sqnr_db) > 25

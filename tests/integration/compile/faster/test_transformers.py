@@ -50,7 +50,10 @@ def _taken(body: str, layers: str = "self.l = nn.Linear(16, 48)") -> list[str]:
 @pytest.mark.parametrize(
     ("body", "count"),
     [
-        ("y = self.l(x).view(2, 9, 3, 4, 4).permute(2, 0, 3, 1, 4); return y[0] @ y[1].mT @ y[2]", 1),
+        (
+            "y = self.l(x).view(2, 9, 3, 4, 4).permute(2, 0, 3, 1, 4); return y[0] @ y[1].transpose(-1, -2) @ y[2]",
+            1,
+        ),
         ("y = self.l(x).view(2, 9, 3, 16).transpose(0, 2); return y[0], y[-1]", 1),
         (
             "y = self.l(x).unflatten(-1, (3, 16)).unsqueeze(0).transpose(0, -2).squeeze(-2); return y[0] * y[2]",
