@@ -12,7 +12,7 @@ from ethosu_sdk.base.terminal import escape
 from ethosu_sdk.records import common
 from ethosu_sdk.records.compile import Compilation, LsbHistogram, Pair, Rewrite, Site, State
 
-_NAMED = 4  # buffers of a state, or rewrites
+_NAMED = 4  # buffers of a state
 
 
 def cpu_lines(record: Compilation) -> list[str]:
@@ -43,10 +43,15 @@ def cpu_words(record: Compilation) -> str:
 
 
 def rewrite_words(rows: Sequence[Rewrite]) -> str:
-    """What was rewritten for speed, such as ``pooling as mean (model.py:48)``."""
-    named = [f"{row.name} ({common.source_text(row.source) or row.operator})" for row in rows[:_NAMED]]
-    more = [f"{len(rows) - _NAMED} more"] if len(rows) > _NAMED else []
-    return f"{counted(sum(row.calls for row in rows), 'operator')} for speed: {', '.join(named + more)}"
+    """What was rewritten for speed, such as ``3 operators for speed: pooling as mean (model.py:48), constants folded
+    2``: each kind with its line, or with how many operators it took the place of."""
+    kinds = {row.name: [other for other in rows if other.name == row.name] for row in rows}
+    parts = []
+    for name, found in kinds.items():
+        calls = sum(row.calls for row in found)
+        place = common.source_text(found[0].source)
+        parts.append(f"{name} ({place})" if calls == 1 and place else f"{name} {calls}")
+    return f"{counted(sum(row.calls for row in rows), 'operator')} for speed: {', '.join(parts)}"
 
 
 def layout_words(record: Compilation) -> str:

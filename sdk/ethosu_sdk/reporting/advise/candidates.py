@@ -171,7 +171,7 @@ def _operators(facts: Facts) -> Iterator[Candidate]:
                     lines=other.lines,
                     limits=(other.results,),
                     replaces=frozenset((row.name,)),
-                    keeps_results=other.keeps_results,
+                    keeps_results=False,
                 )
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -117,7 +115,6 @@ def constraint_of(operator: str, npu: str) -> Constraint | None:
     return next((row for row in CONSTRAINTS if name in row.operators and npu in row.npus), None)
 
 
-_STRIDE = re.compile(r"stride <= 3, got \[(\d{1,6}), (\d{1,6})\]")
 # log(1 + exp(x)), whose intermediate values are small, so that eight bits hold them.
 _SMALL = "torch.log(1 + torch.exp(-torch.abs(x)))"
 _SOFTPLUS = f"torch.relu(x) + {_SMALL}"
@@ -154,46 +151,8 @@ def _old(name: str, check: str) -> tuple[str, ...]:
     return (f"old = model.get_submodule({name!r})", f"assert {check}") if check else ()
 
 
-def _average_pool(name: str, rows: Sequence[Operation]) -> tuple[str, ...] | None:
-    """A mean where one value is left of each channel, else several poolings with strides of 2 and 3."""
-    found = next((match for row in rows if (match := _STRIDE.search(row.reason or ""))), None)
-    shapes = [row.ofm for row in rows]
-    if found is None or not shapes or any(len(shape) != 4 for shape in shapes):
-        return None
-    strides = (int(found[1]), int(found[2]))
-    check = "old.padding in (0, (0, 0)) and not old.ceil_mode and old.kernel_size == old.stride"
-    if all(shape[2] * shape[3] == 1 for shape in shapes):
-        mean = f"x[:, :, :{strides[0]}, :{strides[1]}].mean((2, 3), keepdim=True)"
-        return _by_formula(mean, check)(name, rows)
-    steps = _steps(strides)
-    if steps is None:
-        return None
-    pools = ", ".join(f"nn.AvgPool2d(({height}, {width}))" for height, width in steps)
-    return (*_old(name, check), f"model.set_submodule({name!r}, nn.Sequential({pools}))")
-
-
-def _steps(strides: tuple[int, int]) -> list[tuple[int, int]] | None:
-    """Strides of at most 3 whose products are `strides`; None where that cannot be."""
-    factors = []
-    for stride in strides:
-        parts, rest = [], max(stride, 1)
-        for prime in (3, 2):
-            while rest % prime == 0:
-                parts.append(prime)
-                rest //= prime
-        if rest != 1:
-            return None
-        factors.append(parts)
-    length = max(map(len, factors))
-    heights, widths = (parts + [1] * (length - len(parts)) for parts in factors)
-    steps = list(zip(heights, widths, strict=True))
-    assert math.prod(height for height, _ in steps) == strides[0]
-    return steps
-
-
 # By the class of the module.
 REPLACEMENTS: Mapping[str, Replacement] = {
-    "AvgPool2d": Replacement("a mean, or poolings with strides of 2 and 3 (AvgPool2d)", _average_pool),
     "LogSigmoid": Replacement("its formula (LogSigmoid)", _by_formula(f"x - torch.relu(x) - {_SMALL}")),
     "Mish": Replacement("its formula (Mish)", _by_formula(f"x * torch.tanh({_SOFTPLUS})")),
     "Softplus": Replacement("its formula (Softplus)", _by_formula(_SOFTPLUS, "old.beta == 1")),
@@ -205,14 +164,13 @@ REPLACEMENTS: Mapping[str, Replacement] = {
 
 @dataclass(frozen=True)
 class OperatorChange:
-    """Lines that change how every call of a CPU operator is computed, on these NPUs; what becomes of the results."""
+    """Lines that change what every call of a CPU operator computes, on these NPUs; what becomes of the results."""
 
     name: str
     words: str
     lines: tuple[str, ...]
     results: str
     npus: tuple[str, ...]
-    keeps_results: bool = True
 
 
 _RESIZE = (
@@ -223,41 +181,7 @@ _SIZE = "    size = size or [int(n * scale_factor) for n in x.shape[2:]]"
 
 # By the name of the operator. Modules call the functions of nn.functional too; a model's file writes the same there.
 OPERATOR_CHANGES: Mapping[str, tuple[OperatorChange, ...]] = {
-    "aten::avg_pool2d.out": (
-        OperatorChange(
-            "pooling-as-mean",
-            "average pooling to one value of a channel as a mean",
-            (
-                "pool = nn.functional.avg_pool2d",
-                "def avg_pool2d(x, kernel_size, stride=None, padding=0, *more):",
-                "    size = kernel_size if isinstance(kernel_size, (tuple, list)) else (kernel_size, kernel_size)",
-                "    is_one = [n // k for n, k in zip(x.shape[2:], size)] == [1, 1]",
-                "    is_whole = stride in (None, kernel_size) and padding in (0, (0, 0)) and not any(more[:1])",
-                "    if not is_one or not is_whole:",
-                "        return pool(x, kernel_size, stride, padding, *more)",
-                "    return x[:, :, :size[0], :size[1]].mean((2, 3), keepdim=True)",
-                "nn.functional.avg_pool2d = avg_pool2d",
-            ),
-            "the values are the same in floating point",
-            _U55_U65,
-        ),
-    ),
     "aten::upsample_bilinear2d.vec_out": (
-        OperatorChange(
-            "bilinear-as-pooling",
-            "bilinear resizing to twice the size as nearest resizing and two average poolings",
-            (
-                *_RESIZE,
-                _SIZE,
-                '    if mode != "bilinear" or align_corners or list(size) != [2 * n for n in x.shape[2:]]:',
-                "        return resize(x, size, None, mode, align_corners)",
-                '    x, pool = resize(x, scale_factor=2, mode="nearest"), nn.functional.avg_pool2d',
-                "    return pool(pool(x, 2, 1, 1, count_include_pad=False), 2, 1)",
-                "nn.functional.interpolate = interpolate",
-            ),
-            "the values are the same in floating point: a mean of neighbours, weighted 1 : 2 : 1 after the copy",
-            _U55_U65,
-        ),
         OperatorChange(
             "nearest-resizing",
             "nearest resizing in place of bilinear",
@@ -269,7 +193,6 @@ OPERATOR_CHANGES: Mapping[str, tuple[OperatorChange, ...]] = {
             ),
             "the values change: train the model with it",
             _U55_U65,
-            keeps_results=False,
         ),
     ),
 }

@@ -315,6 +315,8 @@ def _compiled(inputs: ReportInputs) -> Iterator[FactRow]:
     yield FactRow("inputs and outputs", options.io)
     if not options.delegate:
         yield FactRow("operators on the NPU", "none: --no-delegate")
+    if record.rewrites:
+        yield FactRow("rewritten", compile_words.rewrite_words(record.rewrites))
     if options.fallback is not None:
         yield FactRow("kernels of the CPU", options.fallback)
     if options.vela_flags:
