@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from ethosu_sdk.program import pte
 from ethosu_sdk.program.execution_plan import DelegateCall, KernelCall, Tensor
-from ethosu_sdk.records import common, kinds, profile, run, wording
+from ethosu_sdk.records import common, compile_words, kinds, profile, run, wording
 from ethosu_sdk.records.build import Build, Pool
 from ethosu_sdk.records.common import ProvenanceInput, ProvenanceTool, Use
 from ethosu_sdk.records.compile import Compilation
