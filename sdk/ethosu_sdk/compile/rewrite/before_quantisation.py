@@ -78,6 +78,32 @@ def _fill_value(node: Any) -> bool | int | float | None:
     return value if fixed and isinstance(value, (bool, int, float)) else None
 
 
+def inline_regions(program: Any) -> Any:
+    """The ``ExportedProgram`` with regions in which automatic mixed precision is off as a part of the graph, changed
+    in place."""
+    import torch
+
+    graph, modules = program.graph, program.graph_module
+    for node in list(graph.nodes):
+        if node.target is not torch.ops.higher_order.wrap_with_autocast or node.args[2]:
+            continue
+        region, given = node.args[4], node.args[5:]
+        inner = getattr(modules, region.target).graph
+        known = dict(zip(inner.find_nodes(op="placeholder"), given, strict=True))
+        with graph.inserting_before(node):
+            for step in inner.nodes:
+                if step.op not in ("placeholder", "output"):
+                    known[step] = graph.node_copy(step, known.__getitem__)
+                if step.op == "get_attr":
+                    known[step].target = f"{region.target}.{step.target}"
+        results = inner.output_node().args[0]
+        for user in list(node.users):
+            take_place(program, user, known[results[user.args[1]]])
+        graph.erase_node(node)
+    modules.recompile()
+    return program
+
+
 def split_addmm(program: Any) -> Any:
     """The ``ExportedProgram`` with a product and a sum for ``addmm`` whose factors are one, changed in place.
 

@@ -79,6 +79,12 @@ REWRITES = (
         "tests/integration/compile/test_shifted_arguments.py::test_a_model_that_normalises_by_ones_runs",
     ),
     Rewrite(
+        Moment.EXPORTED,
+        "before_quantisation.inline_regions",
+        "ExecuTorch's quantiser does not look into a region of `torch.autocast`, whose operators stay on the CPU.",
+        _FORMS + "no-autocast",
+    ),
+    Rewrite(
         Moment.FLOAT,
         "before_quantisation.split_addmm",
         "ExecuTorch fails as it takes `addmm` apart: 'Parameter' object has no attribute 'to_tensor'.",

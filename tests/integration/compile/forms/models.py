@@ -56,6 +56,13 @@ _STEP = (
 )
 _FIND_STEP = "self.step = self.step or self.steps[1].item()"
 WORKING = (
+    Form(
+        "no-autocast",
+        "y = self.l(x)\n"
+        "        with torch.autocast('cpu', enabled=False):\n"
+        "            z, w = torch.relu(y.float()) * 2, y - 1\n"
+        "        return z @ y.transpose(0, 1), w",
+    ),
     Form("even-same", "return self.c(x)", _PLANE, "self.c = nn.Conv2d(3, 4, 4, padding='same')"),
     Form(
         "even-same-line",
