@@ -52,7 +52,7 @@ def _is_lost(file: Path, quantize: str, folder: Path) -> bool:
     """Whether the second link, and no other, refuses the model."""
     out = folder / file.stem
     (out / "check").mkdir(parents=True)
-    options = ProgramOptions(quantize=quantize)
+    options = ProgramOptions(quantize=quantize, as_written=True)  # rewrites are for graphs without writes
     target = parse_target("ethos-u55-128")
     request = CompileRequest(str(file), target, out, options=options, check_folder=out / "check")
     try:
