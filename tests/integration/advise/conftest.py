@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ethosu_sdk.base import filesystem
-from tests.integration.advise.programs import Advised, advised, model
+from tests.integration.advise.programs import AS_WRITTEN, Advised, advised, model
 
 
 @pytest.fixture(scope="session")
@@ -21,4 +21,4 @@ def place(shared_folder: Path) -> Path:
 @pytest.fixture(scope="session")
 def plain(place: Path) -> Advised:
     """The network as it is, for Ethos-U55."""
-    return advised("net.py", place, "plain")
+    return advised("net.py", place, "plain", AS_WRITTEN)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.advise.programs import Advised, advised, compiled, model
+from tests.integration.advise.programs import AS_WRITTEN, Advised, advised, compiled, model
 
 pytestmark = [pytest.mark.torch]
 
@@ -25,7 +25,7 @@ def channels_last(plain: Advised, place: Path) -> Advised:
     """The network with the lines that channels-last-input advises."""
     lines = plain.one("channels-last-input")["code"]
     (place / "nhwc.py").write_text(model(*lines), encoding="utf-8")
-    return advised("nhwc.py", place, "nhwc")
+    return advised("nhwc.py", place, "nhwc", AS_WRITTEN)
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,7 @@ def convolved(plain: Advised, place: Path) -> Advised:
     """The network with the lines that flatten-as-convolution advises."""
     lines = plain.one("flatten-as-convolution")["code"]
     (place / "convolved.py").write_text(model(*lines, flatten=False), encoding="utf-8")
-    return advised("convolved.py", place, "convolved")
+    return advised("convolved.py", place, "convolved", AS_WRITTEN)
 
 
 def test_channels_last_input(plain: Advised, channels_last: Advised) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ethosu_sdk.base import npz
-from tests.integration.advise.programs import MIXED, REPLACED, Advised, advised, compiled
+from tests.integration.advise.programs import AS_WRITTEN, MIXED, REPLACED, Advised, advised, compiled
 
 pytestmark = [pytest.mark.torch]
 
@@ -51,7 +51,7 @@ def test_nothing_is_replaced_where_all_is_delegated(plain: Advised) -> None:
 
 
 def test_quantise(place: Path) -> None:
-    run = advised("net.py", place, "float", "--quantize", "none")
+    run = advised("net.py", place, "float", "--quantize", "none", AS_WRITTEN)
     (advice,) = run.advice["advice"]
     assert (advice["rule"], run.profile["delegates"]) == ("quantise", [])
     before, after = run.expected("quantise", "operators that compute on the CPU")

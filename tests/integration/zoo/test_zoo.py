@@ -19,7 +19,7 @@ pytestmark = pytest.mark.torch
 
 PRETRAINED = tuple(entry.name for entry in zoo.entries() if entry.needs)
 MLPERF_TINY = ("resnet8", "mobilenet_v1_025", "deep_autoencoder")
-DELEGATES = {"nothing is delegated": 0, "one delegate": 1, "between two delegates": 2}
+DELEGATES = {"nothing is delegated": 0, "one delegate": 1}
 
 WITHOUT_FACENET = """
 import importlib.metadata

@@ -48,9 +48,10 @@ def order_inputs(program: Any) -> Any:
 
 
 def order_outputs(program: Any) -> Any:
-    """The ``ExportedProgram`` in which the images among the outputs have their channels last before their dequantise
-    operator, changed in place."""
-    for node in [node for node in program.graph.nodes if _gives_image(node)]:
+    """The ``ExportedProgram`` in which an image that is the only output has its channels last before its dequantise
+    operator, changed in place. With several, the partitioner makes two delegates of one."""
+    only = len(program.graph_signature.user_outputs) == 1
+    for node in [node for node in program.graph.nodes if only and _gives_image(node)]:
         _copy_twice(node.args[0], [node])
     program.graph_module.recompile()
     return program
