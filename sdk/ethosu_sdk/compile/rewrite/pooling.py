@@ -91,7 +91,7 @@ def _choose_average(node: Any, goal: Goal) -> Function | None:
             )
 
         return _like(node, average) if "1d" in str(node.target) else None
-    return product(node, _average_matrices(node, windows, counted, divisor), goal)
+    return product(node, _average_matrices(node, windows, counted, divisor))
 
 
 def _average_matrices(node: Any, windows: _Windows, counted: bool, divisor: int | None) -> list[Any]:
@@ -127,7 +127,7 @@ def _choose_adaptive_average(node: Any, goal: Goal) -> Function | None:
         functional.adaptive_avg_pool1d(torch.eye(before)[None], behind)[0].t()
         for before, behind in zip(x[2:], made[2:], strict=True)
     ]
-    return product(node, matrices, goal) or adaptive("mean")
+    return product(node, matrices) or adaptive("mean")
 
 
 AVERAGE_CHOICES: dict[str, GoalChoice] = {

@@ -13,7 +13,7 @@ _NATIVE_FACTORS = (2, 4, 8)
 
 
 def _choose(node: Any, goal: Goal) -> Function | None:
-    return None if _is_native(node, goal) else product(node, _matrices(node), goal)
+    return None if _is_native(node, goal) else product(node, _matrices(node))
 
 
 def _is_native(node: Any, goal: Goal) -> bool:
