@@ -17,6 +17,7 @@ CHANGED: dict[str, Any] = {
     "io": "int8",
     "delegate": False,
     "fallback": "cortex-m",
+    "as_written": True,
     "vela_config": Path("a.ini"),
     "vela_flags": ("--optimise=Size",),
     "require_full_delegation": True,
