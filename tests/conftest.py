@@ -27,6 +27,7 @@ from tests.places import ROOT
 DEFAULT_TARGET = "ethos-u55-128"
 
 ZooPte = Callable[..., CompileOutput]
+TWO_DELEGATES = "ds_cnn"  # a zoo model, compiled as it is written
 KeptFolder = Callable[..., Path]
 ExpectedOutputs = Callable[[CompileOutput, Sequence[NDArray[Any]]], list[NDArray[Any]]]
 
@@ -104,13 +105,15 @@ def kept_folder(
 
 @pytest.fixture(scope="session")
 def zoo_pte(shared_folder: Path, test_cache: Path) -> ZooPte:
-    """``zoo_pte(name, target="ethos-u55-128", io="float")``: the compiled zoo model, kept between runs."""
+    """``zoo_pte(name, target="ethos-u55-128", io="float")``: the compiled zoo model, kept between runs.
+
+    ``ds_cnn`` is compiled as it is written: two delegates with a pooling on the CPU between them.
+    """
 
     def compiled(name: str, target: str = DEFAULT_TARGET, io: str = "float") -> CompileOutput:
         def make(folder: Path) -> None:
-            request = CompileRequest(
-                f"zoo:{name}", parse_target(target), folder, options=ProgramOptions(io=io)
-            )
+            options = ProgramOptions(io=io, as_written=name == TWO_DELEGATES)
+            request = CompileRequest(f"zoo:{name}", parse_target(target), folder, options=options)
             with warm.compilers():
                 facts = compile_facts.to_json(compile_model(request))
             (folder / "facts.json").write_text(facts, encoding="utf-8")

@@ -37,7 +37,7 @@ from ethosu_sdk.run import run_command
 from ethosu_sdk.run.options import HOST, RunOptions
 
 Array = npt.NDArray[Any]
-_CONVERSIONS = ("::quantize_per_tensor.out", "::dequantize_per_tensor.out")
+_CONVERSIONS = ("::quantize_per_tensor.out", "::dequantize_per_tensor.out", "::_clone_dim_order.out")
 _ROUNDING = 2.0**-20
 _MOST_TOGETHER = 4  # changes that are combined
 _GIVE_THE_MODEL = "give the model itself: `ethosu-sdk advise MODEL --try`"

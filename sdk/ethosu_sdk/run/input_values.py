@@ -34,7 +34,7 @@ EXACT_MOVES = frozenset(
         *("alias_copy", "cat", "clone", "copy", "expand_copy", "permute_copy", "select_copy", "slice_copy"),
         *("split_copy", "squeeze_copy", "stack", "t_copy", "transpose_copy", "unsqueeze_copy", "view_copy"),
     )
-)
+) | {"dim_order_ops::_clone_dim_order"}
 
 
 _FINITE_HINT = (

@@ -52,7 +52,7 @@ def test_what_only_the_rounding_of_ties_moves_is_called_so(
 ) -> None:
     model = TIES.replace("{options}", repr(options))
     outcome, record = compiled(
-        tmp_path, "", "--target", target, model=model.replace("{", "{{").replace("}", "}}")
+        tmp_path, "", "--target", target, "--as-written", model=model.replace("{", "{{").replace("}", "}}")
     )
     assert outcome.code == 0, outcome.err
     rows = record["check"]["outputs"]

@@ -133,11 +133,12 @@ def expected_change(
 # One thing to change. The row of the rule that finds it gives it its name.
 Advice = functools.partial(Item, rule="", costs=())
 QUANTISE, DEQUANTISE = "::quantize_per_tensor.out", "::dequantize_per_tensor.out"
+_IN_ORDER = "::_clone_dim_order.out"  # of an image at the border, as a part of its conversion
 
 
 def is_conversion(row: Operation) -> bool:
-    """Whether a row of the profile converts between floating-point and quantised values."""
-    return row.name.endswith((QUANTISE, DEQUANTISE))
+    """Whether a row of the profile converts between floating-point and quantised values, or is a part of that."""
+    return row.name.endswith((QUANTISE, DEQUANTISE, _IN_ORDER))
 
 
 def changes_without(facts: Facts, rows: Sequence[Operation]) -> list[Change]:
