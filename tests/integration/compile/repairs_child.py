@@ -98,7 +98,7 @@ def main() -> None:
             f"{MODELS}:{case.model}",
             parse_target(case.target),
             folder,
-            options=ProgramOptions(quantize=case.quantize),
+            options=ProgramOptions(quantize=case.quantize, as_written=True),
         )
         plant = mock.patch.object(*PLANTS[case.plant]) if case.plant else contextlib.nullcontext()
         try:
