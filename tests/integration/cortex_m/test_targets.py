@@ -76,7 +76,7 @@ def test_a_refused_operator_gives_the_references_bits_between_delegates(name: st
         "from tests.integration.cortex_m.refused_models import with_refused\n"
         f"globals().update(with_refused({name!r}))\n"
     )
-    sdk_ok("run", "net.py", "--fallback", "cortex-m", "-o", "out", "-q", cwd=tmp_path)
+    sdk_ok("run", "net.py", "--as-written", "--fallback", "cortex-m", "-o", "out", "-q", cwd=tmp_path)
     record = read(tmp_path / "out" / "net.compile.json")
     assert len(record["delegates"]) >= 2
     assert POOLING in {row["name"] for row in record["cpu_operators"]}
@@ -87,7 +87,7 @@ def test_a_refused_operator_gives_the_references_bits_between_delegates(name: st
 
 
 def test_without_the_fallback_the_portable_kernel_stays(tmp_path: Path) -> None:
-    options = ("--fallback", "portable", "-o", "out", "-q")
+    options = ("--as-written", "--fallback", "portable", "-o", "out", "-q")
     assert sdk("compile", "zoo:ds_cnn", *options, cwd=tmp_path).code == 0
     record = read(tmp_path / "out" / "ds_cnn.compile.json")
     assert _foretold(record)["aten::avg_pool2d.out"] == [POOLING]
