@@ -60,7 +60,7 @@ def _last_of_parts(program: Any, known: set[Any]) -> list[Any]:
     for node in reversed(list(program.graph.nodes)):
         if node not in known or node.op == "placeholder":
             needed.update(node.all_input_nodes)
-        elif node in needed:
+        elif node in needed and not any(_takes_as_weight(user, node) for user in node.users):
             if _may_be_stored(node, sources[node], known):
                 folded.append(node)
             else:
@@ -84,7 +84,7 @@ def _may_be_stored(node: Any, sources: set[Any], known: set[Any]) -> bool:
     value = node.meta.get("val")
     if not isinstance(value, torch.Tensor) or str(node.target) in _FILLS or _is_shaped_weight(node, known):
         return False
-    if any(user.op == "output" or _takes_as_weight(user, node) for user in node.users):
+    if any(user.op == "output" for user in node.users):
         return False
     freed = sum(_size(source) for source in sources if known.issuperset(source.users))
     return bool(_size(node) - freed <= _MOST_GROWTH_BYTES)
