@@ -46,7 +46,7 @@ Record = dict[str, Any]
 def _compiled(folder: Path, *options: str) -> bytes:
     """The program of MODEL, compiled into ``run`` below `folder`, which is as its manifest says."""
     (folder / "net.py").write_text(MODEL, encoding="utf-8")
-    sdk_ok("compile", "net.py", "--no-check", "-q", "-o", "run", *options, cwd=folder)
+    sdk_ok("compile", "net.py", "--as-written", "--no-check", "-q", "-o", "run", *options, cwd=folder)
     sdk_ok("validate", "run", cwd=folder)
     return (folder / "run" / "net.pte").read_bytes()
 

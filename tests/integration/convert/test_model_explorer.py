@@ -39,7 +39,7 @@ def run(kept_folder: KeptFolder) -> Path:
     def make(folder: Path) -> None:
         (folder / "net.py").write_text(MODEL, encoding="utf-8")
         for words in (
-            ("compile", "net.py", "--no-check", "-o", "run"),
+            ("compile", "net.py", "--as-written", "--no-check", "-o", "run"),
             ("run", "run/net.pte", "--simulator", "host", "-o", "run"),
             ("profile", "run"),
         ):

@@ -168,7 +168,7 @@ def test_another_system_is_no_headline(tmp_path: Path) -> None:
 
 def test_two_delegates_and_an_operator_between(tmp_path: Path) -> None:
     (tmp_path / "two.py").write_text(TWO)
-    record = record_of("run", "two.py", *CLOCK, cwd=tmp_path)
+    record = record_of("run", "two.py", "--as-written", *CLOCK, cwd=tmp_path)
     time = record["time"]
     assert_whole(time)
     jobs = [place for place, part in enumerate(time["parts"]) if part["on"] == "NPU"]
