@@ -50,7 +50,7 @@ STEPS = 127  # of the largest weight of a channel
 @pytest.fixture(scope="module")
 def spoilt(kept_folder: KeptFolder) -> Seen:
     """The network as it is."""
-    return kept_seen(kept_folder, "net", MODEL, "", "--advice", "35")
+    return kept_seen(kept_folder, "net", MODEL, "", "--as-written", "--advice", "35")
 
 
 def of_module(seen: Seen, module: str) -> dict[str, Any]:
