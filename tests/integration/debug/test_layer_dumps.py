@@ -72,8 +72,8 @@ def compare(seen: Seen, program: Path, runner: Path, model: TosaModel) -> tuple[
     [
         ("ds_cnn", "ethos-u55-128", 11, 1),
         ("ds_cnn", "ethos-u85-256", 11, 0),
-        ("mobilenet_v2", "ethos-u55-128", 65, 1),
-        ("resnet8", "ethos-u55-128", 15, 1),
+        ("mobilenet_v2", "ethos-u55-128", 64, 0),
+        ("resnet8", "ethos-u55-128", 14, 0),
     ],
 )
 def test_networks_of_the_zoo(
@@ -99,7 +99,7 @@ def test_networks_of_the_zoo(
 
 def test_a_network_with_attention(whole: Seen, host_runner: Path, tosa: TosaModel) -> None:
     equal, count = compare(whole, whole.folder / "net.pte", host_runner, tosa)
-    assert equal >= 25
+    assert equal >= 24
     assert equal / count > 0.75  # the others are Vela's copies and conversions to int32
     parts = [row for row in whole.layers if len(row["operations"]["offsets"]) > 1]
     assert parts, "no tensor was put together from parts"
