@@ -254,10 +254,10 @@ REWRITES = (
     Rewrite(
         Moment.FASTER,
         "resizing.RESIZE_CHOICES",
-        "Ethos-U55 and U65 resize to the nearest by 2, 4 or 8; Ethos-U85 resizes bilinearly too. All else is a "
-        "product with a constant matrix along each axis.",
+        "Ethos-U55 and U65 resize to the nearest by 2, 4 or 8; Ethos-U85 resizes bilinearly too. To double is that "
+        "and two poolings, all else a product with a constant matrix along each axis.",
         "tests/integration/compile/faster/test_resizing.py::RESIZED",
-        gain="resizing as convolutions",
+        gain="resizing in small steps",
     ),
     Rewrite(
         Moment.SAMPLED,
