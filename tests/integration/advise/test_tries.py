@@ -211,12 +211,8 @@ def test_ds_cnn(tried: Callable[..., Tried], networks: Path) -> None:
     assert after <= hand["npu"]["cycles"]["value"] + hand["cpu"]["cycles"]["value"] < before
     assert best["gain"] == pytest.approx(1 - after / before, abs=1e-6)
     assert best["gain"] == max(row["gain"] for row in trials.values() if row["state"] == "better")
-    assert set(best["parts"]) >= {"pooling-as-mean", "int8-io"}
-    assert all(trials[name]["kind"] in ("program", "model") for name in best["parts"])
-    assert figure(best, "operators that compute on the CPU") == (1, 0)
-    (pooling,) = [row for row in found.record["cpu"] if row["name"] == "aten::avg_pool2d.out"]
-    assert "[24, 5]" in pooling["why"]
-    assert "kernels up to 8 with padding" in pooling["constraint"]
+    assert trials["int8-io"]["state"] == "better"
+    assert not any(row["name"] == "aten::avg_pool2d.out" for row in found.record["cpu"])
 
 
 @pytest.mark.toolchain
