@@ -214,9 +214,6 @@ def make_faster(
         if function:
             made.append((dict(node.meta), name))
             inline(program, node, function)
-    if made:
-        program.graph.eliminate_dead_code()
-        program.graph_module.recompile()
     return made
 
 

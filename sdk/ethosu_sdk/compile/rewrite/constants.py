@@ -40,7 +40,6 @@ def fold_constants(program: Any, goal: Goal) -> list[tuple[dict[str, Any], str]]
         for node in reversed(list(program.graph.nodes)):
             if node in known and node.op == "call_function" and not node.users:
                 program.graph.erase_node(node)
-        program.graph_module.recompile()
     return made
 
 

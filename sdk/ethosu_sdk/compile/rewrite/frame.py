@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any
 
-from ethosu_sdk.compile.rewrite import pooling, table
+from ethosu_sdk.compile.rewrite import table
 from ethosu_sdk.compile.rewrite.before_quantisation import Goal, make_faster, replace_operators
 from ethosu_sdk.compile.rewrite.graph_passes import edge_pass_class, tosa_pass_class
 from ethosu_sdk.compile.rewrite.table import CORES, Moment, Rewrite
@@ -45,24 +45,27 @@ def rewrite_float(program: Any, goal: Goal, samples: Sequence[Tensors]) -> tuple
             choices |= change
         else:
             program = change(program)
-    taken: list[Taken] = []
-    if (
-        goal.delegate_to is not None and not goal.as_written
-    ):  # these take all of them, before they are taken apart
-        choices = {name: choice for name, choice in choices.items() if name not in pooling.ADAPTIVE_CHOICES}
+    rows = [row for row in table.REWRITES if row.moment is Moment.FASTER and _is_for(row, goal)]
+    passing = {name for row in rows if row.first for name in function_of(row)}
+    choices = {name: choice for name, choice in choices.items() if name not in passing}
     program = replace_operators(program, choices, goal.target, quantized=goal.quantized)
-    for row in table.REWRITES:
-        if row.moment is Moment.FASTER and not goal.as_written and _is_for(row, goal):
-            change = function_of(row)
-            made = change(program, goal) if callable(change) else make_faster(program, change, goal)
-            taken += [(row, meta, name) for meta, name in made]
+    taken: list[Taken] = []
+    for row in rows:
+        change = function_of(row)
+        made = change(program, goal) if callable(change) else make_faster(program, change, goal)
+        if made:
+            program.graph.eliminate_dead_code()
+            program.graph_module.recompile()
+        taken += [(row, meta, name) for meta, name in made]
     for change in functions_at(Moment.SAMPLED) if goal.quantized else ():
         program = change(program, samples)
     return program, taken
 
 
 def _is_for(row: Rewrite, goal: Goal) -> bool:
-    """Whether a rewrite is for the NPU of `goal`, or says that it is for processors too."""
+    """Whether a rewrite for speed is wanted, and for the NPU of `goal`, or says that it is for processors too."""
+    if goal.as_written:
+        return False
     npu = goal.delegate_to
     return row.is_for(npu.name) if npu is not None else CORES[0] in row.targets
 

@@ -112,13 +112,6 @@ def spell_as_known(program: Any, goal: Goal) -> list[tuple[dict[str, Any], str]]
         if node.op == "call_function" and function and _computes_floats(node):
             made.append((dict(node.meta), name))
             inline(program, node, function, whole=name not in _COMPOSED)
-    return _finished(program, made)
-
-
-def _finished(program: Any, made: list[tuple[dict[str, Any], str]]) -> list[tuple[dict[str, Any], str]]:
-    if made:
-        program.graph.eliminate_dead_code()
-        program.graph_module.recompile()
     return made
 
 
@@ -257,7 +250,7 @@ def slice_constant_indices(program: Any, goal: Goal) -> list[tuple[dict[str, Any
             sources.append(add_constant(program, f"picks_{node.name}", _matrix(places, math.prod(sizes))))
         made.append((dict(node.meta), name))
         inline(program, node, picked, sources)
-    return _finished(program, made)
+    return made
 
 
 def _selection(program: Any, node: Any) -> Selection | None:
@@ -369,7 +362,7 @@ def multiply_by_masks(program: Any, goal: Goal) -> list[tuple[dict[str, Any], st
             sources.append(add_constant(program, f"fills_{node.name}", other * (1 - keeps)))
         made.append((dict(node.meta), name))
         inline(program, node, _masked, sources)
-    return _finished(program, made)
+    return made
 
 
 def _masked(x: Any, keeps: Any, other: Any = None, takes: Any = None) -> Any:

@@ -47,7 +47,7 @@ class Rewrite:
 
     `targets` are the beginnings of the names of targets that it is for, empty for all; `before` is ExecuTorch's pass
     that an EDGE or TOSA rewrite runs before. One with a `gain` is made for speed: `gain` is what `compile` says of it
-    in a few words, and ``--as-written`` leaves it out.
+    in a few words, and ``--as-written`` leaves it out. Where it is `first`, its operators skip the choices of FLOAT.
     """
 
     moment: Moment
@@ -57,6 +57,7 @@ class Rewrite:
     targets: tuple[str, ...] = ()
     before: str = ""
     gain: str = ""
+    first: bool = False
 
     def is_for(self, target: str) -> bool:
         """Whether it is for the target of that name; for one that is not known, whether it is for all."""
@@ -250,6 +251,7 @@ REWRITES = (
         "ExecuTorch makes slices for each window of an adaptive pooling, and leaves maxima over one axis on the CPU.",
         "tests/integration/compile/faster/test_poolings.py::ADAPTIVE",
         gain="adaptive pooling of all windows",
+        first=True,
     ),
     Rewrite(
         Moment.FASTER,

@@ -37,7 +37,7 @@ def split_projections(program: Any, goal: Goal) -> Replaced:
             while str(made.target) != _LINEAR:
                 made = made.args[0]
             made.meta = {**node.meta, "val": made.meta["val"]}
-    return _finished(program, replaced)
+    return replaced
 
 
 def _weights(linear: Any) -> list[Any]:
@@ -135,7 +135,7 @@ def simplify_layer_norms(program: Any, goal: Goal) -> Replaced:
         epsilon = node.args[4] if len(node.args) > 4 else 1e-5
         normalise = functools.partial(_normalise, named=named, epsilon=epsilon)
         inline(program, node, normalise, [node.args[0], *(given[name] for name in named)])
-    return _finished(program, replaced)
+    return replaced
 
 
 def _normalise(x: Any, *affine: Any, named: Sequence[str], epsilon: float) -> Any:
@@ -172,10 +172,3 @@ def _linear(x: Any, part: Sequence[Any]) -> Any:
     from torch.nn import functional
 
     return functional.linear(x, *part)
-
-
-def _finished(program: Any, replaced: Replaced) -> Replaced:
-    if replaced:
-        program.graph.eliminate_dead_code()
-        program.graph_module.recompile()
-    return replaced
