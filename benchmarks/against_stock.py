@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from ethosu_sdk.base import board_profiles
+from ethosu_sdk.program.output_comparison import Comparison
 
 COMMAND = (sys.executable, "-c", "from ethosu_sdk.cli import main; main()")
 BOARD = "alif-e8-hp"
@@ -102,7 +103,7 @@ def figures(pte: Path, folder: Path, board: str) -> Json:
     profile, build = (json.loads((out / f"{name}.json").read_text()) for name in ("profile", "build"))
     pools = {row["name"]: row["used_bytes"] for row in build["memory"]["pools"]}
     with np.load(folder / "float.npz") as expected, np.load(out / "outputs.npz") as found:
-        sqnr = min(_distance_db(expected[name], found[name]) for name in expected.files)
+        sqnr = min(_distance(expected[name], found[name]).sqnr_db for name in expected.files)
     cpu = [row["name"] for row in profile["operations"] if row["runs_on"] == "CPU"]
     kept = [name for name in cpu if not any(word in name for word in _AT_THE_BORDER)]
     return {
@@ -114,10 +115,10 @@ def figures(pte: Path, folder: Path, board: str) -> Json:
     }
 
 
-def _distance_db(expected: Any, found: Any) -> float:
-    wanted, given = (np.asarray(row, dtype=np.float64).reshape(-1) for row in (expected, found))
-    error = float(np.square(wanted - given).sum())
-    return math.inf if error == 0 else 10 * math.log10(float(np.square(wanted).sum()) / error)
+def _distance(expected: Any, found: Any) -> Comparison:
+    result = Comparison()
+    result.add(0, expected, found)
+    return result
 
 
 def compared(model: str, board: str, folder: Path) -> Json:
