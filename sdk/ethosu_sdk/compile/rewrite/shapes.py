@@ -233,9 +233,9 @@ def slice_constant_indices(program: Any, goal: Goal) -> list[tuple[dict[str, Any
     """Put slices, or a product with a constant matrix where these are many, in the place of what picks values of
     `program` by constant indices: Ethos-U55 and Ethos-U65 gather nothing, and the delegates take no int64."""
     del goal
-    made = []
+    made, values = [], stored_values(program)
     for node in list(program.graph.nodes):
-        found = _selection(program, node) if node.op == "call_function" else None
+        found = _selection(node, values) if node.op == "call_function" else None
         if found is None:
             continue
         x, (dim, axes, index) = node.args[0], found
@@ -253,12 +253,12 @@ def slice_constant_indices(program: Any, goal: Goal) -> list[tuple[dict[str, Any
     return made
 
 
-def _selection(program: Any, node: Any) -> Selection | None:
+def _selection(node: Any, values: dict[Any, Any]) -> Selection | None:
     """What `node` picks, if it picks floating-point values by constant indices."""
     find = _SELECTIONS.get(str(node.target))
     if find is None or not _computes_floats(node) or not node.args[0].meta["val"].dim():
         return None
-    return find(node, stored_values(program))
+    return find(node, values)
 
 
 def _of_index_select(node: Any, values: dict[Any, Any]) -> Selection | None:
@@ -343,10 +343,10 @@ def multiply_by_masks(program: Any, goal: Goal) -> list[tuple[dict[str, Any], st
     What hides scores from a softmax stays.
     """
     del goal
-    made = []
+    made, values = [], stored_values(program)
     for node in list(program.graph.nodes):
         find = _MASKED.get(str(node.target)) if node.op == "call_function" else None
-        found = find(node, stored_values(program)) if find else None
+        found = find(node, values) if find else None
         if found is None or not _computes_floats(node):
             continue
         mask, one, other = found

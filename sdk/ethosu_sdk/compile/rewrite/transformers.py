@@ -122,13 +122,13 @@ def simplify_layer_norms(program: Any, goal: Goal) -> Replaced:
     """Take layer normalisation apart so that the difference from the mean is computed once; where only linear layers
     read the result, its scale and offset go into their weights."""
     del goal
-    replaced: Replaced = []
+    constants, replaced = stored_values(program), []
     for node in list(program.graph.nodes):
         if str(node.target) != "aten.layer_norm.default" or len(node.args[1]) != 1:
             continue
         replaced.append((dict(node.meta), str(node.target)))
         factor, offset = (*node.args[2:4], None, None)[:2]
-        if _fold(program, node, factor, offset):
+        if _fold(program, node, factor, offset, constants):
             factor = offset = None
         given = {"factor": factor, "offset": offset}
         named = [name for name, row in given.items() if row is not None]
@@ -148,10 +148,10 @@ def _normalise(x: Any, *affine: Any, named: Sequence[str], epsilon: float) -> An
     return result + given["offset"] if "offset" in given else result
 
 
-def _fold(program: Any, node: Any, factor: Any, offset: Any) -> bool:
+def _fold(program: Any, node: Any, factor: Any, offset: Any, constants: dict[Any, Any]) -> bool:
     """Put the scale and offset of a normalisation into the linear layers that alone read it; whether that was
     done."""
-    constants, users = stored_values(program), list(node.users)
+    users = list(node.users)
     if not users or any(str(user.target) != _LINEAR or user.args[0] is not node for user in users):
         return False
     needed = [row for user in users for row in _weights(user)] + [
