@@ -15,7 +15,7 @@ from ethosu_sdk.npu.timing.systems import (
 ARENA_CACHE_BYTES = 393216  # of Arm's evaluation kit for Dedicated_Sram; Vela's published totals confirm it
 _MODES = {"Shared": "Shared_Sram", "Dedicated": "Dedicated_Sram", "Sram_Only": "Sram_Only"}
 _NPU_CLOCK_OF_LATENCIES = {128: 0.5, 256: 0.5}  # Ethos-U85: latencies in ns at 500 MHz, else at 1 GHz
-_SRAM_BYTES_PER_CYCLE = 16.0  # of Ethos-U85's timing adapters
+_SRAM_BYTES_PER_CYCLE = 32.0  # of Ethos-U85's timing adapters: two of them, a beat of 16 bytes in each cycle
 _EXT_BYTES_PER_CYCLE = 12.0  # at most
 
 
@@ -47,7 +47,7 @@ def system_of(target: str, mode: str, *, zero_latency: bool = False) -> System:
     config = _system_config(npu, macs, memory_mode)
     plain = memory_map(npu, config, memory_mode)
     priced = plain
-    if npu == "ethos-u55":
+    if npu in ("ethos-u55", "ethos-u65"):
         priced = behind_adapters(plain, executorch_adapters(config, memory_mode), npu)
     if npu == "ethos-u85":
         change = _at_once if zero_latency else _behind_adapter

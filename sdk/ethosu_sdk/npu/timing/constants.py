@@ -39,9 +39,33 @@ DECODER_WEIGHTS_PER_CYCLE = 31.5
 FAST_WEIGHTS_PER_CYCLE = 32
 """Weights of the fast format per cycle and decoder core (ethos-u-vela 5.1.0: 32 with many different weights)."""
 
+DECODERS = {("ethos-u85", 1024): 1}
+"""Cores of the weight decoder that work, where these are not all. Published: MobileNetV2 and MicroNet KWS on
+Ethos-U85-1024, whose wide layers wait for weights that lie in SRAM already."""
+
 READ_EFFICIENCY = 0.8
 """Share of its read buffers that Ethos-U85 keeps busy, and of the bus (ethos-u-vela 5.1.0; published runs: 10,774
-beats take 13,353 cycles on a bus without latency)."""
+beats take 13,353 cycles on a bus without latency). Scales, which are few, fill their buffer: RNNoise takes 88 cycles
+more on Ethos-U85-512 for each cycle of latency, with 41 of them for 10,550 bytes of scales."""
+
+WEIGHT_PIECE_BYTES = {"u55": 5500, "u85": 21500}
+HIDDEN_PIECE_WAIT = 116
+"""Encoded weights come in pieces of so many bytes, by generation, and the MAC unit waits for each: for the memory's
+latency less HIDDEN_PIECE_WAIT. Published: Wav2Letter, whose MAC unit has work throughout, takes 0, 177,000 and
+508,000 cycles more on Ethos-U85-512 with latencies of 0, 250 and 500, and as many at 500 on Ethos-U85-1024;
+MobileNetV2 on Ethos-U65-512."""
+
+IFM_WORD_BYTES = 16
+IFM_WORD_CYCLES = {"u55": 2.0, "u85": 1.0}
+IFM_WORD_CYCLES_2048 = 0.5
+"""Cycles in which a word of a pixel's channels enters the IFM buffer, by generation and on Ethos-U85-2048.
+Published: a 3x3 convolution of 192x192x1 in 100 blocks of 484 pixels takes 440 cycles a block on Ethos-U85-256 and
+-512, whatever the memory; depthwise ones with stride 2 read 0.95 words in a cycle. Ethos-U55 and Ethos-U65:
+YOLO-Fastest and VWW-4."""
+
+READ_WORDS_U55 = 104
+"""Words of 16 bytes that a read channel of Ethos-U55 and Ethos-U65 has under way, and each core for its weights.
+Published: RNNoise takes 65,000 cycles on Ethos-U65-256 and 50,000 with the two cores of Ethos-U65-512."""
 
 KEPT_IFM_BLOCKS_U55, KEPT_IFM_BLOCKS_U85 = 2, 4
 """IFM blocks that are kept for the next OFM block in depth. Published beats, Ethos-U55 and Ethos-U65: IFMs of one or

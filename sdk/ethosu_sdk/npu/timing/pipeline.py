@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from ethosu_sdk.npu.config import NpuConfig, volume
 from ethosu_sdk.npu.operation import BlockOp, DmaOp, Kind
-from ethosu_sdk.npu.timing import fitted, units
+from ethosu_sdk.npu.timing import constants, fitted, units
 from ethosu_sdk.npu.timing.systems import Memory, SystemConfig
 from ethosu_sdk.npu.timing.traffic import Transfer, times_read
 from ethosu_sdk.npu.timing.units import Stream, bus_rate, read_rate, write_rate
@@ -32,7 +32,8 @@ class Stages:
     `scales` until all are. `mac`, `output` and `decoder` are those of the units, `transfer` those of the busiest
     memory: each for itself. `latency` is that of the slowest read, `last_mac` the computing of the last block where
     that waits for all weights. `needs` are the cycles for which it keeps the memory of each port busy. Of `body`,
-    `refetch` are waits for IFM blocks that were not kept. `slowest` is the stream that moves longest.
+    `refetch` are waits for IFM blocks that were not kept, and `pieces` those for pieces of weights. `slowest` is the
+    stream that moves longest.
     """
 
     begin: int
@@ -52,25 +53,29 @@ class Stages:
     transfer: int = 0
     needs: tuple[float, ...] = ()
     refetch: int = 0
+    pieces: int = 0
     slowest: Stream | None = None
     ifm_bits: int = 0
 
     @property
     def total(self) -> int:
         """Cycles of the operation by itself."""
-        return self.ended(0, 0)
+        return self.ended(0, 0, 0)
 
-    def ended(self, issued: int, free: int) -> int:
-        """When the operation ends whose command was read at `issued` and whose IFM may be fetched from `free` on."""
+    def ended(self, issued: int, free: int, scaled: int) -> int:
+        """When the operation ends whose command was read at `issued`.
+
+        Its IFM may be fetched from `free` on, its scales from `scaled` on.
+        """
         fetched = (
             max(free + self.latency + self.transfer, issued + self.latency + self.decoder) + self.last_mac
         )
-        return max(self._put_out(issued, free), fetched, issued + self.scales) + self.end
+        return max(self._put_out(issued, free, scaled), fetched, scaled + self.scales) + self.end
 
-    def behind(self, issued: int, free: int) -> int:
+    def behind(self, issued: int, free: int, scaled: int) -> int:
         """Cycles by which the output unit, or the scales that it needs, hold up the MAC unit."""
-        done = max(self._put_out(issued, free), issued + self.scales)
-        return max(0, done - self._ready(issued, free) - self.mac - self.refetch)
+        done = max(self._put_out(issued, free, scaled), scaled + self.scales)
+        return max(0, done - self._ready(issued, free) - self.mac - self.refetch - self.pieces)
 
     def _ready(self, issued: int, free: int) -> int:
         """When the MAC unit can begin."""
@@ -78,9 +83,9 @@ class Stages:
             return free + self.weights + self.begin
         return max(free + self.begin, issued + self.weights)
 
-    def _put_out(self, issued: int, free: int) -> int:
+    def _put_out(self, issued: int, free: int, scaled: int) -> int:
         """When the last block is computed and the output unit can go on with it."""
-        output = max(self._ready(issued, free) + self.first_mac, issued + self.first_scales)
+        output = max(self._ready(issued, free) + self.first_mac, scaled + self.first_scales)
         return output + self.body - self.first_mac
 
 
@@ -110,7 +115,7 @@ def chained(
     # The first block is computed before the output unit starts, the last one is put out when nothing is computed.
     fit = fitted.FITTED[config.generation]
     body = max(mac, first * mac + (1.0 - last) * output) + fit.block_cycles * count
-    refetch = _refetch(op, config, system)
+    refetch, pieces = _refetch(op, config, system), _waits_for_pieces(moved, config, system)
     latency, fetched = _fetched(moved, _WEIGHTS, count, config, system, fit.first_weights_bytes)
     # Ethos-U85 starts an OFM block when all of its weights are decoded.
     waits_for_whole_blocks = config.generation == "u85" and op.weights is not None and not op.weights.fast
@@ -121,7 +126,7 @@ def chained(
             + fit.operation_cycles
             + fit.operation_trips * system.command_stream.read_latency_cycles
         ),
-        body=int(body) + refetch,
+        body=int(body) + refetch + pieces,
         end=int(last * output + _last_write(last, moved, config, system)),
         latency=max(
             (system.memory(row.region).read_latency_cycles for row in moved if not row.stream.is_write),
@@ -139,6 +144,7 @@ def chained(
         transfer=int(transfer),
         needs=_needs(each),
         refetch=refetch,
+        pieces=pieces,
         slowest=_slowest(moved, config, system),
         ifm_bits=8 * op.ifm.dtype.itemsize,
     )
@@ -156,6 +162,17 @@ def _refetch(op: BlockOp, config: NpuConfig, system: SystemConfig) -> int:
     return int((deep - 1) * down * across * waited)
 
 
+def _waits_for_pieces(moved: Sequence[Transfer], config: NpuConfig, system: SystemConfig) -> int:
+    """Cycles of waiting for the next piece of encoded weights."""
+    waits = 0
+    for transfer in moved:
+        if transfer.stream in _WEIGHTS:
+            wait = system.memory(transfer.region).read_latency_cycles - constants.HIDDEN_PIECE_WAIT
+            size = transfer.beats * config.beat_bytes
+            waits += size // constants.WEIGHT_PIECE_BYTES[config.generation] * max(0, wait)
+    return waits
+
+
 def _slowest(moved: Sequence[Transfer], config: NpuConfig, system: SystemConfig) -> Stream | None:
     """The stream that moves longest; scales, which have their own place in the schedule, are none of them."""
     cycles: defaultdict[Stream, float] = defaultdict(float)
@@ -169,7 +186,13 @@ def _slowest(moved: Sequence[Transfer], config: NpuConfig, system: SystemConfig)
 def _rate(transfer: Transfer, memory: Memory, config: NpuConfig) -> float:
     if transfer.stream.is_write:
         return write_rate(memory, transfer.run_bytes)
-    return read_rate(memory, transfer.stream, config, transfer.run_bytes)
+    rate = read_rate(memory, transfer.stream, config, transfer.run_bytes)
+    if not transfer.words:
+        return rate
+    cycles = transfer.words * constants.IFM_WORD_CYCLES[config.generation]
+    if config.macs == 2048:
+        cycles = transfer.words * constants.IFM_WORD_CYCLES_2048
+    return min(rate, transfer.beats * config.beat_bytes / cycles)
 
 
 def _needs(each: dict[Memory, float]) -> tuple[float, ...]:
@@ -214,8 +237,7 @@ def _first_ifm(op: BlockOp, moved: Sequence[Transfer], config: NpuConfig, system
         if transfer.stream in (Stream.IFM, Stream.IFM_STREAM):
             memory = system.memory(transfer.region)
             size = transfer.beats * config.beat_bytes / parts
-            rate = read_rate(memory, transfer.stream, config, transfer.run_bytes)
-            cycles = max(cycles, size / rate)
+            cycles = max(cycles, size / _rate(transfer, memory, config))
             latency = max(latency, memory.read_latency_cycles)
     return latency + cycles
 
@@ -270,11 +292,11 @@ class Stalls:
         return Stalls(self.weights + other.weights, accumulators, self.ifm + other.ifm)
 
 
-def stalls(stages: Stages, mac_free: int, issued: int, fetched: int, ended: int) -> Stalls:
+def stalls(stages: Stages, mac_free: int, issued: int, fetched: int, scaled: int, ended: int) -> Stalls:
     """The stalls of an operation; none where the MAC unit has no part in it.
 
-    The MAC unit is free for it at `mac_free`, its command is read at `issued`, its IFM is fetched from `fetched` on,
-    while the operation before is still computed, and it ends at `ended`.
+    The MAC unit is free for it at `mac_free`, its command is read at `issued`, its IFM is fetched from `fetched` and
+    its scales from `scaled` on, while the operation before is still computed, and it ends at `ended`.
     """
     if not stages.mac:
         return Stalls()
@@ -290,7 +312,8 @@ def stalls(stages: Stages, mac_free: int, issued: int, fetched: int, ended: int)
         ("ifm", ifm - begin),
         ("weights", weights - max(ifm, begin)),
         ("ifm", stages.refetch),
-        ("accumulators", stages.behind(issued, fetched)),
+        ("weights", stages.pieces),
+        ("accumulators", stages.behind(issued, fetched, scaled)),
         (slowest, left),
     )
     found = {"weights": 0, "accumulators": 0, "ifm": 0}

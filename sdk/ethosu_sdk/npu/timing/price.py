@@ -229,7 +229,8 @@ class _Schedule:
     One engine computes and one copies. Each takes its operations in order, one after the other, while the stream is
     read on, until a wait or until more would be at work than the NPU keeps. With a
     BLOCKDEP above 0, a block operation fetches its first blocks while as many blocks of the operation before are in
-    work. Its first weights are fetched and decoded as soon as its command is read and the decoder is free. Where both
+    work. Its first weights are fetched and decoded as soon as its command is read and the decoder is free, and its
+    scales are fetched behind those of the operation before. Where both
     engines need the same memory at the same time, they share it.
     """
 
@@ -242,6 +243,7 @@ class _Schedule:
     _last: Stages = field(default_factory=lambda: Stages(0, 0, 0))
     _mac_free: int = 0  # when the MAC unit has ended its part of the latest operation
     _decoder_free: int = 0  # likewise the weight decoder, which may be ahead
+    _scales_free: int = 0  # likewise the channel that reads scales
 
     def wait_for_transfers(self, at_most: int) -> None:
         """NPU_OP_DMA_WAIT: go on when at most so many transfers are at work."""
@@ -272,10 +274,12 @@ class _Schedule:
         free = max(self._now, last - min(hidden, stages.begin + before.end))
         issued = max(self._now, self._decoder_free) if stages.decoder else self._now
         self._decoder_free = max(self._decoder_free, issued + stages.decoder)
-        kernel = _Running(free, max(last, stages.ended(issued, free)), stages.needs)
+        scaled = max(issued, self._scales_free) if stages.scales else issued
+        self._scales_free = max(self._scales_free, scaled + stages.scales)
+        kernel = _Running(free, max(last, stages.ended(issued, free, scaled)), stages.needs)
         self._kernels.append(kernel.end + _delay(kernel, self._copy, free))
         self._kernel = replace(kernel, end=self._kernels[-1])
-        found = stalls(stages, self._mac_free, issued, free, self._kernel.end)
+        found = stalls(stages, self._mac_free, issued, free, scaled, self._kernel.end)
         if stages.mac:
             self._mac_free = self._kernel.end - stages.end
         if self._transfers and self._copy.end > free:

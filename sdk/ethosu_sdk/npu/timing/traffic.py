@@ -15,7 +15,12 @@ from math import ceil, gcd
 from ethosu_sdk.npu.config import BRICK, NpuConfig, ceil_div, round_up
 from ethosu_sdk.npu.operation import BlockOp, DmaOp, FeatureMap, Kind, Operation, Shape
 from ethosu_sdk.npu.timing import units
-from ethosu_sdk.npu.timing.constants import DEPTHWISE_CHANNELS_U85, KEPT_IFM_BLOCKS_U55, KEPT_IFM_BLOCKS_U85
+from ethosu_sdk.npu.timing.constants import (
+    DEPTHWISE_CHANNELS_U85,
+    IFM_WORD_BYTES,
+    KEPT_IFM_BLOCKS_U55,
+    KEPT_IFM_BLOCKS_U85,
+)
 from ethosu_sdk.npu.timing.systems import Memory
 from ethosu_sdk.npu.timing.units import Stream
 
@@ -24,13 +29,15 @@ from ethosu_sdk.npu.timing.units import Stream
 class Transfer:
     """`beats` of `stream` to or from `region`; a region of None is the NPU's own memory, which has no port.
 
-    They are moved in pieces of `run_bytes` that lie one behind the other in memory; 0 stands for one piece.
+    They are moved in pieces of `run_bytes` that lie one behind the other in memory; 0 stands for one piece. `words`
+    are those that enter the IFM buffer: at least one a pixel.
     """
 
     region: int | None
     stream: Stream
     beats: int
     run_bytes: int = 0
+    words: int = 0
 
 
 def transfers(op: Operation, config: NpuConfig) -> tuple[Transfer, ...]:
@@ -80,8 +87,9 @@ def _read(op: BlockOp, config: NpuConfig) -> Iterator[Transfer]:
     if op.kind is Kind.RESIZE:
         yield _whole(op.ifm, op.ifm_shape, config)
     elif op.ifm.chain is None:
-        beats = int(_ifm_beats(op, config) * times_read(op, config))
-        yield Transfer(op.ifm.region, Stream.IFM, beats, _ifm_run(op, config))
+        times = times_read(op, config)
+        beats, words = int(_ifm_beats(op, config) * times), int(_ifm_words(op, config) * times)
+        yield Transfer(op.ifm.region, Stream.IFM, beats, _ifm_run(op, config), words)
     if op.ifm2 is not None:
         shape = (op.shape[0], op.shape[2], op.ifm_depth) if op.kind is Kind.MATMUL else op.shape
         yield _whole(op.ifm2, shape, config)
@@ -101,6 +109,11 @@ def _ifm_beats(op: BlockOp, config: NpuConfig) -> int:
     pixel = _ifm_depth(op) * op.ifm.dtype.itemsize
     spans = [(first * pixel, count * pixel) for first, count in columns if count]
     return ceil(rows * sum(_row_beats(op.ifm.stride_y, *span, config.beat_bytes) for span in spans))
+
+
+def _ifm_words(op: BlockOp, config: NpuConfig) -> int:
+    rows, columns = (sum(count for _, count in units.ifm_spans(op, axis, config)) for axis in (0, 1))
+    return rows * columns * ceil_div(_ifm_depth(op) * op.ifm.dtype.itemsize, IFM_WORD_BYTES)
 
 
 def _row_beats(stride: int, first: int, length: int, beat: int) -> float:

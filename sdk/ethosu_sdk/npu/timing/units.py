@@ -41,12 +41,17 @@ def bus_rate(memory: Memory, config: NpuConfig) -> float:
 def read_rate(memory: Memory, stream: Stream, config: NpuConfig, run_bytes: int = 0) -> float:
     """Bytes per cycle that `stream` reads, in pieces of `run_bytes` that lie one behind the other (0: in one piece).
 
-    On Ethos-U85 the stream's read buffers limit it: each waits for the memory's latency.
+    The stream's read buffers limit it: each waits for the memory's latency.
     """
+    waited = memory.read_latency_cycles + fitted.FITTED[config.generation].read_pipeline_cycles
     if config.generation == "u55":
-        waited = float(memory.read_latency_cycles)
-        return min(memory.bytes_per_cycle, _run_rate(memory, run_bytes, memory.max_reads, waited))
-    waited = memory.read_latency_cycles + fitted.FITTED["u85"].read_pipeline_cycles
+        words = constants.READ_WORDS_U55 * (config.cores if stream is Stream.WEIGHTS else 1)
+        latency = float(memory.read_latency_cycles)
+        return min(
+            memory.bytes_per_cycle,
+            _run_rate(memory, run_bytes, memory.max_reads, latency),
+            words * 16 / waited,
+        )
     buffers = constants.READ_BUFFERS[config.macs]
     own = {
         Stream.IFM: buffers.ifm,
@@ -57,7 +62,10 @@ def read_rate(memory: Memory, stream: Stream, config: NpuConfig, run_bytes: int 
     return min(
         bus_rate(memory, config),
         _run_rate(memory, run_bytes, memory.max_reads, waited),
-        constants.READ_EFFICIENCY * own.get(stream, buffers.weights) * 16 / waited,
+        (1.0 if stream is Stream.SCALES else constants.READ_EFFICIENCY)
+        * own.get(stream, buffers.weights)
+        * 16
+        / waited,
     )
 
 
@@ -257,4 +265,4 @@ def decoder_cycles(op: BlockOp, config: NpuConfig) -> int:
         return down * across * (weights // constants.FAST_WEIGHTS_PER_CYCLE // config.cores)
     size = sum(stream.length for stream in op.weights.streams)
     once = max(size / constants.DECODER_BYTES_PER_CYCLE, weights / constants.DECODER_WEIGHTS_PER_CYCLE)
-    return int(down * across * once / config.cores)
+    return int(down * across * once / constants.DECODERS.get((config.npu, config.macs), config.cores))
