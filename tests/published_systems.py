@@ -61,7 +61,7 @@ def system_of(target: str, mode: str, *, zero_latency: bool = False) -> System:
 
 def _system_config(npu: str, macs: int, memory_mode: str) -> str:
     if npu == "ethos-u85":
-        if memory_mode == "Sram_Only":
+        if memory_mode == "Sram_Only" and macs == 128:  # Arm's learning path
             return "Ethos_U85_SYS_DRAM_Mid"
         speed = {128: "Low", 256: "Low", 2048: "High"}.get(macs, "Mid")
         return f"Ethos_U85_SYS_DRAM_{speed}"

@@ -104,7 +104,7 @@ def cells(path: Path, choice: Choice = ALL) -> Iterator[Cell]:
             yield from _operator_cells(row, vela)
         elif row["model"] in networks.NETWORKS:
             system = system_of(row["npu"], row["mode"])
-            compiled = _compiled(networks.NETWORKS[row["model"]](), system, vela)
+            compiled = compiled_for(networks.NETWORKS[row["model"]](), system, vela)
             run = f"{row['model']} {row['npu']} {row['mode']}"
             cycles = _number(row, "active") or _number(row, "total")
             published = {"cycles": cycles} | {name: _number(row, name) for name in _PORTS}
@@ -117,7 +117,7 @@ def _operator_cells(row: dict[str, str], vela: str) -> Iterator[Cell]:
         if kind is None or not value or kind[1] == "rd" or row["op"] not in networks.OPERATORS:
             continue
         system = system_of(f"u85-{kind[2]}", "Dedicated", zero_latency=kind[1] == "z")
-        compiled = _compiled(networks.operator(row["op"], int(row["H"]), int(row["W"])), system, vela)
+        compiled = compiled_for(networks.operator(row["op"], int(row["H"]), int(row["W"])), system, vela)
         run = f"{row['op']} {row['H']}x{row['W']} u85-{kind[2]} {kind[1]}"
         yield _cell(run, run, False, {"cycles": int(value)}, system, compiled)
 
@@ -156,7 +156,8 @@ def priced(compiled: Compiled, system: System) -> tuple[int, dict[tuple[int, boo
     return timing.started(memories) + found[-1].elapsed, dict(beats)
 
 
-def _compiled(model: bytes, system: System, version: str) -> Compiled:
+def compiled_for(model: bytes, system: System, version: str) -> Compiled:
+    """`model` compiled by `version` of Vela for `system`."""
     return compile_network(
         model, version, system.accelerator, system.system_config, system.memory_mode, system.cache_bytes
     )
@@ -179,7 +180,7 @@ def _network(row: dict[str, str], vela: str) -> Iterator[Figure]:
         why = "cannot be rebuilt here: the configuration or its memory mode is not known"
         yield Figure(run, family, "cycles", published["cycles"], why=why)
         return
-    compiled = _compiled(build(), system, vela)
+    compiled = compiled_for(build(), system, vela)
     cycles, beats = priced(compiled, system)
     estimate = _number(row, "vela_total") or None
     yield Figure(run, family, "cycles", published["cycles"], cycles, compiled.vela_total, estimate)
@@ -207,7 +208,7 @@ def _operators(row: dict[str, str], vela: str) -> Iterator[Figure]:
             continue
         system = system_of(target, "Dedicated", zero_latency=kind[1] == "z")
         model = networks.operator(name, int(row["H"]), int(row["W"]))
-        compiled = _compiled(model, system, vela)
+        compiled = compiled_for(model, system, vela)
         cycles, beats = priced(compiled, system)
         if kind[1] == "rd":
             count = beats.get((1, False), 0)

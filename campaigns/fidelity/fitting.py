@@ -24,7 +24,6 @@ TABLES = (
     "networks_more.csv",
     "learning_path.csv",
     "single_operators.csv",
-    "single_operators_more.csv",
 )
 _PLACE = ROOT / "sdk" / "ethosu_sdk" / "npu" / "timing" / "fitted.py"
 _LIMITS = {  # of each constant: what is physically possible

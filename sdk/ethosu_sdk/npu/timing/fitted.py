@@ -10,17 +10,17 @@ from ethosu_sdk.npu.timing.constants import Fitted
 FITTED: dict[str, Fitted] = {
     "u55": Fitted(
         block_cycles=48.0,
-        operation_cycles=33.5,
-        operation_trips=0.96,
+        operation_cycles=109.0,
+        operation_trips=0.82,
         first_weights_bytes=24600.0,
         read_pipeline_cycles=42.0,
     ),
     "u85": Fitted(
-        block_cycles=0.06,
-        operation_cycles=13.6,
-        operation_trips=0.96,
-        first_weights_bytes=31900.0,
-        read_pipeline_cycles=46.2,
+        block_cycles=0.0,
+        operation_cycles=80.6,
+        operation_trips=0.82,
+        first_weights_bytes=29000.0,
+        read_pipeline_cycles=46.9,
     ),
 }
 """By :attr:`NpuConfig.generation`."""

@@ -274,7 +274,7 @@ class _Schedule:
         free = max(self._now, last - min(hidden, stages.begin + before.end))
         issued = max(self._now, self._decoder_free) if stages.decoder else self._now
         self._decoder_free = max(self._decoder_free, issued + stages.decoder)
-        scaled = max(issued, self._scales_free) if stages.scales else issued
+        scaled = max(issued, self._scales_free, free - stages.latency) if stages.scales else issued
         self._scales_free = max(self._scales_free, scaled + stages.scales)
         kernel = _Running(free, max(last, stages.ended(issued, free, scaled)), stages.needs)
         self._kernels.append(kernel.end + _delay(kernel, self._copy, free))

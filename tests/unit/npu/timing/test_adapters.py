@@ -17,8 +17,8 @@ TABLE = "max_reads=1\nmax_writes=2\nread_latency=3\nwrite_latency=4\npulse_on=5\
     ("npu", "config", "mode", "first", "second"),
     [
         ("ethos-u55", "Ethos_U55_High_End_Embedded", "Shared_Sram", (8, 32), (1.11, 64)),
-        ("ethos-u85", "Ethos_U85_SYS_DRAM_Low", "Dedicated_Sram", (16, 16), (7.5, 250)),
-        ("ethos-u85", "Ethos_U85_SYS_DRAM_Mid", "Dedicated_Sram_384KB", (16, 32), (12, 500)),
+        ("ethos-u85", "Ethos_U85_SYS_DRAM_Low", "Dedicated_Sram", (32, 16), (7.5, 250)),
+        ("ethos-u85", "Ethos_U85_SYS_DRAM_Mid", "Dedicated_Sram_384KB", (32, 32), (12, 500)),
     ],
 )
 def test_executorch_sets_what_published_runs_state(

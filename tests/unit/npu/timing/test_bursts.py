@@ -54,7 +54,7 @@ def test_channels_of_a_block_are_pieces_in_a_feature_map_without_bricks() -> Non
 def test_transactions_wait_for_the_latency_as_many_as_are_under_way() -> None:
     """12 writes under way for 125 cycles each: 2,048 of one beat take 21,333 cycles at least.
 
-    Published: the operation takes 30,068 cycles (campaigns/fidelity/data/single_operators_more.csv).
+    Published: the operation takes 30,068 cycles (campaigns/fidelity/data/single_operators.csv).
     """
     (row,) = timing.price([depthwise(16)], U85, DRAM)
     assert row.elapsed > 2048 * 125 / 12
