@@ -31,8 +31,8 @@ _TABLES = {
 _PICTURE = "fidelity.svg"
 _FIRST = """# Accuracy of modelled cycles and traffic
 
-Of {judged} published runs of {networks} networks on Ethos-U55, -U65 and -U85, {near} are within 10 % of the model and half
-within {median:.1f} %. The strip is ±10 %.
+Of {judged} published runs of {networks} networks on Ethos-U55, -U65 and -U85, {near} are within 10 % of the model and
+half within {median:.1f} %. The strip is ±10 %.
 
 ![Modelled against measured cycles: circles are runs of Arm's FVP, squares an FPGA board](../images/{picture})
 

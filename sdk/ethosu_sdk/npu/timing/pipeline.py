@@ -111,7 +111,7 @@ def chained(
     each = busy(moved, config, system)
     transfer = max(each.values(), default=0.0)
     count = volume(units.counts(op))
-    first, last = _shares(op)
+    first, last = _shares(op, config)
     # The first block is computed before the output unit starts, the last one is put out when nothing is computed.
     fit = fitted.FITTED[config.generation]
     body = max(mac, first * mac + (1.0 - last) * output) + fit.block_cycles * count
@@ -237,6 +237,8 @@ def _first_ifm(op: BlockOp, moved: Sequence[Transfer], config: NpuConfig, system
         if transfer.stream in (Stream.IFM, Stream.IFM_STREAM):
             memory = system.memory(transfer.region)
             size = transfer.beats * config.beat_bytes / parts
+            if config.generation == "u85" and transfer.stream is Stream.IFM_STREAM:
+                size = min(size, 16 * constants.READ_BUFFERS[config.macs].ifm_stream)
             cycles = max(cycles, size / _rate(transfer, memory, config))
             latency = max(latency, memory.read_latency_cycles)
     return latency + cycles
@@ -270,12 +272,16 @@ def _last_write(share: float, moved: Sequence[Transfer], config: NpuConfig, syst
     return 0.0
 
 
-def _shares(op: BlockOp) -> tuple[float, float]:
-    """The first and the last OFM block's share of the OFM."""
+def _shares(op: BlockOp, config: NpuConfig) -> tuple[float, float]:
+    """The first and the last OFM block's share of the OFM, or that of what an elementwise operation streams."""
     first = last = 1.0
     for size, block in zip(op.shape, op.block, strict=True):
         first *= min(block, size) / size
         last *= (size % block or min(block, size)) / size
+    if op.kind is Kind.ELEMENTWISE and config.generation == "u85":
+        size = volume(op.shape) * op.ofm.dtype.itemsize
+        streamed = 16 * constants.READ_BUFFERS[config.macs].ifm_stream / size
+        return min(first, streamed), min(last, streamed)
     return first, last
 
 
