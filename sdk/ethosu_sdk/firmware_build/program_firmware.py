@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from ethosu_sdk.firmware_build.memory_fit import aligned, memory_mode
 from ethosu_sdk.program import protocol, pte
 from ethosu_sdk.program.execution_plan import ExecutionPlan
 from ethosu_sdk.program.named_data import DataFile
+from ethosu_sdk.records.run import MemoryRole, MemoryUse
 from ethosu_sdk.simulate.program_board import choose_board
 
 DEFAULT_NPU_TIMEOUT_MS = 10_000
@@ -45,6 +47,42 @@ class FirmwareBuild(Executable):
     pools: tuple[Pool, ...]
     notes: tuple[str, ...]  # of the board, and all that `spilled` says
     spilled: tuple[str, ...]  # what lies elsewhere than the memory mode has it
+
+
+_ROLES: dict[str, MemoryRole] = {
+    "model": "model",
+    "model_data": "data",
+    "scratch": "scratch",
+    "fast_scratch": "fast_scratch",
+    "planned": "planned",
+    "method_pool": "method_pool",
+    "input_image": "harness",
+}
+
+
+def memory_uses(firmware: FirmwareBuild) -> tuple[MemoryUse, ...]:
+    """What lies in each memory of the board that the firmware was built for, by its role. Values that start-up code
+    copies take room twice: as code, and as the firmware's own data."""
+    memories = boards.board_named(firmware.board).memories
+    pools = {f".{row.name}": row for row in firmware.pools}
+    used: Counter[tuple[str, MemoryRole]] = Counter()
+    for section in firmware.sections:
+        pool = pools.get(section.name)
+        if pool is not None:
+            role = _ROLES[pool.name]
+            used[pool.memory, role] += pool.size_bytes if role == "harness" else pool.used_bytes
+            continue
+        places: list[tuple[int, MemoryRole]] = [(section.address, "code" if section.in_file else "firmware")]
+        if section.in_file and section.load_address != section.address:
+            places = [(section.address, "firmware"), (section.load_address, "code")]
+        for address, role in places:
+            memory = next(row for row in memories if row.holds(address))
+            used[memory.name, role] += section.bytes
+    sizes = {row.name: row.size_bytes for row in memories}
+    return tuple(
+        MemoryUse(memory=name, role=role, used_bytes=size, size_bytes=sizes[name])
+        for (name, role), size in used.items()
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
