@@ -44,6 +44,13 @@ def memory_of_board(run: Run) -> list[MemoryRow]:
     ]
 
 
+def board_of_run(run: Run) -> str:
+    """The name of the board that the run is for; it may be the simulated one."""
+    if run.time is not None:
+        return run.time.place
+    return run.memory.board or run.board
+
+
 @dataclass(frozen=True)
 class MadeProfile:
     """The profile of a run in whose folder none lies; or the `reason` why none could be made."""

@@ -14,7 +14,7 @@ from ethosu_sdk.base import boards, cache, filesystem, resources
 from ethosu_sdk.base.errors import SdkError, UsageError
 from ethosu_sdk.base.plain_text import counted
 from ethosu_sdk.base.terminal import Reporter, escape
-from ethosu_sdk.firmware_build import build_command, program_checks, program_firmware, resident_firmware
+from ethosu_sdk.firmware_build import build_command, program_checks, resident_firmware
 from ethosu_sdk.firmware_build.executable import Executable
 from ethosu_sdk.firmware_build.program_firmware import BuildOptions
 from ethosu_sdk.npu.config import NpuConfig
@@ -54,13 +54,15 @@ Groups = tuple[tuple[int, ...], ...]  # PMU events that are counted together
 
 class Image(Struct, frozen=True):
     """The firmware that runs a program, the `images` that must lie in memory beside the inputs, the files that its
-    build wrote into the folder of results, and what each memory holds, where the firmware is the program's own."""
+    build wrote into the folder of results, and what each memory of the board `uses_of` holds, where the firmware is
+    the program's own."""
 
     firmware: Executable
     notes: Sequence[str]
     images: tuple[tuple[int, bytes], ...] = ()
     built: Sequence[str] = ()
     uses: tuple[MemoryUse, ...] = ()
+    uses_of: str = ""
 
 
 class SplitStreams(Struct, frozen=True):
@@ -173,13 +175,15 @@ def build_image(
         data_memory=job.options.data_memory,
         areas=None if job.priced is None else job.priced.areas,
         methods=methods,
+        named=job.named,
     )
     built = build_command.build_in(job.path, job.program, folder, options, reporter, job.choice.reason)
     return Image(
         built.firmware,
         built.firmware.notes,
         built=build_command.files(built.record),
-        uses=program_firmware.memory_uses(built.firmware),
+        uses=built.firmware.uses,
+        uses_of=built.firmware.uses_of,
     )
 
 
@@ -319,7 +323,7 @@ def execution_of(
                 Use(name=row["name"], used_bytes=row["used_bytes"], size_bytes=row["size_bytes"])
                 for row in reported.memory
             ),
-            board=firmware.board if boot.image.uses else None,
+            board=boot.image.uses_of or None,
             uses=boot.image.uses or None,
         ),
         operators=_operators(reported, boot.figures, cpu),
