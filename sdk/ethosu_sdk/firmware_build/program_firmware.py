@@ -11,7 +11,15 @@ from ethosu_sdk import __version__
 from ethosu_sdk.base import boards
 from ethosu_sdk.base.errors import BuildError, InputError, UsageError
 from ethosu_sdk.base.targets import MemoryAreas, Target, suggestion
-from ethosu_sdk.firmware_build import board_fit, cmake, executable, generated_files, memory_fit
+from ethosu_sdk.compile.program_options import ProgramOptions
+from ethosu_sdk.firmware_build import (
+    board_fit,
+    cmake,
+    executable,
+    generated_files,
+    memory_fit,
+    program_checks,
+)
 from ethosu_sdk.firmware_build.board_fit import NamedBoard
 from ethosu_sdk.firmware_build.executable import Executable, Recipe, Section, section_bytes
 from ethosu_sdk.firmware_build.memory_fit import MemoryFitError, aligned, memory_mode
@@ -209,6 +217,16 @@ def check_fit(program: pte.Pte, options: BuildOptions) -> None:
 def check_named(program: pte.Pte, options: BuildOptions) -> None:
     """MemoryFitError for a program that does not fit the board that the user named, if any."""
     _refuse_misfit(needs_of(program, options), options)
+
+
+def check_compiled(path: Path, options: ProgramOptions) -> None:
+    """MemoryFitError for the program at `path`, just compiled with `options`, if these name a board without room for
+    it."""
+    program = pte.read(path)
+    named = board_fit.board_of_options(program, options)
+    if named is not None:
+        fast_bytes = program_checks.fast_scratch_bytes(program.plans)
+        check_named(program, BuildOptions(named=named, fast_scratch_bytes=fast_bytes))
 
 
 def _refuse_misfit(needs: memory_fit.Requirements, options: BuildOptions) -> None:

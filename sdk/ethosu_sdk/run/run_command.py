@@ -217,10 +217,12 @@ def program_file(
 
     def refuse_misfit(path: Path) -> None:
         program = pte.read(path)
+        target = program.target()
+        areas = None if target is None else pricing_system.system_for_options(target, compile_options).areas
         named = board_fit.board_of_options(program, compile_options)
         _, choice = runners.choose_runner(options, program.npu())
         with memory_fit.advice_added(path, compiled_here=True):
-            check_room(program, options, choice, named, None if named is None else named.system.areas)
+            check_room(program, options, choice, named, areas)
 
     return compile_command.compile_model(
         model, compile_options, out_dir, reporter.for_step(), reuse=True, check_fit=refuse_misfit
