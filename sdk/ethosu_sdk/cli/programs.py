@@ -49,14 +49,19 @@ def compile_command(
     """Compile a PyTorch model ahead of time: MODEL → MODEL.pte. A model FILE.py is executed."""
     from ethosu_sdk.compile import compile_command
     from ethosu_sdk.compile.evaluation import read_floor, read_options
+    from ethosu_sdk.firmware_build import program_firmware
 
     thresholds = accuracy.thresholds()
     floor = None
     if accuracy.evaluate is None:  # then it is the floor of the comparison that every compilation makes
         floor = read_floor(thresholds.pop("--min-sqnr"))
-    evaluation = read_options(accuracy.evaluate, thresholds)
+    options = replace(options, evaluate=read_options(accuracy.evaluate, thresholds), min_sqnr_db=floor)
     compile_command.compile_model(
-        model, replace(options, evaluate=evaluation, min_sqnr_db=floor), output, invocation.reporter()
+        model,
+        options,
+        output,
+        invocation.reporter(),
+        check_fit=lambda path: program_firmware.check_compiled(path, options),
     )
 
 
