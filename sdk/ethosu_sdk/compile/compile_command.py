@@ -21,11 +21,12 @@ from ethosu_sdk.compile import (
     child_process,
     compile_facts,
     compile_record,
+    model_reads,
     pricing_system,
     program_check,
 )
 from ethosu_sdk.compile.evaluation import prepared_evaluation, raise_if_inaccurate
-from ethosu_sdk.compile.model_spec import check_model_file, parse_model_spec
+from ethosu_sdk.compile.model_spec import ModelSpec, check_model_file, parse_model_spec
 from ethosu_sdk.compile.program_options import CompileOptions
 from ethosu_sdk.compile.vela_config import resolve_target
 from ethosu_sdk.records import bundle, common, compile_words, kinds, result_files, validation
@@ -51,10 +52,9 @@ def compile_model(
 ) -> Path:
     """Compile `model` and write its record; the path of the `.pte`. With `reuse`, the program is for a command that
     goes on with it: a result that is there and up to date is left alone, and what stays on the CPU is told in lines
-    instead of a table. A Python file is always compiled anew, because what it imports is not part of the key.
-    `compiler` makes the program. Raises VerdictError, after everything was written, when full delegation is required
-    and not reached, the program does not compute what the model does, or a threshold of the evaluation is missed;
-    InputError when it does not run."""
+    instead of a table. `compiler` makes the program. Raises VerdictError, after everything was written, when full
+    delegation is required and not reached, the program does not compute what the model does, or a threshold of the
+    evaluation is missed; InputError when it does not run."""
     target = target_of(options)
     if isinstance(target, Target):
         pricing_system.system_for_options(target, options)  # which refuses a damaged one
@@ -64,11 +64,12 @@ def compile_model(
     with filesystem.locked_folder(folder):
         key = compile_key(model, options, target)
         pte = folder / f"{spec.name}.pte"
-        if reuse and spec.kind != "python" and _is_current(pte, key, options):
+        if reuse and _is_current(pte, key, options) and _reads_the_same(spec, pte, reporter):
             reporter.note(f"{escape(pte.name)} is up to date")
             record = read_raw_record(result_files.compile_record_path(pte))
             bundle.keep(folder, "compile", compiled_files(pte, record))
         else:
+            model_reads.forget_reads(pte)
             with bundle.writing_folder(folder, "compile", _earlier(pte)) as add:
                 record = _compile(model, options, target, folder, key, reporter, compiler)
                 add(*compiled_files(pte, record))
@@ -167,6 +168,8 @@ def _compile(
         record["wall_time_s"] = round(time.monotonic() - start, 3)
         path = result_files.compile_record_path(output.pte)
         validation.write_record(path, record, "the compile result")
+        if output.reads is not None:
+            model_reads.write_reads(output.pte, output.pte_sha256, output.reads)
         pricing_system.keep_vela_config(output.pte, options)
         if evaluation is not None and not check_record.does_not_run(record):
             record = evaluation.extend(record, output)
@@ -209,6 +212,17 @@ def _is_current(pte: Path, key: str, options: CompileOptions) -> bool:
         )
     except SdkError:
         return False
+
+
+def _reads_the_same(spec: ModelSpec, pte: Path, reporter: Reporter) -> bool:
+    """Whether the file of a model would find what it found when the current `pte` was made."""
+    if spec.kind != "python" or spec.path is None:
+        return True
+    reads = model_reads.read_reads(pte, filesystem.sha256_file(pte))
+    reason = "" if reads is None else model_reads.difference(reads, spec.path)
+    if reason:
+        reporter.note(f"{escape(spec.path.name)} is compiled again: {escape(reason)}")
+    return reads is not None and not reason
 
 
 def compile_tables(record: Record, folder: Path) -> list[RenderableType]:
