@@ -16,7 +16,7 @@ import stat
 import sys
 import sysconfig
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -58,7 +58,6 @@ _UNSEEN = {
     **dict.fromkeys(("socket.connect", "socket.getaddrinfo", "socket.sendto"), "it used the network"),
 }
 _stat = os.stat  # before a recorder takes its place
-_ENVIRONMENT = dict(os.environ)  # as the process got it: torch sets variables when it is imported
 _LIBRARY = f"{os.path.dirname(os.__file__)}/"  # Python's own; site-packages may be in it
 
 
@@ -183,7 +182,7 @@ def _modules_state(path: str, names: frozenset[str]) -> str:
     return _digest(f"{name} {os.path.isfile(os.path.join(path, name, '__init__.py'))}" for name in found)
 
 
-def _variable_state(name: str, environment: Any) -> str:
+def _variable_state(name: str, environment: Mapping[str, str]) -> str:
     if name == _ALL_NAMES:
         return _digest(sorted({*environment} - {"PYTHONHASHSEED"}))
     value = environment.get(name)
@@ -211,9 +210,11 @@ def _stamp(path: str) -> _Stamp:
 
 
 class Recorder:
-    """Lists what this process reads, from now on and to its end."""
+    """Lists what this process reads, from now on and to its end. `environment` is as it was before torch, which sets
+    variables, was imported."""
 
-    def __init__(self) -> None:
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._environment = environment
         self._start_ns = time.time_ns()
         self._folder = os.getcwd()
         self._files: dict[str, _Stamp] = {}
@@ -262,7 +263,7 @@ class Recorder:
             },
             modules=tuple(sorted(names)),
             places={path: _modules_state(path, names) for path in self._places()},
-            variables={name: _variable_state(name, _ENVIRONMENT) for name in [*self._variables]},
+            variables={name: _variable_state(name, self._environment) for name in [*self._variables]},
             unseen=" and ".join(self._unseen),
         )
 

@@ -71,11 +71,11 @@ def run_stages(
     """Compile, write every file into the (existing) output folder and return the facts. Raises InputError, UsageError
     or BuildError; a failed run leaves the files of an earlier one as they were. Where the process `is_alone` with
     this model, to its end, the facts say what the model read."""
-    clock = StageClock(progress)
+    clock, environment = StageClock(progress), dict(os.environ)
     with clock.stage("import"):
         import_tools()
     spec = parse_model_spec(request.model)
-    recorder = model_reads.Recorder() if is_alone and spec.kind == "python" else None
+    recorder = model_reads.Recorder(environment) if is_alone and spec.kind == "python" else None
     with clock.stage("model"):
         loaded = loading.load_model(spec, trust=request.options.trust)
         found = pipeline.plans_of(request, loading.with_added_lines(loaded, request.lines))

@@ -54,7 +54,7 @@ def perform(task: Task) -> Outcome:
             os.dup2(stream.fileno(), number)
     os.chdir(task["cwd"])
     start = time.monotonic()
-    reads = Recorder() if task["step"] == "lower" else None
+    reads = Recorder(os.environ) if task["step"] == "lower" else None
     outcome = _caught(lambda: _STEPS[task["step"]](task))
 
     def facts_written(reads: Recorder) -> Outcome:  # digests of what a lowering read are part of its facts

@@ -18,7 +18,7 @@ import json, os, sys
 from pathlib import Path
 from ethosu_sdk.compile.model_reads import Recorder
 
-reads = Recorder()
+reads = Recorder(os.environ)
 open("before").read()
 os.chdir("inside")
 open("relative").read()
