@@ -3,16 +3,18 @@ terminal."""
 
 from __future__ import annotations
 
+import contextlib
 import json
+import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from rich.console import RenderableType
 from rich.table import Table
 
 from ethosu_sdk.base import board_profiles, filesystem
-from ethosu_sdk.base.errors import SdkError, VerdictError
+from ethosu_sdk.base.errors import SdkError, UsageError, VerdictError
 from ethosu_sdk.base.json_text import Record
 from ethosu_sdk.base.targets import AnyTarget, Core, Target
 from ethosu_sdk.base.terminal import Reporter, escape
@@ -24,10 +26,11 @@ from ethosu_sdk.compile import (
     model_reads,
     pricing_system,
     program_check,
+    zoo,
 )
 from ethosu_sdk.compile.evaluation import prepared_evaluation, raise_if_inaccurate
 from ethosu_sdk.compile.model_spec import ModelSpec, check_model_file, parse_model_spec
-from ethosu_sdk.compile.program_options import CompileOptions
+from ethosu_sdk.compile.program_options import CORTEX_M, CompileOptions
 from ethosu_sdk.compile.vela_config import resolve_target
 from ethosu_sdk.records import bundle, common, compile_words, kinds, result_files, validation
 from ethosu_sdk.records.bundle import read_raw_record
@@ -60,7 +63,7 @@ def compile_model(
         pricing_system.system_for_options(target, options)  # which refuses a damaged one
     spec = parse_model_spec(model)
     check_model_file(spec, trust=options.trust)  # before a folder is made for it
-    folder = result_files.folder_for_model(spec.name, target, out_dir)
+    folder = output_folder(spec, target, options, out_dir)
     with filesystem.locked_folder(folder):
         key = compile_key(model, options, target)
         pte = folder / f"{spec.name}.pte"
@@ -95,6 +98,39 @@ def compile_model(
 def target_of(options: CompileOptions) -> AnyTarget:
     """The target that `options` ask for. UsageError when there is none, InputError for a file that is none."""
     return resolve_target(options.target, options.system_config, options.memory_mode, options)
+
+
+def output_folder(spec: ModelSpec, target: AnyTarget, options: CompileOptions, chosen: Path | None) -> Path:
+    """The folder for the program, created: the `chosen` one, else one for each program that options make of a model."""
+    name = spec.name if spec.path is None or spec.entry is None else f"{spec.name}-{spec.entry}"
+    quantize = "int8" if spec.path is not None else zoo.entry(str(spec.entry)).quantize
+    given: list[str | None] = [
+        None if options.system is None else board_profiles.find_profile(options.system).name,
+        None if options.vela_config is None else options.vela_config.stem,
+        *_unusual_names(target, options),
+        None if options.quantize == quantize else options.quantize,
+        "per-tensor" if options.quantize_per == "tensor" else None,
+        *("calibrated-" + path.stem for path in options.calibration),
+        f"{options.io}-io" if options.io != "float" else None,
+        None if options.delegate else "no-delegate",
+        options.fallback if options.fallback == CORTEX_M else None,
+        "as-written" if options.as_written else None,
+        *options.vela_flags,
+    ]
+    words = (re.sub(r"[^A-Za-z0-9_.-]+", "_", word).strip("-") for word in given if word)
+    return result_files.folder_for_model(name, target, chosen, tuple(words))
+
+
+def _unusual_names(target: AnyTarget, options: CompileOptions) -> Iterator[str]:
+    """The system configuration and the memory mode that were asked for, if they are not what goes without saying."""
+    if isinstance(target, Target):
+        for asked, system in ((options.system_config, None), (options.memory_mode, target.system_config)):
+            with contextlib.suppress(UsageError):  # a file with several has no default
+                usual = resolve_target(target.name, system, None, options)
+                if isinstance(usual, Target) and asked in (usual.memory_mode, usual.system_config):
+                    continue
+            if asked is not None:
+                yield asked
 
 
 def compiled_files(pte: Path, record: Record) -> list[str]:

@@ -18,7 +18,7 @@ from ethosu_sdk.records.common import ProvenanceInput
 from ethosu_sdk.records.compile import Compilation
 
 BUILD_FOLDER = (
-    "build"  # in the working folder: results go to `build/<model>-<target>/`, unless -o says otherwise
+    "build"  # in the working folder: results go to `build/<model>-<target>…/`, unless -o says otherwise
 )
 DATA_ROLE = "data"  # of a data file (`.ptd`) that a program uses
 BOARD_PROFILE = "board profile"
@@ -32,10 +32,13 @@ _FILES = {
 }
 
 
-def folder_for_model(name: str, target: AnyTarget | None, chosen: Path | None) -> Path:
-    """The output folder for the model `name`, created. A program that delegates nothing has no target."""
-    suffix = target.name if target is not None else "cpu"
-    return filesystem.make_directory(chosen or Path(BUILD_FOLDER) / f"{name}-{suffix}")
+def folder_for_model(
+    name: str, target: AnyTarget | None, chosen: Path | None, settings: Sequence[str] = ()
+) -> Path:
+    """The output folder for the model `name`, created. A program that delegates nothing has no target. `settings` are
+    words for what else makes it another program than the one that `name` and `target` alone stand for."""
+    words = (name, target.name if target is not None else "cpu", *settings)
+    return filesystem.make_directory(chosen or Path(BUILD_FOLDER) / "-".join(words))
 
 
 def folder_for_pte(pte: Path, target: Target | None, chosen: Path | None) -> Path:

@@ -45,7 +45,9 @@ def test_a_file_is_compiled_again_once_something_changed(tmp_path: Path) -> None
     (tmp_path / "net.py").write_text(NET, encoding="utf-8")
     (tmp_path / "scale.py").write_text(SCALE.format(0.5), encoding="utf-8")
     assert "up to date" not in sdk_ok("run", "net.py", cwd=tmp_path).err
-    assert "net.pte is up to date" in sdk_ok("profile", "net.py", cwd=tmp_path).err  # and LLVM's prices are kept
+    assert (
+        "net.pte is up to date" in sdk_ok("profile", "net.py", cwd=tmp_path).err
+    )  # and LLVM's prices are kept
     start = cpu_s()
     sdk_ok("profile", "net.py", cwd=tmp_path, fresh=True)
     assert cpu_s() - start < _MOST_CPU_S
