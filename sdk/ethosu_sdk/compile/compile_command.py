@@ -101,7 +101,7 @@ def target_of(options: CompileOptions) -> AnyTarget:
 
 
 def output_folder(spec: ModelSpec, target: AnyTarget, options: CompileOptions, chosen: Path | None) -> Path:
-    """The folder for the program, created: the `chosen` one, else one for each program that options make of a model."""
+    """The folder for the program, created: the `chosen` one, or one for each program that options make of a model."""
     name = spec.name if spec.path is None or spec.entry is None else f"{spec.name}-{spec.entry}"
     quantize = "int8" if spec.path is not None else zoo.entry(str(spec.entry)).quantize
     given: list[str | None] = [
