@@ -88,7 +88,7 @@ def debug(
     target = compile_command.target_of(compile_options)
     spec = parse_model_spec(model)
     check_model_file(spec, trust=compile_options.trust)  # before a folder is made for it
-    folder = result_files.folder_for_model(spec.name, target, out_dir)
+    folder = compile_command.output_folder(spec, target, compile_options, out_dir)
     # Not in the system's temporary folder, which may be in memory: the values of all layers can be large.
     with filesystem.temporary_directory(".debug-", folder) as spool:
         request = LayerRequest(spool.resolve(), None if options.inputs is None else options.inputs.resolve())

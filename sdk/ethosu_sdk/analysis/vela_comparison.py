@@ -84,9 +84,9 @@ def _source(model: str, options: CompileOptions, reporter: Reporter) -> Iterator
         path = compile_command.compile_model(model, options, None, reporter.for_step(), reuse=True)
     except (SimulationError, VerdictError) as error:  # of the check, when every file was written
         reporter.warn(escape(f"with Vela {vela_versions.own_version()}: {error.message}"))
-        name = parse_model_spec(model).name
-        folder = result_files.folder_for_model(name, compile_command.target_of(options), None)
-        path = folder / f"{name}.pte"
+        spec = parse_model_spec(model)
+        folder = compile_command.output_folder(spec, compile_command.target_of(options), options, None)
+        path = folder / f"{spec.name}.pte"
     except (InputError, BuildError) as error:
         # Should it not be Vela's doing, the model cannot be lowered without it either, and that says why.
         with tempfile.TemporaryDirectory(prefix="ethosu-lowered-") as lowered:

@@ -24,7 +24,15 @@ def convert_command(
     ],
     *,
     to: Annotated[str, Option("The output format.", choices=FORMATS)],
-    output: Annotated[Path, Option("Write to this file.", short="-o", metavar="FILE")],
+    output: Annotated[
+        Path | None,
+        Option(
+            "Write to this file.",
+            short="-o",
+            metavar="FILE",
+            shown_default="junit.xml, trace.perfetto-trace …, beside the records",
+        ),
+    ] = None,
     figure: Annotated[
         str | None,
         Option(

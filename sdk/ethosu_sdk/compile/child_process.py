@@ -228,7 +228,7 @@ def perform(task: Task) -> dict[str, Any]:
             os.dup2(stream.fileno(), number)
     request = compile_facts.from_json(CompileRequest, json.loads(task["request"]))
     try:
-        output = worker.run_stages(request, lambda stage: None)
+        output = worker.run_stages(request, lambda stage: None, is_alone=True)
     except Exception as error:
         return worker.error_message(error)
     return {"output": json.loads(compile_facts.to_json(output))}

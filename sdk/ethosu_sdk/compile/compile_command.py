@@ -3,9 +3,11 @@ terminal."""
 
 from __future__ import annotations
 
+import contextlib
 import json
+import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +15,7 @@ from rich.console import RenderableType
 from rich.table import Table
 
 from ethosu_sdk.base import board_profiles, filesystem
-from ethosu_sdk.base.errors import BuildError, SdkError, VerdictError
+from ethosu_sdk.base.errors import BuildError, SdkError, UsageError, VerdictError
 from ethosu_sdk.base.json_text import Record
 from ethosu_sdk.base.targets import AnyTarget, Core, Target
 from ethosu_sdk.base.terminal import Reporter, escape
@@ -22,12 +24,14 @@ from ethosu_sdk.compile import (
     child_process,
     compile_facts,
     compile_record,
+    model_reads,
     pricing_system,
     program_check,
+    zoo,
 )
 from ethosu_sdk.compile.evaluation import prepared_evaluation, raise_if_inaccurate
-from ethosu_sdk.compile.model_spec import check_model_file, parse_model_spec
-from ethosu_sdk.compile.program_options import CompileOptions
+from ethosu_sdk.compile.model_spec import ModelSpec, check_model_file, parse_model_spec
+from ethosu_sdk.compile.program_options import CORTEX_M, CompileOptions
 from ethosu_sdk.compile.vela_config import resolve_target
 from ethosu_sdk.records import bundle, common, compile_words, kinds, result_files, validation
 from ethosu_sdk.records.bundle import read_raw_record
@@ -53,21 +57,24 @@ def compile_model(
 ) -> Path:
     """Compile `model` and write its record; the path of the `.pte`. With `reuse`, the program is for a command that
     goes on with it: a result that is there and up to date is left alone, and what stays on the CPU is told in lines
-    instead of a table. A Python file is always compiled anew, because what it imports is not part of the key.
-    `compiler` makes the program. `check_fit` refuses one that has no room where it is to run: right after it was
-    made, before it is executed, and then its record says that it was not checked. Raises VerdictError, after
-    everything was written, when full delegation is required and not reached, the program does not compute what the
-    model does, or a threshold of the evaluation is missed; InputError when it does not run."""
+    instead of a table. `compiler` makes the program. `check_fit` refuses one that has no room where it is to run:
+    right after it was made, before it is executed, and then its record says that it was not checked. Raises
+    VerdictError, after everything was written, when full delegation is required and not reached, the program does not
+    compute what the model does, or a threshold of the evaluation is missed; InputError when it does not run."""
     target = target_of(options)
     if isinstance(target, Target):
         pricing_system.system_for_options(target, options)  # which refuses a damaged one
     spec = parse_model_spec(model)
     check_model_file(spec, trust=options.trust)  # before a folder is made for it
-    folder = result_files.folder_for_model(spec.name, target, out_dir)
+    folder = output_folder(spec, target, options, out_dir)
     with filesystem.locked_folder(folder):
         key = compile_key(model, options, target)
         pte = folder / f"{spec.name}.pte"
-        is_made = reuse and spec.kind != "python" and _is_current(pte, key, replace(options, check=False))
+        is_made = (
+            reuse
+            and _is_current(pte, key, replace(options, check=False))
+            and _reads_the_same(spec, pte, reporter)
+        )
         refusal = _refusal(check_fit, pte) if is_made else None
         if refusal is not None:
             raise refusal
@@ -76,6 +83,7 @@ def compile_model(
             record = read_raw_record(result_files.compile_record_path(pte))
             bundle.keep(folder, "compile", compiled_files(pte, record))
         else:
+            model_reads.forget_reads(pte)
             with bundle.writing_folder(folder, "compile", _earlier(pte)) as add:
                 record, refusal = _compile(model, options, target, folder, key, reporter, compiler, check_fit)
                 add(*compiled_files(pte, record))
@@ -112,8 +120,46 @@ def target_of(options: CompileOptions) -> AnyTarget:
 
 def program_path(model: str, options: CompileOptions, out_dir: Path | None) -> Path:
     """Where :func:`compile_model` has the program of `model`."""
-    name = parse_model_spec(model).name
-    return result_files.place_for_model(name, target_of(options), out_dir) / f"{name}.pte"
+    spec = parse_model_spec(model)
+    return output_place(spec, target_of(options), options, out_dir) / f"{spec.name}.pte"
+
+
+def output_folder(spec: ModelSpec, target: AnyTarget, options: CompileOptions, chosen: Path | None) -> Path:
+    """The folder for the program, created: the `chosen` one, or one for each program that options make of a model."""
+    return filesystem.make_directory(output_place(spec, target, options, chosen))
+
+
+def output_place(spec: ModelSpec, target: AnyTarget, options: CompileOptions, chosen: Path | None) -> Path:
+    """Where :func:`output_folder` has it."""
+    name = spec.name if spec.path is None or spec.entry is None else f"{spec.name}-{spec.entry}"
+    quantize = "int8" if spec.path is not None else zoo.entry(str(spec.entry)).quantize
+    given: list[str | None] = [
+        None if options.system is None else board_profiles.find_profile(options.system).name,
+        None if options.vela_config is None else options.vela_config.stem,
+        *_unusual_names(target, options),
+        None if options.quantize == quantize else options.quantize,
+        "per-tensor" if options.quantize_per == "tensor" else None,
+        *("calibrated-" + path.stem for path in options.calibration),
+        f"{options.io}-io" if options.io != "float" else None,
+        None if options.delegate else "no-delegate",
+        options.fallback if options.fallback == CORTEX_M else None,
+        "as-written" if options.as_written else None,
+        *options.vela_flags,
+    ]
+    words = (re.sub(r"[^A-Za-z0-9_.-]+", "_", word).strip("-") for word in given if word)
+    return result_files.place_for_model(name, target, chosen, tuple(words))
+
+
+def _unusual_names(target: AnyTarget, options: CompileOptions) -> Iterator[str]:
+    """The system configuration and the memory mode that were asked for, if they are not what goes without saying."""
+    if isinstance(target, Target):
+        for asked, system in ((options.system_config, None), (options.memory_mode, target.system_config)):
+            with contextlib.suppress(UsageError):  # a file with several has no default
+                usual = resolve_target(target.name, system, None, options)
+                if isinstance(usual, Target) and asked in (usual.memory_mode, usual.system_config):
+                    continue
+            if asked is not None:
+                yield asked
 
 
 def compiled_files(pte: Path, record: Record) -> list[str]:
@@ -191,6 +237,8 @@ def _compile(
         record["wall_time_s"] = round(time.monotonic() - start, 3)
         path = result_files.compile_record_path(output.pte)
         validation.write_record(path, record, "the compile result")
+        if output.reads is not None:
+            model_reads.write_reads(output.pte, output.pte_sha256, output.reads)
         pricing_system.keep_vela_config(output.pte, options)
         if evaluation is not None and refusal is None and not check_record.does_not_run(record):
             record = evaluation.extend(record, output)
@@ -243,6 +291,17 @@ def _is_current(pte: Path, key: str, options: CompileOptions) -> bool:
         )
     except SdkError:
         return False
+
+
+def _reads_the_same(spec: ModelSpec, pte: Path, reporter: Reporter) -> bool:
+    """Whether the file of a model would find what it found when the current `pte` was made."""
+    if spec.kind != "python" or spec.path is None:
+        return True
+    reads = model_reads.read_reads(pte, filesystem.sha256_file(pte))
+    reason = "" if reads is None else model_reads.difference(reads, spec.path)
+    if reason:
+        reporter.note(f"{escape(spec.path.name)} is compiled again: {escape(reason)}")
+    return reads is not None and not reason
 
 
 def compile_tables(record: Record, folder: Path) -> list[RenderableType]:

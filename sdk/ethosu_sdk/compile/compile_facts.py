@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from ethosu_sdk.base.targets import AnyTarget, Target, cores
+from ethosu_sdk.compile.model_reads import Reads
 from ethosu_sdk.compile.program_options import ProgramOptions
 from ethosu_sdk.program.execution_plan import ENTRY
 from ethosu_sdk.records import compile as record_parts
@@ -325,7 +326,8 @@ class CompileOutput(_OfMethod):
     of the first, whose name is `entry`; the others are `other_methods`. `timings_s` maps a stage of STAGES to
     seconds. `warnings` are whole sentences. `prequantized` says that the model came quantised, and `quantize` is then
     ``none``; `own_quantizer` is ``function`` or ``instance`` when its file defines the quantiser; with an instance
-    `quantize` means nothing. `evaluation` and `etrecord`, the name of a file, are there when they were asked for."""
+    `quantize` means nothing. `evaluation` and `etrecord`, the name of a file, are there when they were asked for, and
+    `reads` if a model's file was executed."""
 
     name: str
     pte: Path
@@ -349,6 +351,7 @@ class CompileOutput(_OfMethod):
     fed: record_parts.Fed | None = None
     entry: str = "forward"
     other_methods: tuple[MethodFacts, ...] = ()
+    reads: Reads | None = None
 
     @property
     def all_methods(self) -> tuple[MethodFacts, ...]:

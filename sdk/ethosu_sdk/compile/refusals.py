@@ -111,9 +111,11 @@ def explain_failure(run: Callable[..., CompileOutput]) -> Callable[..., CompileO
     """`run`, which compiles a request, with the tools' errors as InputError: operator, line and a way out."""
 
     @functools.wraps(run)
-    def explained(request: CompileRequest, progress: Callable[[str], None]) -> CompileOutput:
+    def explained(
+        request: CompileRequest, progress: Callable[[str], None], *, is_alone: bool = False
+    ) -> CompileOutput:
         try:
-            return run(request, progress)
+            return run(request, progress, is_alone=is_alone)
         except Exception as error:
             if not _is_the_models(error, request):
                 raise

@@ -11,7 +11,7 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from ethosu_sdk.compile import (
     finished_program,
     loading,
     lowering,
+    model_reads,
     pipeline,
     quantizing,
     refusals,
@@ -64,13 +65,17 @@ class _Program:
 
 @refusals.explain_failure
 @acceleration.rare_collections()
-def run_stages(request: compile_facts.CompileRequest, progress: Progress) -> compile_facts.CompileOutput:
+def run_stages(
+    request: compile_facts.CompileRequest, progress: Progress, *, is_alone: bool = False
+) -> compile_facts.CompileOutput:
     """Compile, write every file into the (existing) output folder and return the facts. Raises InputError, UsageError
-    or BuildError; a failed run leaves the files of an earlier one as they were."""
-    clock = StageClock(progress)
+    or BuildError; a failed run leaves the files of an earlier one as they were. Where the process `is_alone` with
+    this model, to its end, the facts say what the model read."""
+    clock, environment = StageClock(progress), dict(os.environ)
     with clock.stage("import"):
         import_tools()
     spec = parse_model_spec(request.model)
+    recorder = model_reads.Recorder(environment) if is_alone and spec.kind == "python" else None
     with clock.stage("model"):
         loaded = loading.load_model(spec, trust=request.options.trust)
         found = pipeline.plans_of(request, loading.with_added_lines(loaded, request.lines))
@@ -91,7 +96,10 @@ def run_stages(request: compile_facts.CompileRequest, progress: Progress) -> com
             with clock.stage("evaluate"):
                 cpu_calls = [name for name, _ in finished_program.kernel_calls(program.manager, row.name)]
                 layers.finish(row.method.program, cpu_calls, captures, finder)
-    return _output(program, clock)
+    output = _output(program, clock)
+    if recorder is not None and spec.path is not None:
+        output = replace(output, reads=recorder.reads(spec.path))
+    return output
 
 
 def _output(program: _Program, clock: StageClock) -> compile_facts.CompileOutput:
@@ -316,7 +324,7 @@ def main() -> None:
             stream.flush()
 
         try:
-            output = run_stages(request, lambda stage: send({"stage": stage}))
+            output = run_stages(request, lambda stage: send({"stage": stage}), is_alone=True)
         except Exception as error:
             send(error_message(error))
             with contextlib.suppress(OSError):  # the log's disk may be what is full

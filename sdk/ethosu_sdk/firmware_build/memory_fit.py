@@ -568,7 +568,5 @@ def _other_ways(
     if compiled_here or not error.mode or target is None or any(result_files.recompile_files(record)):
         return
     if target.system_config in families()[target.npu].system_configs:
-        usual = Path(result_files.BUILD_FOLDER) / f"{path.stem}-{record.target_name}"
-        folder = [] if path.parent.resolve() == usual.resolve() else ["-o", str(path.parent)]
-        again = result_files.recompile_command(record, *folder, memory_mode=error.mode)
+        again = result_files.recompile_command(record, "-o", str(path.parent), memory_mode=error.mode)
         yield f"try: {again}, then the same again"

@@ -5,10 +5,9 @@ What does not depend on data is worked out once and kept.
 
 from __future__ import annotations
 
-import functools
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,6 +36,8 @@ _MOST_FAST_SCRATCH_BYTES = 1 << 26  # more than any SRAM has
 _Key = tuple[bytes, NpuConfig, int, Values]
 _WITHOUT_EFFECT = frozenset({*_WAITS, "OP_PMU_MASK"})
 
+Step = tuple[Command, Operation | None]
+
 
 @dataclass(frozen=True)
 class Branch:
@@ -51,10 +52,12 @@ class Branch:
 class Segment:
     """The operations from one place of a stream to its NPU_OP_STOP or next branch, and the waits between them.
 
-    `end` is the byte offset behind the last command, `irq_mask` the union of the masks of NPU_OP_IRQ and
-    NPU_OP_STOP, `registers` what the registers hold at the end. `branch` None means the end of the stream's run.
+    `steps` are all its commands that start something, each with its operation; waits and the like have none. `end` is
+    the byte offset behind the last command, `irq_mask` the union of the masks of NPU_OP_IRQ and NPU_OP_STOP,
+    `registers` what the registers hold at the end. `branch` None means the end of the stream's run.
     """
 
+    steps: tuple[Step, ...]
     operations: tuple[Operation, ...]
     waits: tuple[Wait, ...]
     end: int
@@ -91,8 +94,8 @@ class _Kept:
 
 
 def _weight(key: _Key, made: Segment) -> int:
-    """What a segment counts for, in operations: a word of the stream has a thousandth of an operation's size."""
-    return 1 + len(made.operations) + len(key[0]) // 4096
+    """What a segment counts for, in steps: a word of the stream has a thousandth of an operation's size."""
+    return 1 + len(made.steps) + len(key[0]) // 4096
 
 
 _KEPT = _Kept()
@@ -116,53 +119,48 @@ def described(stream: bytes, config: NpuConfig) -> Segment:
 
 
 def _read(stream: bytes, registers: RegisterFile, config: NpuConfig, start: int) -> Segment:
+    found: list[Step] = []
     operations: list[Operation] = []
     waits: list[Wait] = []
     irq_mask = 0
     for command in commands(stream, config.generation, start):
-        name = command.type.name
+        name, operation = command.type.name, None
         if not command.type.is_operation:
             registers.set(command)
-        elif name in ("OP_IRQ", "OP_STOP"):
+            continue
+        _check_count(len(found), command)
+        if name in ("OP_IRQ", "OP_STOP"):
             irq_mask |= command.field("mask")
         elif name in _WAITS:
             waits.append(Wait(len(operations), name, command.field(_WAITS[name])))
         elif name not in _WITHOUT_EFFECT and name != "OP_BRANCH":
-            _check_count(len(operations), command)
-            operations.append(describe(registers, command))
+            operation = describe(registers, command)
+            operations.append(operation)
+        found.append((command, operation))
         if name in ("OP_STOP", "OP_BRANCH"):
             branch = None
             if name == "OP_BRANCH":
                 target = command.field("branch_target")
                 branch = Branch(command.offset, target, bool(command.field("branch_cond")))
             end = command.offset + 4 * command.type.words
-            return Segment(tuple(operations), tuple(waits), end, irq_mask, branch, registers.values)
+            return Segment(
+                tuple(found), tuple(operations), tuple(waits), end, irq_mask, branch, registers.values
+            )
     raise CommandError("the stream has no NPU_OP_STOP and ends", len(stream))
 
 
-@functools.lru_cache(maxsize=2)  # whoever runs a stream asks for its extent and its hazards, too
-def steps(stream: bytes, config: NpuConfig) -> tuple[tuple[Command, Operation | None], ...]:
+def steps(stream: bytes, config: NpuConfig) -> tuple[Step, ...]:
     """The stream's operations in the order of their places, with what each does; None for waits and the like.
 
     Branches are not followed. Raises CommandError and UnsupportedCommand as :func:`segment` does.
     """
-    return tuple(_steps(stream, config))
-
-
-def _steps(stream: bytes, config: NpuConfig) -> Iterator[tuple[Command, Operation | None]]:
-    registers = RegisterFile(config)
-    count = 0
-    for command in commands(stream, config.generation):
-        name = command.type.name
-        if not command.type.is_operation:
-            registers.set(command)
-            continue
-        _check_count(count, command)
-        count += 1
-        acts = name not in _WITHOUT_EFFECT and name not in ("OP_IRQ", "OP_STOP", "OP_BRANCH")
-        yield command, describe(registers, command) if acts else None
-        if name == "OP_STOP":
-            return
+    part = segment(stream, config)
+    found = [*part.steps]
+    while part.branch is not None and part.end < len(stream):
+        part = segment(stream, config, part.end, part.registers)
+        _check_count(len(found) + len(part.steps) - 1, part.steps[-1][0])
+        found += part.steps
+    return tuple(found)
 
 
 def _check_count(count: int, command: Command) -> None:

@@ -18,7 +18,7 @@ from ethosu_sdk.records.common import ProvenanceInput
 from ethosu_sdk.records.compile import Compilation
 
 BUILD_FOLDER = (
-    "build"  # in the working folder: results go to `build/<model>-<target>/`, unless -o says otherwise
+    "build"  # in the working folder: results go to `build/<model>-<target>…/`, unless -o says otherwise
 )
 DATA_ROLE = "data"  # of a data file (`.ptd`) that a program uses
 BOARD_PROFILE = "board profile"
@@ -30,11 +30,6 @@ _FILES = {
     "vela configuration": "--vela-config",
     BOARD_PROFILE: "--system",
 }
-
-
-def folder_for_model(name: str, target: AnyTarget | None, chosen: Path | None) -> Path:
-    """The output folder for the model `name`, created. A program that delegates nothing has no target."""
-    return filesystem.make_directory(place_for_model(name, target, chosen))
 
 
 def folder_for_pte(pte: Path, target: Target | None, chosen: Path | None) -> Path:
@@ -49,10 +44,15 @@ def place_for_pte(pte: Path, target: Target | None, chosen: Path | None) -> Path
     return place_for_model(pte.stem, target, chosen)
 
 
-def place_for_model(name: str, target: AnyTarget | None, chosen: Path | None) -> Path:
-    """Where :func:`folder_for_model` has it."""
-    suffix = target.name if target is not None else "cpu"
-    return chosen or Path(BUILD_FOLDER) / f"{name}-{suffix}"
+def place_for_model(
+    name: str, target: AnyTarget | None, chosen: Path | None, settings: Sequence[str] = ()
+) -> Path:
+    """The output folder for the model `name`, which need not exist. A program that delegates nothing has no target.
+
+    `settings` are words for what else makes it another program than the one that `name` and `target` alone stand for.
+    """
+    words = (name, target.name if target is not None else "cpu", *settings)
+    return chosen or Path(BUILD_FOLDER) / "-".join(words)
 
 
 def compile_record_path(pte: Path) -> Path:

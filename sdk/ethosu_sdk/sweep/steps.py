@@ -1,20 +1,17 @@
-"""The steps of a cell, each in a process of its own (:mod:`ethosu_sdk.base.forks`): lower, compile, run; and the
-files that a model reads while it is loaded: what it imports, and weights or data beside it."""
+"""The steps of a cell, each in a process of its own (:mod:`ethosu_sdk.base.forks`): lower, compile, run."""
 
 from __future__ import annotations
 
 import os
-import re
 import sys
-import sysconfig
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ethosu_sdk.base import cache, errors, filesystem, plain_text, resources, tools
+from ethosu_sdk.base import cache, errors, filesystem, plain_text, tools
 from ethosu_sdk.base.errors import BuildError, SdkError
 from ethosu_sdk.base.forks import Task
 from ethosu_sdk.base.json_text import Record
@@ -30,6 +27,7 @@ from ethosu_sdk.compile import (
 )
 from ethosu_sdk.compile.compile_command import compile_key, compiled_files
 from ethosu_sdk.compile.evaluation import EvaluateOptions, Evaluation
+from ethosu_sdk.compile.model_reads import Recorder
 from ethosu_sdk.compile.program_check import ProgramCheck
 from ethosu_sdk.compile.program_options import CompileOptions
 from ethosu_sdk.records import bundle, kinds, result_files, validation
@@ -37,59 +35,6 @@ from ethosu_sdk.run import run_command
 from ethosu_sdk.run.options import RunOptions
 from ethosu_sdk.sweep import cell_rows
 from ethosu_sdk.sweep.sweep_configuration import DEFAULT
-
-_SYSTEM = ("/proc/", "/sys/", "/dev/", "/etc/", "/usr/include/", "/usr/lib/", "/usr/share/")
-_COMPILED = re.compile(rf"(.+)\.{re.escape(sys.implementation.cache_tag)}(?:\.opt-\w+)?\.pyc")
-
-
-class Reads:
-    """Keeps the names of files that this process opens to read, from now on."""
-
-    def __init__(self, own: Sequence[Path]) -> None:
-        self._start = time.time()
-        self._names: dict[str, None] = {}
-        self._made: set[str] = set()
-        environment = (sys.prefix,) if sys.prefix != sys.base_prefix else ()
-        libraries = ("stdlib", "platstdlib", "purelib", "platlib")
-        installed = (*environment, *(sysconfig.get_path(name) for name in libraries))
-        data = (resources.directory(name) for name in ("firmware", "schemas"))  # the SDK's own
-        folders = [*map(Path, installed), resources.PACKAGE_ROOT, *data, *own]
-        found = {str(folder.resolve()) for folder in folders}
-        self._left_out = tuple(f"{path}/" for path in found if path != "/")
-        sys.addaudithook(self._hear)
-
-    def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
-        if event == "open" and isinstance(arguments[0], str | bytes):
-            path, mode, flags = arguments
-            writes = isinstance(flags, int) and flags & os.O_ACCMODE != os.O_RDONLY
-            name = os.path.abspath(os.fsdecode(path))  # now: a model may change the folder
-            if mode in ("r", "rb", "rt", None) and not writes:
-                self._names[name] = None
-            else:
-                self._made.add(name)
-
-    def digests(self, folder: Path) -> dict[str, str]:
-        """Digests of the files by their paths from `folder`, but for those of installed packages and those that the
-        process made itself. A file that changed meanwhile has none: nobody knows what of it was read."""
-        found, now = {}, time.time()
-        for name in self._names.keys() - self._made:
-            path = _source(Path(name)).resolve()
-            text = str(path)
-            is_installed = text.startswith((*_SYSTEM, *self._left_out)) or "/site-packages/" in text
-            if not is_installed and path.is_file():
-                changed = self._start <= path.stat().st_mtime <= now
-                digest = "0" * 64 if changed else filesystem.sha256_file(path)
-                found[os.path.relpath(path, folder)] = digest
-        return dict(sorted(found.items()))
-
-
-def _source(path: Path) -> Path:
-    """The Python file of a compiled one. Its own name may have dots, which importlib does not expect."""
-    found = _COMPILED.fullmatch(path.name)
-    if found is not None and path.parent.name == "__pycache__":
-        return path.parent.parent / f"{found[1]}.py"
-    return path
-
 
 Outcome = dict[str, Any]
 
@@ -109,10 +54,10 @@ def perform(task: Task) -> Outcome:
             os.dup2(stream.fileno(), number)
     os.chdir(task["cwd"])
     start = time.monotonic()
-    reads = Reads([Path(task["store"])]) if task["step"] == "lower" else None
+    reads = Recorder(os.environ) if task["step"] == "lower" else None
     outcome = _caught(lambda: _STEPS[task["step"]](task))
 
-    def facts_written(reads: Reads) -> Outcome:  # digests of what a lowering read are part of its facts
+    def facts_written(reads: Recorder) -> Outcome:  # digests of what a lowering read are part of its facts
         digests = reads.digests(Path(task["cwd"]))
         if "error" not in outcome:
             shared_lowering.write_facts(Path(task["out"]), outcome.pop("output"), digests)

@@ -130,7 +130,7 @@ def test_operators_that_the_backend_would_take_are_foretold(tmp_path: Path) -> N
 
 def test_the_commands_of_the_guide_run(tmp_path: Path) -> None:
     guide.run("cortex-m.md", tmp_path, count=4)
-    record = read(tmp_path / "build" / "ds_cnn-ethos-u55-128" / "ds_cnn.compile.json")
+    record = read(tmp_path / "build" / "ds_cnn-ethos-u55-128-cortex-m-as-written" / "ds_cnn.compile.json")
     assert record["options"]["fallback"] == "cortex-m"
     assert record["layout_changes"]["calls"] == 1
 

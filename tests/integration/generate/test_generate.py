@@ -38,7 +38,8 @@ def program(kept_folder: KeptFolder) -> Path:
     def make(folder: Path) -> None:
         sdk_ok(*words[1:], cwd=folder, timeout_s=LIMIT_S)
 
-    return kept_folder("generate", make, *words) / "build" / f"{NAME}-ethos-u85-256" / f"{NAME}.pte"
+    made = f"{NAME}-ethos-u85-256-Dedicated_Sram_512KB"
+    return kept_folder("generate", make, *words) / "build" / made / f"{NAME}.pte"
 
 
 @pytest.fixture(scope="module")

@@ -16,16 +16,16 @@ from tests.records import read
 READER = """
 import json, os, sys
 from pathlib import Path
-from ethosu_sdk.sweep.steps import Reads
+from ethosu_sdk.compile.model_reads import Recorder
 
-reads = Reads([])
+reads = Recorder(os.environ)
 open("before").read()
 os.chdir("inside")
 open("relative").read()
 Path("made").write_text("by the model itself")
 open("made").read()
-Path("../changed").touch()
 open("../changed").read()
+Path("../changed").write_text("other")
 open("later").read()
 print(json.dumps(reads.digests(Path(sys.argv[1]))))
 """

@@ -60,22 +60,23 @@ def commands(stream: bytes | memoryview, generation: Generation, start: int = 0)
         raise CommandError(f"the stream has {len(stream):,} bytes, more than {_MOST_BYTES:,},", _MOST_BYTES)
     if len(stream) % 4:
         raise CommandError(f"the stream has {len(stream)} bytes, not whole words", len(stream))
-    words = struct.unpack(f"<{len(stream) // 4}I", stream)
+    words = struct.iter_unpack(
+        "<I", memoryview(stream)[start // 4 * 4 :]
+    )  # a stream of branches has many starts
     types = command_types(generation)
-    position = start // 4
-    while position < len(words):
+    offset = start // 4 * 4
+    for (word,) in words:
         errors.check()
-        word = words[position]
         form = word >> 14 & 3  # 0: one word, 1: two
         count = 2 if form == 1 else 1
         row = types.get((count, word & 0x3FF)) if form <= 1 else None
         if row is None:
-            raise CommandError(f"unknown command {word:#010x}", 4 * position)
-        if position + count > len(words):
-            raise CommandError("the stream ends inside a command", 4 * position)
-        bits = word | words[position + 1] << 32 if count == 2 else word
-        yield Command(4 * position, row, bits)
-        position += count
+            raise CommandError(f"unknown command {word:#010x}", offset)
+        second = next(words, None) if count == 2 else (0,)
+        if second is None:
+            raise CommandError("the stream ends inside a command", offset)
+        yield Command(offset, row, word | second[0] << 32)
+        offset += 4 * count
 
 
 _ADDRESS_BITS = 40

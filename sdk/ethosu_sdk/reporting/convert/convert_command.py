@@ -18,39 +18,81 @@ from ethosu_sdk.reporting.convert.conversion_inputs import FIGURES, ConversionIn
 
 @dataclass(frozen=True)
 class Format:
-    """A format: the records it is made from, its converter, and the facts it has no place for."""
+    """A format: the records it is made from, its converter, the facts it has no place for, the usual name of such a
+    file, and how `{file}` is opened."""
 
     kinds: tuple[str, ...]
     convert: Callable[[ConversionInputs], bytes]
     left_out: tuple[str, ...]
+    file: str
+    way: str
 
 
 _NODE_DATA = "model-explorer"
 FORMATS = {
-    "junit": Format(junit.KINDS, junit.to_junit, junit.LEFT_OUT),
-    "sarif": Format(sarif.KINDS, sarif.to_sarif, sarif.LEFT_OUT),
-    "perfetto": Format(perfetto.KINDS, perfetto.to_perfetto, perfetto.LEFT_OUT),
+    "junit": Format(
+        junit.KINDS,
+        junit.to_junit,
+        junit.LEFT_OUT,
+        "junit.xml",
+        "Jenkins, GitLab and Azure Pipelines read it as results of tests",
+    ),
+    "sarif": Format(
+        sarif.KINDS,
+        sarif.to_sarif,
+        sarif.LEFT_OUT,
+        "findings.sarif",
+        "Visual Studio Code opens it with the extension SARIF Viewer, and GitHub's code scanning takes it",
+    ),
+    "perfetto": Format(
+        perfetto.KINDS,
+        perfetto.to_perfetto,
+        perfetto.LEFT_OUT,
+        "trace.perfetto-trace",
+        "open it at https://ui.perfetto.dev",
+    ),
     "parquet": Format(
-        operation_formats.ROWS_KINDS, operation_formats.to_parquet, operation_formats.ROWS_LEFT_OUT
+        operation_formats.ROWS_KINDS,
+        operation_formats.to_parquet,
+        operation_formats.ROWS_LEFT_OUT,
+        "operations.parquet",
+        'pandas.read_parquet("{file}"), or DuckDB or Polars',
     ),
     _NODE_DATA: Format(
-        operation_formats.NODES_KINDS, operation_formats.to_model_explorer, operation_formats.NODES_LEFT_OUT
+        operation_formats.NODES_KINDS,
+        operation_formats.to_model_explorer,
+        operation_formats.NODES_LEFT_OUT,
+        "nodes.json",
+        "model-explorer {folder}/delegate{delegate}.tosa --extensions=tosa_adapter_model_explorer "
+        "--node_data_paths={file}",
     ),
     "etdump": Format(
-        executorch_formats.ETDUMP_KINDS, executorch_formats.to_etdump, executorch_formats.ETDUMP_LEFT_OUT
+        executorch_formats.ETDUMP_KINDS,
+        executorch_formats.to_etdump,
+        executorch_formats.ETDUMP_LEFT_OUT,
+        "run.etdp",
+        'Inspector(etdump_path="{file}", …) of executorch.devtools reads it',
     ),
     "bpte": Format(
         executorch_formats.BUNDLED_KINDS,
         executorch_formats.to_bundled_program,
         executorch_formats.BUNDLED_LEFT_OUT,
+        "program.bpte",
+        "ExecuTorch's executor_runner runs it, if it is built with bundled programs",
     ),
 }
 
 
 def convert(
-    path: Path, name: str, output: Path, reading: ReadPolicy, reporter: Reporter, nodes: Nodes | None = None
+    path: Path,
+    name: str,
+    output: Path | None,
+    reading: ReadPolicy,
+    reporter: Reporter,
+    nodes: Nodes | None = None,
 ) -> None:
-    """Write the records at `path` to `output` in the format `name`; `nodes` chooses what Model Explorer shows.
+    """Write the records at `path` to `output`, by default the format's usual name in their folder, in the format
+    `name`; `nodes` chooses what Model Explorer shows.
 
     Raises UsageError for an unknown format, InputError for what is no record that it can be made from, ToolError when
     a package is missing that writes it.
@@ -63,6 +105,8 @@ def convert(
         raise UsageError(f"unknown figure '{nodes.figure}'", suggestion(nodes.figure, FIGURES))
     chosen = FORMATS[name]
     inputs = replace(read_inputs(path, chosen.kinds, reading), nodes=nodes or Nodes())
+    folder = path if path.is_dir() else path.parent
+    output = output or folder / chosen.file
     if output.resolve() in (file.resolve() for file in inputs.files.values()):
         raise UsageError(f"{output} is a record that is being converted", "choose another file with -o")
     try:
@@ -83,6 +127,7 @@ def convert(
         filesystem.write_bytes(output, content)
     reading.warn(reporter)
     reporter.show(f"{escape(str(output))}: {name}, {len(content):,} bytes, from {', '.join(inputs.records)}")
+    reporter.show(escape(chosen.way.format(file=output, folder=folder, delegate=inputs.nodes.delegate)))
     for text in chosen.left_out:
         reporter.note(f"left out: {text}")
     reporter.emit(record)
