@@ -65,7 +65,7 @@ def compile_model(
         key = compile_key(model, options, target)
         pte = folder / f"{spec.name}.pte"
         if reuse and spec.kind != "python" and _is_current(pte, key, options):
-            reporter.note(f"{escape(pte.name)} is up to date")
+            reporter.detail(f"{escape(pte.name)} is up to date")
             record = read_raw_record(result_files.compile_record_path(pte))
             bundle.keep(folder, "compile", compiled_files(pte, record))
         else:
@@ -74,11 +74,11 @@ def compile_model(
                 add(*compiled_files(pte, record))
             if reuse:
                 for line in compile_words.cpu_lines(kinds.COMPILE.convert(record)):
-                    reporter.note(escape(line))
+                    reporter.detail(escape(line))
                 for words, part in check_record.each_method(record):
-                    reporter.note(f"{words}check: {escape(check_record.check_line(part))}")
+                    reporter.detail(f"{words}check: {escape(check_record.check_line(part))}")
                     if "chain" in part:
-                        reporter.note(f"{words}compared: {escape(check_record.chain_words(part))}")
+                        reporter.detail(f"{words}compared: {escape(check_record.chain_words(part))}")
             else:
                 reporter.show(*compile_tables(record, folder))
             reporter.emit(record)
