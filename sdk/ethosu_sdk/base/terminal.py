@@ -64,6 +64,48 @@ class RowByRow(Table):
     """A table of columns that somebody asked for: where they do not fit side by side, each row is shown by itself."""
 
 
+class Parts:
+    """Texts that stand in one line, with `gap` between them, and otherwise in as few lines as hold them whole."""
+
+    def __init__(self, parts: Sequence[str], gap: str) -> None:
+        self._parts, self._gap = parts, gap
+
+    def __str__(self) -> str:
+        return self._gap.join(self._parts)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        line = ""
+        for part in self._parts:
+            longer = f"{line}{self._gap}{part}" if line else part
+            if line and console.render_str(longer).cell_len > options.max_width:
+                yield line
+                longer = part
+            line = longer
+        yield line
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        return Measurement.get(console, options, str(self))
+
+
+class OneOf:
+    """The first of some texts that fits into a line, else the last, which is cut."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._texts = texts
+
+    def __str__(self) -> str:
+        return self._texts[0]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        found = [console.render_str(text, overflow="ellipsis") for text in self._texts]
+        chosen = next((text for text in found if text.cell_len <= options.max_width), found[-1])
+        chosen.no_wrap = True
+        yield chosen
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        return Measurement(0, console.render_str(str(self)).cell_len)
+
+
 class Terminal(Console):
     """Rich's console, which shows as escapes all that is not printable, and as it is what only looks like markup."""
 

@@ -85,9 +85,9 @@ class ShownOperation:
     alone: Sequence[int | float]
 
 
-def profile_tables(record: Profile, folder: Path, rows: int | None) -> list[RenderableType]:
-    """Operations, memories and totals; `rows` limits the operations to the slowest (None: all of a small program)."""
-    parts: list[RenderableType] = [_operations(record, rows or _MOST_ROWS)]
+def profile_tables(record: Profile, folder: Path) -> list[RenderableType]:
+    """Operations (of a large program the slowest), memories and totals."""
+    parts: list[RenderableType] = [_operations(record, _MOST_ROWS)]
     if record.memories:
         parts += ["", _memories(record.memories)]
     if record.delegation:

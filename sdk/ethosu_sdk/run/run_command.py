@@ -18,7 +18,7 @@ from ethosu_sdk.compile import pricing_system
 from ethosu_sdk.compile.program_options import CompileOptions
 from ethosu_sdk.firmware_build import build_command, memory_fit, program_checks
 from ethosu_sdk.program import feeds, output_comparison, pte
-from ethosu_sdk.records import bundle, kinds, result_files, validation
+from ethosu_sdk.records import answers, bundle, kinds, result_files, validation
 from ethosu_sdk.records.run import Run
 from ethosu_sdk.run import (
     input_values,
@@ -87,10 +87,20 @@ def run(
                 record = write_results(job, execution, verdict, start, reporter)
             add(*_RESULTS, *(execution.built or earlier_build(folder)))
         publish_state()  # last of all: it goes on only if its record is there
-    reporter.show(run_record.run_summary(record, folder, build_command.data_lines(program)))
+    subject = subject_of(model, compile_options, folder)
+    reporter.show(answers.run_answer(record, setting.compiled.readable, subject))
+    if reporter.verbose:
+        reporter.show("", run_record.run_summary(record, folder, build_command.data_lines(program)))
     reporter.emit(record.to_json())
     _raise_if_failed(record, folder)
     return RunResult(folder, record, path, tuple(row.path for row in program.data_files))
+
+
+def subject_of(model: str, options: CompileOptions, folder: Path) -> answers.Subject:
+    """What a command line names: `model`, compiled with `options`, with results in `folder`."""
+    given = {"--target": options.target, "--system": options.system}
+    words = [word for name, value in given.items() if value is not None for word in (name, value)]
+    return answers.Subject(Path(model).name, [model, *words], folder)
 
 
 def resolve_setting(

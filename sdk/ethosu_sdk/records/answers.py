@@ -1,0 +1,359 @@
+"""The answer of `run` and `profile` in a few rows, each figure as the records have it: the verdict and what was
+compared, time, what is slowest, memory, quality, what is on the CPU, and what to type next."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path, PurePath
+from typing import NamedTuple
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from ethosu_sdk.base import plain_text
+from ethosu_sdk.base.plain_text import counted
+from ethosu_sdk.base.terminal import OneOf, Parts, escape
+from ethosu_sdk.records import common, operation_tree, wording
+from ethosu_sdk.records.common import SourceLine
+from ethosu_sdk.records.compile import Compilation
+from ethosu_sdk.records.operation_tree import Node
+from ethosu_sdk.records.profile import Operation, Profile
+from ethosu_sdk.records.run import Run
+from ethosu_sdk.records.time_line import headline
+
+_APART = "   "
+_LABEL = 7  # columns
+_BAR = 6  # columns of the largest
+_LEAST_SHARE = 0.001
+_MOST_NAME = 21
+_MOST_FAILURES = 2
+_ANOTHER_BOARD = "--system NAME gives the time on a board"
+
+
+class Row(NamedTuple):
+    """A row: `parts` stand in one line where they fit, with the `gap` between them."""
+
+    label: str
+    parts: Sequence[str]
+    gap: str = " · "
+
+
+class Subject(NamedTuple):
+    """What was run: as it was typed, the words that make `debug` take the same, and the folder of the results."""
+
+    name: str
+    again: Sequence[str]
+    folder: Path
+
+
+def run_answer(run: Run, compiled: Compilation | None, subject: Subject) -> Table:
+    """The answer of `run`; `compiled` is the record of the program, where there is one."""
+    rows = [_head(run, compiled, subject.name)]
+    if run.status == "fail":
+        rows += [*_failures(run), Row("next", [shlex.join(["ethosu-sdk", "debug", *subject.again])])]
+    rows += [_time(run), *_slowest(run, compiled), *_quality(run, compiled), _on_cpu(run, compiled)]
+    if run.status == "pass":
+        rows.append(Row("next", [_command("advise", subject), _command("report", subject)]))
+    return _table(rows)
+
+
+def profile_answer(
+    run: Run, profile: Profile, compiled: Compilation | None, subject: Subject, most: int
+) -> list[RenderableType]:
+    """The answer of `profile`: that of its `run` in two rows, then the `most` rows that take longest."""
+    head = [_head(run, compiled, subject.name), *_failures(run), _time(profile)]
+    return [
+        _table(head),
+        slowest_table(profile, most),
+        _table([Row("next", [_command("advise", subject)])]),
+    ]
+
+
+def _command(name: str, subject: Subject) -> str:
+    return shlex.join(["ethosu-sdk", name, str(subject.folder)])
+
+
+def _table(rows: Sequence[Row]) -> Table:
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 1, 0, 0))
+    colours = {"PASS": "bold green", "FAIL": "bold red"}
+    for row in rows:
+        parts = [escape(part) for part in row.parts if part]
+        label = Text(f"{row.label:<{_LABEL}}", style=colours.get(row.label, "dim"))
+        table.add_row(label, Parts(parts, row.gap))
+    return table
+
+
+def _head(run: Run, compiled: Compilation | None, name: str) -> Row:
+    failed = sum(row.status == "fail" for row in run.verdict.checks)
+    words = [f"{failed} of {counted(len(run.verdict.checks), 'check')} failed"]
+    if not failed:
+        words = list(_compared(run, compiled))
+    return Row(run.status.upper(), [name, _place(run, compiled), *words])
+
+
+def _place(run: Run, compiled: Compilation | None) -> str:
+    """The target, and the board that the time is for; else the one that the program was compiled for; else the
+    simulated one."""
+    core = run.cpu.core or (compiled.core if compiled is not None else None)
+    target = run.target.name if run.target is not None else core or "no NPU"
+    time = headline(run)
+    if time is not None:
+        return f"{target} on {time.place}"
+    if compiled is not None and compiled.board_profile is not None:
+        return f"{target} on {compiled.board_profile.name}"
+    return f"{target} on {'this machine' if run.board == 'host' else run.board}"
+
+
+def _compared(run: Run, compiled: Compilation | None) -> Iterator[str]:
+    """What of the outputs was compared with what, and what was not."""
+    expected = sum("as expected" in row.name for row in run.verdict.checks)
+    if expected:
+        yield f"{expected} of {counted(len(run.outputs), 'output')} as expected"
+    elif run.reference is not None:
+        rows = run.reference.outputs
+        steps = (
+            f" in {run.reference.steps} of {counted(run.inferences, 'step')}" if run.reference.steps else ""
+        )
+        equal, elements = sum(row.equal for row in rows), sum(row.elements for row in rows)
+        words = f"{equal:,} of {counted(elements, 'output value')}{steps} equal {_model(compiled)}"
+        ratios = [row.sqnr_db for row in rows if row.sqnr_db is not None]
+        yield words + (f", SQNR {min(ratios):.1f} dB" if equal < elements and ratios else "")
+    else:
+        reasons = (row.reason for row in run.unavailable if row.path == "/reference")
+        yield f"outputs not compared: {next(reasons, 'nothing to compare with')}"
+    if run.second_opinion is not None:
+        yield "the same on both runtimes"
+    if unjudged := wording.unjudged_steps(run):
+        yield unjudged
+
+
+def _model(compiled: Compilation | None) -> str:
+    """The model in PyTorch whose outputs `compile` keeps: the one that it lowers."""
+    if compiled is None or compiled.prequantized or compiled.options.quantize is None:
+        return "the model in PyTorch"
+    return (
+        "the float model" if compiled.options.quantize == "none" else f"the {compiled.options.quantize} model"
+    )
+
+
+def _failures(run: Run) -> Iterator[Row]:
+    failed = [row for row in run.verdict.checks if row.status == "fail"]
+    for row in failed[:_MOST_FAILURES]:
+        yield Row("why", [f"{row.name}: {row.detail}"])
+    if len(failed) > _MOST_FAILURES:
+        yield Row("", [f"and {len(failed) - _MOST_FAILURES} more: -v"])
+
+
+def _time(record: Run | Profile) -> Row:
+    time = record.time
+    if time is None:
+        return Row("time", ["unknown", *_cycles(record)])
+    total = time.total
+    band = (
+        total.source
+        if total.least_s is None or total.most_s is None
+        else (f"{_number(total.least_s)}\N{EN DASH}{_number(total.most_s)}, {total.source}")
+    )
+    parts = [f"{wording.milliseconds(total.duration_s)} ({band})"]
+    for name, seconds, share in (
+        ("CPU", time.sums.cpu_s, time.shares.cpu_percent),
+        ("NPU", time.sums.npu_s, time.shares.npu_percent),
+    ):
+        if seconds:
+            parts.append(f"{name} {wording.milliseconds(seconds)} {wording.percent_text(share / 100)}")
+    if headline(record) is None and record.priced is not None:
+        parts.append(record.priced.caveat)
+    return Row("time", parts, _APART)
+
+
+def _number(duration_s: float) -> str:
+    return wording.milliseconds(duration_s).removesuffix(" ms")
+
+
+def _cycles(record: Run | Profile) -> Iterator[str]:
+    """What is known instead of the time, why it is not known, and what gives it."""
+    if isinstance(record, Run):
+        npu = record.npu.cycles if record.npu is not None else None
+        cpu = record.cpu.cycles
+    else:
+        npu = next(iter(record.totals.npu.cycles), None)
+        cpu = record.totals.cpu.cycles
+    if npu is not None:
+        words = f"NPU {npu.value:,} cycles"
+        adapted = isinstance(record, Run) and record.npu is not None and record.npu.memory_timing is not None
+        if record.priced is not None and not adapted:
+            hertz = record.priced.system.clock_hz
+            words += f", {wording.milliseconds(npu.value / hertz)} at {hertz / 1e6:,g} MHz"
+        yield f"{words} ({npu.source})"
+    if cpu is not None:
+        yield f"CPU {cpu.value:,} cycles ({cpu.source})"
+    reasons = [
+        row.reason for row in record.unavailable if row.path in ("/time", "/cpu/cycles", "/totals/cpu/cycles")
+    ]
+    is_counted = "--cpu-cycles does" not in "".join(reasons)
+    if reasons and is_counted:
+        yield reasons[-1]
+    else:
+        yield f"CPU not counted: {_ANOTHER_BOARD}"
+
+
+def _slowest(run: Run, compiled: Compilation | None) -> Iterator[Row]:
+    """The operator that takes longest: of the CPU's by time or cycles, of the NPU's by Vela's estimate, as a run
+    knows its delegates alone."""
+    time = headline(run)
+    if time is None:
+        kernels: Counter[str] = Counter()
+        for row in run.operators:
+            if row.kind == "kernel" and row.cpu_cycles is not None:
+                kernels[row.name] += int(row.cpu_cycles.value)
+        if kernels and run.npu is None:
+            name, cycles = kernels.most_common(1)[0]
+            words = f"{wording.short_operator(name)} {cycles:,} cycles on the CPU"
+            yield Row("slowest", [words, _site(name, compiled)], _APART)
+        elif run.npu is not None:
+            yield from _by_vela(compiled)
+        return
+    longest = max((row.duration_s for row in time.parts if row.on == "NPU"), default=0.0)
+    if longest > time.largest.duration_s:
+        job = f"a job of the NPU {wording.milliseconds(longest)}"
+        yield from list(_by_vela(compiled)) or [
+            Row("slowest", [f"{job}: `ethosu-sdk profile` has its operations"])
+        ]
+        return
+    words = f"{wording.short_operator(time.largest.name)} {wording.milliseconds(time.largest.duration_s)} on the CPU"
+    words += wording.calls_of_largest(time)
+    yield Row("slowest", [words, _site(time.largest.name, compiled)], _APART)
+
+
+def _by_vela(compiled: Compilation | None) -> Iterator[Row]:
+    """The operation that Vela estimates to take most cycles."""
+    rows = [
+        (int(figure.value), row)
+        for delegate in (compiled.delegates if compiled is not None else ())
+        for row in delegate.operations
+        for figure in row.estimates
+        if figure.name == "cycles"
+    ]
+    if rows:
+        cycles, row = max(rows, key=lambda found: found[0])
+        name = (row.tosa.operator if row.tosa is not None else row.vela.operator).lower()
+        words = f"{name} {cycles:,} cycles on the NPU (estimated)"
+        yield Row("slowest", [words, _short_place(row.source)], _APART)
+
+
+def _site(name: str, compiled: Compilation | None) -> str:
+    """Where the model calls the operator, or first calls it."""
+    rows = (row.sites for row in (compiled.cpu_operators if compiled is not None else ()) if row.name == name)
+    places = [_short_place(site.source) for site in next(rows, ()) if site.source is not None]
+    return f"{'' if len(places) == 1 else 'first at '}{places[0]}" if places else ""
+
+
+def _short_place(source: SourceLine | None) -> str:
+    """Such as ``kws.py:21 (body.11)``."""
+    line = PurePath(common.source_text(source)).name
+    module = common.source_module(source)
+    return f"{line} ({module})" if line and module else line or module
+
+
+def _quality(run: Run, compiled: Compilation | None) -> Iterator[Row]:
+    """How far the quantised model is from the float one: on labels where they were given, else as SQNR."""
+    if compiled is None or compiled.model.entry != run.model.entry:
+        yield Row("quality", ["unknown: no record of the compilation is beside the program"])
+        return
+    if compiled.accuracy is not None:
+        tops = {row.candidate: row.top1 for row in compiled.accuracy.pairs if row.reference == "labels"}
+        words = [f"{name} {row.share:.2%}" for name, row in tops.items() if row is not None]
+        if words:
+            samples = counted(compiled.accuracy.data.samples, "sample")
+            yield Row(
+                "quality",
+                [f"right answers: {', '.join(words)}", f"{samples} of {compiled.accuracy.data.file}"],
+            )
+            return
+    links = compiled.chain.links if compiled.chain is not None else ()
+    outputs = [part for row in links if row.link == "quantised" for part in row.outputs or ()]
+    ratios = [row.sqnr_db for row in outputs if row.sqnr_db is not None]
+    if compiled.chain is None or not outputs:
+        is_given = compiled.prequantized or compiled.options.quantize == "none"
+        yield Row(
+            "quality", ["not quantised here" if is_given else "unknown: not compared with the float model"]
+        )
+        return
+    figure = f"{min(ratios):.1f} dB to float" if ratios else "equal to float"
+    samples = counted(len(compiled.chain.samples), "sample")
+    yield Row("quality", [f"{figure}, {samples}", "(labels: compile --evaluate)"], _APART)
+
+
+def _on_cpu(run: Run, compiled: Compilation | None) -> Row:
+    """Calls on the CPU, and those that an option of `compile` would take away or make faster."""
+    if compiled is None or compiled.model.entry != run.model.entry:
+        calls = sum(row.kind == "kernel" for row in run.operators)
+        return Row("CPU", [counted(calls, "operator")])
+    rows = compiled.cpu_operators
+    words = counted(sum(row.calls for row in rows), "operator")
+    converting = sum(row.calls for row in rows if row.boundary)
+    faster = sum(site.calls for row in rows for site in row.sites if site.cortex_m is not None)
+    if converting and compiled.options.io == "float":
+        words += f", {converting} of them avoidable (--io int8)"
+    return Row("CPU", [words, f"{faster} faster with --fallback cortex-m" if faster else ""])
+
+
+def slowest_table(profile: Profile, most: int) -> Table:
+    """The `most` rows that cost most, one for a module: time or cycles, share, bar, processor, place."""
+    found = [(_cost(node), node) for node in _calls(operation_tree.tree_of(profile))]
+    found.sort(key=lambda row: -row[0])
+    whole = sum(cost for cost, _ in found)
+    timed = headline(profile) is not None
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 1, 0, 0))
+    for name in ("label", "name", "cost", "share", "bar", "on", "place"):
+        table.add_column(name, justify="right" if name in ("cost", "share") else "left")
+    if not whole:
+        return _table([Row("slowest", ["unknown: neither cycles nor instructions were counted"])])
+    shown = [row for row in found[:most] if row[0] >= _LEAST_SHARE * whole]
+    for number, (cost, node) in enumerate(shown):
+        rows = [leaf.entry for leaf in sorted(node.leaves(), key=_cost) if leaf.entry is not None]
+        name, places = _named(node, rows[-1] if rows else None)
+        table.add_row(
+            Text(f"{'' if number else 'slowest':<{_LABEL}}", style="dim"),
+            escape(plain_text.cut(name, _MOST_NAME)),
+            wording.milliseconds(cost / 1e3) if timed else f"{round(cost):,} cycles",
+            wording.percent_text(cost / whole),
+            "█" * max(1, round(_BAR * cost / found[0][0])),
+            "/".join(sorted({row.runs_on for row in rows})),
+            OneOf([escape(place) for place in places]),
+        )
+    return table
+
+
+def _calls(nodes: Sequence[Node]) -> Iterator[Node]:
+    """The nodes that stand for one module, or for an operator that belongs to none."""
+    for node in nodes:
+        if node.kind != "module" or all(
+            operation_tree.module_of(leaf.entry) == node.name for leaf in node.leaves()
+        ):
+            yield node
+        else:
+            yield from _calls(node.children)
+
+
+def _cost(node: Node) -> float:
+    """Milliseconds; where the time is not known, cycles: one of the CPU, or else an instruction, counts as one of the
+    NPU."""
+    figures = node.figures()
+    if "time" in figures:
+        return figures["time"]
+    return figures.get("modelled", 0.0) + figures.get("cpu_cycles", figures.get("instructions", 0.0))
+
+
+def _named(node: Node, dearest: Operation | None) -> tuple[str, Sequence[str]]:
+    """The type of the module, else the operator; and where that is, the shortest last."""
+    if dearest is None:
+        name, _, what = node.name.partition(": ")
+        return name, [what]
+    source = dearest.source
+    kind = source.module_type if source is not None and node.kind == "module" else None
+    name = kind or (node.name.lower() if node.name.isupper() else node.name)
+    return name, [_short_place(source), PurePath(common.source_text(source)).name]
