@@ -15,6 +15,7 @@ from ethosu_sdk.analysis.options import ProfileOptions
 from ethosu_sdk.analysis.profile_rows import Call, DelegateProfile
 from ethosu_sdk.analysis.profile_totals import Sums
 from ethosu_sdk.base import board_profiles, filesystem, json_text
+from ethosu_sdk.base.board_profiles import BoardProfile
 from ethosu_sdk.base.errors import InputError, UsageError
 from ethosu_sdk.base.json_text import Record
 from ethosu_sdk.base.terminal import Reporter
@@ -25,7 +26,16 @@ from ethosu_sdk.npu import errors
 from ethosu_sdk.npu.timing.systems import SystemConfig
 from ethosu_sdk.program import pte
 from ethosu_sdk.program.execution_plan import DelegateCall, ExecutionPlan, KernelCall
-from ethosu_sdk.records import answers, bundle, kinds, profile_words, provenance, result_files, validation
+from ethosu_sdk.records import (
+    answers,
+    bundle,
+    kinds,
+    profile_words,
+    provenance,
+    result_files,
+    run_facts,
+    validation,
+)
 from ethosu_sdk.records.common import Priced, Unavailable
 from ethosu_sdk.records.compile import Compilation
 from ethosu_sdk.records.profile import Memory, Operation, Profile, VelaEstimates, cycles
@@ -159,12 +169,13 @@ def _profile(
     if provenance.recorded_target(program.target()) != run.target:
         message = f"{done.folder / kinds.RUN.file} is of another target than {done.pte} was compiled for"
         raise InputError(message, _MAKE_A_RUN)
-    priced = _pricing(done.pte, program, run, system, vela_config)
+    board = _board(done.pte, program, run, system, vela_config)
+    priced = _pricing(done.pte, program, run, board, vela_config)
     # Its figures are of the program's first method, so that it says nothing of a run of another one.
     compiled_file = result_files.compile_record_path(done.pte)
     compiled = bundle.compilation_of(compiled_file, run.model.sha256) if compiled_file.is_file() else None
-    cpu_clock = time_line.cpu_clock(system, cpu_clock_mhz, priced)
-    if run.time is not None and not cpu_clock.was_asked_for(system):
+    cpu_clock = time_line.cpu_clock(board, cpu_clock_mhz)
+    if run.time is not None and system is None and not cpu_clock.is_given:
         ran_at = run.time.clocks.cpu
         cpu_clock = replace(cpu_clock, clock=KnownClock(ran_at.hz, ran_at.source), reason="")
     facts = ProfileFacts(
@@ -183,12 +194,24 @@ def _profile(
         return make_profile_record(facts)
 
 
+def _board(
+    path: Path, program: pte.Pte, run: Run, system: str | None, vela_config: Path | None
+) -> BoardProfile | None:
+    """The board that was asked for, else that of the run, else the program's."""
+    if system is not None:
+        return board_profiles.find_profile(system)
+    if vela_config is not None:
+        return None
+    found = pricing_system.board_of_name(program, run_facts.board_of_run(run))
+    return found or pricing_system.board_of_program(path, program)
+
+
 def _pricing(
-    path: Path, program: pte.Pte, run: Run, board: str | None, vela_config: Path | None
+    path: Path, program: pte.Pte, run: Run, board: BoardProfile | None, vela_config: Path | None
 ) -> PricingSystem | None:
     """The system of the board or file that was asked for, else that of the run, where it knew the program's own."""
     if board is not None:
-        return pricing_system.pricing_on_board(path, program, board_profiles.find_profile(board))
+        return pricing_system.pricing_on_board(path, program, board)
     if vela_config is None and run.priced is not None and run.priced.compiled_for:
         system = pricing_system.system_of_record(run.priced.system)
         return PricingSystem(system, True, system.areas)

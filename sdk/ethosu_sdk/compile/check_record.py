@@ -50,9 +50,9 @@ class Checked:
         return same and all(row.explained for row in self.distances)
 
 
-def check_left_out(record: Record) -> Record:
+def check_left_out(record: Record, reason: str) -> Record:
     """`record`, with the check marked as left out."""
-    check = {"check": record_parts.Check(status=LEFT_OUT, reason="--no-check").to_json()}
+    check = {"check": record_parts.Check(status=LEFT_OUT, reason=reason).to_json()}
     others = [{**row, **check} for row in record.get("other_methods", ())]
     return {**record, **check, **({"other_methods": others} if others else {})}
 

@@ -6,13 +6,14 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import RenderableType
 from rich.table import Table
 
 from ethosu_sdk.base import board_profiles, filesystem
-from ethosu_sdk.base.errors import SdkError, VerdictError
+from ethosu_sdk.base.errors import BuildError, SdkError, VerdictError
 from ethosu_sdk.base.json_text import Record
 from ethosu_sdk.base.targets import AnyTarget, Core, Target
 from ethosu_sdk.base.terminal import Reporter, escape
@@ -48,13 +49,15 @@ def compile_model(
     *,
     reuse: bool = False,
     compiler: child_process.Compiler = child_process.compile_model,
+    check_fit: Callable[[Path], None] | None = None,
 ) -> Path:
     """Compile `model` and write its record; the path of the `.pte`. With `reuse`, the program is for a command that
     goes on with it: a result that is there and up to date is left alone, and what stays on the CPU is told in lines
     instead of a table. A Python file is always compiled anew, because what it imports is not part of the key.
-    `compiler` makes the program. Raises VerdictError, after everything was written, when full delegation is required
-    and not reached, the program does not compute what the model does, or a threshold of the evaluation is missed;
-    InputError when it does not run."""
+    `compiler` makes the program. `check_fit` refuses one that has no room where it is to run: right after it was
+    made, before it is executed, and then its record says that it was not checked. Raises VerdictError, after
+    everything was written, when full delegation is required and not reached, the program does not compute what the
+    model does, or a threshold of the evaluation is missed; InputError when it does not run."""
     target = target_of(options)
     if isinstance(target, Target):
         pricing_system.system_for_options(target, options)  # which refuses a damaged one
@@ -64,21 +67,22 @@ def compile_model(
     with filesystem.locked_folder(folder):
         key = compile_key(model, options, target)
         pte = folder / f"{spec.name}.pte"
-        if reuse and spec.kind != "python" and _is_current(pte, key, options):
+        is_made = reuse and spec.kind != "python" and _is_current(pte, key, replace(options, check=False))
+        refusal = _refusal(check_fit, pte) if is_made else None
+        if refusal is not None:
+            raise refusal
+        if is_made and _is_current(pte, key, options):
             reporter.detail(f"{escape(pte.name)} is up to date")
             record = read_raw_record(result_files.compile_record_path(pte))
             bundle.keep(folder, "compile", compiled_files(pte, record))
         else:
             with bundle.writing_folder(folder, "compile", _earlier(pte)) as add:
-                record = _compile(model, options, target, folder, key, reporter, compiler)
+                record, refusal = _compile(model, options, target, folder, key, reporter, compiler, check_fit)
                 add(*compiled_files(pte, record))
+            if refusal is not None:
+                raise refusal
             if reuse:
-                for line in compile_words.cpu_lines(kinds.COMPILE.convert(record)):
-                    reporter.detail(escape(line))
-                for words, part in check_record.each_method(record):
-                    reporter.detail(f"{words}check: {escape(check_record.check_line(part))}")
-                    if "chain" in part:
-                        reporter.detail(f"{words}compared: {escape(check_record.chain_words(part))}")
+                _note(record, reporter)
             else:
                 reporter.show(*compile_tables(record, folder))
             reporter.emit(record)
@@ -89,6 +93,16 @@ def compile_model(
         check_record.raise_if_low(part, words, recorded=reporter.as_json)
     raise_if_inaccurate(record, recorded=reporter.as_json)
     return pte
+
+
+def _note(record: Record, reporter: Reporter) -> None:
+    """What stays on the CPU, and what was compared, in lines."""
+    for line in compile_words.cpu_lines(kinds.COMPILE.convert(record)):
+        reporter.detail(escape(line))
+    for words, part in check_record.each_method(record):
+        reporter.detail(f"{words}check: {escape(check_record.check_line(part))}")
+        if "chain" in part:
+            reporter.detail(f"{words}compared: {escape(check_record.chain_words(part))}")
 
 
 def target_of(options: CompileOptions) -> AnyTarget:
@@ -139,7 +153,9 @@ def _compile(
     key: str,
     reporter: Reporter,
     compiler: child_process.Compiler,
-) -> Record:
+    check_fit: Callable[[Path], None] | None,
+) -> tuple[Record, BuildError | None]:
+    """The record that was written, and why the program is refused all the same."""
     start = time.monotonic()
     with (
         prepared_evaluation(options.evaluate, folder, reporter) as evaluation,
@@ -159,22 +175,34 @@ def _compile(
         with reporter.stage(f"compiling {escape(model)} for {target.name}") as step:
             output = compiler(request, step)
         record = compile_record.compile_record(request, output, key, time.monotonic() - start)
-        record = (
-            check_record.check_left_out(record)
-            if checking is None
-            else checking.extend(record, request, output)
-        )
+        refusal = _refusal(check_fit, output.pte)
+        if refusal is not None:
+            record = check_record.check_left_out(record, "it does not fit the board")
+        elif checking is None:
+            record = check_record.check_left_out(record, "--no-check")
+        else:
+            record = checking.extend(record, request, output)
         record["wall_time_s"] = round(time.monotonic() - start, 3)
         path = result_files.compile_record_path(output.pte)
         validation.write_record(path, record, "the compile result")
         pricing_system.keep_vela_config(output.pte, options)
-        if evaluation is not None and not check_record.does_not_run(record):
+        if evaluation is not None and refusal is None and not check_record.does_not_run(record):
             record = evaluation.extend(record, output)
             record["wall_time_s"] = round(time.monotonic() - start, 3)
             validation.write_record(path, record, "the compile result")
     for warning in record["warnings"]:
         reporter.warn(escape(warning))
-    return record
+    return record, refusal
+
+
+def _refusal(check_fit: Callable[[Path], None] | None, pte: Path) -> BuildError | None:
+    """Why the program at `pte` is refused; files are written and listed before that is raised."""
+    try:
+        if check_fit is not None:
+            check_fit(pte)
+    except BuildError as error:
+        return error
+    return None
 
 
 def compile_key(model: str, options: CompileOptions, target: AnyTarget) -> str:

@@ -22,6 +22,7 @@ from ethosu_sdk.program import pte
 from ethosu_sdk.records import bundle, common, kinds, result_files
 
 CACHE_PART = "systems"
+_BOARDS = "boards"  # the part of the cache with users' board profiles
 _RAM = ("Sram", "Dram")
 _BY_DIGEST = stored_name("").partition(".")[0]  # how the name of a file that is known by its digest begins
 
@@ -104,16 +105,58 @@ def pricing_on_board(path: Path, program: pte.Pte, profile: BoardProfile) -> Pri
         )
     row = profile.system(target.system_config) or profile.default_system
     mode = target.memory_mode if target.memory_mode in row.memory_modes else row.memory_modes[0]
-    system = systems.system_from_ini(profile.vela_ini(), profile.ini_source, target.npu, row.name, mode)
+    system = system_of_board(profile, row.name, mode)
     own = _compiled_for(path, program, target)
     return PricingSystem(system, _is_compiled_for(system, own, target), (own or system).areas)
 
 
-def pricing_asked_for(path: Path, program: pte.Pte, options: ProgramOptions) -> PricingSystem | None:
-    """The system of the board profile in `options`, else as :func:`pricing_of_program` has it."""
-    if options.system is not None:
-        return pricing_on_board(path, program, board_profiles.find_profile(options.system))
-    return pricing_of_program(path, program, options.vela_config)
+def system_of_board(profile: BoardProfile, name: str = "", mode: str = "") -> SystemConfig:
+    """The system configuration `name` of `profile` in a memory mode; by default the profile's first of each."""
+    row = (profile.system(name) if name else None) or profile.default_system
+    npu = profile.npus[0].rpartition("-")[0]
+    return systems.system_from_ini(
+        profile.vela_ini(), profile.ini_source, npu, row.name, mode or row.memory_modes[0]
+    )
+
+
+def board_of_program(path: Path, program: pte.Pte) -> BoardProfile | None:
+    """The board that the `program` at `path` was compiled for; None without one, or if its profile has changed."""
+    target = program.target()
+    own = None if target is None else _compiled_for(path, program, target)
+    for name in board_profiles.profile_names() if own is not None else ():
+        profile = board_profiles.find_profile(name)
+        if own is not None and own.source == profile.ini_source:
+            return profile if own.sha256 == profile.ini_sha256 else None
+    record = result_files.compile_record_path(path)
+    found = bundle.compilation_of(record, program.sha256) if record.is_file() else None
+    if found is None or found.board_profile is None:
+        return None
+    board = board_of_name(program, found.board_profile.name)
+    return board if board is not None and board.sha256 == found.board_profile.sha256 else None
+
+
+def board_of_name(program: pte.Pte, name: str) -> BoardProfile | None:
+    """The profile that a record of `program` calls `name`: one of the SDK's, or the copy of a user's file."""
+    if name in board_profiles.profile_names():
+        return board_profiles.find_profile(name)
+    path = cache.place(_BOARDS) / program.sha256 / f"{name}{board_profiles.SUFFIX}"
+    try:
+        return board_profiles.find_profile(str(path)) if path.is_file() else None
+    except SdkError as error:
+        cache.note(f"{path} was changed since it was stored: {error.message}")
+        return None
+
+
+def keep_board(program: pte.Pte, system: str | None) -> None:
+    """Leave a copy of the board profile `system` in the cache for later runs of `program`, if it is a user's file."""
+    if system is None or not board_profiles.is_profile_file(system):
+        return
+    name = board_profiles.find_profile(system).name
+    try:
+        folder = filesystem.make_directory(cache.directory_or_own(_BOARDS) / program.sha256)
+        filesystem.write_bytes(folder / f"{name}{board_profiles.SUFFIX}", Path(system).read_bytes())
+    except (BuildError, OSError) as error:
+        cache.note(f"the board profile {name} was not kept: {error}")
 
 
 def memory_areas(path: Path, program: pte.Pte, vela_config: Path | None = None) -> MemoryAreas | None:
@@ -154,12 +197,14 @@ def _recorded(path: Path, program: pte.Pte) -> Iterator[SystemConfig]:
 
 
 def keep_vela_config(path: Path, options: ProgramOptions) -> None:
-    """Leave a copy of the Vela configuration of `options` in the cache, for the `.pte` at `path` that was compiled
-    with it; nothing for Vela's own."""
+    """Leave a copy of the Vela configuration and of the user's board profile of `options` in the cache, for the
+    `.pte` at `path` that was compiled with it; nothing for Vela's own."""
     config = configurations.chosen_config(options)
     if config is None:
         return
-    folder = cache.directory_or_own(CACHE_PART) / pte.read(path).sha256
+    program = pte.read(path)
+    keep_board(program, options.system)
+    folder = cache.directory_or_own(CACHE_PART) / program.sha256
     try:
         filesystem.write_bytes(
             filesystem.make_directory(folder) / Path(config.ini.source).name, config.content

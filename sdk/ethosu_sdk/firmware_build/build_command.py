@@ -14,7 +14,7 @@ from ethosu_sdk.base import filesystem, tools
 from ethosu_sdk.base.json_text import Record
 from ethosu_sdk.base.terminal import Reporter, escape
 from ethosu_sdk.compile import pricing_system
-from ethosu_sdk.firmware_build import cmake, memory_fit, program_checks, program_firmware
+from ethosu_sdk.firmware_build import board_fit, cmake, memory_fit, program_checks, program_firmware
 from ethosu_sdk.firmware_build.program_firmware import BuildOptions, FirmwareBuild
 from ethosu_sdk.program import pte
 from ethosu_sdk.records import bundle, kinds, provenance, result_files, validation
@@ -67,6 +67,7 @@ def build(
             areas=pricing_system.memory_areas(path, program, vela_config),
             methods=program.methods,
             data_memory=data_memory,
+            named=board_fit.board_of_program(path, program),
         )
         with (
             bundle.writing_folder(folder, "build") as add,
@@ -104,6 +105,7 @@ def build_in(
             fast_scratch_bytes=program_checks.fast_scratch_bytes(program.plans),
             data_files=program.data_files,
         )
+        program_firmware.check_fit(program, needs)  # before anything is built
         firmware = program_firmware.build_firmware(path, folder, needs)
     if board_reason:
         firmware = replace(firmware, board_reason=board_reason)

@@ -101,6 +101,7 @@ MIB = 1 << 20
 # The order in which placement.ld and firmware/board/common/sections.ld lay the pools into a memory that they share.
 LINK_ORDER = ("MODEL_DATA", "MODEL", "SCRATCH", "FAST_SCRATCH", "PLANNED", "METHOD_POOL", "INPUT_IMAGE")
 _SPILLABLE = ("MODEL_DATA", "MODEL", "SCRATCH")  # in the order in which they give way
+_ROOMY = (*_SPILLABLE, "FAST_SCRATCH")  # with memories of our own, all do
 _DEFAULT_INFERENCES = 64  # inputs of so many inferences fit the input image
 _METHOD_POOL_NEAR_LIMIT = 256 << 10  # the rest of that memory is for the stack, .data and .bss
 
@@ -134,10 +135,12 @@ class Placement:
 
 @dataclass(frozen=True)
 class Layout:
-    """All pools with their memories; `notes` say where this differs from what the memory mode promises."""
+    """All pools with their memories; `notes` say where this differs from what the memory mode promises, `room` what
+    lies elsewhere because the simulated board is smaller than the one that the user named."""
 
     placements: tuple[Placement, ...]
     notes: tuple[str, ...]
+    room: tuple[str, ...] = ()
 
     def size_of(self, name: str) -> int:
         return next(row.size_bytes for row in self.placements if row.name == name)
@@ -157,7 +160,7 @@ class DoesNotFitError(BuildError):
 
 
 # What makes a pool smaller, by its name.
-_SMALLER = {
+SMALLER = {
     "MODEL": "use a model with fewer or narrower weights: int8 takes a quarter of the bytes of floating point",
     "MODEL_DATA": "use data files with fewer or narrower weights",
     "PLANNED": "planned memory holds the model's state and what the CPU computes: use a smaller input or batch, and "
@@ -191,16 +194,17 @@ def fitting_layout(
     *,
     allow_spill: bool,
     npu: str | None = None,
+    named: str = "",
 ) -> Layout:
     """The layout of `needs` on `board`, whose program may be compiled for `allowed_modes` too and computes on `npu`,
-    if on any.
+    if on any. With the board `named` for :func:`planned_layout`.
 
     MemoryFitError when it does not fit, with the arithmetic and a suggestion that was planned and does fit.
     """
     try:
-        return planned_layout(needs, board, inferences, allow_spill=allow_spill)
+        return planned_layout(needs, board, inferences, allow_spill=allow_spill, named=named)
     except DoesNotFitError as error:
-        smaller = _SMALLER.get(error.largest, "use a smaller model or input")
+        smaller = SMALLER.get(error.largest, "use a smaller model or input")
         less = _fits(replace(needs, scratch_bytes=0, fast_scratch_bytes=0), board, inferences)
         if error.memory != board.fast.name:
             most = _most_inferences(needs, board, inferences)
@@ -307,19 +311,33 @@ def input_image_bytes(input_bytes: tuple[int, ...], inferences: int) -> int:
 
 
 def planned_layout(
-    needs: Requirements, board: Board, inferences: int = 1, *, allow_spill: bool = False
+    needs: Requirements,
+    board: Board,
+    inferences: int = 1,
+    *,
+    allow_spill: bool = False,
+    named: str = "",
 ) -> Layout:
     """Place everything that `needs` asks for, exactly as the linker will.
 
     The input image holds 64 inferences and at least 1 MiB, less where the memory is short, and in any case
     `inferences`: one firmware serves runs of many lengths. With `allow_spill`, the model and then the scratch leave a
-    fast memory that is too small for what the memory mode wants there, and a note says so. BuildError for an unknown
+    fast memory that is too small for what the memory mode wants there, and a note says so. If `board` only stands in
+    for the board `named`, on which the program fits, all of it may leave that memory. BuildError for an unknown
     memory mode, DoesNotFitError, with the arithmetic, when something does not fit: memory modes are kept to the
     letter.
     """
     notes: list[str] = []
+    room: list[str] = []
     rows = [*_model_data(needs, board), *_npu_pools(needs, board)]
-    if allow_spill:
+    if named:
+        rows, moved = _moved(rows, board, _ROOMY)
+        room = [
+            f"the simulator takes more room for the {_words(row.name)} of {row.used_bytes:,} bytes than "
+            f"{board.fast.name} of {board.name} has: {named} has it"
+            for row in moved
+        ]
+    elif allow_spill:
         rows = _spilled(rows, needs, board, notes)
     notes += _unusual_data(rows, needs, board)
     planned = sum(aligned(size) for size in needs.planned_bytes)
@@ -331,7 +349,7 @@ def planned_layout(
     rows.append(_input_image(needs, board, rows, inferences))
     for memory in board.memories:
         _check_fit(memory, [row for row in rows if row.memory == memory], needs.memory_mode, board)
-    return Layout(tuple(rows), tuple(notes))
+    return Layout(tuple(rows), tuple(notes), tuple(room))
 
 
 def data_memories(board: Board) -> tuple[Memory, ...]:
@@ -384,12 +402,9 @@ def _npu_pools(needs: Requirements, board: Board) -> list[Placement]:
 
 def _spilled(rows: list[Placement], needs: Requirements, board: Board, notes: list[str]) -> list[Placement]:
     """`rows` with as much of them moved from the fast into the large memory as must be."""
-    for name in _SPILLABLE:
-        fast = [row for row in rows if row.memory == board.fast]
-        moving = next((row for row in fast if row.name == name), None)
-        if moving is None or end_of(fast) <= board.fast.size_bytes:
-            continue
-        rows = [replace(row, memory=board.bulk) if row is moving else row for row in rows]
+    rows, moved = _moved(rows, board, _SPILLABLE)
+    for moving in moved:
+        name = moving.name
         place = (
             f"the {name.lower()} of {moving.used_bytes:,} bytes in {board.fast.name}, which is too small: it lies in "
             f"{board.bulk.name}"
@@ -401,6 +416,24 @@ def _spilled(rows: list[Placement], needs: Requirements, board: Board, notes: li
                 f"{needs.memory_mode} wants {place}, and traffic figures are not those of {needs.memory_mode}"
             )
     return rows
+
+
+def _moved(
+    rows: list[Placement], board: Board, names: Sequence[str]
+) -> tuple[list[Placement], list[Placement]]:
+    """`rows` with those of `names` in the large memory that the fast one has no room for, and these as they were."""
+    moved = []
+    for name in names:
+        fast = [row for row in rows if row.memory == board.fast]
+        moving = next((row for row in fast if row.name == name), None)
+        if moving is not None and end_of(fast) > board.fast.size_bytes:
+            rows = [replace(row, memory=board.bulk) if row is moving else row for row in rows]
+            moved.append(moving)
+    return rows, moved
+
+
+def _words(name: str) -> str:
+    return name.lower().replace("_", " ")
 
 
 def _input_image(needs: Requirements, board: Board, others: list[Placement], inferences: int) -> Placement:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,13 +11,16 @@ from ethosu_sdk import __version__
 from ethosu_sdk.base import boards
 from ethosu_sdk.base.errors import BuildError, InputError, UsageError
 from ethosu_sdk.base.targets import MemoryAreas, Target, suggestion
-from ethosu_sdk.firmware_build import cmake, executable, generated_files, memory_fit
+from ethosu_sdk.firmware_build import board_fit, cmake, executable, generated_files, memory_fit
+from ethosu_sdk.firmware_build.board_fit import NamedBoard
 from ethosu_sdk.firmware_build.executable import Executable, Recipe, Section, section_bytes
-from ethosu_sdk.firmware_build.memory_fit import aligned, memory_mode
+from ethosu_sdk.firmware_build.memory_fit import MemoryFitError, aligned, memory_mode
 from ethosu_sdk.program import protocol, pte
 from ethosu_sdk.program.execution_plan import ExecutionPlan
 from ethosu_sdk.program.named_data import DataFile
+from ethosu_sdk.records.run import MemoryRole, MemoryUse
 from ethosu_sdk.simulate.program_board import choose_board
+from ethosu_sdk.simulate.simulators import OWN_MEMORIES
 
 DEFAULT_NPU_TIMEOUT_MS = 10_000
 _MODEL_SECTION = ".model"  # app/model.S
@@ -45,6 +49,44 @@ class FirmwareBuild(Executable):
     pools: tuple[Pool, ...]
     notes: tuple[str, ...]  # of the board, and all that `spilled` says
     spilled: tuple[str, ...]  # what lies elsewhere than the memory mode has it
+    uses: tuple[MemoryUse, ...]
+    uses_of: str  # the board that these are of: the one that the user named, if any
+
+
+_ROLES: dict[str, MemoryRole] = {
+    "model": "model",
+    "model_data": "data",
+    "scratch": "scratch",
+    "fast_scratch": "fast_scratch",
+    "planned": "planned",
+    "method_pool": "method_pool",
+    "input_image": "harness",
+}
+
+
+def _uses(made: Executable, pools: Iterable[Pool]) -> tuple[MemoryUse, ...]:
+    """What lies in each memory of the board that the firmware was built for, by its role. Values that start-up code
+    copies take room twice: as code, and as the firmware's own data."""
+    memories = boards.board_named(made.board).memories
+    own = {f".{row.name}": row for row in pools}
+    used: Counter[tuple[str, MemoryRole]] = Counter()
+    for section in made.sections:
+        pool = own.get(section.name)
+        if pool is not None:
+            role = _ROLES[pool.name]
+            used[pool.memory, role] += pool.size_bytes if role == "harness" else pool.used_bytes
+            continue
+        places: list[tuple[int, MemoryRole]] = [(section.address, "code" if section.in_file else "firmware")]
+        if section.in_file and section.load_address != section.address:
+            places = [(section.address, "firmware"), (section.load_address, "code")]
+        for address, role in places:
+            memory = next(row for row in memories if row.holds(address))
+            used[memory.name, role] += section.bytes
+    sizes = {row.name: row.size_bytes for row in memories}
+    return tuple(
+        MemoryUse(memory=name, role=role, used_bytes=size, size_bytes=sizes[name])
+        for (name, role), size in used.items()
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +100,8 @@ class BuildOptions:
     the board's own time. `fast_scratch_bytes` is what the command streams need of region 2, by default the most that
     the memory mode allows them. `allow_spill` lets a model or scratch that is too large for where its memory mode has
     it lie in the large memory, with a note.
+    `named` is the board that the user named: the program has to fit that, unless `allow_spill`, and a simulator whose
+    memories are the SDK's takes the room that it needs.
     `extra_image_bytes` is what the input image holds beside inputs. `areas` say where the memory mode has things,
     where its name does not. `data_files` are those of the program, which lie in the memory called `data_memory`, by
     default where the memory mode has the program.
@@ -74,6 +118,7 @@ class BuildOptions:
     areas: MemoryAreas | None = None
     data_files: tuple[DataFile, ...] = ()
     data_memory: str | None = None
+    named: NamedBoard | None = None
 
 
 _DEFAULTS = BuildOptions()
@@ -93,22 +138,12 @@ def build_firmware(pte_path: Path, out_dir: Path, options: BuildOptions = _DEFAU
     program = pte.parse(data, options.data_files)
     _check_data_files(program, options)
     plans = [program.plan(name) for name in _method_names(program, options.methods)]
-    target = program.target()
     operators = (row.full_name for plan in plans for row in plan.operators)
     selected = generated_files.select_kernels(operators, generated_files.known_kernels())
-    needs = replace(
-        requirements(len(data), plans, target, options.fast_scratch_bytes, options.areas),
-        extra_image_bytes=options.extra_image_bytes,
-        data_bytes=tuple(row.size for row in program.data_files),
-        data_memory=(options.data_memory or "").upper(),
-    )
+    needs = needs_of(program, options)
     choice = choose_board(program.npu(), options.board, options.simulator)
+    layout = _layout(program, needs, choice.board, options)
     board = boards.board_named(choice.board)
-    _check_data_memory(options.data_memory, board)
-    modes = allowed_modes(target)
-    layout = memory_fit.fitting_layout(
-        needs, board, options.inferences, modes, allow_spill=options.allow_spill, npu=program.npu()
-    )
     configuration = generated_files.ModelConfiguration(
         version=__version__,
         methods=memory_fit.memory_of_methods(plans)[0],
@@ -130,14 +165,89 @@ def build_firmware(pte_path: Path, out_dir: Path, options: BuildOptions = _DEFAU
     )
     made = executable.make_executable(recipe, out_dir, out_dir / _WORK)
     _check_content(made.elf, data, options.data_files)
-    return FirmwareBuild(
+    pools = _pools(layout, made.sections)
+    firmware = FirmwareBuild(
         **vars(made),
         board_reason=choice.reason,
         methods=tuple(plan.name for plan in plans),
-        pools=_pools(layout, made.sections),
-        notes=choice.notes + layout.notes,
+        pools=pools,
+        uses=_uses(made, pools),
+        uses_of=made.board,
+        notes=choice.notes + layout.notes + layout.room,
         spilled=layout.notes,
     )
+    if options.named is None:
+        return firmware
+    code_bytes = sum(row.used_bytes for row in firmware.uses if row.role == "code")
+    misfit = board_fit.misfit(options.named, needs, code_bytes)
+    if misfit is not None and not options.allow_spill:
+        raise misfit
+    spilled = () if misfit is None else (misfit.message,)
+    return replace(
+        firmware,
+        uses_of=options.named.profile.name,
+        uses=options.named.uses(needs, code_bytes),
+        notes=firmware.notes + spilled,
+        spilled=spilled,
+    )
+
+
+def check_fit(program: pte.Pte, options: BuildOptions) -> None:
+    """What of :func:`build_firmware` is known before anything is built. MemoryFitError for a program that does not
+    fit the board."""
+    needs = needs_of(program, options)
+    choice = choose_board(program.npu(), options.board, options.simulator)
+    _layout(program, needs, choice.board, options)
+
+
+def check_named(program: pte.Pte, options: BuildOptions) -> None:
+    """MemoryFitError for a program that does not fit the board that the user named, if any."""
+    _refuse_misfit(needs_of(program, options), options)
+
+
+def _refuse_misfit(needs: memory_fit.Requirements, options: BuildOptions) -> None:
+    named = options.named
+    misfit = None if named is None else board_fit.misfit(named, needs)
+    if misfit is not None and not options.allow_spill:
+        raise misfit
+
+
+def needs_of(program: pte.Pte, options: BuildOptions) -> memory_fit.Requirements:
+    """What the methods of `program` that `options` name ask of the memory."""
+    plans = [program.plan(name) for name in _method_names(program, options.methods)]
+    return replace(
+        requirements(program.size, plans, program.target(), options.fast_scratch_bytes, options.areas),
+        extra_image_bytes=options.extra_image_bytes,
+        data_bytes=tuple(row.size for row in program.data_files),
+        data_memory=(options.data_memory or "").upper(),
+    )
+
+
+def _layout(
+    program: pte.Pte, needs: memory_fit.Requirements, board_name: str, options: BuildOptions
+) -> memory_fit.Layout:
+    """Where the program lies on the simulated board, if it fits the one that is judged."""
+    board, named = boards.board_named(board_name), options.named
+    _check_data_memory(options.data_memory, board)
+    _refuse_misfit(needs, options)
+    try:
+        return memory_fit.fitting_layout(
+            needs,
+            board,
+            options.inferences,
+            allowed_modes(program.target()),
+            allow_spill=options.allow_spill,
+            npu=program.npu(),
+            named=named.profile.name if named is not None and options.simulator == OWN_MEMORIES else "",
+        )
+    except MemoryFitError as error:
+        if named is None:
+            raise
+        raise MemoryFitError(
+            f"{error.message}. {named.profile.name} has room, but the run is on {board_name} with the memories that "
+            "it has everywhere",
+            f"run it with --simulator {OWN_MEMORIES}, which takes the room; or {error.hint}",
+        ) from error
 
 
 def _check_data_files(program: pte.Pte, options: BuildOptions) -> None:

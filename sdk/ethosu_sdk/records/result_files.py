@@ -34,15 +34,24 @@ _FILES = {
 
 def folder_for_model(name: str, target: AnyTarget | None, chosen: Path | None) -> Path:
     """The output folder for the model `name`, created. A program that delegates nothing has no target."""
-    suffix = target.name if target is not None else "cpu"
-    return filesystem.make_directory(chosen or Path(BUILD_FOLDER) / f"{name}-{suffix}")
+    return filesystem.make_directory(_place(name, target, chosen))
 
 
 def folder_for_pte(pte: Path, target: Target | None, chosen: Path | None) -> Path:
-    """The output folder for a ready `.pte`: the folder that `compile` made for it, else a new one."""
+    """The output folder for a ready `.pte`, created: the folder that `compile` made for it, else a new one."""
+    return filesystem.make_directory(place_for_pte(pte, target, chosen))
+
+
+def place_for_pte(pte: Path, target: Target | None, chosen: Path | None) -> Path:
+    """Where :func:`folder_for_pte` has it."""
     if chosen is None and compile_record_path(pte).is_file():
         return pte.parent
-    return folder_for_model(pte.stem, target, chosen)
+    return _place(pte.stem, target, chosen)
+
+
+def _place(name: str, target: AnyTarget | None, chosen: Path | None) -> Path:
+    suffix = target.name if target is not None else "cpu"
+    return chosen or Path(BUILD_FOLDER) / f"{name}-{suffix}"
 
 
 def compile_record_path(pte: Path) -> Path:

@@ -11,6 +11,9 @@ from ethosu_sdk.records import common as c, rules
 from ethosu_sdk.records.common import Derived, Part, RecordKind
 from ethosu_sdk.records.time_line import TimeLine, time_adds_up
 
+MemoryRole = Literal[
+    "model", "data", "scratch", "fast_scratch", "planned", "method_pool", "code", "firmware", "harness"
+]
 Crc32 = Annotated[str, Meta(pattern="^[0-9a-f]{8}$")]
 
 
@@ -163,9 +166,24 @@ class Cpu(Part):
     unpriced: c.Metric | None = None
 
 
+class MemoryUse(Part):
+    memory: c.Text
+    #: what takes it: parts of the program, the firmware's code, the firmware's own data and stack, or the harness,
+    #: which holds the inputs of many inferences and is not part of a product
+    role: MemoryRole
+    used_bytes: c.Count
+    size_bytes: c.Count | None = None  #: of the memory; absent where it is not public
+
+
 class Memory(Part):
-    regions: tuple[c.Use, ...]
+    regions: tuple[c.Use, ...]  #: of the simulator, with all that the firmware needs for the run
     pools: tuple[c.Use, ...]
+    #: the board that `uses` are of: the one that was named for the run or the compilation, else the simulated one;
+    #: absent where it is not known which of its memories hold what
+    board: c.Text | None = None
+    #: what the program takes of each memory of that board. Of a named board, neither the harness nor the firmware's
+    #: own data are listed: a product has others
+    uses: c.Some[MemoryUse] | None = None
 
 
 class Operator(Part):

@@ -3,10 +3,52 @@ reason."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ethosu_sdk.records.profile import Profile
+from ethosu_sdk.records.run import Run
+
+
+@dataclass(frozen=True)
+class MemoryRow:
+    """What one role (``MemoryUse`` has their names) takes of a memory of the run's board. `fits` says whether all
+    that lies in the memory does; None, as `size_bytes`, where its size is not public."""
+
+    memory: str
+    role: str
+    used_bytes: int
+    size_bytes: int | None
+    fits: bool | None
+
+
+def memory_of_board(run: Run) -> list[MemoryRow]:
+    """The memories of the board that the run is for, the rows of each one together; none where they are not known.
+    The board's name is ``run.memory.board``."""
+    uses = run.memory.uses or ()
+    taken: Counter[str] = Counter()
+    for row in uses:
+        taken[row.memory] += row.used_bytes
+    return [
+        MemoryRow(
+            row.memory,
+            row.role,
+            row.used_bytes,
+            row.size_bytes,
+            None if row.size_bytes is None else taken[row.memory] <= row.size_bytes,
+        )
+        for name in taken
+        for row in uses
+        if row.memory == name
+    ]
+
+
+def board_of_run(run: Run) -> str:
+    """The name of the board that the run is for; it may be the simulated one."""
+    if run.time is not None:
+        return run.time.place
+    return run.memory.board or run.board
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from ethosu_sdk.program.execution_plan import DelegateCall, ExecutionPlan
 from ethosu_sdk.program.output_comparison import Check
 from ethosu_sdk.records import provenance, result_files
 from ethosu_sdk.records.common import Counter, Unavailable, Use
-from ethosu_sdk.records.run import Memory, Npu, Operator, Piece, Runtime
+from ethosu_sdk.records.run import Memory, MemoryUse, Npu, Operator, Piece, Runtime
 from ethosu_sdk.run import cpu_time, evidence, input_image, input_values, kept_state, repeats, uart
 from ethosu_sdk.run.cpu_time import CpuTime
 from ethosu_sdk.run.evidence import Evidence, PmuSample
@@ -53,13 +53,16 @@ Groups = tuple[tuple[int, ...], ...]  # PMU events that are counted together
 
 
 class Image(Struct, frozen=True):
-    """The firmware that runs a program, the `images` that must lie in memory beside the inputs, and the files that
-    its build wrote into the folder of results."""
+    """The firmware that runs a program, the `images` that must lie in memory beside the inputs, the files that its
+    build wrote into the folder of results, and what each memory of the board `uses_of` holds, where the firmware is
+    the program's own."""
 
     firmware: Executable
     notes: Sequence[str]
     images: tuple[tuple[int, bytes], ...] = ()
     built: Sequence[str] = ()
+    uses: tuple[MemoryUse, ...] = ()
+    uses_of: str = ""
 
 
 class SplitStreams(Struct, frozen=True):
@@ -172,9 +175,16 @@ def build_image(
         data_memory=job.options.data_memory,
         areas=None if job.priced is None else job.priced.areas,
         methods=methods,
+        named=job.named,
     )
     built = build_command.build_in(job.path, job.program, folder, options, reporter, job.choice.reason)
-    return Image(built.firmware, built.firmware.notes, built=build_command.files(built.record))
+    return Image(
+        built.firmware,
+        built.firmware.notes,
+        built=build_command.files(built.record),
+        uses=built.firmware.uses,
+        uses_of=built.firmware.uses_of,
+    )
 
 
 def _resident_image(job: RunJob, reporter: Reporter) -> Image:
@@ -313,6 +323,8 @@ def execution_of(
                 Use(name=row["name"], used_bytes=row["used_bytes"], size_bytes=row["size_bytes"])
                 for row in reported.memory
             ),
+            board=boot.image.uses_of or None,
+            uses=boot.image.uses or None,
         ),
         operators=_operators(reported, boot.figures, cpu),
         cpu=cpu.part,

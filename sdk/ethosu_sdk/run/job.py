@@ -16,6 +16,7 @@ from ethosu_sdk.base.targets import Target, suggestion
 from ethosu_sdk.base.terminal import Reporter
 from ethosu_sdk.base.toml_source import TomlKind
 from ethosu_sdk.compile.pricing_system import PricingSystem
+from ethosu_sdk.firmware_build.board_fit import NamedBoard
 from ethosu_sdk.npu.timing import systems
 from ethosu_sdk.npu.timing.systems import Memory, SystemConfig
 from ethosu_sdk.program import pte
@@ -41,7 +42,8 @@ class Setting(Struct, frozen=True, kw_only=True):
     `compile` wrote beside the program. `choice` names the board and the simulator, `execute` runs a job there.
     `events` are the numbers of the PMU events to count. `priced` is the system that modelled cycles are for,
     `memories` are its memories, behind timing adapters if the options ask for them, `cpu_clock` is the clock of the
-    CPU."""
+    CPU. `named` is the board that the user named for the run or the program, whose memories are judged; None where
+    that is the simulated one."""
 
     path: Path
     program: pte.Pte
@@ -53,6 +55,7 @@ class Setting(Struct, frozen=True, kw_only=True):
     priced: PricingSystem | None
     memories: SystemConfig | None
     cpu_clock: CpuClock
+    named: NamedBoard | None = None
 
     @property
     def target(self) -> Target | None:

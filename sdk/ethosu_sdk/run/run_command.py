@@ -10,15 +10,20 @@ from pathlib import Path
 
 from msgspec import structs
 
-from ethosu_sdk.base import filesystem, npz
-from ethosu_sdk.base.errors import UsageError, VerdictError
-from ethosu_sdk.base.targets import Target, suggestion
+from ethosu_sdk.base import board_profiles, filesystem, npz
+from ethosu_sdk.base.board_profiles import BoardProfile
+from ethosu_sdk.base.errors import SdkError, UsageError, VerdictError
+from ethosu_sdk.base.targets import MemoryAreas, Target, suggestion
 from ethosu_sdk.base.terminal import Reporter, escape
 from ethosu_sdk.compile import pricing_system
+from ethosu_sdk.compile.pricing_system import PricingSystem
 from ethosu_sdk.compile.program_options import CompileOptions
-from ethosu_sdk.firmware_build import build_command, memory_fit, program_checks
+from ethosu_sdk.firmware_build import board_fit, build_command, memory_fit, program_checks, program_firmware
+from ethosu_sdk.firmware_build.board_fit import NamedBoard
+from ethosu_sdk.firmware_build.program_firmware import BuildOptions
 from ethosu_sdk.program import feeds, output_comparison, pte
-from ethosu_sdk.records import answers, bundle, kinds, result_files, validation
+from ethosu_sdk.records import answers, bundle, kinds, result_files, run_facts, validation
+from ethosu_sdk.records.bundle import read_record
 from ethosu_sdk.records.run import Run
 from ethosu_sdk.run import (
     input_values,
@@ -32,9 +37,10 @@ from ethosu_sdk.run import (
 )
 from ethosu_sdk.run.execution import Execution
 from ethosu_sdk.run.job import UART_NAME, RunJob, Setting, choose_memories
-from ethosu_sdk.run.options import LAST_STEP, RunOptions
+from ethosu_sdk.run.options import EXECUTORCH, HOST, LAST_STEP, RunOptions
 from ethosu_sdk.run.reference import CompileRecord
 from ethosu_sdk.run.run_record import RunVerdict
+from ethosu_sdk.simulate.program_board import BoardAndSimulator
 from ethosu_sdk.simulate.simulators import choose_events
 
 OUTPUTS_NAME = "outputs.npz"
@@ -118,9 +124,13 @@ def resolve_setting(
     compiled = CompileRecord(path, program.sha256)
     if program.target() is None and compiled.content is not None:
         options = replace(options, core=compiled.content.core)
-    priced = options.priced or pricing_system.pricing_asked_for(path, program, compile_options)
-    clock = time_line.cpu_clock(compile_options.system, options.cpu_clock_mhz, priced)
-    if clock.was_asked_for(compile_options.system) and options.script is None:
+    before = earlier_run(result_files.place_for_pte(path, program.target(), out_dir), program)
+    options = as_rich_as(before, options)
+    profile = _profile(path, program, compile_options, before, reporter)
+    pricing_system.keep_board(program, compile_options.system)
+    priced = options.priced or _priced(path, program, compile_options, profile)
+    clock = time_line.cpu_clock(profile, options.cpu_clock_mhz)
+    if clock.clock is not None and options.script is None:
         options = replace(options, cpu_cycles=True)
     runner, choice = runners.choose_runner(options, program.npu())
     if program.data_files:
@@ -136,7 +146,55 @@ def resolve_setting(
         priced=priced,
         memories=choose_memories(program.target(), priced, options.memory_timing),
         cpu_clock=clock,
+        named=board_fit.named_board(profile, None if priced is None else priced.system),
     )
+
+
+def earlier_run(folder: Path, program: pte.Pte) -> Run | None:
+    """The run of the same program that an earlier command left in `folder`; None without one, or a whole one."""
+    try:
+        record = read_record(folder / kinds.RUN.file)
+    except SdkError:
+        return None
+    return record if isinstance(record, Run) and record.model.sha256 == program.sha256 else None
+
+
+def as_rich_as(before: Run | None, options: RunOptions) -> RunOptions:
+    """`options` with what makes a run know the processor's figures that the run `before` in its folder knew."""
+    if before is None or options.script is not None:
+        return options
+    clock = None if before.time is None else before.time.clocks.cpu
+    if options.cpu_clock_mhz is None and clock is not None and clock.source == time_line.GIVEN:
+        options = replace(options, cpu_clock_mhz=clock.hz / 1e6)
+    return replace(
+        options,
+        cpu_cycles=options.cpu_cycles or before.cpu.cycles is not None,
+        count_instructions=options.count_instructions or before.cpu.instructions is not None,
+    )
+
+
+def _profile(
+    path: Path, program: pte.Pte, options: CompileOptions, before: Run | None, reporter: Reporter
+) -> BoardProfile | None:
+    """The board that `options` name, else that of the program, else that of the run `before`."""
+    if options.system is not None:
+        return board_profiles.find_profile(options.system)
+    if options.vela_config is not None:
+        return None
+    found = pricing_system.board_of_program(path, program)
+    if found is None and before is not None:
+        found = pricing_system.board_of_name(program, run_facts.board_of_run(before))
+        if found is not None:
+            reporter.note(f"the board is {escape(found.name)}, as in the run before")
+    return found
+
+
+def _priced(
+    path: Path, program: pte.Pte, options: CompileOptions, profile: BoardProfile | None
+) -> PricingSystem | None:
+    if profile is not None:
+        return pricing_system.pricing_on_board(path, program, profile)
+    return pricing_system.pricing_of_program(path, program, options.vela_config)
 
 
 def program_file(
@@ -155,7 +213,44 @@ def program_file(
         target = compile_command.target_of(compile_options)
         npu = target.npu if isinstance(target, Target) and compile_options.delegate else None
         runners.choose_runner(options, npu)
-    return compile_command.compile_model(model, compile_options, out_dir, reporter.for_step(), reuse=True)
+
+    def refuse_misfit(path: Path) -> None:
+        program = pte.read(path)
+        named = board_fit.board_of_options(program, compile_options)
+        _, choice = runners.choose_runner(options, program.npu())
+        with memory_fit.advice_added(path, compiled_here=True):
+            check_room(program, options, choice, named, None if named is None else named.system.areas)
+
+    return compile_command.compile_model(
+        model, compile_options, out_dir, reporter.for_step(), reuse=True, check_fit=refuse_misfit
+    )
+
+
+def check_room(
+    program: pte.Pte,
+    options: RunOptions,
+    choice: BoardAndSimulator,
+    named: NamedBoard | None,
+    areas: MemoryAreas | None,
+) -> None:
+    """MemoryFitError, before anything is built, for a program that does not fit the board. `areas` say where its
+    memory mode has things, where its name does not."""
+    if choice.board == HOST:
+        return
+    build = BuildOptions(
+        board=choice.board,
+        simulator=choice.simulator,
+        fast_scratch_bytes=program_checks.fast_scratch_bytes(program.plans),
+        allow_spill=options.allow_spill,
+        areas=areas,
+        methods=() if options.method is None else (options.method,),
+        data_memory=options.data_memory,
+        named=named,
+    )
+    if options.resident or options.runtime == EXECUTORCH:  # which lay out the program themselves
+        program_firmware.check_named(program, build)
+    else:
+        program_firmware.check_fit(program, build)
 
 
 def remove_results(folder: Path) -> None:
@@ -177,10 +272,12 @@ def resolve_job(setting: Setting, folder: Path, reporter: Reporter) -> RunJob:
     if name is not None and name not in program.methods:
         raise UsageError(f"the program has no method '{name}'", suggestion(name, program.methods))
     plan = program.plan(name)
+    areas = None if setting.priced is None else setting.priced.areas
     input_values.check_program_memory(plan)
     program_checks.refuse_delegates(plan)
     program_checks.refuse_kernel_calls([plan])
     program_checks.refuse_lost_tables([plan])
+    check_room(program, options, setting.choice, setting.named, areas)
     wanted = feeds.parse_feeds(options.feed)
     if not wanted and options.steps is not None:
         wanted = reference.declared_feeds(setting.compiled, plan.name)

@@ -13,11 +13,12 @@ from rich.table import Table
 
 from ethosu_sdk.base import boards, filesystem
 from ethosu_sdk.base.terminal import escape
-from ethosu_sdk.firmware_build import build_command
+from ethosu_sdk.firmware_build import build_command, program_checks, program_firmware
+from ethosu_sdk.firmware_build.program_firmware import BuildOptions
 from ethosu_sdk.program.output_comparison import Check
 from ethosu_sdk.records import provenance, result_files, wording
 from ethosu_sdk.records.common import Dtype, Model, Priced, Verdict, VerdictCheck
-from ethosu_sdk.records.run import Input, Npu, Output, Run, RunState, Sequence as SequencePart
+from ethosu_sdk.records.run import Input, Memory, Npu, Output, Run, RunState, Sequence as SequencePart
 from ethosu_sdk.run import kept_state, repeats, sequences, time_line
 from ethosu_sdk.run.execution import Execution
 from ethosu_sdk.run.job import RunJob, memory_timing_part
@@ -89,7 +90,7 @@ def make_run_record(
         sequence=_sequence(job, execution, verdict, npu),
         npu=npu,
         cpu=execution.cpu,
-        memory=execution.memory,
+        memory=_memory(job, execution),
         operators=execution.operators,
         pieces=execution.pieces or None,
         notes=notes or None,
@@ -103,6 +104,20 @@ def make_run_record(
     )
     time, missing = time_line.time_of_run(time_line.TimeFacts(run, job.priced, job.cpu_clock))
     return structs.replace(run, time=time, unavailable=(*run.unavailable, *missing))
+
+
+def _memory(job: RunJob, execution: Execution) -> Memory:
+    """The record's `memory`; of a program that another firmware or none held, what it takes of the named board."""
+    memory, named = execution.memory, job.named
+    if memory.uses is not None or named is None:
+        return memory
+    options = BuildOptions(
+        methods=(job.plan.name,),
+        fast_scratch_bytes=program_checks.fast_scratch_bytes([job.plan]),
+        data_memory=job.options.data_memory,
+    )
+    uses = named.uses(program_firmware.needs_of(job.program, options))
+    return structs.replace(memory, board=named.profile.name, uses=uses)
 
 
 class _Described(TypedDict):

@@ -9,11 +9,10 @@ from typing import cast
 
 from msgspec import Struct, structs
 
-from ethosu_sdk.base import board_profiles
 from ethosu_sdk.base.board_profiles import CODE, BoardMemory, BoardProfile
+from ethosu_sdk.compile import pricing_system
 from ethosu_sdk.compile.pricing_system import PricingSystem
 from ethosu_sdk.npu import timing
-from ethosu_sdk.npu.timing import systems
 from ethosu_sdk.npu.timing.systems import SystemConfig
 from ethosu_sdk.records import common, time_line as record_parts
 from ethosu_sdk.records.common import CpuPart, Target, Unavailable
@@ -47,11 +46,7 @@ def cpu_memories_of_board(
     """Where things lie on the board of `profile` in a `system` (None: its default), for so many bytes of code."""
     if profile is None:
         return CpuMemories(reason="the memories of the CPU are not known: --system NAME prices a board")
-    if system is None:
-        default, npu = profile.default_system, profile.npus[0].rpartition("-")[0]
-        system = systems.system_from_ini(
-            profile.vela_ini(), profile.ini_source, npu, default.name, default.memory_modes[0]
-        )
+    system = system or pricing_system.system_of_board(profile)
     row = profile.system(system.name)
     areas = {} if row is None else row.areas
     names = {
@@ -97,7 +92,7 @@ def _missing_waits(profile: BoardProfile, names: Mapping[str, str], code_bytes: 
     return ""
 
 
-_GIVEN = "--cpu-clock-mhz"
+GIVEN = "--cpu-clock-mhz"
 _NO_CLOCK = (
     "the clock of the CPU is not known: --system NAME prices a board, and --cpu-clock-mhz gives the clock of "
     "its CPU"
@@ -130,16 +125,15 @@ class CpuClock:
     npu: KnownClock | None = None
     profile: BoardProfile | None = None
 
-    def was_asked_for(self, board: str | None) -> bool:
-        """Whether the user gave it, or the `board` that it is of."""
-        return board is not None or (self.clock is not None and self.clock.source == _GIVEN)
+    @property
+    def is_given(self) -> bool:
+        """Whether --cpu-clock-mhz gave it."""
+        return self.clock is not None and self.clock.source == GIVEN
 
 
-def cpu_clock(board: str | None, mhz: float | None, priced: PricingSystem | None) -> CpuClock:
-    """The clock of the CPU: the given one, else that of the board profile `board`, else of the profile that the
-    program was compiled for. UsageError for an unknown profile, InputError for a file that is not one."""
-    profile = board_profiles.find_profile(board) if board is not None else _compiled_for(priced)
-    given = None if mhz is None else KnownClock(mhz * 1e6, _GIVEN)
+def cpu_clock(profile: BoardProfile | None, mhz: float | None) -> CpuClock:
+    """The clock of the CPU: the given one, else that of the board of `profile`."""
+    given = None if mhz is None else KnownClock(mhz * 1e6, GIVEN)
     if profile is None:
         return CpuClock("", given, reason=_NO_CLOCK)
     clock = given or _of_profile(profile, "cpu.clock_hz", profile.cpu.clock_hz)
@@ -150,14 +144,6 @@ def cpu_clock(board: str | None, mhz: float | None, priced: PricingSystem | None
 
 def _of_profile(profile: BoardProfile, place: str, hz: int | None) -> KnownClock | None:
     return None if hz is None else KnownClock(hz, f"{profile.ini_source}: {profile.source(place)}")
-
-
-def _compiled_for(priced: PricingSystem | None) -> BoardProfile | None:
-    for name in board_profiles.profile_names() if priced is not None and priced.is_compiled_for else ():
-        profile = board_profiles.find_profile(name)
-        if priced is not None and priced.system.source == profile.ini_source:
-            return profile if priced.system.sha256 == profile.ini_sha256 else None
-    return None
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 # Those that run a firmware, in the order in which `auto` looks for them: QEMU needs no licence.
 FIRMWARE_SIMULATORS = ("qemu", "fvp")
+OWN_MEMORIES = "qemu"  # the one whose memories the SDK chooses
 
 
 @dataclass(frozen=True, kw_only=True)
