@@ -4,7 +4,7 @@ compared, time, what is slowest, memory, quality, what is on the CPU, and what t
 from __future__ import annotations
 
 import shlex
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePath
 from typing import NamedTuple
@@ -16,18 +16,18 @@ from rich.text import Text
 from ethosu_sdk.base import plain_text
 from ethosu_sdk.base.plain_text import counted
 from ethosu_sdk.base.terminal import OneOf, Parts, escape
-from ethosu_sdk.records import common, operation_tree, wording
+from ethosu_sdk.records import common, operation_tree, run_facts, wording
 from ethosu_sdk.records.common import SourceLine
-from ethosu_sdk.records.compile import Compilation
+from ethosu_sdk.records.compile import Compilation, Operation as CompiledOperation
 from ethosu_sdk.records.operation_tree import Node
 from ethosu_sdk.records.profile import Operation, Profile
 from ethosu_sdk.records.run import Run
-from ethosu_sdk.records.time_line import headline
+from ethosu_sdk.records.time_line import TimeLine, headline
 
 _APART = "   "
 _LABEL = 7  # columns
 _BAR = 6  # columns of the largest
-_LEAST_SHARE = 0.001
+_LEAST_SHARE = 0.005
 _MOST_NAME = 21
 _MOST_FAILURES = 2
 _ANOTHER_BOARD = "--system NAME gives the time on a board"
@@ -54,7 +54,13 @@ def run_answer(run: Run, compiled: Compilation | None, subject: Subject) -> Tabl
     rows = [_head(run, compiled, subject.name)]
     if run.status == "fail":
         rows += [*_failures(run), Row("next", [shlex.join(["ethosu-sdk", "debug", *subject.again])])]
-    rows += [_time(run), *_slowest(run, compiled), *_quality(run, compiled), _on_cpu(run, compiled)]
+    rows += [
+        _time(run),
+        *_slowest(run, compiled),
+        *_memory(run),
+        *_quality(run, compiled),
+        _on_cpu(run, compiled),
+    ]
     if run.status == "pass":
         rows.append(Row("next", [_command("advise", subject), _command("report", subject)]))
     return _table(rows)
@@ -95,16 +101,10 @@ def _head(run: Run, compiled: Compilation | None, name: str) -> Row:
 
 
 def _place(run: Run, compiled: Compilation | None) -> str:
-    """The target, and the board that the time is for; else the one that the program was compiled for; else the
-    simulated one."""
     core = run.cpu.core or (compiled.core if compiled is not None else None)
     target = run.target.name if run.target is not None else core or "no NPU"
-    time = headline(run)
-    if time is not None:
-        return f"{target} on {time.place}"
-    if compiled is not None and compiled.board_profile is not None:
-        return f"{target} on {compiled.board_profile.name}"
-    return f"{target} on {'this machine' if run.board == 'host' else run.board}"
+    board = run_facts.board_of_run(run)
+    return f"{target} on {'this machine' if board == 'host' else board}"
 
 
 def _compared(run: Run, compiled: Compilation | None) -> Iterator[str]:
@@ -201,47 +201,45 @@ def _cycles(record: Run | Profile) -> Iterator[str]:
 
 
 def _slowest(run: Run, compiled: Compilation | None) -> Iterator[Row]:
-    """The operator that takes longest: of the CPU's by time or cycles, of the NPU's by Vela's estimate, as a run
-    knows its delegates alone."""
+    """The operator that takes longest. A run knows what the CPU takes for each, and of the NPU its jobs: what is in
+    them is by Vela's estimate."""
     time = headline(run)
-    if time is None:
-        kernels: Counter[str] = Counter()
-        for row in run.operators:
-            if row.kind == "kernel" and row.cpu_cycles is not None:
-                kernels[row.name] += int(row.cpu_cycles.value)
-        if kernels and run.npu is None:
-            name, cycles = kernels.most_common(1)[0]
-            words = f"{wording.short_operator(name)} {cycles:,} cycles on the CPU"
-            yield Row("slowest", [words, _site(name, compiled)], _APART)
-        elif run.npu is not None:
-            yield from _by_vela(compiled)
-        return
-    longest = max((row.duration_s for row in time.parts if row.on == "NPU"), default=0.0)
-    if longest > time.largest.duration_s:
-        job = f"a job of the NPU {wording.milliseconds(longest)}"
-        yield from list(_by_vela(compiled)) or [
-            Row("slowest", [f"{job}: `ethosu-sdk profile` has its operations"])
-        ]
-        return
-    words = f"{wording.short_operator(time.largest.name)} {wording.milliseconds(time.largest.duration_s)} on the CPU"
-    words += wording.calls_of_largest(time)
-    yield Row("slowest", [words, _site(time.largest.name, compiled)], _APART)
+    hertz = time.clocks.npu.hz if time is not None and time.clocks.npu is not None else 1.0
+    names = {row.instruction: row.name for row in run.operators if row.kind == "kernel"}
+    on_cpu = {number: cost for number, cost in _spent(run, time).items() if number in names}
+    number = max(on_cpu, key=lambda row: on_cpu[row], default=None)
+    longest = 0.0 if number is None else on_cpu[number]
+    cycles, operation = _estimated(compiled)
+    job = max((row.npu_cycles.value for row in run.operators if row.npu_cycles is not None), default=0)
+    if operation is not None and cycles / hertz > longest:
+        name = operation.tosa.operator if operation.tosa is not None else operation.vela.operator
+        words = f"{name.lower()} {cycles:,} cycles on the NPU (estimated)"
+        yield Row("slowest", [words, _short_place(operation.source)], _APART)
+    elif operation is None and job / hertz > longest:
+        yield Row("slowest", [f"a job of the NPU, {job:,} cycles: `ethosu-sdk profile` has its operations"])
+    elif number is not None:
+        cost = f"{longest:,} cycles" if time is None else wording.milliseconds(longest)
+        words = f"{wording.short_operator(names[number])} {cost} on the CPU"
+        yield Row("slowest", [words, _site(names[number], compiled)], _APART)
 
 
-def _by_vela(compiled: Compilation | None) -> Iterator[Row]:
-    """The operation that Vela estimates to take most cycles."""
-    rows = [
-        (int(figure.value), row)
-        for delegate in (compiled.delegates if compiled is not None else ())
-        for row in delegate.operations
-        for figure in row.estimates
-        if figure.name == "cycles"
-    ]
-    if rows:
-        cycles, row = max(rows, key=lambda found: found[0])
-        name = (row.tosa.operator if row.tosa is not None else row.vela.operator).lower()
-        words = f"{name} {cycles:,} cycles on the NPU (estimated)"
-        yield Row("slowest", [words, _short_place(row.source)], _APART)
+def _spent(run: Run, time: TimeLine | None) -> dict[int, float]:
+    """What the CPU takes for an instruction: seconds, or cycles where the time is not known."""
+    spent: defaultdict[int, float] = defaultdict(float)
+    for row in run.operators if time is None else ():
+        if row.cpu_cycles is not None:
+            spent[row.instruction] += row.cpu_cycles.value
+    for part in time.parts if time is not None else ():
+        if part.on == "CPU" and part.operator < len(run.operators):
+            spent[run.operators[part.operator].instruction] += part.duration_s
+    return spent
+
+
+def _estimated(compiled: Compilation | None) -> tuple[int, CompiledOperation | None]:
+    """The operation that Vela estimates to take most cycles, with them."""
+    rows = (row for part in (compiled.delegates if compiled is not None else ()) for row in part.operations)
+    found = [(int(figure.value), row) for row in rows for figure in row.estimates if figure.name == "cycles"]
+    return max(found, key=lambda row: row[0], default=(0, None))
 
 
 def _site(name: str, compiled: Compilation | None) -> str:
@@ -256,6 +254,25 @@ def _short_place(source: SourceLine | None) -> str:
     line = PurePath(common.source_text(source)).name
     module = common.source_module(source)
     return f"{line} ({module})" if line and module else line or module
+
+
+def _memory(run: Run) -> Iterator[Row]:
+    """What the program takes of the memories of its board; the harness and the firmware's own data are no part."""
+    rows = [row for row in run_facts.memory_of_board(run) if row.role not in ("harness", "firmware")]
+    found = []
+    for name in dict.fromkeys(row.memory for row in rows):
+        own = [row for row in rows if row.memory == name]
+        sums = {
+            kind: sum(row.used_bytes for row in own if (row.role == "code") == bool(kind))
+            for kind in ("", "code ")
+        }
+        words = " + ".join(f"{kind}{wording.size_text(size)}" for kind, size in sums.items() if size)
+        size_bytes = own[0].size_bytes
+        of = f"of {wording.size_text(size_bytes)}" if size_bytes is not None else "(size not public)"
+        found.append(f"{name} {words} {of}")
+    if found:
+        found[0] = f"{'fits' if all(row.fits is not False for row in rows) else 'does not fit'}: {found[0]}"
+        yield Row("memory", found)
 
 
 def _quality(run: Run, compiled: Compilation | None) -> Iterator[Row]:

@@ -199,7 +199,8 @@ def operation_cells(shown: ShownOperation) -> Iterator[str]:
         yield from ("", counted, "", "", "", "", "CPU")
         return
     yield f"{row.macs:,}" if row.macs else ""
-    yield f"{row.modelled_cycles:,}"
+    # What ends with the operation before it takes no cycles of its own, though it computes.
+    yield f"{row.modelled_cycles:,}" if row.modelled_cycles or not row.macs else "hidden"
     estimated = cycles(row.cycles, "estimated")
     yield "" if estimated is None else f"{estimated:,}"
     yield f"{row.utilisation:.0%}" if row.macs else ""

@@ -130,7 +130,9 @@ def resolve_setting(
     pricing_system.keep_board(program, compile_options.system)
     priced = options.priced or _priced(path, program, compile_options, profile)
     clock = time_line.cpu_clock(profile, options.cpu_clock_mhz)
-    if clock.clock is not None and options.script is None:
+    # A program without an NPU has no other figure; Arm's runner does not show where an inference begins.
+    is_core = options.core is not None and options.runtime != EXECUTORCH
+    if (clock.clock is not None or is_core) and options.script is None:
         options = replace(options, cpu_cycles=True)
     runner, choice = runners.choose_runner(options, program.npu())
     if program.data_files:
