@@ -30,7 +30,9 @@ _BAR = 6  # columns of the largest
 _LEAST_SHARE = 0.005
 _MOST_NAME = 21
 _MOST_FAILURES = 2
-_ANOTHER_BOARD = "--system NAME gives the time on a board"
+_NOT_ASKED = (
+    "the simulator is functional"  # begins the reason of a run that was not to count what the CPU executes
+)
 
 
 class Row(NamedTuple):
@@ -184,7 +186,9 @@ def _cycles(record: Run | Profile) -> Iterator[str]:
     if npu is not None:
         words = f"NPU {npu.value:,} cycles"
         adapted = isinstance(record, Run) and record.npu is not None and record.npu.memory_timing is not None
-        if record.priced is not None and not adapted:
+        if record.priced is not None and record.priced.caveat:
+            words += f" {record.priced.caveat}"
+        elif record.priced is not None and not adapted:
             hertz = record.priced.system.clock_hz
             words += f", {wording.milliseconds(npu.value / hertz)} at {hertz / 1e6:,g} MHz"
         yield f"{words} ({npu.source})"
@@ -193,11 +197,8 @@ def _cycles(record: Run | Profile) -> Iterator[str]:
     reasons = [
         row.reason for row in record.unavailable if row.path in ("/time", "/cpu/cycles", "/totals/cpu/cycles")
     ]
-    is_counted = "--cpu-cycles does" not in "".join(reasons)
-    if reasons and is_counted:
-        yield reasons[-1]
-    else:
-        yield f"CPU not counted: {_ANOTHER_BOARD}"
+    is_asked = reasons and not reasons[-1].startswith(_NOT_ASKED)
+    yield reasons[-1] if is_asked else "CPU not counted: --system NAME gives the time on a board"
 
 
 def _slowest(run: Run, compiled: Compilation | None) -> Iterator[Row]:
@@ -218,7 +219,7 @@ def _slowest(run: Run, compiled: Compilation | None) -> Iterator[Row]:
     elif operation is None and job / hertz > longest:
         yield Row("slowest", [f"a job of the NPU, {job:,} cycles: `ethosu-sdk profile` has its operations"])
     elif number is not None:
-        cost = f"{longest:,} cycles" if time is None else wording.milliseconds(longest)
+        cost = f"{longest:,.0f} cycles" if time is None else wording.milliseconds(longest)
         words = f"{wording.short_operator(names[number])} {cost} on the CPU"
         yield Row("slowest", [words, _site(names[number], compiled)], _APART)
 
@@ -280,28 +281,32 @@ def _quality(run: Run, compiled: Compilation | None) -> Iterator[Row]:
     if compiled is None or compiled.model.entry != run.model.entry:
         yield Row("quality", ["unknown: no record of the compilation is beside the program"])
         return
-    if compiled.accuracy is not None:
-        tops = {row.candidate: row.top1 for row in compiled.accuracy.pairs if row.reference == "labels"}
-        words = [f"{name} {row.share:.2%}" for name, row in tops.items() if row is not None]
+    accuracy, chain = compiled.accuracy, compiled.chain
+    if accuracy is not None:
+        name, count = f" of {accuracy.data.file}", accuracy.data.samples
+        labels = {row.candidate: row.top1 for row in accuracy.pairs if row.reference == "labels"}
+        words = ", ".join(f"{who} {row.share:.2%}" for who, row in labels.items() if row is not None)
         if words:
-            samples = counted(compiled.accuracy.data.samples, "sample")
-            yield Row(
-                "quality",
-                [f"right answers: {', '.join(words)}", f"{samples} of {compiled.accuracy.data.file}"],
-            )
+            yield Row("quality", [f"right answers: {words}", f"{counted(count, 'sample')}{name}"])
             return
-    links = compiled.chain.links if compiled.chain is not None else ()
-    outputs = [part for row in links if row.link == "quantised" for part in row.outputs or ()]
-    ratios = [row.sqnr_db for row in outputs if row.sqnr_db is not None]
-    if compiled.chain is None or not outputs:
+        outputs = [
+            row.sqnr_db for row in accuracy.pairs if (row.reference, row.candidate) == ("float", "executed")
+        ]
+    else:
+        name, count = "", len(chain.samples) if chain is not None else 0
+        links = chain.links if chain is not None else ()
+        outputs = [part.sqnr_db for row in links if row.link == "quantised" for part in row.outputs or ()]
+    if not outputs:
         is_given = compiled.prequantized or compiled.options.quantize == "none"
         yield Row(
             "quality", ["not quantised here" if is_given else "unknown: not compared with the float model"]
         )
         return
+    ratios = [row for row in outputs if row is not None]
     figure = f"{min(ratios):.1f} dB to float" if ratios else "equal to float"
-    samples = counted(len(compiled.chain.samples), "sample")
-    yield Row("quality", [f"{figure}, {samples}", "(labels: compile --evaluate)"], _APART)
+    yield Row(
+        "quality", [f"{figure}, {counted(count, 'sample')}{name}", "(labels: compile --evaluate)"], _APART
+    )
 
 
 def _on_cpu(run: Run, compiled: Compilation | None) -> Row:
