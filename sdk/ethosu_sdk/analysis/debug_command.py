@@ -35,6 +35,7 @@ from ethosu_sdk.base.terminal import Ranked, Reporter, escape
 from ethosu_sdk.compile import compile_command
 from ethosu_sdk.compile.compile_facts import FLOAT, QUANTISED, LayerFacts, LayerRequest
 from ethosu_sdk.compile.model_spec import check_model_file, parse_model_spec
+from ethosu_sdk.compile.options_beside_program import refuse_options
 from ethosu_sdk.compile.program_options import CompileOptions
 from ethosu_sdk.npu import errors
 from ethosu_sdk.npu.memory import Written
@@ -81,6 +82,7 @@ def debug(
     if model.endswith(".pte"):
         path = result_files.require_pte(Path(model))
         program = pte.read(path)
+        refuse_options(path, program, compile_options, read=())
         folder = result_files.folder_for_pte(path, program.target(), out_dir)
         return _finish(path, folder, None, options, reporter)
     target = compile_command.target_of(compile_options)

@@ -20,6 +20,7 @@ from ethosu_sdk.base.errors import InputError, UsageError
 from ethosu_sdk.base.json_text import Record
 from ethosu_sdk.base.terminal import Reporter
 from ethosu_sdk.compile import pricing_system
+from ethosu_sdk.compile.options_beside_program import refuse_options
 from ethosu_sdk.compile.pricing_system import PricingSystem
 from ethosu_sdk.compile.program_options import CompileOptions
 from ethosu_sdk.npu import errors
@@ -97,6 +98,7 @@ def profile(
             message = "--split needs a new run and cannot use the folder of an earlier one"
             raise UsageError(message, _MAKE_A_RUN)
         done = replace(_finished(Path(subject)), data=run_options.data)
+        refuse_options(done.pte, pte.read(done.pte), compile_options)
     else:
         run_options = replace(run_options, cpu_cycles=options.cpu_cycles, split=options.split)
         run_options = replace(run_options, count_instructions=True)

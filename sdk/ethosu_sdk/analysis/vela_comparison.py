@@ -17,8 +17,10 @@ from ethosu_sdk.base.terminal import Reporter, escape
 from ethosu_sdk.compile import compile_command, compile_facts, compile_record, vela_versions
 from ethosu_sdk.compile.child_process import compile_model
 from ethosu_sdk.compile.model_spec import parse_model_spec
+from ethosu_sdk.compile.options_beside_program import refuse_options
 from ethosu_sdk.compile.program_options import CompileOptions
 from ethosu_sdk.compile.vela_versions import RecompiledProgram
+from ethosu_sdk.program import pte
 from ethosu_sdk.records import bundle, kinds, provenance, result_files, validation
 from ethosu_sdk.records.bundle import read_raw_record
 from ethosu_sdk.records.compile import Compilation
@@ -74,7 +76,9 @@ def runs_by_version(
 @contextlib.contextmanager
 def _source(model: str, options: CompileOptions, reporter: Reporter) -> Iterator[_Source]:
     if model.endswith(".pte"):
-        yield _read(result_files.require_pte(Path(model)))
+        path = result_files.require_pte(Path(model))
+        refuse_options(path, pte.read(path), options, read=())
+        yield _read(path)
         return
     try:
         path = compile_command.compile_model(model, options, None, reporter.for_step(), reuse=True)

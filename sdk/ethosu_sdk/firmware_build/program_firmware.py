@@ -176,17 +176,23 @@ def build_firmware(pte_path: Path, out_dir: Path, options: BuildOptions = _DEFAU
         notes=choice.notes + layout.notes + layout.room,
         spilled=layout.notes,
     )
-    if options.named is None:
-        return firmware
+    return firmware if options.named is None else _judged(firmware, needs, options.named, options.allow_spill)
+
+
+def _judged(
+    firmware: FirmwareBuild, needs: memory_fit.Requirements, named: NamedBoard, allow_spill: bool
+) -> FirmwareBuild:
+    """`firmware` with what it takes of the board that the user named. MemoryFitError where it does not fit that with
+    its code."""
     code_bytes = sum(row.used_bytes for row in firmware.uses if row.role == "code")
-    misfit = board_fit.misfit(options.named, needs, code_bytes)
-    if misfit is not None and not options.allow_spill:
+    misfit = board_fit.misfit(named, needs, code_bytes)
+    if misfit is not None and not allow_spill:
         raise misfit
     spilled = () if misfit is None else (misfit.message,)
     return replace(
         firmware,
-        uses_of=options.named.profile.name,
-        uses=options.named.uses(needs, code_bytes),
+        uses_of=named.profile.name,
+        uses=named.uses(needs, code_bytes),
         notes=firmware.notes + spilled,
         spilled=spilled,
     )
@@ -243,10 +249,12 @@ def _layout(
     except MemoryFitError as error:
         if named is None:
             raise
+        fixed, way = f"firmware for every {board_name}", "leave --board out where QEMU is installed"
+        if options.simulator:
+            fixed, way = options.simulator.upper(), f"--simulator {OWN_MEMORIES}"
         raise MemoryFitError(
-            f"{error.message}. {named.profile.name} has room, but the run is on {board_name} with the memories that "
-            "it has everywhere",
-            f"run it with --simulator {OWN_MEMORIES}, which takes the room; or {error.hint}",
+            f"{error.message}. {named.profile.name} has room, but the memories of {fixed} cannot be changed",
+            f"{way}: QEMU takes the room that the run needs; or {error.hint}",
         ) from error
 
 

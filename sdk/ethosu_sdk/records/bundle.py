@@ -62,11 +62,14 @@ Add = Callable[..., None]
 
 
 @contextlib.contextmanager
-def writing_folder(folder: Path, writer: str, replaces: Sequence[str] | None = None) -> Iterator[Add]:
+def writing_folder(
+    folder: Path, writer: str, replaces: Sequence[str] | None = None, *, outdated: Collection[str] = ()
+) -> Iterator[Add]:
     """Keep the manifest of `folder` incomplete while the block of the command `writer` runs; then complete it. The
     block gets a function that takes the files (names in the folder) that were written; those that are not there are
     left out. What other commands wrote stays listed as they listed it. With `replaces`, so does what `writer` wrote
-    earlier, but for those files: they are removed where they are as listed and not written again. When the block
+    earlier, but for those files: they are removed where they are as listed and not written again. What the commands
+    `outdated` made of the files that `writer` replaces is removed first, where it is as listed. When the block
     raises, the folder stays incomplete. The caller has locked the folder. InputError when another program's manifest
     lies there."""
     manifest = folder / MANIFEST_NAME
@@ -76,7 +79,7 @@ def writing_folder(folder: Path, writer: str, replaces: Sequence[str] | None = N
             f"{manifest} is not the manifest of a folder of results: the folder belongs to another program",
             "choose another folder with -o",
         )
-    before = _files(folder)
+    before = list(_without_outdated(folder, outdated))
     own = [row for row in before if row.writer == writer and (replaces is None or row.path in replaces)]
     kept = {row.path: row for row in before if row not in own}
     # What somebody changed and the block leaves as it is would become evidence: it is not listed again.
@@ -100,6 +103,15 @@ def writing_folder(folder: Path, writer: str, replaces: Sequence[str] | None = N
         if row.path not in kept and not _wrong(folder, row):
             (folder / row.path).unlink()
     _write(folder, writer, COMPLETE, kept)
+
+
+def _without_outdated(folder: Path, writers: Collection[str]) -> Iterator[File]:
+    """The files of `folder` but those that `writers` left and nobody changed: these are removed."""
+    for row in _files(folder):
+        if row.writer in writers and not _wrong(folder, row):
+            (folder / row.path).unlink()
+        else:
+            yield row
 
 
 def list_meanwhile(folder: Path, writer: str, name: str) -> None:

@@ -87,7 +87,7 @@ def generate(
     with tokenizing.opened_tokenizer(options.tokenizer) as tokenizer:
         prompt = _prompt(options, tokenizer)
         path = run_command.program_file(model, compile_options, run_options, out_dir, reporter)
-        return _generate(prompt, path, run_options, options, out_dir, reporter)
+        return _generate(prompt, path, compile_options.system, run_options, options, out_dir, reporter)
 
 
 def _check(options: GenerateOptions) -> None:
@@ -117,6 +117,7 @@ def _prompt(options: GenerateOptions, tokenizer: Tokenizer | None) -> Prompt:
 def _generate(
     prompt: Prompt,
     path: Path,
+    system: str | None,
     run_options: RunOptions,
     options: GenerateOptions,
     out_dir: Path | None,
@@ -137,7 +138,8 @@ def _generate(
         options=options, prompt=prompt, heard=heard, context=decoder.context, stopped="interrupted", run=None
     )
     try:
-        ran = _run(path, decoder, prompt, options, room, replace(run_options, on_step=heard.take), folder)
+        asked = replace(run_options, on_step=heard.take)
+        ran = _run(path, decoder, prompt, options, room, asked, folder, system)
         made = structs.replace(made, run=ran)
         if scored:
             with reporter.stage(f"measuring the perplexity on {len(scored)} tokens"):
@@ -170,6 +172,7 @@ def _run(
     room: int,
     options: RunOptions,
     folder: Path,
+    system: str | None,
 ) -> Run:
     inputs = folder / INPUTS_NAME
     decoder.write_inputs(inputs, prompt.tokens)
@@ -187,7 +190,7 @@ def _run(
         outputs=LAST_STEP,
     )
     quiet = Reporter(quiet=True).for_step()
-    return run_command.run(str(path), CompileOptions(), options, folder, quiet).record
+    return run_command.run(str(path), CompileOptions(system=system), options, folder, quiet).record
 
 
 def _finish(

@@ -16,6 +16,7 @@ from ethosu_sdk.base.errors import SdkError, UsageError, VerdictError
 from ethosu_sdk.base.targets import MemoryAreas, Target, suggestion
 from ethosu_sdk.base.terminal import Reporter, escape
 from ethosu_sdk.compile import pricing_system
+from ethosu_sdk.compile.options_beside_program import refuse_options
 from ethosu_sdk.compile.pricing_system import PricingSystem
 from ethosu_sdk.compile.program_options import CompileOptions
 from ethosu_sdk.firmware_build import board_fit, build_command, memory_fit, program_checks, program_firmware
@@ -45,6 +46,8 @@ from ethosu_sdk.simulate.simulators import choose_events
 
 OUTPUTS_NAME = "outputs.npz"
 CALLS = "calls"
+# Commands that show a run: what they left in its folder is not about another one.
+READERS = ("profile", "advise", "report")
 _CALL_RESULTS = (kinds.RUN.file, OUTPUTS_NAME)
 _CALL_FOLDER = re.compile(r"\d+-.*")
 _RESULTS = (
@@ -79,7 +82,10 @@ def run(
                 "choose another name",
             )
     with contextlib.ExitStack() as stack:
-        with filesystem.locked_folder(folder), bundle.writing_folder(folder, "run") as add:
+        with (
+            filesystem.locked_folder(folder),
+            bundle.writing_folder(folder, "run", outdated=READERS) as add,
+        ):
             remove_results(folder)
             with memory_fit.advice_added(path, compiled_here=not model.endswith(".pte")):
                 start = time.monotonic()
@@ -203,9 +209,12 @@ def program_file(
     model: str, compile_options: CompileOptions, options: RunOptions, out_dir: Path | None, reporter: Reporter
 ) -> Path:
     """The program of `model`, which is compiled where it must be. UsageError, before that, for a board that does not
-    exist or lacks the target's NPU, and for data files of a model that is not compiled yet."""
+    exist or lacks the target's NPU, for data files of a model that is not compiled yet, and for options of `compile`
+    beside a program that say another thing than it is."""
     if model.endswith(".pte"):
-        return result_files.require_pte(Path(model))
+        path = result_files.require_pte(Path(model))
+        refuse_options(path, pte.read(path), compile_options)
+        return path
     # Here and not above: a run of a program does without the compiler.
     from ethosu_sdk.compile import compile_command
 

@@ -61,7 +61,8 @@ def run_script(
     setting = run_command.resolve_setting(model, compile_options, options, out_dir, reporter)
     script = read_script(options.script, setting.program.methods)
     folder = result_files.folder_for_pte(setting.path, setting.target, out_dir)
-    with filesystem.locked_folder(folder), bundle.writing_folder(folder, "run") as add:
+    readers = run_command.READERS
+    with filesystem.locked_folder(folder), bundle.writing_folder(folder, "run", outdated=readers) as add:
         run_command.remove_results(folder)
         start = time.monotonic()
         calls = _jobs(setting, folder, script, reporter)

@@ -232,7 +232,12 @@ def test_where_nobody_published_the_cpus_waits_there_are_none() -> None:
     assert others
     for profile in others:
         assert all(row.cpu_wait_cycles is None for row in profile.memories)
-        assert not any(row.areas for row in profile.systems)
+
+
+@each("name", board_profiles.profile_names())
+def test_every_profile_says_what_lies_in_which_memory(name: str) -> None:
+    for system in board_profiles.find_profile(name).systems:
+        assert {"code", system.settings["axi0_port"], system.settings["axi1_port"]} == {*system.areas}
 
 
 # --- A user's own board profile: what is taken from it, and what is refused with its line.

@@ -146,7 +146,8 @@ def with_sram(**facts: object) -> BoardProfile:
     ("profile", "words"),
     [
         (None, "--system NAME prices a board"),
-        (board_profiles.find_profile("corstone-300-mps3"), "does not say which memories"),
+        (board_profiles.find_profile("corstone-300-mps3"), "how long the CPU waits for DDR"),
+        (replace(ALIF, systems=(replace(ALIF.default_system, areas={}),)), "does not say which memories"),
         (with_sram(cpu_wait_cycles=None), "how long the CPU waits for SRAM0"),
         (with_sram(cached=False), "SRAM0 of alif-e8-hp is not cached"),
         (with_sram(cached=None), "SRAM0 of alif-e8-hp is not cached"),
