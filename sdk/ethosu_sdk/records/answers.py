@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 from rich.console import RenderableType
 from rich.table import Table
-from rich.text import Text
 
 from ethosu_sdk.base import plain_text
 from ethosu_sdk.base.plain_text import counted
@@ -30,6 +29,7 @@ _BAR = 6  # columns of the largest
 _LEAST_SHARE = 0.005
 _MOST_NAME = 21
 _MOST_FAILURES = 2
+_REASONS = ("/time", "/cpu/cycles", "/totals/cpu/cycles")
 _NOT_ASKED = (
     "the simulator is functional"  # begins the reason of a run that was not to count what the CPU executes
 )
@@ -86,11 +86,12 @@ def _command(name: str, subject: Subject) -> str:
 
 def _table(rows: Sequence[Row]) -> Table:
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 1, 0, 0))
-    colours = {"PASS": "bold green", "FAIL": "bold red"}
+    styles = {"PASS": "bold green", "FAIL": "bold red"}
     for row in rows:
-        parts = [escape(part) for part in row.parts if part]
-        label = Text(f"{row.label:<{_LABEL}}", style=colours.get(row.label, "dim"))
-        table.add_row(label, Parts(parts, row.gap))
+        style, label = styles.get(row.label, "dim"), f"{row.label:<{_LABEL}}"
+        table.add_row(
+            f"[{style}]{label}[/{style}]", Parts([escape(part) for part in row.parts if part], row.gap)
+        )
     return table
 
 
@@ -176,29 +177,28 @@ def _number(duration_s: float) -> str:
 
 
 def _cycles(record: Run | Profile) -> Iterator[str]:
-    """What is known instead of the time, why it is not known, and what gives it."""
-    if isinstance(record, Run):
-        npu = record.npu.cycles if record.npu is not None else None
-        cpu = record.cpu.cycles
-    else:
-        npu = next(iter(record.totals.npu.cycles), None)
-        cpu = record.totals.cpu.cycles
-    if npu is not None:
-        words = f"NPU {npu.value:,} cycles"
-        adapted = isinstance(record, Run) and record.npu is not None and record.npu.memory_timing is not None
-        if record.priced is not None and record.priced.caveat:
-            words += f" {record.priced.caveat}"
-        elif record.priced is not None and not adapted:
-            hertz = record.priced.system.clock_hz
-            words += f", {wording.milliseconds(npu.value / hertz)} at {hertz / 1e6:,g} MHz"
-        yield f"{words} ({npu.source})"
-    if cpu is not None:
-        yield f"CPU {cpu.value:,} cycles ({cpu.source})"
-    reasons = [
-        row.reason for row in record.unavailable if row.path in ("/time", "/cpu/cycles", "/totals/cpu/cycles")
-    ]
+    """Why the time is not known, what gives it, and what is known instead."""
+    reasons = [row.reason for row in record.unavailable if row.path in _REASONS]
     is_asked = reasons and not reasons[-1].startswith(_NOT_ASKED)
     yield reasons[-1] if is_asked else "CPU not counted: --system NAME gives the time on a board"
+    if isinstance(record, Run):
+        npu, cpu = (None if record.npu is None else record.npu.cycles), record.cpu.cycles
+    else:
+        npu, cpu = next(iter(record.totals.npu.cycles), None), record.totals.cpu.cycles
+    found = []
+    if npu is not None:
+        adapted = isinstance(record, Run) and record.npu is not None and record.npu.memory_timing is not None
+        found.append(f"NPU {npu.value:,} cycles")
+        if record.priced is not None and record.priced.caveat:
+            found[0] += f" {record.priced.caveat}"
+        elif record.priced is not None and not adapted:
+            hertz = record.priced.system.clock_hz
+            found[0] += f", {wording.milliseconds(npu.value / hertz)} at {hertz / 1e6:,g} MHz"
+    if cpu is not None:
+        found.append(f"CPU {cpu.value:,}" + ("" if found else " cycles"))
+    if found:
+        sources = dict.fromkeys(row.source for row in (npu, cpu) if row is not None)
+        yield f"{', '.join(found)} ({', '.join(sources)})"
 
 
 def _slowest(run: Run, compiled: Compilation | None) -> Iterator[Row]:
@@ -339,7 +339,7 @@ def slowest_table(profile: Profile, most: int) -> Table:
         rows = [leaf.entry for leaf in sorted(node.leaves(), key=_cost) if leaf.entry is not None]
         name, places = _named(node, rows[-1] if rows else None)
         table.add_row(
-            Text(f"{'' if number else 'slowest':<{_LABEL}}", style="dim"),
+            "" if number else "[dim]slowest[/dim]",
             escape(plain_text.cut(name, _MOST_NAME)),
             wording.milliseconds(cost / 1e3) if timed else f"{round(cost):,} cycles",
             wording.percent_text(cost / whole),

@@ -54,7 +54,7 @@ def cortex_m() -> Case:
         row["cpu_cycles"] = {"value": 1000 * number, **MODELLED}
     run["cpu"] = {"core": "cortex-m55", "cycles": {"value": 654_321, **MODELLED}}
     run["unavailable"] = [
-        {"path": "/time", "reason": "the clock of the CPU is not known: --system NAME prices a board"}
+        {"path": "/time", "reason": "the CPU's clock is not known: --system NAME or --cpu-clock-mhz"}
     ]
     return run, compiled
 
@@ -137,7 +137,7 @@ WORDS: dict[Callable[[], Case], tuple[str, ...]] = {
     cortex_m: (
         "cortex-m55 on corstone-300",
         "654,321 cycles",
-        "the clock of the CPU is not known",
+        "the CPU's clock is not known",
         "4,000 cycles on the CPU",
     ),
     without_llvm: ("llvm-mc-19 is missing: apt-get install llvm-19",),
@@ -223,8 +223,8 @@ def test_the_answer_of_a_run(case: Callable[[], Case], width: int) -> None:
 @pytest.mark.parametrize("width", WIDTHS)
 def test_the_answer_of_a_profile(run_folder: Path, width: int, tmp_path: Path) -> None:
     """From the command line, at the width of a terminal. Rows add up to the whole, and each is named once."""
-    words = ("profile", run_folder, "--rows", 99, "-o", tmp_path)
-    done = sdk_ok(*words, cwd=tmp_path, env={"COLUMNS": str(width)})
+    words = ("profile", run_folder.name, "-o", tmp_path)
+    done = sdk_ok(*words, cwd=run_folder.parent, env={"COLUMNS": str(width)})
     profile = read(tmp_path / "profile.json")
     lines = done.out.splitlines()
     assert len(lines) <= 15
@@ -241,7 +241,7 @@ def test_the_answer_of_a_profile(run_folder: Path, width: int, tmp_path: Path) -
             f"{Path(row['source']['file']).name}:{row['source']['line']}" if "source" in row else row["name"]
         )
         assert place in "\n".join(rows) or row["runs_on"] == "CPU"
-    assert lines[-1] == f"next    ethosu-sdk advise {run_folder}" or width < 100
+    assert lines[-1] == f"next    ethosu-sdk advise {run_folder.name}"
 
 
 def test_all_that_is_known_with_verbose(tmp_path: Path) -> None:
