@@ -293,7 +293,9 @@ def _measured(done: Profiled) -> Measured:
         time_ms=None if time is None else time.total.duration_s * 1e3,
         sram_bytes=0 if own is None else program_facts.sram_bytes(program, own.system),
         flash_bytes=0 if is_in_sram else program.size,
-        fits=not program_facts.lacking_room(program, own),
+        fits=not program_facts.lacking_room(
+            done.pte, program, pricing_system.board_of_program(done.pte, program)
+        ),
         cpu_calls=dict(calls),
     )
 

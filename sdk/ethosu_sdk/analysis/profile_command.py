@@ -171,7 +171,7 @@ def _profile(
     if provenance.recorded_target(program.target()) != run.target:
         message = f"{done.folder / kinds.RUN.file} is of another target than {done.pte} was compiled for"
         raise InputError(message, _MAKE_A_RUN)
-    board = _board(done.pte, program, run, system, vela_config)
+    board = board_of_profile(done.pte, program, run, system, vela_config)
     priced = _pricing(done.pte, program, run, board, vela_config)
     # Its figures are of the program's first method, so that it says nothing of a run of another one.
     compiled_file = result_files.compile_record_path(done.pte)
@@ -196,7 +196,7 @@ def _profile(
         return make_profile_record(facts)
 
 
-def _board(
+def board_of_profile(
     path: Path, program: pte.Pte, run: Run, system: str | None, vela_config: Path | None
 ) -> BoardProfile | None:
     """The board that was asked for, else that of the run, else the program's."""

@@ -9,13 +9,14 @@ from pathlib import Path
 
 from ethosu_sdk.analysis import profile_command, profile_rows
 from ethosu_sdk.base import filesystem
+from ethosu_sdk.base.board_profiles import BoardProfile
 from ethosu_sdk.base.boards import board_named
 from ethosu_sdk.base.errors import SdkError
 from ethosu_sdk.base.targets import Target
 from ethosu_sdk.compile import pricing_system
-from ethosu_sdk.firmware_build import memory_fit
+from ethosu_sdk.firmware_build import board_fit, program_checks, program_firmware
 from ethosu_sdk.firmware_build.memory_fit import MemoryFitError
-from ethosu_sdk.firmware_build.program_firmware import requirements
+from ethosu_sdk.firmware_build.program_firmware import BuildOptions
 from ethosu_sdk.npu import errors
 from ethosu_sdk.npu.accesses import Access, Runs, accesses, overlap
 from ethosu_sdk.npu.config import NpuConfig
@@ -32,7 +33,6 @@ from ethosu_sdk.records.run import Run
 from ethosu_sdk.records.run_facts import Flow, Lifetime, Lifetimes, MadeProfile, Mode, ProgramFacts, RunFacts
 from ethosu_sdk.records.sequences import Generate
 from ethosu_sdk.run.options import HOST
-from ethosu_sdk.simulate.program_board import choose_board
 
 _TIMEOUT_S = 60.0
 _BEFORE = -1  # the "operation" that brings a delegate's inputs
@@ -57,8 +57,8 @@ def facts_of_run(folder: Path, vela_config: Path | None = None) -> RunFacts:
             return RunFacts(made)
         program, no_room = result_files.program_of_run(path, run.provenance.inputs), ""
         if run.simulator.name == HOST:  # which does without a board
-            own = pricing_system.pricing_of_program(path, program, vela_config)
-            no_room = lacking_room(program, own)
+            board = profile_command.board_of_profile(path, program, run, None, vela_config)
+            no_room = lacking_room(path, program, board, vela_config)
         found = lifetimes_of(program)
     except SdkError as error:
         return RunFacts(made, program_reason=error.message, lifetimes_reason=error.message)
@@ -166,7 +166,7 @@ def _modes(
     The command streams are priced as they are with the memories of the other mode: Vela would schedule anew.
     """
     calls = {row.index: row.calls for row in profile.delegates}
-    sram = board_named(target.family.board).fast.size_bytes
+    sram = _sram_of_board(program, target, profile)
     modes = {}
     for system in found:
         cycles = 0
@@ -177,10 +177,23 @@ def _modes(
             cycles += calls.get(index, 0) * row.stream.cycles
         else:
             used = sram_bytes(program, system)
-            modes[system.memory_mode] = Mode(system.memory_mode, cycles, used, used <= sram)
+            fits = sram is None or used <= sram
+            modes[system.memory_mode] = Mode(system.memory_mode, cycles, used, fits)
     if target.memory_mode not in modes:
         return {}, f"the memories of {target.system_config} with {target.memory_mode} are not known here"
     return modes, ""
+
+
+def _sram_of_board(program: pte.Pte, target: Target, profile: Profile) -> int | None:
+    """The size of the memory at port 0 of the board that the profile is for, else of the simulated one; None where it
+    is not public."""
+    place = "" if profile.time is None else profile.time.place
+    board = pricing_system.board_of_name(program, place)
+    system = None if board is None else board.system(target.system_config)
+    if board is None or system is None or "Sram" not in system.areas:
+        return board_named(target.family.board).fast.size_bytes
+    memory = board.memory(system.areas["Sram"])
+    return None if memory is None else memory.size_bytes
 
 
 def sram_bytes(program: pte.Pte, system: SystemConfig) -> int:
@@ -191,14 +204,23 @@ def sram_bytes(program: pte.Pte, system: SystemConfig) -> int:
     return used + (program.size if system.constants.interface == 0 else 0)
 
 
-def lacking_room(program: pte.Pte, own: pricing_system.PricingSystem | None) -> str:
-    """Which memory is too small, with the arithmetic; empty where all are large enough. `own` is the system that the
-    program was compiled for."""
-    areas = None if own is None else own.areas
-    needs = requirements(program.size, [program.plan()], program.target(), None, areas)
-    board = board_named(choose_board(program.npu(), None, _SIMULATOR).board)
+def lacking_room(
+    path: Path, program: pte.Pte, profile: BoardProfile | None, vela_config: Path | None = None
+) -> str:
+    """Which memory is too small for the `program` at `path`, with the arithmetic; empty where all are large enough.
+    They are those of the board of `profile`, else of the one that simulates the program."""
+    if profile is not None:
+        priced = pricing_system.pricing_on_board(path, program, profile)
+    else:
+        priced = pricing_system.pricing_of_program(path, program, vela_config)
+    options = BuildOptions(
+        simulator=_SIMULATOR,
+        fast_scratch_bytes=program_checks.fast_scratch_bytes(program.plans),
+        areas=None if priced is None else priced.areas,
+        named=board_fit.named_board(profile, None if priced is None else priced.system),
+    )
     try:
-        memory_fit.fitting_layout(needs, board, 1, (), allow_spill=False)
+        program_firmware.check_fit(program, options)
     except MemoryFitError as error:
         return error.message
     return ""

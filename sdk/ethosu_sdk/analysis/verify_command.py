@@ -22,11 +22,11 @@ from ethosu_sdk.base.terminal import Reporter, escape
 from ethosu_sdk.compile import pricing_system
 from ethosu_sdk.compile.pricing_system import PricingSystem
 from ethosu_sdk.compile.program_options import CompileOptions
-from ethosu_sdk.firmware_build import build_command, resident_firmware
+from ethosu_sdk.firmware_build import board_fit, build_command, resident_firmware
 from ethosu_sdk.firmware_build.executable import Executable
 from ethosu_sdk.firmware_build.program_firmware import BuildOptions
 from ethosu_sdk.program import pte
-from ethosu_sdk.records import kinds, provenance, result_files, validation
+from ethosu_sdk.records import kinds, provenance, result_files, run_facts, validation
 from ethosu_sdk.records.build import Build
 from ethosu_sdk.records.bundle import ReadPolicy, read_raw_record, read_record
 from ethosu_sdk.records.common import ProvenanceInput
@@ -262,6 +262,7 @@ def _rebuild(record: Build, path: Path, program: pte.Pte, vela_config: Path | No
         areas=pricing_system.memory_areas(path, program, vela_config),
         methods=record.options.methods or (),
         data_memory=record.options.data_memory,
+        named=board_fit.board_of_program(path, program),
     )
     with _from_nothing() as folder:
         built = build_command.build_in(path, program, folder, options, Reporter(quiet=True))
@@ -327,6 +328,7 @@ def _built_for_run(
         areas=None if priced is None else priced.areas,
         methods=(record.model.entry,),
         data_memory=record.data_memory,
+        named=board_fit.board_of_program(path, program),
     )
     with _from_nothing() as folder:
         if _is_resident(record):
@@ -347,8 +349,8 @@ def _timing(record: Run) -> str:
 
 
 def _board(record: Run) -> str | None:
-    place = "" if record.time is None else record.time.place
-    return place if place in board_profiles.profile_names() else None
+    name = run_facts.board_of_run(record)
+    return name if name in board_profiles.profile_names() else None
 
 
 def _why_not_run(record: Run, priced: PricingSystem | None) -> str:

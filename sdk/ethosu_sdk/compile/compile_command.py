@@ -110,6 +110,12 @@ def target_of(options: CompileOptions) -> AnyTarget:
     return resolve_target(options.target, options.system_config, options.memory_mode, options)
 
 
+def program_path(model: str, options: CompileOptions, out_dir: Path | None) -> Path:
+    """Where :func:`compile_model` has the program of `model`."""
+    name = parse_model_spec(model).name
+    return result_files.place_for_model(name, target_of(options), out_dir) / f"{name}.pte"
+
+
 def compiled_files(pte: Path, record: Record) -> list[str]:
     others, steps = record.get("other_methods", ()), record.get("sequence", {})
     delegates = (row for part in (record, *others) for row in part["delegates"])

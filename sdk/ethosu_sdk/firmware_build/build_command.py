@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from msgspec import convert
@@ -17,7 +17,7 @@ from ethosu_sdk.compile import pricing_system
 from ethosu_sdk.firmware_build import board_fit, cmake, memory_fit, program_checks, program_firmware
 from ethosu_sdk.firmware_build.program_firmware import BuildOptions, FirmwareBuild
 from ethosu_sdk.program import pte
-from ethosu_sdk.records import bundle, kinds, provenance, result_files, validation
+from ethosu_sdk.records import bundle, kinds, provenance, result_files, run_facts, validation
 from ethosu_sdk.records.build import Board, Build, DataMemory, Elf, Kernel, Memory, Options, Pool, Section
 from ethosu_sdk.records.common import FileDigest, Model
 from ethosu_sdk.simulate import program_board
@@ -185,7 +185,9 @@ def summary(built: Built, folder: Path) -> Table:
         table.add_row("data", escape(line))
     kernels = ", ".join(row.operator for row in record.kernels)
     table.add_row("kernels", escape(kernels) or "none: everything runs on the NPU")
-    table.add_row("memory", memory_table([row.to_json() for row in record.memory.regions], "region"))
+    memories = run_facts.memory_totals(built.firmware.uses)
+    title = f"of {built.firmware.uses_of}, without the harness"
+    table.add_row("memory", memory_table([asdict(row) for row in memories], title))
     table.add_row("pools", _pool_table(record.memory.pools))
     for note in record.notes:
         table.add_row("note", escape(note))
@@ -208,6 +210,9 @@ def memory_table(rows: list[Record], title: str) -> Table:
         table.add_column(column, justify="right")
     for row in rows:
         used, size = row["used_bytes"], row["size_bytes"]
+        if size is None:
+            table.add_row(escape(row["name"]), f"{used:,}", "", "not public", "")
+            continue
         share = used / size if size else 0.0
         table.add_row(escape(row["name"]), f"{used:,}", f"{size - used:,}", f"{size:,} bytes", f"{share:.0%}")
     return table

@@ -34,7 +34,7 @@ _FILES = {
 
 def folder_for_model(name: str, target: AnyTarget | None, chosen: Path | None) -> Path:
     """The output folder for the model `name`, created. A program that delegates nothing has no target."""
-    return filesystem.make_directory(_place(name, target, chosen))
+    return filesystem.make_directory(place_for_model(name, target, chosen))
 
 
 def folder_for_pte(pte: Path, target: Target | None, chosen: Path | None) -> Path:
@@ -46,10 +46,11 @@ def place_for_pte(pte: Path, target: Target | None, chosen: Path | None) -> Path
     """Where :func:`folder_for_pte` has it."""
     if chosen is None and compile_record_path(pte).is_file():
         return pte.parent
-    return _place(pte.stem, target, chosen)
+    return place_for_model(pte.stem, target, chosen)
 
 
-def _place(name: str, target: AnyTarget | None, chosen: Path | None) -> Path:
+def place_for_model(name: str, target: AnyTarget | None, chosen: Path | None) -> Path:
+    """Where :func:`folder_for_model` has it."""
     suffix = target.name if target is not None else "cpu"
     return chosen or Path(BUILD_FOLDER) / f"{name}-{suffix}"
 

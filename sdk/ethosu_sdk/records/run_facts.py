@@ -8,7 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ethosu_sdk.records.profile import Profile
-from ethosu_sdk.records.run import Run
+from ethosu_sdk.records.run import MemoryRole, MemoryUse, Run
+
+HARNESS: MemoryRole = "harness"
 
 
 @dataclass(frozen=True)
@@ -17,7 +19,7 @@ class MemoryRow:
     that lies in the memory does; None, as `size_bytes`, where its size is not public."""
 
     memory: str
-    role: str
+    role: MemoryRole
     used_bytes: int
     size_bytes: int | None
     fits: bool | None
@@ -42,6 +44,25 @@ def memory_of_board(run: Run) -> list[MemoryRow]:
         for row in uses
         if row.memory == name
     ]
+
+
+@dataclass(frozen=True)
+class MemoryTotal:
+    """What the program and its code take of a memory, without the harness; None: its size is not public."""
+
+    name: str
+    used_bytes: int
+    size_bytes: int | None
+
+
+def memory_totals(uses: Iterable[MemoryUse]) -> list[MemoryTotal]:
+    """Each memory of a board with the sum of its `uses`."""
+    found: dict[str, MemoryTotal] = {}
+    for row in uses:
+        before = found.get(row.memory)
+        used = (before.used_bytes if before else 0) + (row.used_bytes if row.role != HARNESS else 0)
+        found[row.memory] = MemoryTotal(row.memory, used, row.size_bytes)
+    return list(found.values())
 
 
 def board_of_run(run: Run) -> str:

@@ -13,7 +13,7 @@ from ethosu_sdk.base.errors import InputError, UsageError
 from ethosu_sdk.base.json_text import Record
 from ethosu_sdk.base.targets import suggestion
 from ethosu_sdk.base.terminal import Reporter
-from ethosu_sdk.records import compile_words, kinds, profile_words, wording
+from ethosu_sdk.records import compile_words, kinds, profile_words, run_facts, wording
 from ethosu_sdk.records.build import Build
 from ethosu_sdk.records.bundle import ReadPolicy, read_raw_record
 from ethosu_sdk.records.common import Target, Unavailable, VerdictCheck
@@ -210,7 +210,12 @@ def _error(record: Error) -> list[str]:
 
 
 def _memory(record: Run | Build) -> list[str]:
-    rows = ((row.name, f"{row.used_bytes:,}", f"{row.size_bytes:,}") for row in record.memory.regions)
+    uses = record.memory.uses if isinstance(record, Run) else None
+    totals = record.memory.regions if uses is None else run_facts.memory_totals(uses)
+    rows = (
+        (row.name, f"{row.used_bytes:,}", "not public" if row.size_bytes is None else f"{row.size_bytes:,}")
+        for row in totals
+    )
     return markdown_table(("memory", "used bytes", "of"), rows)
 
 

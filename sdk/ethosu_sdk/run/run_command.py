@@ -25,6 +25,7 @@ from ethosu_sdk.firmware_build.program_firmware import BuildOptions
 from ethosu_sdk.program import feeds, output_comparison, pte
 from ethosu_sdk.records import answers, bundle, kinds, result_files, run_facts, validation
 from ethosu_sdk.records.bundle import read_record
+from ethosu_sdk.records.compile import Compilation
 from ethosu_sdk.records.run import Run
 from ethosu_sdk.run import (
     input_values,
@@ -220,6 +221,7 @@ def program_file(
 
     if options.data:
         raise UsageError("--data is for a program that is compiled already", "give the MODEL.pte")
+    compile_options = _kept_board(model, compile_options, out_dir, reporter)
     if options.board is not None:
         target = compile_command.target_of(compile_options)
         npu = target.npu if isinstance(target, Target) and compile_options.delegate else None
@@ -235,6 +237,28 @@ def program_file(
     return compile_command.compile_model(
         model, compile_options, out_dir, reporter.for_step(), reuse=True, check_fit=refuse_misfit
     )
+
+
+def _kept_board(
+    model: str, options: CompileOptions, out_dir: Path | None, reporter: Reporter
+) -> CompileOptions:
+    """`options` for the board that `model` was compiled for before in its folder, unless they say what to compile
+    for."""
+    from ethosu_sdk.compile import compile_command
+
+    names = ("system", "vela_config", "target", "system_config", "memory_mode")
+    if any(getattr(options, name) is not None for name in names):
+        return options
+    path = compile_command.program_path(model, options, out_dir)
+    try:
+        record = read_record(result_files.compile_record_path(path))
+    except SdkError:
+        return options
+    board = record.board_profile if isinstance(record, Compilation) and record.source == model else None
+    if board is None or board.name not in board_profiles.profile_names():
+        return options
+    reporter.note(f"the board is {escape(board.name)}, for which {escape(path.name)} was compiled before")
+    return replace(options, system=board.name)
 
 
 def check_room(

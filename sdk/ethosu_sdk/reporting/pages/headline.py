@@ -170,11 +170,14 @@ def _tokens(record: Generate | None) -> Iterator[dict[str, str]]:
 
 
 def _limiting_memories(run: Run, time: TimeLine | None) -> Iterator[dict[str, str]]:
-    """The SRAM of the simulated board, and the fullest memory where that is fuller and hardly has room."""
-    rows = sorted(run_rows.used_regions(run), key=lambda row: row.used_bytes / row.size_bytes)
-    sram = [row for row in rows if row.name == "SRAM" and row.used_bytes] or rows[-1:]
+    """The board's memory that holds the scratch, or its SRAM, and the fullest one where that is fuller and hardly has
+    room."""
+    rows = sorted(run_rows.used_memories(run), key=lambda row: row.used_bytes / row.size_bytes)
+    names = [row.memory for row in run.memory.uses or () if row.role == "scratch"] or ["SRAM"]
+    sram = [row for row in rows if row.name in names and row.used_bytes] or rows[-1:]
     fullest = [row for row in rows[-1:] if row not in sram and row.used_bytes > 0.9 * row.size_bytes]
-    place = f" of {run.board.capitalize()}" if time is not None and time.place != run.board else ""
+    board = run.memory.board or run.board
+    place = f" of {board}" if time is not None and time.place != run.board else ""
     for row in (*sram, *fullest):
         share = wording.percent_text(row.used_bytes / row.size_bytes)
         yield {"name": f"{row.name} used", "text": share, "note": f"{run_rows.used_share(row)}{place}"}

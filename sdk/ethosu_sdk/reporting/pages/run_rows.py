@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 from ethosu_sdk.program import pte
 from ethosu_sdk.program.execution_plan import DelegateCall, KernelCall, Tensor
-from ethosu_sdk.records import common, compile_words, kinds, profile, run, wording
+from ethosu_sdk.records import common, compile_words, kinds, profile, run_facts, wording
 from ethosu_sdk.records.build import Build, Pool
 from ethosu_sdk.records.common import ProvenanceInput, ProvenanceTool, Use
 from ethosu_sdk.records.compile import Compilation
 from ethosu_sdk.records.debug import Debug, Distance, Layer
 from ethosu_sdk.records.profile import Profile
-from ethosu_sdk.records.run import ReferenceOutput, Run, RunState
+from ethosu_sdk.records.run import Memory, ReferenceOutput, Run, RunState
 from ethosu_sdk.records.sequences import Generate
 from ethosu_sdk.records.time_line import TimeLine, headline
 from ethosu_sdk.reporting.pages.report_inputs import ReportInputs
@@ -84,18 +84,42 @@ def _findings(debug: Debug) -> Iterator[str]:
         yield f"layer {advice.layer}: {advice.remedy} ({advice.sqnr_db:.1f} dB by itself)"
 
 
-def memory_rows(memory: run.Memory, built: Build | None) -> list[dict[str, Any]]:
-    """Regions, then pools, with the share that is used: as the firmware counted it, else as `build` laid it out."""
+_ROLES = {
+    "data": "data files",
+    "code": "code of the firmware",
+    "firmware": "data and stack of the firmware",
+    "harness": "harness: the inputs of the run",
+}
+
+
+def memory_rows(run: Run, built: Build | None) -> list[dict[str, Any]]:
+    """The memories of the board, each before what lies in it. Of a record that does not say that, the simulator's
+    regions, then pools, with the share that is used: as the firmware counted it, else as `build` laid it out."""
+    uses = run_facts.memory_of_board(run)
+    if not uses:
+        return _region_rows(run.memory, built)
+    found = []
+    for total in run_facts.memory_totals(run.memory.uses or ()):
+        found.append(_memory_row("memory", total.name, total.used_bytes, total.size_bytes))
+        for row in uses:
+            if row.memory == total.name:
+                name = _ROLES.get(row.role, row.role.replace("_", " "))
+                found.append(_memory_row(f"in {row.memory}", name, row.used_bytes, row.size_bytes))
+    return found
+
+
+def _memory_row(kind: str, name: str, used: int, size: int | None) -> dict[str, Any]:
+    share = {"share": 0.0, "percent": ""} if size is None else _share(used, size)
+    return {"kind": kind, "name": name, "used": used, "size": "not public" if size is None else size, **share}
+
+
+def _region_rows(memory: Memory, built: Build | None) -> list[dict[str, Any]]:
     laid = () if built is None else built.memory.pools
     regions, counted = {row.name: row.region for row in laid}, {row.name for row in memory.pools}
     pools: list[Use | Pool] = [*memory.pools, *(row for row in laid if row.name not in counted)]
     named: list[tuple[str, Use | Pool]] = [("region", row) for row in memory.regions]
     named += [(f"pool in {regions[row.name]}" if row.name in regions else "pool", row) for row in pools]
-    found = ((kind, row.name, row.used_bytes, row.size_bytes) for kind, row in named)
-    return [
-        {"kind": kind, "name": name, "used": used, "size": size, **_share(used, size)}
-        for kind, name, used, size in found
-    ]
+    return [_memory_row(kind, row.name, row.used_bytes, row.size_bytes) for kind, row in named]
 
 
 def traffic_rows(memories: Sequence[profile.Memory]) -> list[dict[str, Any]]:
@@ -340,7 +364,7 @@ def decisive_rows(inputs: ReportInputs) -> Iterator[FactRow]:
     for name, phase in {} if phases is None else {"prefill": phases.prefill, "decode": phases.decode}.items():
         if phase.tokens_per_s is not None:
             yield FactRow(f"{name} (tokens/s)", f"{phase.tokens_per_s:,.1f}", phase.tokens_per_s)
-    for row in used_regions(run):
+    for row in used_memories(run):
         if row.used_bytes:
             yield FactRow(f"{row.name} used", used_share(row), row.used_bytes)
     if profile is not None:
@@ -419,8 +443,14 @@ def _cycles(run: Run) -> Iterator[FactRow]:
         yield FactRow("NPU cycles", f"{cycles.value:,} ({believed_source(run, cycles.source)})", cycles.value)
 
 
-def used_regions(run: Run) -> list[Use]:
-    return [row for row in run.memory.regions if row.size_bytes]
+def used_memories(run: Run) -> list[Use]:
+    """What is used of the memories of the board, without the harness; of older records, of the simulator's."""
+    totals = run_facts.memory_totals(run.memory.uses or ()) or run.memory.regions
+    return [
+        Use(name=row.name, used_bytes=row.used_bytes, size_bytes=row.size_bytes)
+        for row in totals
+        if row.size_bytes
+    ]
 
 
 def used_share(row: Use) -> str:
