@@ -21,9 +21,8 @@ class ProfileOptions:
             shown_default="the system configuration's",
         ),
     )
-    rows: int | None = option(
-        None,
-        Option("Show the N slowest operations.", metavar="N", minimum=1, shown_default="all, up to 100"),
+    rows: int = option(
+        10, Option("Show the N calls of modules or operators that take longest.", metavar="N", minimum=1)
     )
     split: bool = option(
         False,

@@ -27,7 +27,16 @@ from ethosu_sdk.npu import errors
 from ethosu_sdk.npu.timing.systems import SystemConfig
 from ethosu_sdk.program import pte
 from ethosu_sdk.program.execution_plan import DelegateCall, ExecutionPlan, KernelCall
-from ethosu_sdk.records import bundle, kinds, profile_words, provenance, result_files, run_facts, validation
+from ethosu_sdk.records import (
+    answers,
+    bundle,
+    kinds,
+    profile_words,
+    provenance,
+    result_files,
+    run_facts,
+    validation,
+)
 from ethosu_sdk.records.common import Priced, Unavailable
 from ethosu_sdk.records.compile import Compilation
 from ethosu_sdk.records.profile import Memory, Operation, Profile, VelaEstimates, cycles
@@ -35,6 +44,7 @@ from ethosu_sdk.records.run import Operator, Run
 from ethosu_sdk.records.time_line import Clock
 from ethosu_sdk.run import job, run_command, time_line
 from ethosu_sdk.run.options import RunOptions
+from ethosu_sdk.run.reference import CompileRecord
 from ethosu_sdk.run.run_command import RunResult
 from ethosu_sdk.run.time_line import CpuClock, KnownClock, TimeFacts
 
@@ -82,7 +92,8 @@ def profile(
 
     A model or program is run first. Its instructions on the CPU are counted, and their cycles modelled.
     """
-    if Path(subject).is_dir():
+    is_run = Path(subject).is_dir()
+    if is_run:
         if options.split:
             message = "--split needs a new run and cannot use the folder of an earlier one"
             raise UsageError(message, _MAKE_A_RUN)
@@ -110,7 +121,13 @@ def profile(
         filesystem.write_bytes(folder / _CSV_NAME, table.encode())
         json_text.write_json(folder / kinds.PROFILE.file, record)
         add(kinds.PROFILE.file, _CSV_NAME)
-    reporter.show(*profile_words.profile_tables(content, folder, options.rows))
+    shown = run_command.subject_of(
+        done.record.model.file if is_run else subject, compile_options, done.folder
+    )
+    compiled = CompileRecord(done.pte, done.record.model.sha256).readable
+    reporter.show(*answers.profile_answer(done.record, content, compiled, shown, options.rows))
+    if reporter.verbose:
+        reporter.show("", *profile_words.profile_tables(content, folder))
     reporter.emit(record)
     return Profiled(folder, done.folder, done.pte, content)
 

@@ -12,6 +12,7 @@ import io
 import os
 import select
 import sys
+import textwrap
 from typing import Any, TextIO
 
 _LONGEST_ERROR = 500
@@ -46,11 +47,20 @@ def lines(value: object) -> str:
     return "".join(c if c in "\n\t" else _shown(c) for c in text)
 
 
-def message(word: str, text: str) -> str:
-    """A message such as ``error: …``. Its further lines are indented: none of them can pass for another message."""
+def message(word: str, text: str, width: int | None = None) -> str:
+    """A message such as ``error: …``. Its further lines are indented: none of them can pass for another message. With
+    a `width`, longer lines are broken at words."""
     first, *rest = lines(text).split("\n")
     rest = [more if not more or more[0].isspace() else f"  {more}" for more in rest]
-    return "\n".join([f"{word}: {first}", *rest]) + "\n"
+    found = [f"{word}: {first}", *rest]
+    if width is not None:
+        keep: dict[str, Any] = {
+            "break_long_words": False,
+            "break_on_hyphens": False,
+            "replace_whitespace": False,
+        }
+        found = [textwrap.fill(row, width, subsequent_indent="  ", **keep) for row in found]
+    return "\n".join(found) + "\n"
 
 
 def _shown(character: str) -> str:

@@ -64,6 +64,48 @@ class RowByRow(Table):
     """A table of columns that somebody asked for: where they do not fit side by side, each row is shown by itself."""
 
 
+class Parts:
+    """Texts that stand in one line, with `gap` between them, and otherwise in as few lines as hold them whole."""
+
+    def __init__(self, parts: Sequence[str], gap: str) -> None:
+        self._parts, self._gap = parts, gap
+
+    def __str__(self) -> str:
+        return self._gap.join(self._parts)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        line = ""
+        for part in self._parts:
+            longer = f"{line}{self._gap}{part}" if line else part
+            if line and console.render_str(longer).cell_len > options.max_width:
+                yield line
+                longer = part
+            line = longer
+        yield line
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        return Measurement.get(console, options, str(self))
+
+
+class OneOf:
+    """The first of some texts that fits into a line, else the last, which is cut."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._texts = texts
+
+    def __str__(self) -> str:
+        return self._texts[0]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        found = [console.render_str(text, overflow="ellipsis") for text in self._texts]
+        chosen = next((text for text in found if text.cell_len <= options.max_width), found[-1])
+        chosen.no_wrap = True
+        yield chosen
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        return Measurement(0, console.render_str(str(self)).cell_len)
+
+
 class Terminal(Console):
     """Rich's console, which shows as escapes all that is not printable, and as it is what only looks like markup."""
 
@@ -192,7 +234,8 @@ class _Trimmed(io.TextIOBase):
 
 # The output of a command: progress on stderr, its result on stdout, records for machines.
 
-NOTED_FROM_S = 3.0  # a step that took longer gets a line of its own
+TOLD_FROM_S = 0.5  # a stage that took less is told with --verbose alone
+NOTED_FROM_S = 3.0  # a step of a stage that took longer gets a line of its own
 
 
 class _Steps:
@@ -229,24 +272,26 @@ class Reporter:
     """Where a command's progress, notes and results go.
 
     With `as_json`, stdout carries the record alone. With `quiet`, notes and results for people are left out;
-    warnings never are.
+    warnings never are. With `verbose`, a command shows all it knows, and each stage, however short.
     """
 
-    def __init__(self, *, as_json: bool = False, quiet: bool = False) -> None:
+    def __init__(self, *, as_json: bool = False, quiet: bool = False, verbose: bool = False) -> None:
         self.as_json = as_json
         self.quiet = quiet
+        self.verbose = verbose
         self._err = make_console(stderr=True)
         self._out = self._err if as_json else make_console()
 
     def for_step(self) -> Reporter:
         """A reporter for a command that is only a step of this one: progress and warnings, but no result."""
-        step = Reporter(quiet=self.quiet)
+        step = Reporter(quiet=self.quiet, verbose=self.verbose)
         step._out = make_console(quiet=True)
         return step
 
     @contextlib.contextmanager
     def stage(self, text: str) -> Iterator[Callable[[str], None]]:
-        """Show that `text` is going on (a spinner with the seconds, on a terminal) and, when done, how long it took.
+        """Show that `text` is going on (a spinner with the seconds, on a terminal) and, when done, how long it took,
+        unless that was no time.
 
         The block gets a function that takes the name of the step it is at, as ``NAME`` or ``NAME: DETAIL``; a step
         that took long gets a line of its own.
@@ -260,7 +305,9 @@ class Reporter:
                 steps.end()
         except MemoryError as error:
             raise errors.out_of_memory(text, error) from error
-        self.note(f"{text} [dim]({time.monotonic() - start:.1f} s)[/dim]")
+        seconds = time.monotonic() - start
+        if seconds >= TOLD_FROM_S or self.verbose:
+            self.note(f"{text} [dim]({seconds:.1f} s)[/dim]")
         self._tell_of_the_cache()
 
     def _tell_of_the_cache(self) -> None:
@@ -286,11 +333,24 @@ class Reporter:
     def note(self, text: str) -> None:
         """Print a line about progress on stderr."""
         if not self.quiet:
-            self._err.print(f"[dim]·[/dim] {text}", soft_wrap=True)
+            self._print_line("[dim]·[/dim]", text)
+
+    def detail(self, text: str) -> None:
+        """Print a line on stderr, with --verbose alone."""
+        if self.verbose:
+            self.note(text)
 
     def warn(self, text: str) -> None:
         """Print a warning on stderr, even with --quiet."""
-        self._err.print(f"[bold yellow]warning:[/bold yellow] {text}", soft_wrap=True)
+        self._print_line("[bold yellow]warning:[/bold yellow]", text)
+
+    def _print_line(self, mark: str, text: str) -> None:
+        """`text` behind its mark: broken at words where the terminal ends, and its further lines indented."""
+        head, body = (self._err.render_str(part) for part in (mark, text))
+        room = max(_LEAST_TEXT, self._err.width - head.cell_len - 1)
+        for line in body.wrap(self._err, room):
+            self._err.print(Text.assemble(head, " ", line), soft_wrap=True)
+            head = Text(" " * head.cell_len)
 
     def show(self, *parts: RenderableType) -> None:
         """Print part of the result: on stdout, or on stderr with --json."""

@@ -16,12 +16,14 @@ from typer.main import get_command
 
 from ethosu_sdk import __version__
 from ethosu_sdk.cli import completion, parameters
+from ethosu_sdk.cli.options import PANELS
 
 _COLUMNS_FROM = 100  # of a terminal in which Rich has room for the longest option and its value
+_PANELS_FROM = 20  # parameters of a command whose help has panels
 
 
 class Command(typer.core.TyperCommand):
-    """A command whose help breaks no names in a narrow terminal."""
+    """A command whose help breaks no names in a narrow terminal, and has panels where it is long."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """As Typer's, with :func:`_take_plain_values`."""
@@ -30,9 +32,30 @@ class Command(typer.core.TyperCommand):
 
     def format_help(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]
         """Without Rich's columns where they would break names: there, a long name has a line of its own."""
+        if len(self.params) >= _PANELS_FROM:
+            _sort_into_panels(self.params)
         if shutil.get_terminal_size().columns < _COLUMNS_FROM:
             self.rich_markup_mode = None
         super().format_help(ctx, formatter)
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """As Typer's, with the panels as sections."""
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            name = f"{parameter.param_type_name.title()}s"
+            if record is not None:
+                sections.setdefault(getattr(parameter, "rich_help_panel", None) or name, []).append(record)
+        for name, rows in sections.items():
+            with formatter.section(name):
+                formatter.write_dl(rows)
+
+
+def _sort_into_panels(parameters: list[Any]) -> None:
+    places = list(PANELS)
+    for row in parameters:
+        row.rich_help_panel = next((name for name in places if row.opts[-1] in PANELS[name]), None)
+    parameters.sort(key=lambda row: places.index(row.rich_help_panel) if row.rich_help_panel else -1)
 
 
 class Group(typer.core.TyperGroup):

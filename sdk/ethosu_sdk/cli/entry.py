@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import io
 import shlex
+import shutil
 import sys
 import traceback
 
@@ -139,4 +140,6 @@ def _same_command(option: tuple[str, ...]) -> str:
 
 
 def _say(word: str, text: str) -> None:
-    sys.stderr.write(plain_text.message(word, text))
+    wraps = word != "try" and sys.stderr.isatty()  # a command is copied as it is
+    width = shutil.get_terminal_size().columns if wraps else None
+    sys.stderr.write(plain_text.message(word, text, width))

@@ -33,6 +33,49 @@ Model = Annotated[str, Option(f"MODEL.pte, {_SOURCES}", metavar="MODEL", complet
 SourceModel = Annotated[str, Option(_SOURCES, metavar="MODEL", completion="models")]
 
 
+# The panels in which a long `--help` lists options, in this order; those of no panel come first.
+PANELS = {
+    "Model": ("--data", "--method", "--trust"),
+    "Compile": (
+        *(
+            "--target",
+            "--system-config",
+            "--memory-mode",
+            "--quantize",
+            "--quantize-per",
+            "--calibration",
+            "--io",
+        ),
+        *("--fallback", "--require-full-delegation"),
+    ),
+    "Board": (
+        "--system",
+        "--simulator",
+        "--runtime",
+        "--board",
+        "--cpu-cycles",
+        "--no-cpu-cycles",
+        "--cpu-clock-mhz",
+    ),
+    "Inputs": ("--inputs", "--steps", "--feed", "--repeat", "--keep-state", "--state", "--script"),
+    "Outputs": (
+        "--output",
+        "--outputs",
+        "--save-state",
+        "--expect",
+        "--atol",
+        "--rtol",
+        "--growth",
+        "--rows",
+    ),
+    "Expert": (
+        *("--no-delegate", "--as-written", "--vela-config", "--extra-vela-flag", "--no-check", "--etrecord"),
+        *("--timeout", "--events", "--memory-timing", "--fast", "--simulated-limit", "--resident", "--split"),
+        *("--data-memory", "--allow-spill", "--clock-mhz", "--prefill"),
+    ),
+}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Invocation:
     """What a command prints, and in which form."""
@@ -41,6 +84,7 @@ class Invocation:
         False, Option("Print only the JSON record on stdout; everything else goes to stderr.")
     )
     quiet: bool = option(False, Option("Print warnings and errors only.", short="-q"))
+    verbose: bool = option(False, Option("Print all that is known, and each step.", short="-v"))
     debug: bool = option(False, Option("Show the traceback of an error."))
 
     @classmethod
@@ -52,4 +96,4 @@ class Invocation:
         """Where the command's progress and results go."""
         from ethosu_sdk.base.terminal import Reporter
 
-        return Reporter(as_json=self.json, quiet=self.quiet)
+        return Reporter(as_json=self.json, quiet=self.quiet, verbose=self.verbose)

@@ -100,8 +100,8 @@ def run_command(
 ) -> None:
     """Run MODEL on a simulated board. A missing or stale program or firmware is made first.
 
-    The options from --target to --trust are those of `compile`; a MODEL.pte keeps the target that it was
-    compiled for. A model FILE.py is executed.
+    Options of `compile`, such as --target, are for a MODEL that is compiled here; a MODEL.pte keeps the target
+    that it was compiled for. A model FILE.py is executed.
     """
     if options.script is not None:
         from ethosu_sdk.run import script_command

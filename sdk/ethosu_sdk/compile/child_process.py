@@ -42,6 +42,7 @@ _EXIT_GRACE_S = 60.0
 _NEEDED_PACKAGES = ("torch", "torchao", "executorch")
 _IDENTITY_PACKAGES = ("torch", "torchao", "executorch", "ethos-u-vela", "tosa-tools", "numpy")
 _SOURCE_SUFFIXES = (".py", ".toml", ".cpp", ".hpp", ".h", ".ld", ".cmake", ".txt", ".json")
+_WORDS = {"import": "import of PyTorch and ExecuTorch"}  # of stages whose names say too little to people
 _ERRORS: dict[str, type[SdkError]] = {
     kind.__name__: kind for kind in (UsageError, InputError, ToolError, BuildError, VerdictError)
 }
@@ -162,7 +163,7 @@ class _Messages:
 
     def _take(self, message: dict[str, Any]) -> None:
         if "stage" in message:
-            self.progress(message["stage"])
+            self.progress(_WORDS.get(message["stage"], message["stage"]))
         elif "output" in message:
             self.output = compile_facts.from_json(CompileOutput, message["output"])
         else:

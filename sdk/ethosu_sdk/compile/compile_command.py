@@ -79,7 +79,7 @@ def compile_model(
         if refusal is not None:
             raise refusal
         if is_made and _is_current(pte, key, options):
-            reporter.note(f"{escape(pte.name)} is up to date")
+            reporter.detail(f"{escape(pte.name)} is up to date")
             record = read_raw_record(result_files.compile_record_path(pte))
             bundle.keep(folder, "compile", compiled_files(pte, record))
         else:
@@ -106,11 +106,11 @@ def compile_model(
 def _note(record: Record, reporter: Reporter) -> None:
     """What stays on the CPU, and what was compared, in lines."""
     for line in compile_words.cpu_lines(kinds.COMPILE.convert(record)):
-        reporter.note(escape(line))
+        reporter.detail(escape(line))
     for words, part in check_record.each_method(record):
-        reporter.note(f"{words}check: {escape(check_record.check_line(part))}")
+        reporter.detail(f"{words}check: {escape(check_record.check_line(part))}")
         if "chain" in part:
-            reporter.note(f"{words}compared: {escape(check_record.chain_words(part))}")
+            reporter.detail(f"{words}compared: {escape(check_record.chain_words(part))}")
 
 
 def target_of(options: CompileOptions) -> AnyTarget:
@@ -231,7 +231,7 @@ def _compile(
         if refusal is not None:
             record = check_record.check_left_out(record, "it does not fit the board")
         elif checking is None:
-            record = check_record.check_left_out(record, "--no-check")
+            record = check_record.check_left_out(record)
         else:
             record = checking.extend(record, request, output)
         record["wall_time_s"] = round(time.monotonic() - start, 3)

@@ -85,9 +85,9 @@ class ShownOperation:
     alone: Sequence[int | float]
 
 
-def profile_tables(record: Profile, folder: Path, rows: int | None) -> list[RenderableType]:
-    """Operations, memories and totals; `rows` limits the operations to the slowest (None: all of a small program)."""
-    parts: list[RenderableType] = [_operations(record, rows or _MOST_ROWS)]
+def profile_tables(record: Profile, folder: Path) -> list[RenderableType]:
+    """Operations (of a large program the slowest), memories and totals."""
+    parts: list[RenderableType] = [_operations(record, _MOST_ROWS)]
     if record.memories:
         parts += ["", _memories(record.memories)]
     if record.delegation:
@@ -199,7 +199,8 @@ def operation_cells(shown: ShownOperation) -> Iterator[str]:
         yield from ("", counted, "", "", "", "", "CPU")
         return
     yield f"{row.macs:,}" if row.macs else ""
-    yield f"{row.modelled_cycles:,}"
+    # What ends with the operation before it takes no cycles of its own, though it computes.
+    yield f"{row.modelled_cycles:,}" if row.modelled_cycles or not row.macs else "hidden"
     estimated = cycles(row.cycles, "estimated")
     yield "" if estimated is None else f"{estimated:,}"
     yield f"{row.utilisation:.0%}" if row.macs else ""

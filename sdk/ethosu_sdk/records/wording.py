@@ -49,6 +49,14 @@ def percent_text(share: float) -> str:
     return f"{value:.{0 if not value or value >= _EXACT_PERCENT else 1}f} %"
 
 
+def size_text(size_bytes: int) -> str:
+    """A number of bytes with two digits at least: ``320 bytes``, ``15.3 KiB``, ``4 MiB``."""
+    for unit, shift in (("GiB", 30), ("MiB", 20), ("KiB", 10)):
+        if size_bytes >= 1 << shift:
+            return f"{size_bytes / (1 << shift):,.1f}".removesuffix(".0") + f" {unit}"
+    return counted(size_bytes, "byte")
+
+
 def system_line(priced: Priced) -> str:
     """The system, and that it is another than the program's where it is."""
     system = priced.system

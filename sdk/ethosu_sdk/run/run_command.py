@@ -23,7 +23,7 @@ from ethosu_sdk.firmware_build import board_fit, build_command, memory_fit, prog
 from ethosu_sdk.firmware_build.board_fit import NamedBoard
 from ethosu_sdk.firmware_build.program_firmware import BuildOptions
 from ethosu_sdk.program import feeds, output_comparison, pte
-from ethosu_sdk.records import bundle, kinds, result_files, run_facts, validation
+from ethosu_sdk.records import answers, bundle, kinds, result_files, run_facts, validation
 from ethosu_sdk.records.bundle import read_record
 from ethosu_sdk.records.compile import Compilation
 from ethosu_sdk.records.run import Run
@@ -100,10 +100,20 @@ def run(
                 record = write_results(job, execution, verdict, start, reporter)
             add(*_RESULTS, *(execution.built or earlier_build(folder)))
         publish_state()  # last of all: it goes on only if its record is there
-    reporter.show(run_record.run_summary(record, folder, build_command.data_lines(program)))
+    subject = subject_of(model, compile_options, folder)
+    reporter.show(answers.run_answer(record, setting.compiled.readable, subject))
+    if reporter.verbose:
+        reporter.show("", run_record.run_summary(record, folder, build_command.data_lines(program)))
     reporter.emit(record.to_json())
     _raise_if_failed(record, folder)
     return RunResult(folder, record, path, tuple(row.path for row in program.data_files))
+
+
+def subject_of(model: str, options: CompileOptions, folder: Path) -> answers.Subject:
+    """What a command line names: `model`, compiled with `options`, with results in `folder`."""
+    given = {"--target": options.target, "--system": options.system}
+    words = [word for name, value in given.items() if value is not None for word in (name, value)]
+    return answers.Subject(Path(model).name, [model, *words], folder)
 
 
 def resolve_setting(
@@ -127,7 +137,9 @@ def resolve_setting(
     pricing_system.keep_board(program, compile_options.system)
     priced = options.priced or _priced(path, program, compile_options, profile)
     clock = time_line.cpu_clock(profile, options.cpu_clock_mhz)
-    if clock.clock is not None and options.script is None:
+    # A program without an NPU has no other figure; Arm's runner does not show where an inference begins.
+    is_core = options.core is not None and options.runtime != EXECUTORCH
+    if (clock.clock is not None or is_core) and options.script is None:
         options = replace(options, cpu_cycles=True)
     runner, choice = runners.choose_runner(options, program.npu())
     if program.data_files:

@@ -93,10 +93,7 @@ def _missing_waits(profile: BoardProfile, names: Mapping[str, str], code_bytes: 
 
 
 GIVEN = "--cpu-clock-mhz"
-_NO_CLOCK = (
-    "the clock of the CPU is not known: --system NAME prices a board, and --cpu-clock-mhz gives the clock of "
-    "its CPU"
-)
+_NO_CLOCK = "the CPU's clock is not known: --system NAME or --cpu-clock-mhz"
 _NOT_PUBLIC = "the clock of the CPU of {board} is not known ({why}): --cpu-clock-mhz gives it"
 _NO_NPU_CLOCK = "the clock of the NPU of {board} is not known: a profile with npu_hz gives it"
 _OTHER_CORE = "the CPU's cycles are those of a {found}, and {board} has a {core}"

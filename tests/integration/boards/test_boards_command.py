@@ -129,5 +129,5 @@ def test_a_program_for_a_users_board_runs_and_is_made_anew_when_the_board_change
     assert estimated_clock(second) == 124e6
     assert second["system"]["sha256"] != first["system"]["sha256"]
     created = second["created"]
-    assert "is up to date" in sdk(*command, cwd=tmp_path).err
+    assert "is up to date" in sdk(*command, "-v", cwd=tmp_path).err
     assert read(path)["created"] == created

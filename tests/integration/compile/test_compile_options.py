@@ -271,5 +271,5 @@ def test_full_delegation_is_required(
     assert read(tmp_path / "softmax.compile.json") == record
     # The next command takes the result as it is, and the demand still holds.
     with pytest.raises(VerdictError):
-        compile_command.compile_model("zoo:softmax", options, tmp_path, Reporter(), reuse=True)
+        compile_command.compile_model("zoo:softmax", options, tmp_path, Reporter(verbose=True), reuse=True)
     assert "up to date" in capsys.readouterr().err

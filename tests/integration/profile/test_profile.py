@@ -195,7 +195,7 @@ def ran(finished_run: FinishedRun, tmp_path: Path) -> Path:
 
 @pytest.mark.usefixtures("ran")
 def test_a_run_that_was_made_before(tmp_path: Path) -> None:
-    done = sdk_ok("profile", tmp_path, "--clock-mhz", "250", cwd=tmp_path)
+    done = sdk_ok("profile", tmp_path, "--clock-mhz", "250", "-v", cwd=tmp_path)
     assert "running" not in done.err
     assert "250 MHz (--clock-mhz)" in done.out
     profile = read(tmp_path / "profile.json")

@@ -173,7 +173,7 @@ def test_pytorchs_steps_are_a_reference_for_runs_that_are_no_longer(page: Path) 
 
 def shown(page: Path, *options: str) -> str:
     """What `run` prints for people of the tokens' program, in one line."""
-    outcome = sdk("run", "build/tokens.pte", "-o", "shown", *options, cwd=page, env={"COLUMNS": "400"})
+    outcome = sdk("run", "build/tokens.pte", "-v", "-o", "shown", *options, cwd=page, env={"COLUMNS": "400"})
     assert outcome.code == 0, outcome.err
     return " ".join((outcome.out + outcome.err).split())
 

@@ -16,6 +16,7 @@ from rich.table import Table
 from ethosu_sdk.analysis import debug_command, verify_command
 from ethosu_sdk.base import board_profiles
 from ethosu_sdk.base.terminal import Ranked, RowByRow, Terminal
+from ethosu_sdk.cli.options import PANELS
 from ethosu_sdk.compile import compile_command, program_options
 from ethosu_sdk.compile.program_options import CompileOptions
 from ethosu_sdk.firmware_build import build_command
@@ -57,7 +58,7 @@ def _built(record: Record) -> Parts:
 
 # What a command shows of its record, by the record's schema.
 SHOWN: dict[str, Callable[[Record], Parts]] = {
-    "profile": lambda record: profile_words.profile_tables(kinds.content(record), FOLDER, None),
+    "profile": lambda record: profile_words.profile_tables(kinds.content(record), FOLDER),
     "debug": lambda record: debug_command.debug_tables(kinds.content(record), FOLDER, None),
     "compile-result": lambda record: compile_command.compile_tables(record, FOLDER),
     "build-result": _built,
@@ -161,9 +162,7 @@ def test_columns_give_way_in_their_order() -> None:
 
 def test_rich_alone_cuts_figures() -> None:
     """What the tests find where nothing fits the tables: Rich's own dots, and a figure in two lines."""
-    example = profile_words.profile_tables(
-        kinds.content(read(EXAMPLES / "profile-digits_cnn.json")), FOLDER, None
-    )
+    example = profile_words.profile_tables(kinds.content(read(EXAMPLES / "profile-digits_cnn.json")), FOLDER)
     table = example[0]
     assert isinstance(table, Table)
     with pytest.MonkeyPatch.context() as patch:
@@ -203,6 +202,7 @@ def test_help_breaks_no_name(width: int, tmp_path: Path) -> None:
     ]
     rows += program_options.option_fields(RunOptions).values()
     options = {program_options.option_name(row) for row in rows}
+    assert options <= {option for panel in PANELS.values() for option in panel}
     assert {"--require-full-delegation", "--memory-timing"} <= options
     assert options - words == set()
     if width >= 80:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ethosu_sdk.base import terminal
+from ethosu_sdk.base import plain_text, terminal
 from ethosu_sdk.base.plain_text import counted
 from ethosu_sdk.base.terminal import Reporter
 
@@ -37,6 +37,34 @@ def test_steps_that_end_after_long_get_a_line(clock: list[float], capsys: pytest
     with pytest.raises(KeyError):
         fail()
     assert capsys.readouterr().err == ""
+
+
+def test_what_took_no_time_is_told_if_all_is_asked_for(
+    clock: list[float], capsys: pytest.CaptureFixture[str]
+) -> None:
+    for verbose in (False, True):
+        reporter = Reporter(verbose=verbose)
+        with reporter.stage("checking"):
+            clock[0] += 0.2
+        reporter.detail("net.pte is up to date")
+    assert capsys.readouterr().err.splitlines() == ["· checking (0.2 s)", "· net.pte is up to date"]
+
+
+def test_lines_are_broken_at_words(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "30")
+    Reporter().warn("the memory of the board is smaller than the program")
+    assert capsys.readouterr().err.splitlines() == [
+        "warning: the memory of the",
+        "         board is smaller than",
+        "         the program",
+    ]
+    text = "the memory of the board is smaller\nthan the program"
+    assert plain_text.message("error", text, 20).splitlines() == [
+        *("error: the memory of", "  the board is", "  smaller"),
+        "  than the program",
+    ]
 
 
 def test_the_spinner_shows_the_step_and_its_seconds(clock: list[float]) -> None:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from ethosu_sdk.base.errors import InputError
 from ethosu_sdk.program.execution_plan import Allocation, KernelCall, Tensor
-from ethosu_sdk.records import kinds, wording
+from ethosu_sdk.records import kinds, operation_tree, wording
 from ethosu_sdk.records.advice import Advice, Figure, Outputs, Trial
 from ethosu_sdk.records.common import Metric, SourceLine
 from ethosu_sdk.records.profile import Profile
@@ -24,7 +24,6 @@ from ethosu_sdk.reporting.pages import (
     advice_rows,
     document,
     headline,
-    operation_tree,
     report_inputs,
     run_plots,
     run_rows,

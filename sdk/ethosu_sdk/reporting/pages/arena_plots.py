@@ -8,9 +8,9 @@ from typing import Any
 import altair
 
 from ethosu_sdk.npu.vela_blocks import REGION_FAST_SCRATCH, REGION_SCRATCH
+from ethosu_sdk.records import operation_tree
 from ethosu_sdk.records.profile import Operation
 from ethosu_sdk.records.run_facts import Lifetime, Lifetimes
-from ethosu_sdk.reporting.pages import operation_tree
 from ethosu_sdk.reporting.pages.document import Plot, drawn_plot, named_data, short_name
 from ethosu_sdk.reporting.pages.report_inputs import ReportInputs
 

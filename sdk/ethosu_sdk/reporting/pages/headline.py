@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ethosu_sdk.records import trials, wording
+from ethosu_sdk.records import operation_tree, trials, wording
 from ethosu_sdk.records.advice import Advice
 from ethosu_sdk.records.common import Metric
 from ethosu_sdk.records.profile import Profile
 from ethosu_sdk.records.run import Run
 from ethosu_sdk.records.sequences import Generate
 from ethosu_sdk.records.time_line import TimeLine
-from ethosu_sdk.reporting.pages import advice_rows, operation_tree, run_rows
+from ethosu_sdk.reporting.pages import advice_rows, run_rows
 from ethosu_sdk.reporting.pages.report_inputs import ReportInputs
 
 

@@ -7,11 +7,11 @@ from typing import Any
 
 from ethosu_sdk.base import plain_text
 from ethosu_sdk.program.execution_plan import DelegateCall, ExecutionPlan, KernelCall, List, MoveCall, Tensor
+from ethosu_sdk.records import operation_tree
+from ethosu_sdk.records.operation_tree import Figures, Node
 from ethosu_sdk.records.profile import Operation, Profile
 from ethosu_sdk.records.run_facts import Flow
-from ethosu_sdk.reporting.pages import operation_tree
 from ethosu_sdk.reporting.pages.document import short_name
-from ethosu_sdk.reporting.pages.operation_tree import Figures, Node
 from ethosu_sdk.reporting.pages.report_inputs import ReportInputs
 
 MOST_NODES = 150  # that a reader finds a way through

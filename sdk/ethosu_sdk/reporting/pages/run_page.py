@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ethosu_sdk.records import operation_tree
 from ethosu_sdk.records.compile import Compilation
 from ethosu_sdk.records.debug import Debug
 from ethosu_sdk.reporting.pages import (
@@ -13,7 +14,6 @@ from ethosu_sdk.reporting.pages import (
     document,
     headline,
     network_graph,
-    operation_tree,
     run_plots,
     run_rows,
     side_by_side,

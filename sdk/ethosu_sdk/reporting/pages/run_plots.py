@@ -8,12 +8,12 @@ from typing import Any
 
 import altair
 
-from ethosu_sdk.records import common, wording
+from ethosu_sdk.records import common, operation_tree, wording
 from ethosu_sdk.records.debug import Debug
+from ethosu_sdk.records.operation_tree import Node, origin_of
 from ethosu_sdk.records.profile import Operation, Profile, cycles
-from ethosu_sdk.reporting.pages import operation_tree, side_by_side
+from ethosu_sdk.reporting.pages import side_by_side
 from ethosu_sdk.reporting.pages.document import Plot, drawn_plot, named_data, short_name
-from ethosu_sdk.reporting.pages.operation_tree import Node, origin_of
 from ethosu_sdk.reporting.pages.report_inputs import ReportInputs
 
 _ON_TOP: Any = {"title": None, "legend": altair.Legend(orient="top")}

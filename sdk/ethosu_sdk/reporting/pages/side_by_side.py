@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ethosu_sdk.records import operation_tree
 from ethosu_sdk.reporting.compare import operator_changes
-from ethosu_sdk.reporting.pages import operation_tree, run_rows
+from ethosu_sdk.reporting.pages import run_rows
 from ethosu_sdk.reporting.pages.report_inputs import ReportInputs
 
 # What operators are compared by: the first that all runs have.
