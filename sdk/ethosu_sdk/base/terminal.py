@@ -229,18 +229,19 @@ class Reporter:
     """Where a command's progress, notes and results go.
 
     With `as_json`, stdout carries the record alone. With `quiet`, notes and results for people are left out;
-    warnings never are.
+    warnings never are. With `verbose`, a command shows all it knows, and each stage, however short.
     """
 
-    def __init__(self, *, as_json: bool = False, quiet: bool = False) -> None:
+    def __init__(self, *, as_json: bool = False, quiet: bool = False, verbose: bool = False) -> None:
         self.as_json = as_json
         self.quiet = quiet
+        self.verbose = verbose
         self._err = make_console(stderr=True)
         self._out = self._err if as_json else make_console()
 
     def for_step(self) -> Reporter:
         """A reporter for a command that is only a step of this one: progress and warnings, but no result."""
-        step = Reporter(quiet=self.quiet)
+        step = Reporter(quiet=self.quiet, verbose=self.verbose)
         step._out = make_console(quiet=True)
         return step
 

@@ -41,6 +41,7 @@ class Invocation:
         False, Option("Print only the JSON record on stdout; everything else goes to stderr.")
     )
     quiet: bool = option(False, Option("Print warnings and errors only.", short="-q"))
+    verbose: bool = option(False, Option("Print all that is known, and each step.", short="-v"))
     debug: bool = option(False, Option("Show the traceback of an error."))
 
     @classmethod
@@ -52,4 +53,4 @@ class Invocation:
         """Where the command's progress and results go."""
         from ethosu_sdk.base.terminal import Reporter
 
-        return Reporter(as_json=self.json, quiet=self.quiet)
+        return Reporter(as_json=self.json, quiet=self.quiet, verbose=self.verbose)

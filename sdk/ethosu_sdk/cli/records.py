@@ -26,7 +26,7 @@ def compare_command(
             completion="models",
         ),
     ],
-    options: Annotated[CompareOptions, Offer(only=("policy", "allow", "rows", "loose"))],
+    options: Annotated[CompareOptions, Offer(only=("check", "policy", "allow", "loose"))],
     compile_options: Annotated[CompileOptions, Offer(only=FOR_A_TARGET, before="loose")],
     *,
     vela: Annotated[
@@ -36,16 +36,16 @@ def compare_command(
             "first. Versions that are not cached are installed from the package index.",
             metavar="V,V…",
         ),
-        Offer(before="rows"),
+        Offer(before="check"),
     ] = None,
     output: Annotated[OutDir, Offer(before="loose")] = None,
     invocation: Invocation,
 ) -> None:
-    """Compare runs figure by figure, and show what became worse and at which operator.
+    """Compare runs: which is faster, which operators went and came, and what memory, quality and outputs became.
 
-    Runs that differ in model, settings, simulator or versions are refused with exit code 3, unless the difference is
-    allowed. The exit code is 7 if a figure is worse than the policy tolerates. The record goes to build/compare. A
-    model FILE.py is executed.
+    With --check or --policy, the exit code is 7 if a figure is worse than the policy tolerates, and 3 if runs differ
+    in settings, simulator or versions that are not allowed to differ. The record goes to build/compare. A model
+    FILE.py is executed.
     """
     from ethosu_sdk.analysis import program_facts
     from ethosu_sdk.reporting.compare import compare_command
