@@ -81,6 +81,10 @@ def advise_command(
     ],
     run_options: Annotated[RunOptions, Offer(only=("inputs", "timeout_s", "board", "allow_spill"))],
     compile_options: Annotated[CompileOptions, Offer(only=(*FOR_A_TARGET, "vela_config"), before="board")],
+    number: Annotated[
+        int | None,
+        Option("Show all that is known of the change with this number.", metavar="NUMBER", minimum=1),
+    ] = None,
     *,
     try_: Annotated[
         bool,
@@ -102,11 +106,11 @@ def advise_command(
     output: OutDir = None,
     invocation: Invocation,
 ) -> None:
-    """Suggest changes that save cycles, use the CPU less or lose less accuracy.
+    """Suggest changes that save time, use the CPU less or lose less accuracy, the best first.
 
-    Each suggestion has the figures behind it, a command line or lines of code, the expected gain and its computation,
-    and its limits. A MODEL is profiled first. From the folder of a run, the profile and the record of `debug` are
-    used. A model FILE.py is executed.
+    With a NUMBER, the change has the figures behind it, its command line or lines of code, the gain and how it was
+    computed, and its limits. A MODEL is profiled first. From the folder of a run, the profile and the record of
+    `debug` are used. A model FILE.py is executed.
     """
     from ethosu_sdk.analysis import change_trials, program_facts
     from ethosu_sdk.program import pte
@@ -115,6 +119,8 @@ def advise_command(
     wanted = advise_command.kinds_of_changes(try_only)
     try_ = try_ or try_only is not None
     reporter = invocation.reporter()
+    if number is not None and not try_ and advise_command.show_stored(Path(subject), number, reporter):
+        return
     done = change_trials.profiled_program(
         subject, compile_options, run_options, output, reporter.for_step(), too_large=try_
     )
@@ -126,7 +132,7 @@ def advise_command(
         tries = change_trials.tried_changes(
             about, advise_command.wanted_candidates(inputs, wanted), done.folder, reporter
         )
-    advise_command.advise(inputs, reporter, tries)
+    advise_command.advise(inputs, reporter, tries, number)
 
 
 @app.command("validate")

@@ -12,6 +12,7 @@ from ethosu_sdk.records.run import Reference, ReferenceOutput, Run
 from ethosu_sdk.records.sequences import Generate, Phase, Timing
 from ethosu_sdk.records.time_line import WAITS_PATH, TimeLine, headline
 
+MINUS = "\N{MINUS SIGN}"
 _MOST_DIGITS = 6  # decimals of numbers that hardly differ
 _TWO_PLACES = 10  # a number from here on has one decimal
 _LEAST_PERCENT = 0.1
@@ -47,6 +48,12 @@ def percent_text(share: float) -> str:
     if 0 < value < _LEAST_PERCENT:
         return f"< {_LEAST_PERCENT} %"
     return f"{value:.{0 if not value or value >= _EXACT_PERCENT else 1}f} %"
+
+
+def signed_percent(value: float) -> str:
+    """A change in percent, with its sign and two digits at least."""
+    digits = 0 if abs(value) >= _EXACT_PERCENT else 1 if abs(value) >= _LEAST_PERCENT else 2
+    return f"{value:+,.{digits}f} %".replace("-", MINUS)
 
 
 def system_line(priced: Priced) -> str:

@@ -18,7 +18,7 @@ from ethosu_sdk.records.run import Run
 from ethosu_sdk.records.time_line import headline
 from ethosu_sdk.reporting.compare import compared_records, operator_changes
 from ethosu_sdk.reporting.compare.compared_records import NamedMetric, Subject
-from ethosu_sdk.reporting.compare.speed_verdict import MINUS, milliseconds_texts, percent_text, speed_verdict
+from ethosu_sdk.reporting.compare.speed_verdict import milliseconds_texts, percent_text, speed_verdict
 
 Rows = Iterator[tuple[str, str]]
 _COLOURS = {"FASTER": "green", "SLOWER": "red", "NOT COMPARABLE": "yellow", "FAILED": "red"}
@@ -32,7 +32,7 @@ _SIZES = {
     "arena": ("memory.pools.scratch", "compile.0.scratch_bytes"),
     "program": ("model.bytes", "compile.pte_bytes"),
 }
-_WORDS = {"regression": "worse", "improved": "better", "missing": "in one run alone"}
+_WORDS = {"regression": "worse", "improved": "better", "missing": "in one alone"}
 
 
 def answer_table(record: Comparisons, subjects: Sequence[Subject], *, checked: bool) -> Table:
@@ -136,7 +136,7 @@ def _parts(before: Mapping[str, NamedMetric], after: Mapping[str, NamedMetric]) 
     if (cpu := _both("time.cpu_ms", before, after)) is not None:
         found.append(f"CPU {' → '.join(milliseconds_texts(*cpu))} ms")
     if (calls := _both("cpu.operators", before, after)) is not None:
-        found.append(f"{' → '.join(dict.fromkeys(wording.number_texts(*calls)))} operators on the CPU")
+        found.append(f"CPU operators {' → '.join(dict.fromkeys(wording.number_texts(*calls)))}")
     if found:
         yield "of it", " · ".join(found)
 
@@ -165,7 +165,7 @@ def _operators(before: object, after: object) -> Rows:
             for name, costs in ranked
         ]
         if found:
-            yield word, _on_a_line(found).replace("-", MINUS)
+            yield word, _on_a_line(found).replace("-", wording.MINUS)
 
 
 def _on_a_line(parts: Sequence[str]) -> str:

@@ -14,7 +14,6 @@ from ethosu_sdk.records.time_line import headline
 
 Word = Literal["FASTER", "SLOWER", "SAME", "NOT COMPARABLE"]
 TIME = "time"
-MINUS = "\N{MINUS SIGN}"
 _CYCLES = "cycles of NPU and CPU"
 _NPU_CYCLES = "cycles of the NPU, without the CPU's"
 _OF_CPU = "cycles of the CPU"
@@ -78,9 +77,7 @@ def percent_text(before: float, after: float) -> str:
     """The change in percent, with a sign; empty where there was nothing before."""
     if not before:
         return ""
-    percent = 100 * (after - before) / before
-    digits = 0 if abs(percent) >= 10 else 1 if abs(percent) >= 0.1 else 2
-    return f"{percent:+,.{digits}f} %".replace("-", MINUS)
+    return wording.signed_percent(100 * (after - before) / before)
 
 
 def _speeds(records: Iterable[object]) -> Iterator[tuple[str, Speed]]:
