@@ -15,8 +15,8 @@ from ethosu_sdk.reporting.advise.advice_facts import COMPILE, Facts, expected_ch
 
 @dataclass(frozen=True)
 class AdviceRule:
-    """A rule: its name, the change that it advises and the pattern that it looks for, the kinds of facts without which
-    it is silent."""
+    """A rule: its name, the change that it advises, the pattern that it looks for, and the kinds of facts without
+    which it is silent."""
 
     name: str
     change: str

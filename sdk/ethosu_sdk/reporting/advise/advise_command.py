@@ -408,13 +408,11 @@ def answer(record: Advice, folder: Path) -> list[RenderableType]:
 
 
 def _changes_table(found: Sequence[Suggestion], metric: Metric | None) -> Table:
-    time = metric.name if metric is not None else ""
+    time = "" if metric is None else str(metric.name)
+    heading = ["time" if metric is TIME else time] if time else []
     table = Ranked(box=None, pad_edge=False, drop=("needs", "SRAM"))
-    heading = "time" if metric is TIME else time
-    for name in ("", "change", *([heading] if time else []), "gain", "SRAM", "outputs", "needs"):
-        table.add_column(
-            name, justify="right" if name in ("", heading, "SRAM") and name != "change" else "left"
-        )
+    for name in ["", "change", *heading, "gain", "SRAM", "outputs", "needs"]:
+        table.add_column(name, justify="right" if name in ["", "SRAM", *heading] else "left")
 
     def cell(row: Suggestion, name: str, side: int) -> str:
         value = row.figures[name][side] if name in row.figures else None
