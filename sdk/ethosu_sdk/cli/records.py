@@ -59,7 +59,7 @@ def compare_command(
         return
     if options.loose:
         raise UsageError("--loose cannot be used with --vela, which reads no existing records")
-    from ethosu_sdk.analysis import vela_comparison
+    from ethosu_sdk.sweep import vela_comparison
 
     options = replace(options, allow=(*vela_comparison.ALLOWED_DIFFERENCES, *options.allow))
     compare_command.read_policy(options)  # before anything is compiled

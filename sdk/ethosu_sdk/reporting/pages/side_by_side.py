@@ -96,14 +96,14 @@ _BESIDE = {
     "FASTER": "faster than",
     "SLOWER": "slower than",
     "SAME": "as fast as",
-    "NOT COMPARABLE": "not comparable with",
+    "NOT COMPARABLE": "not comparable in time with",
 }
 
 
 def _verdict(first: ReportInputs, other: ReportInputs) -> dict[str, str]:
     """Whether a run is faster than the first, as a heading, and by what."""
     found = speed_verdict(*([inputs.run, *inputs.records.values()] for inputs in (first, other)))
-    title = f"{other.label}: {found.ratio} {_BESIDE[found.word]} {first.label}"
+    title = f"{other.label} is {found.ratio} {_BESIDE[found.word]} {first.label}"
     return {"title": " ".join(title.split()), "figures": found.figures}
 
 
