@@ -149,9 +149,11 @@ def _conclude(record: Comparisons, options: CompareOptions, most: int | None) ->
         raise cannot_be_compared("the runs", "run", lines)
     left = len(lines[most:]) if most is not None else 0
     lines = lines[:most] + ([f"and {left:,} more: -v lists them"] if left else [])
-    lines += [f"{row.name} could not be run: {row.reason}" for row in record.failed]
+    failed = [f"{row.name} could not be run: {row.reason}" for row in record.failed]
     if lines:
-        raise worse_than_before(lines)
+        raise worse_than_before([*lines, *failed])
+    if failed:
+        raise VerdictError("\n".join(failed), recorded=True)
 
 
 def cannot_be_compared(what: str, verb: str, lines: Sequence[str]) -> InputError:

@@ -12,7 +12,7 @@ from ethosu_sdk.base.plain_text import counted, cut
 from ethosu_sdk.base.terminal import escape
 from ethosu_sdk.records import wording
 from ethosu_sdk.records.compare import Comparison, Comparisons, Dimension
-from ethosu_sdk.records.compile import Compilation, Pair
+from ethosu_sdk.records.compile import Compilation, LinkOutput, Pair
 from ethosu_sdk.records.profile import Profile
 from ethosu_sdk.records.run import Run
 from ethosu_sdk.records.time_line import headline
@@ -39,12 +39,17 @@ def answer_table(record: Comparisons, subjects: Sequence[Subject], *, checked: b
     """The answer: of two runs what became different, of several a line each. `subjects` are those of the record; its
     status is told where that was `checked`."""
     table = Table(box=None, show_header=False, pad_edge=False)
-    rows = [*_rows(record, subjects), *(("FAILED", f"{row.name}: {row.reason}") for row in record.failed)]
+    rows = [*_rows(record, subjects), *_failed(record)]
     rows += [("check", f"{record.status}, by the policy: {record.policy.source}")] if checked else []
     for name, text in [*rows, ("next", _next(record, subjects))]:
         colour = _COLOURS.get(name, "bold" if name.isupper() else "")
         table.add_row(f"[{colour}]{escape(name)}[/]" if colour else escape(name), escape(text))
     return table
+
+
+def _failed(record: Comparisons) -> Rows:
+    for row in record.failed:
+        yield "FAILED", f"{row.name}  {cut(' '.join(row.reason.split()), 2 * _LINE)}"
 
 
 def _rows(record: Comparisons, subjects: Sequence[Subject]) -> Rows:
@@ -220,10 +225,14 @@ def _accuracy(record: Compilation) -> str:
 
 
 def _distance(record: Compilation) -> str:
+    pairs = () if record.accuracy is None else record.accuracy.pairs
     links = () if record.chain is None else record.chain.links
-    outputs = [row for link in links if link.link == "quantised" for row in link.outputs or ()]
-    ratios = [row.sqnr_db for row in outputs if row.sqnr_db is not None]
-    if outputs and all(row.equal == row.elements for row in outputs):
+    rows: list[Pair | LinkOutput] = [
+        row for row in pairs if (row.reference, row.candidate) == ("float", "executed")
+    ]
+    rows = rows or [row for link in links if link.link == "quantised" for row in link.outputs or ()]
+    ratios = [row.sqnr_db for row in rows if row.sqnr_db is not None]
+    if rows and all(row.equal == row.elements for row in rows):
         return "equal to float"
     return f"{min(ratios):.1f} dB to float" if ratios else ""
 
