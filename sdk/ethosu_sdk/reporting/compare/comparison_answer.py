@@ -27,11 +27,15 @@ _IN_MILLISECONDS = 1e-4  # seconds, from which on a time is told in them
 _MOST_RUNS = 10  # that have a line each
 _LONGEST = 40  # name of an operator
 _LINE = 70  # behind the first column of a terminal of 80
-# What lies in memory, and its figure: of the run, or of its compilation where it had no board.
-_SIZES = {
-    "arena": ("memory.pools.scratch", "compile.0.scratch_bytes"),
-    "program": ("model.bytes", "compile.pte_bytes"),
-}
+# What lies in memory, and its figure, the first that both have: of the run, of its compilation without a board.
+_SIZES = (
+    (
+        ("SRAM", "memory.regions.SRAM"),
+        ("arena", "memory.pools.scratch"),
+        ("arena", "compile.0.scratch_bytes"),
+    ),
+    (("program", "model.bytes"), ("program", "compile.pte_bytes")),
+)
 _WORDS = {"regression": "worse", "improved": "better", "missing": "in one alone"}
 
 
@@ -194,10 +198,9 @@ def _cost(value: float, sign: str, *, timed: bool) -> str:
 
 def _memory(before: Mapping[str, NamedMetric], after: Mapping[str, NamedMetric]) -> Rows:
     found = []
-    for what, names in _SIZES.items():
-        values = next((row for name in names if (row := _both(name, before, after)) is not None), None)
-        if values is not None:
-            found.append(f"{what} {_change(*values, 'bytes')}")
+    for names in _SIZES:
+        known = ((what, _both(name, before, after)) for what, name in names)
+        found += [f"{what} {_change(*values, 'bytes')}" for what, values in known if values is not None][:1]
     if found:
         yield "memory", " · ".join(found)
 
