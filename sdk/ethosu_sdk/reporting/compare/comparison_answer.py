@@ -89,9 +89,10 @@ def _answer(first: Subject, other: Subject, comparison: Comparison) -> Rows:
     records = [[side.records[kind] for kind in shared] for side in (first, other)]
     verdict = speed_verdict(*records)
     yield verdict.word, verdict.words
-    target = first.first.target
-    on = f" · {target.npu}-{target.macs}" if target is not None and target == other.first.target else ""
-    yield "runs", f"{first.name} → {other.name}{on}"
+    targets = {
+        f" · {row.npu}-{row.macs}" for side in (first, other) if (row := side.first.target) is not None
+    }
+    yield "runs", f"{first.name} → {other.name}{targets.pop() if len(targets) == 1 else ''}"
     sides = [{kind: side.records[kind] for kind in shared} for side in (first, other)]
     before, after = (compared_records.metrics_of(side) for side in sides)
     yield from _parts(before, after)
@@ -141,9 +142,9 @@ def _both(
 def _parts(before: Mapping[str, NamedMetric], after: Mapping[str, NamedMetric]) -> Rows:
     found = []
     if (npu := _both("time.npu_ms", before, after)) is not None and any(npu):
-        found.append(f"NPU {' → '.join(milliseconds_texts(*npu))} ms")
+        found.append(f"NPU {' → '.join(dict.fromkeys(milliseconds_texts(*npu)))} ms")
     if (cpu := _both("time.cpu_ms", before, after)) is not None:
-        found.append(f"CPU {' → '.join(milliseconds_texts(*cpu))} ms")
+        found.append(f"CPU {' → '.join(dict.fromkeys(milliseconds_texts(*cpu)))} ms")
     if (calls := _both("cpu.operators", before, after)) is not None:
         found.append(f"CPU operators {' → '.join(dict.fromkeys(wording.number_texts(*calls)))}")
     if found:
