@@ -81,10 +81,7 @@ def advise_command(
     ],
     run_options: Annotated[RunOptions, Offer(only=("inputs", "timeout_s", "board", "allow_spill"))],
     compile_options: Annotated[CompileOptions, Offer(only=(*FOR_A_TARGET, "vela_config"), before="board")],
-    number: Annotated[
-        int | None,
-        Option("Show all that is known of the change with this number.", metavar="NUMBER", minimum=1),
-    ] = None,
+    number: Annotated[int | None, Option("Show all that is known of this change.", metavar="NUMBER")] = None,
     *,
     try_: Annotated[
         bool,

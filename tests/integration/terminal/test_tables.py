@@ -65,7 +65,7 @@ SHOWN: dict[str, Callable[[Record], Parts]] = {
     "compare": lambda record: compare_command.compare_tables(kinds.content(record)),
     "advice": lambda record: [
         *advise_command.answer(kinds.content(record), FOLDER),
-        *advise_command.advice_tables(kinds.content(record), FOLDER),
+        *advise_command.advice_tables(kinds.content(record)),
     ],
     "sweep-compare": lambda record: list(sweep_comparison.comparison_tables(kinds.content(record))),
     "verify-result": lambda record: [verify_command.verify_table(kinds.content(record))],

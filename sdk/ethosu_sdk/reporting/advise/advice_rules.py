@@ -45,7 +45,7 @@ RULES: Sequence[AdviceRule] = (
     ),
     AdviceRule(
         "replaced-operator",
-        "a module that the NPU computes",
+        "a module for the NPU",
         "modules that run on the CPU between two delegates, where another module computes the same on the NPU",
         (COMPILE,),
         cpu_rules.replaced_operators,
@@ -66,7 +66,7 @@ RULES: Sequence[AdviceRule] = (
     ),
     AdviceRule(
         "flatten-as-convolution",
-        "a convolution for flatten and linear",
+        "flatten as convolution",
         "the NPU turns a feature map around because a linear layer flattens it",
         (),
         npu_rules.flatten_as_convolution,

@@ -84,8 +84,15 @@ JUDGES = {
 }
 
 
-_MOST_CHANGES = 5
-_MOST_NAMES = 4
+_MOST_CHANGES = 4
+_MOST_NAMES = 3
+_LONGEST = 36  # text of a change in the table
+_SHORT: dict[str, str] = {
+    "CPU instructions": "instructions",
+    "operators that compute on the CPU": "CPU operators",
+    "MACs per cycle that the NPU has": "MACs",
+    "inputs and outputs": "bytes in and out",
+}
 _CHANGES = {rule.name: rule.change for rule in RULES}
 _NEEDS: dict[CandidateKind, str] = {"target": "another NPU", "weights": "training"}
 # The figure that stands for the time, the first that is known.
@@ -139,12 +146,11 @@ def advise(
     with filesystem.locked_folder(inputs.folder), bundle.writing_folder(inputs.folder, "advise") as add:
         json_text.write_json(inputs.folder / kinds.ADVICE.file, content)
         add(kinds.ADVICE.file)
-    if reporter.verbose:
-        reporter.show(*advice_tables(record, inputs.folder))
-    elif number is not None:
+    if number is not None:
         reporter.show(*change_tables(record, number), _after_a_change(inputs.folder))
     else:
-        reporter.show(*answer(record, inputs.folder))
+        details = [*advice_tables(record), ""] if reporter.verbose else []
+        reporter.show(*details, *answer(record, inputs.folder))
     reporter.emit(content)
     return record
 
@@ -322,11 +328,13 @@ def _trial_figures(before: Measured, after: Measured) -> Iterator[Figure]:
 
 
 class Suggestion(NamedTuple):
-    """A change to make: its cells in the table, and the title and rows of its details."""
+    """A change to make: its cells in the table, and the title and rows of its details. `of` is the metric that the
+    gain is of; empty where that is the one that all trials are judged by."""
 
     change: str
     figures: Mapping[str, tuple[float | None, float]]
     gain: str
+    of: str
     outputs: str
     needs: str
     title: str
@@ -341,14 +349,16 @@ def suggestions(record: Advice) -> list[Suggestion]:
 
 
 def _of_trial(row: Trial, tried: Tried) -> Suggestion:
-    outputs = row.outputs
-    ratio = "" if outputs is None or outputs.sqnr_after_db is None else f", {outputs.sqnr_after_db:.1f} dB"
+    change = " + ".join(row.parts)
+    if len(change) > _LONGEST and len(row.parts) > 1:
+        change = f"{row.parts[0]} + {len(row.parts) - 1} more"
     gain = "" if row.gain is None else wording.signed_percent(-100 * row.gain)
     return Suggestion(
-        " + ".join(row.parts),
+        change,
         {figure.metric: (figure.before, figure.after) for figure in row.figures},
         "it fits" if tried.judged_by == "fit" and row.fits else gain,
-        "" if outputs is None else outputs.state + ratio,
+        "",
+        "" if row.outputs is None else row.outputs.state,
         _needs(row.command, row.code, row.kind),
         trial_title(row, tried),
         list(trial_pairs(row)),
@@ -363,13 +373,14 @@ def _of_rule(row: Item) -> Suggestion:
     gain = f"{wording.number_texts(first.after - first.before)[0]} {first.unit}"
     if first.before and first.unit != "dB":
         gain = wording.signed_percent(100 * (first.after - first.before) / abs(first.before))
-    if all(first.metric != metric.name for metric in _TIMES):
-        gain = f"{gain} {'' if gain.endswith(first.metric) else first.metric}".rstrip()
+    change = _CHANGES.get(row.rule, row.rule)
+    where = f" ({row.where})" if row.where is not None else ""
     return Suggestion(
-        _CHANGES.get(row.rule, row.rule) + (f" ({row.where})" if row.where is not None else ""),
+        change + where if len(change + where) <= _LONGEST else change,
         figures,
         gain,
-        "not tried",
+        first.metric,
+        "",
         _needs(row.command, row.code, "target" if row.rule == "smaller-target" else "program"),
         advice_title(row),
         list(advice_pairs(row)),
@@ -385,9 +396,7 @@ def answer(record: Advice, folder: Path) -> list[RenderableType]:
     """The changes in one table, the best first, what is on the CPU, and the next command."""
     found, tried = suggestions(record), record.tried
     metric = next((row for row in _TIMES if any(row.name in part.figures for part in found)), None)
-    words = f"estimated by the rules; --try compiles and runs {'it' if len(found) == 1 else 'them'}"
-    if tried is not None:
-        words = f"tried on {tried.simulator}, judged by {JUDGES[tried.judged_by]}"
+    words = "estimated (--try runs them)" if tried is None else f"tried on {tried.simulator}"
     target = f" on {record.target.npu}-{record.target.macs}" if record.target is not None else ""
     head = f"{counted(len(found), 'change')} for {record.model.file}{target}" + (
         f", {words}" if found else ""
@@ -396,11 +405,7 @@ def answer(record: Advice, folder: Path) -> list[RenderableType]:
     if found:
         parts.append(_changes_table(found, metric))
     others = 0 if tried is None else len(tried.trials) + len(tried.left) - sum(map(trial_helps, tried.trials))
-    rows = (
-        [("not advised", f"{counted(others, 'change')} that {'was' if others == 1 else 'were'} tried (-v)")]
-        if others
-        else []
-    )
+    rows = [("not advised", f"{counted(others, 'other change')} (-v)")] if others else []
     rows += [("on the CPU", _on_cpu(record.cpu))] if record.cpu else []
     place = shlex.quote(str(folder))
     rows.append(("next", f"ethosu-sdk advise {place} 1" if found else f"ethosu-sdk report {place}"))
@@ -410,8 +415,9 @@ def answer(record: Advice, folder: Path) -> list[RenderableType]:
 def _changes_table(found: Sequence[Suggestion], metric: Metric | None) -> Table:
     time = "" if metric is None else str(metric.name)
     heading = ["time" if metric is TIME else time] if time else []
+    judged = ["outputs"] if any(row.outputs for row in found) else []
     table = Ranked(box=None, pad_edge=False, drop=("needs", "SRAM"))
-    for name in ["", "change", *heading, "gain", "SRAM", "outputs", "needs"]:
+    for name in ["", "change", *heading, "gain", "SRAM", *judged, "needs"]:
         table.add_column(name, justify="right" if name in ["", "SRAM", *heading] else "left")
 
     def cell(row: Suggestion, name: str, side: int) -> str:
@@ -423,10 +429,12 @@ def _changes_table(found: Sequence[Suggestion], metric: Metric | None) -> Table:
     def before(name: str) -> str:
         return next((text for row in found if (text := cell(row, name, 0))), "")
 
-    table.add_row("0", "as it is", *([before(time)] if time else []), "", before(SRAM.name), "", "")
+    table.add_row("0", "as it is", *([before(time)] if time else []), "", before(SRAM.name))
     for number, row in enumerate(found[:_MOST_CHANGES], start=1):
         times = [cell(row, time, 1)] if time else []
-        cells = (cut(row.change, 60), *times, row.gain, cell(row, SRAM.name, 1), row.outputs, row.needs)
+        gain = row.gain if row.of in ("", time) else f"{row.gain} {_SHORT.get(row.of, row.of)}"
+        outputs = [row.outputs or "not tried"] if judged else []
+        cells = (cut(row.change, _LONGEST), *times, gain, cell(row, SRAM.name, 1), *outputs, row.needs)
         table.add_row(str(number), *map(escape, cells))
     if (left := len(found) - _MOST_CHANGES) > 0:
         table.add_row("", f"and {left} more: -v")
@@ -466,14 +474,12 @@ def _after_a_change(folder: Path) -> RenderableType:
     return _pairs("", [("next", f"ethosu-sdk run MODEL -o after, then ethosu-sdk compare {place} after")])
 
 
-def advice_tables(record: Advice, folder: Path) -> list[RenderableType]:
-    """All of it: a table for each change, the best first, a line for each operator on the CPU, and the rules and
-    trials that have nothing to advise."""
+def advice_tables(record: Advice) -> list[RenderableType]:
+    """A table for each change, the best first, a line for each operator on the CPU, and the rules and trials that
+    advise nothing."""
     parts: list[RenderableType] = []
     for number in range(1, len(suggestions(record)) + 1):
         parts += [*change_tables(record, number), ""]
-    if not parts:
-        parts += ["no change is advised", ""]
     tried = record.tried
     if tried is not None:
         others = [(row.name, _other(row)) for row in tried.trials if not trial_helps(row)]
@@ -486,8 +492,7 @@ def advice_tables(record: Advice, folder: Path) -> list[RenderableType]:
             rows.append((call.name + calls, call.where or "place not known"))
             rows += [(f"  {name}", text) for name, text in cpu_pairs(call)]
         parts += [_pairs("on the CPU", rows), ""]
-    silent = _pairs("silent rules", ((row.rule, row.reason) for row in record.silent), no_wrap=True)
-    return [*parts, silent, "", f"files  {escape(str(folder))}"]
+    return [*parts, _pairs("silent rules", ((row.rule, row.reason) for row in record.silent), no_wrap=True)]
 
 
 def trial_helps(row: Trial) -> bool:

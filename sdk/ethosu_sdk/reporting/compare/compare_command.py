@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-_DIGEST = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{52}\b")
 _MOST_REASONS = 8
 _COLOURS = {"regression": "red", "improved": "green", "missing": "yellow"}
 METRIC_HEADINGS = ("figure", "before", "after", "change", "", "unit", "where")
@@ -375,7 +373,7 @@ def dimension_rows(comparison: Comparison) -> Iterator[tuple[str, ...]]:
     """The dimensions in which two runs differ."""
     for row in comparison.dimensions:
         if row.status != "same":
-            cells = _without_common(row.before, row.after)
+            cells = comparison_answer.without_common(row.before, row.after)
             yield (row.name, *cells, row.status + (f": {row.reason}" if row.reason else ""))
 
 
@@ -399,22 +397,12 @@ def metric_rows(comparison: Comparison) -> Iterator[tuple[str, ...]]:
 def _change_cells(row: MetricChange | FigureChange) -> tuple[str, str, str]:
     """What was before and after, and the change: in percent, where something was before."""
     if isinstance(row.before, str) and isinstance(row.after, str):
-        before, after = _without_common(row.before, row.after)
+        before, after = comparison_answer.without_common(row.before, row.after)
         return before, after, ""
     change = "" if row.change is None else number_text(row.change, sign="+")
     if row.percent is not None:
         change = f"{row.percent:+,.2f} %"
     return number_text(row.before), number_text(row.after), change
-
-
-def _without_common(before: str, after: str) -> list[str]:
-    """Two lists in words, each without what the other has as well, and with short digests."""
-    parts = [text.split(", ") for text in (before, after)]
-    common = {*parts[0]} & {*parts[1]}
-    own = (
-        ", ".join(word.removeprefix("SHA-256 ") for word in words if word not in common) for words in parts
-    )
-    return [_DIGEST.sub(r"\1…", words or "nothing more") for words in own]
 
 
 def operator_rows(comparison: Comparison, most: int | None = None) -> Iterator[tuple[str, ...]]:
@@ -434,7 +422,7 @@ def number_text(value: float | str | None, sign: str = "") -> str:
     if value is None:
         return "-"
     if isinstance(value, str):
-        return _DIGEST.sub(r"\1…", value)
+        return comparison_answer.DIGEST.sub(r"\1…", value)
     if isinstance(value, float) and not value.is_integer():
         return f"{value:{sign},.6g}"
     return f"{int(value):{sign},}"

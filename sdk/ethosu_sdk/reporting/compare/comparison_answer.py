@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,6 +26,7 @@ _COLOURS = {"FASTER": "green", "SLOWER": "red", "NOT COMPARABLE": "yellow", "FAI
 _LEAST_CHANGE = 0.01  # of the inference: less is not told
 _IN_MILLISECONDS = 1e-4  # seconds, from which on a time is told in them
 _MOST_RUNS = 10  # that have a line each
+DIGEST = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{52}\b")
 _LONGEST = 40  # name of an operator
 _LINE = 70  # behind the first column of a terminal of 80
 # What lies in memory, and its figure, the first that both have: of the run, of its compilation without a board.
@@ -92,7 +94,10 @@ def _answer(first: Subject, other: Subject, comparison: Comparison) -> Rows:
     targets = {
         f" · {row.npu}-{row.macs}" for side in (first, other) if (row := side.first.target) is not None
     }
-    yield "runs", f"{first.name} → {other.name}{targets.pop() if len(targets) == 1 else ''}"
+    names = [
+        side.name + (" (failed)" if _is_failed(side.records.get("run")) else "") for side in (first, other)
+    ]
+    yield "runs", f"{' → '.join(names)}{targets.pop() if len(targets) == 1 else ''}"
     sides = [{kind: side.records[kind] for kind in shared} for side in (first, other)]
     before, after = (compared_records.metrics_of(side) for side in sides)
     yield from _parts(before, after)
@@ -109,6 +114,10 @@ def _answer(first: Subject, other: Subject, comparison: Comparison) -> Rows:
     yield "figures", f"{words} (-v)" if comparison.metrics else words
 
 
+def _is_failed(run: object) -> bool:
+    return isinstance(run, Run) and run.verdict.status == "fail"
+
+
 def _blocks(row: Dimension) -> str:
     why = f" ({row.reason})" if row.reason is not None else ""
     return f"{_setting(row)}{why}"
@@ -116,19 +125,24 @@ def _blocks(row: Dimension) -> str:
 
 def _setting(row: Dimension) -> str:
     """A setting that differs: both sides without what they have in common, or its name where they are long."""
-    parts = [text.split(", ") for text in (row.before, row.after)]
+    text = f"{row.name} {' → '.join(without_common(row.before, row.after))}"
+    return row.name if "…" in text or len(text) > _LINE else text
+
+
+def without_common(before: str, after: str) -> list[str]:
+    """Two lists in words, each without what the other has as well, and with short digests."""
+    parts = [text.split(", ") for text in (before, after)]
     common = {*parts[0]} & {*parts[1]}
-    before, after = (", ".join(word for word in words if word not in common) or "more" for words in parts)
-    text = f"{row.name} {before} → {after}"
-    return row.name if "SHA-256" in text or len(text) > _LINE else text
+    own = (
+        ", ".join(word.removeprefix("SHA-256 ") for word in words if word not in common) for words in parts
+    )
+    return [DIGEST.sub(r"\1…", words or "nothing more") for words in own]
 
 
-def _change(before: float, after: float, unit: str) -> str:
-    values = (milliseconds_texts if unit == "ms" else wording.number_texts)(before, after)
-    if before == after:
-        return f"{values[0]} {unit}".rstrip()
-    percent = percent_text(before, after)
-    return f"{' → '.join(values)} {unit}".rstrip() + (f" ({percent})" if percent else "")
+def _change(before: float, after: float) -> str:
+    values = list(dict.fromkeys(wording.number_texts(before, after)))
+    percent = percent_text(before, after) if before != after else ""
+    return f"{' → '.join(values)} bytes" + (f" ({percent})" if percent else "")
 
 
 def _both(
@@ -175,7 +189,7 @@ def _operators(before: object, after: object) -> Rows:
             for name, costs in ranked
         ]
         if found:
-            yield word, _on_a_line(found).replace("-", wording.MINUS)
+            yield word, _on_a_line(found)
 
 
 def _on_a_line(parts: Sequence[str]) -> str:
@@ -189,19 +203,18 @@ def _on_a_line(parts: Sequence[str]) -> str:
 
 
 def _cost(value: float, sign: str, *, timed: bool) -> str:
-    if not timed:
-        return f"{value:{sign},} cycles"
-    text = (
-        wording.milliseconds(abs(value)) if abs(value) >= _IN_MILLISECONDS else f"{abs(value) * 1e6:,.1f} µs"
-    )
-    return f"{'-' if value < 0 else sign}{text}"
+    text = f"{abs(value):,.0f} cycles"
+    if timed:
+        is_long = abs(value) >= _IN_MILLISECONDS
+        text = wording.milliseconds(abs(value)) if is_long else f"{abs(value) * 1e6:,.1f} µs"
+    return f"{wording.MINUS if value < 0 else sign}{text}"
 
 
 def _memory(before: Mapping[str, NamedMetric], after: Mapping[str, NamedMetric]) -> Rows:
     found = []
     for names in _SIZES:
         known = ((what, _both(name, before, after)) for what, name in names)
-        found += [f"{what} {_change(*values, 'bytes')}" for what, values in known if values is not None][:1]
+        found += [f"{what} {_change(*values)}" for what, values in known if values is not None][:1]
     if found:
         yield "memory", " · ".join(found)
 
