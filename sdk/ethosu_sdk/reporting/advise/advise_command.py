@@ -88,6 +88,7 @@ _MOST_CHANGES = 4
 _MOST_NAMES = 3
 _LONGEST = 36  # text of a change in the table
 _SHORT: dict[str, str] = {
+    "NPU cycles": "NPU",
     "CPU instructions": "instructions",
     "operators that compute on the CPU": "CPU operators",
     "MACs per cycle that the NPU has": "MACs",
@@ -167,7 +168,10 @@ def show_stored(folder: Path, number: int, reporter: Reporter) -> bool:
 
 def _stored(folder: Path) -> Advice | None:
     path = folder / kinds.ADVICE.file
-    record = read_record(path) if path.is_file() else None
+    try:
+        record = read_record(path) if path.is_file() else None
+    except InputError:  # it is written anew
+        return None
     return record if isinstance(record, Advice) else None
 
 

@@ -114,8 +114,8 @@ def operator_keys(rows: Sequence[Operation]) -> list[Key]:
 
 def _kind(row: Operation) -> Key:
     source = row.source
-    # Not by the line, which moves when the model's file changes.
-    place = "" if source is None else source.module or source.file or ""
+    # Not by the line, which moves when the model's file changes, or the file, which a variant has another one of.
+    place = "" if source is None else source.module or source.function or ""
     if row.tosa is not None:
         return "NPU", row.tosa.operator, place
     if row.runs_on == "CPU":
