@@ -31,13 +31,13 @@ def test_a_program_is_run_first(tmp_path: Path) -> None:
 
 def test_people_see_what_the_record_says(plain: Advised, tmp_path: Path) -> None:
     """The table has each change with its figures, a number its command or code, and nothing is lost on the way."""
-    folder = shutil.copytree(plain.folder, tmp_path / "run")
+    shutil.copytree(plain.folder, tmp_path / "run")
     record = plain.advice
     for width in (80, 100, 120):
-        shown = sdk_ok("advise", folder, cwd=tmp_path, env={"COLUMNS": str(width)}).out.splitlines()
+        shown = sdk_ok("advise", "run", cwd=tmp_path, env={"COLUMNS": str(width)}).out.splitlines()
         assert len(shown) <= 15
         assert max(map(len, shown)) <= width
-        assert shown[-1] == f"next        ethosu-sdk advise {folder} 1"
+        assert shown[-1] == "next        ethosu-sdk advise run 1"
         assert shown[0].startswith(f"{len(record['advice'])} changes for net.pte on ethos-u55-")
         rows = [line for line in shown[1:] if line[:1].isdigit()]
         assert [row[0] for row in rows] == [str(n) for n in range(min(5, len(record["advice"]) + 1))]
@@ -46,14 +46,14 @@ def test_people_see_what_the_record_says(plain: Advised, tmp_path: Path) -> None
             assert f" {first['before']:,} " in f"{rows[0]} "
             assert f" {first['after']:,} " in rows[1]
     cycles = plain.expected("memory-mode", "NPU cycles")
-    whole = sdk_ok("advise", folder, "-v", cwd=tmp_path, env={"COLUMNS": "300"})
+    whole = sdk_ok("advise", "run", "-v", cwd=tmp_path, env={"COLUMNS": "300"})
     for number, row in enumerate(record["advice"], start=1):
-        done = sdk_ok("advise", folder, number, cwd=tmp_path, env={"COLUMNS": "300"})
+        done = sdk_ok("advise", "run", number, cwd=tmp_path, env={"COLUMNS": "300"})
         for text in (done.out, whole.out):
             assert f"{number}. {row['rule']}" in text
             assert all(line in text for line in row.get("code", [row.get("command")]))
     assert f"NPU cycles {cycles[0]:,} → {cycles[1]:,} (modelled → expected" in whole.out
-    assert f"there is no change {number + 1}" in sdk("advise", folder, number + 1, cwd=tmp_path).err
+    assert f"there is no change {number + 1}" in sdk("advise", "run", number + 1, cwd=tmp_path).err
 
 
 def test_what_was_tried_is_not_forgotten(plain: Advised, tmp_path: Path) -> None:
