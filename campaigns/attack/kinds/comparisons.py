@@ -115,7 +115,7 @@ def _probe(context: Context, choice: random.Random) -> Probe:
         record = compare_command.compare_paths([folder / "given.before", folder / "given.after"], {}, options)
         content = json.loads(json_text.dumps(record.to_json()))
         assert not validation.record_problems(content), validation.record_problems(content)
-        assert compare_command.compare_tables(record, None)
+        assert compare_command.compare_tables(record)
         assert markdown(content)
 
     return Probe("compare two records", files, call)

@@ -26,7 +26,7 @@ def compare_command(
             completion="models",
         ),
     ],
-    options: Annotated[CompareOptions, Offer(only=("policy", "allow", "rows", "loose"))],
+    options: Annotated[CompareOptions, Offer(only=("check", "policy", "allow", "loose"))],
     compile_options: Annotated[CompileOptions, Offer(only=FOR_A_TARGET, before="loose")],
     *,
     vela: Annotated[
@@ -36,16 +36,16 @@ def compare_command(
             "first. Versions that are not cached are installed from the package index.",
             metavar="V,V…",
         ),
-        Offer(before="rows"),
+        Offer(before="check"),
     ] = None,
     output: Annotated[OutDir, Offer(before="loose")] = None,
     invocation: Invocation,
 ) -> None:
-    """Compare runs figure by figure, and show what became worse and at which operator.
+    """Compare runs: which is faster, which operators went and came, and what memory, quality and outputs became.
 
-    Runs that differ in model, settings, simulator or versions are refused with exit code 3, unless the difference is
-    allowed. The exit code is 7 if a figure is worse than the policy tolerates. The record goes to build/compare. A
-    model FILE.py is executed.
+    With --check or --policy, the exit code is 7 if a figure is worse than the policy tolerates, and 3 if runs differ
+    in settings, simulator or versions that are not allowed to differ. The record goes to build/compare. A model
+    FILE.py is executed.
     """
     from ethosu_sdk.analysis import program_facts
     from ethosu_sdk.reporting.compare import compare_command
@@ -59,7 +59,7 @@ def compare_command(
         return
     if options.loose:
         raise UsageError("--loose cannot be used with --vela, which reads no existing records")
-    from ethosu_sdk.analysis import vela_comparison
+    from ethosu_sdk.sweep import vela_comparison
 
     options = replace(options, allow=(*vela_comparison.ALLOWED_DIFFERENCES, *options.allow))
     compare_command.read_policy(options)  # before anything is compiled
@@ -81,6 +81,7 @@ def advise_command(
     ],
     run_options: Annotated[RunOptions, Offer(only=("inputs", "timeout_s", "board", "allow_spill"))],
     compile_options: Annotated[CompileOptions, Offer(only=(*FOR_A_TARGET, "vela_config"), before="board")],
+    number: Annotated[int | None, Option("Show all that is known of this change.", metavar="NUMBER")] = None,
     *,
     try_: Annotated[
         bool,
@@ -102,11 +103,11 @@ def advise_command(
     output: OutDir = None,
     invocation: Invocation,
 ) -> None:
-    """Suggest changes that save cycles, use the CPU less or lose less accuracy.
+    """Suggest changes that save time, use the CPU less or lose less accuracy, the best first.
 
-    Each suggestion has the figures behind it, a command line or lines of code, the expected gain and its computation,
-    and its limits. A MODEL is profiled first. From the folder of a run, the profile and the record of `debug` are
-    used. A model FILE.py is executed.
+    With a NUMBER, the change has the figures behind it, its command line or lines of code, the gain and how it was
+    computed, and its limits. A MODEL is profiled first. From the folder of a run, the profile and the record of
+    `debug` are used. A model FILE.py is executed.
     """
     from ethosu_sdk.analysis import change_trials, program_facts
     from ethosu_sdk.program import pte
@@ -115,6 +116,8 @@ def advise_command(
     wanted = advise_command.kinds_of_changes(try_only)
     try_ = try_ or try_only is not None
     reporter = invocation.reporter()
+    if number is not None and not try_ and advise_command.show_stored(Path(subject), number, reporter):
+        return
     done = change_trials.profiled_program(
         subject, compile_options, run_options, output, reporter.for_step(), too_large=try_
     )
@@ -126,7 +129,7 @@ def advise_command(
         tries = change_trials.tried_changes(
             about, advise_command.wanted_candidates(inputs, wanted), done.folder, reporter
         )
-    advise_command.advise(inputs, reporter, tries)
+    advise_command.advise(inputs, reporter, tries, number)
 
 
 @app.command("validate")

@@ -12,6 +12,7 @@ from ethosu_sdk.records.run import Reference, ReferenceOutput, Run
 from ethosu_sdk.records.sequences import Generate, Phase, Timing
 from ethosu_sdk.records.time_line import WAITS_PATH, TimeLine, headline
 
+MINUS = "\N{MINUS SIGN}"
 _MOST_DIGITS = 6  # decimals of numbers that hardly differ
 _TWO_PLACES = 10  # a number from here on has one decimal
 _LEAST_PERCENT = 0.1
@@ -55,6 +56,12 @@ def size_text(size_bytes: int) -> str:
         if size_bytes >= 1 << shift:
             return f"{size_bytes / (1 << shift):,.1f}".removesuffix(".0") + f" {unit}"
     return counted(size_bytes, "byte")
+
+
+def signed_percent(value: float) -> str:
+    """A change in percent, with its sign and two digits at least."""
+    digits = 0 if abs(value) >= _EXACT_PERCENT else 1 if abs(value) >= _LEAST_PERCENT else 2
+    return f"{value:+,.{digits}f} %".replace("-", MINUS)
 
 
 def system_line(priced: Priced) -> str:

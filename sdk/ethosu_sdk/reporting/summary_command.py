@@ -24,7 +24,7 @@ from ethosu_sdk.records.printed import Error, Verification
 from ethosu_sdk.records.profile import Profile
 from ethosu_sdk.records.run import Run
 from ethosu_sdk.records.sequences import Generate
-from ethosu_sdk.reporting.compare import compare_command
+from ethosu_sdk.reporting.compare import compare_command, comparison_answer
 
 _SIGNS = {"pass": "✅", "fail": "❌", "error": "❌", "blocked": "❌", "interrupted": "⏹"}
 # What means something to Markdown; a record's texts are names of other people's files and models.
@@ -105,7 +105,7 @@ def _compare(record: Comparisons) -> list[str]:
     lines = _opening(record.status, "compare", " → ".join(row.name for row in record.subjects))
     for row in record.comparisons:
         title = compare_command.comparison_title(record, row)
-        lines += ["", escaped_markdown(f"{title}: {compare_command.comparison_summary(row)}")]
+        lines += ["", escaped_markdown(f"{title}: {comparison_answer.figures_words(row)}")]
         lines += markdown_table(compare_command.DIMENSION_HEADINGS, compare_command.dimension_rows(row))
         lines += markdown_table(compare_command.METRIC_HEADINGS, compare_command.metric_rows(row))
         lines += markdown_table(compare_command.OPERATOR_HEADINGS, compare_command.operator_rows(row, 10))

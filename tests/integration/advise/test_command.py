@@ -11,7 +11,7 @@ from ethosu_sdk.records import validation
 from tests.integration.advise.programs import Advised, Record
 from tests.integration.cli import assert_clear, sdk, sdk_ok
 from tests.places import GOLDEN_PTE
-from tests.records import printed, read
+from tests.records import EXAMPLES, printed, read
 
 
 @pytest.mark.toolchain
@@ -30,14 +30,44 @@ def test_a_program_is_run_first(tmp_path: Path) -> None:
 
 
 def test_people_see_what_the_record_says(plain: Advised, tmp_path: Path) -> None:
-    folder = shutil.copytree(plain.folder, tmp_path / "run")
-    done = sdk_ok("advise", folder, cwd=tmp_path, env={"COLUMNS": "300"})
-    for row in plain.advice["advice"]:
-        assert row["rule"] in done.out
-        for line in row.get("code", [row.get("command")]):
-            assert line in done.out
+    """The table has each change with its figures, a number its command or code, and nothing is lost on the way."""
+    shutil.copytree(plain.folder, tmp_path / "run")
+    record = plain.advice
+    for width in (80, 100, 120):
+        shown = sdk_ok("advise", "run", cwd=tmp_path, env={"COLUMNS": str(width)}).out.splitlines()
+        assert len(shown) <= 15
+        assert max(map(len, shown)) <= width
+        assert shown[-1] == "next        ethosu-sdk advise run 1"
+        assert shown[0].startswith(f"{len(record['advice'])} changes for net.pte on ethos-u55-")
+        rows = [line for line in shown[1:] if line[:1].isdigit()]
+        assert [row[0] for row in rows] == [str(n) for n in range(min(5, len(record["advice"]) + 1))]
+        first = record["advice"][0]["gains"][0]
+        if first["metric"] == "NPU cycles":
+            assert f" {first['before']:,} " in f"{rows[0]} "
+            assert f" {first['after']:,} " in rows[1]
     cycles = plain.expected("memory-mode", "NPU cycles")
-    assert f"NPU cycles {cycles[0]:,} → {cycles[1]:,} (modelled → expected" in done.out
+    whole = sdk_ok("advise", "run", "-v", cwd=tmp_path, env={"COLUMNS": "300"})
+    for number, row in enumerate(record["advice"], start=1):
+        done = sdk_ok("advise", "run", number, cwd=tmp_path, env={"COLUMNS": "300"})
+        for text in (done.out, whole.out):
+            assert f"{number}. {row['rule']}" in text
+            assert all(line in text for line in row.get("code", [row.get("command")]))
+    assert f"NPU cycles {cycles[0]:,} → {cycles[1]:,} (modelled → expected" in whole.out
+    assert f"there is no change {number + 1}" in sdk("advise", "run", number + 1, cwd=tmp_path).err
+
+
+def test_what_was_tried_is_not_forgotten(plain: Advised, tmp_path: Path) -> None:
+    """An `advise` without --try keeps the trials of the same program, and no others."""
+    folder = shutil.copytree(plain.folder, tmp_path / "run")
+    (folder / "manifest.json").unlink()
+    trial = read(EXAMPLES / "advice-tried.json")
+    record = plain.advice
+    for digest in (record["model"]["sha256"], "0" * 64):
+        kept = {**record, "model": {**record["model"], "sha256": digest}, "tried": trial["tried"]}
+        (folder / "advice.json").write_text(json.dumps(kept), encoding="utf-8")
+        sdk_ok("advise", folder, "-q", cwd=tmp_path)
+        assert ("tried" in read(folder / "advice.json")) == (digest == record["model"]["sha256"])
+        (folder / "manifest.json").unlink()
 
 
 def test_what_is_no_run_is_refused(tmp_path: Path) -> None:

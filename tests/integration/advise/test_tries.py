@@ -63,7 +63,7 @@ def tried(networks: Path, qemu_plugin: Path) -> Callable[..., Tried]:
         def make(out: Path) -> None:
             if host:
                 sdk_ok("run", model, *_HOST, "-o", out, "-q", cwd=networks)
-            words = ("advise", out if host else model, "--try-only", kinds, "-o", out)
+            words = ("advise", out if host else model, "--try-only", kinds, "-v", "-o", out)
             done = sdk_ok(*words, cwd=networks, env={"COLUMNS": "300"}, timeout_s=600)
             (out / "shown.txt").write_text(done.out, encoding="utf-8")
 

@@ -46,7 +46,8 @@ def test_two_runs_stand_side_by_side(run_folder: Path, tmp_path: Path) -> None:
     text = (tmp_path / "build" / "report.html").read_text(encoding="utf-8")
     cycles = read(run_folder / "run.json")["npu"]["cycles"]["value"]
     assert text.count(f"<td>{cycles:,} (modelled") == 2  # side by side alone: each headline has it
-    assert "Side by side" in text
+    assert f">2: other is as fast as 1: {run_folder.name}</h2>" in text
+    assert f"ethosu-sdk advise {other}" in text
     assert 'id="run2-operations"' in text
     # A run without a profile gets one for the report alone.
     assert not (other / "profile.json").exists()

@@ -44,7 +44,7 @@ def test_summary_and_report_have_the_headline(folder: Path) -> None:
 
 
 def test_compare_judges_the_total_and_shows_its_parts(folder: Path) -> None:
-    done = sdk("compare", "fast", "slow", "--json", cwd=folder)
+    done = sdk("compare", "fast", "slow", "--check", "--json", cwd=folder)
     assert done.code == 7  # the second CPU is slower
     (comparison,) = json.loads(done.out)["comparisons"]
     rows = {row["name"]: row for row in comparison["metrics"]}
@@ -58,7 +58,7 @@ def test_compare_judges_the_total_and_shows_its_parts(folder: Path) -> None:
         "time.total_ms"
     ]
     assert any(name.startswith("time.parts.quantized_decomposed::quantize") for name in rows)
-    assert sdk("compare", "slow", "fast", cwd=folder).code == 0
+    assert sdk("compare", "slow", "fast", "--check", cwd=folder).code == 0
 
 
 def test_perfetto_has_a_track_for_each_processor(folder: Path) -> None:

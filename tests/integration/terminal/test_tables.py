@@ -63,8 +63,11 @@ SHOWN: dict[str, Callable[[Record], Parts]] = {
     "compile-result": lambda record: compile_command.compile_tables(record, FOLDER),
     "build-result": _built,
     "run-result": lambda record: [run_record.run_summary(kinds.RUN.convert(record), FOLDER)],
-    "compare": lambda record: compare_command.compare_tables(kinds.content(record), None),
-    "advice": lambda record: advise_command.advice_tables(kinds.content(record), FOLDER),
+    "compare": lambda record: compare_command.compare_tables(kinds.content(record)),
+    "advice": lambda record: [
+        *advise_command.answer(kinds.content(record), FOLDER),
+        *advise_command.advice_tables(kinds.content(record)),
+    ],
     "sweep-compare": lambda record: list(sweep_comparison.comparison_tables(kinds.content(record))),
     "verify-result": lambda record: [verify_command.verify_table(kinds.content(record))],
 }
@@ -118,6 +121,7 @@ def test_figures_of_a_run_are_whole(
         ("profile", run_folder),
         ("profile", run_folder, "--rows", 2),
         ("advise", run_folder, "-o", tmp_path / "advice"),
+        ("advise", tmp_path / "advice", 1),
         ("compare", run_folder, run_folder),
         ("report", run_folder, "-o", tmp_path / "report.html"),
         ("convert", run_folder, "--to", "junit", "-o", tmp_path / "junit.xml"),

@@ -15,9 +15,11 @@ from ethosu_sdk.reporting.advise.advice_facts import COMPILE, Facts, expected_ch
 
 @dataclass(frozen=True)
 class AdviceRule:
-    """A rule: its name, the pattern that it looks for in a line, the kinds of facts without which it is silent."""
+    """A rule: its name, the change that it advises, the pattern that it looks for, and the kinds of facts without
+    which it is silent."""
 
     name: str
+    change: str
     pattern: str
     needs: tuple[str, ...]
     find: Callable[[Facts], list[Item]]
@@ -29,60 +31,70 @@ class AdviceRule:
 RULES: Sequence[AdviceRule] = (
     AdviceRule(
         "sixteen-bits",
+        "16 bits for a layer",
         "a layer's int8 steps are too coarse for its values, whatever layers before have lost",
         (advice_facts.DEBUG,),
         npu_rules.sixteen_bits,
     ),
     AdviceRule(
         "quantise",
+        "int8 in place of floating point",
         "the program is floating point, and nothing of it is delegated",
         (COMPILE,),
         cpu_rules.quantise,
     ),
     AdviceRule(
         "replaced-operator",
+        "a module for the NPU",
         "modules that run on the CPU between two delegates, where another module computes the same on the NPU",
         (COMPILE,),
         cpu_rules.replaced_operators,
     ),
     AdviceRule(
         "cortex-m-fallback",
+        "int8 kernels on the CPU",
         "operators on the CPU in floating point, between conversions, that the Cortex-M backend computes on int8",
         (COMPILE,),
         cpu_rules.cortex_m_fallback,
     ),
     AdviceRule(
         "channels-last-input",
+        "input with its channels last",
         "the NPU turns an NCHW input around before the first layer",
         (COMPILE,),
         npu_rules.channels_last_input,
     ),
     AdviceRule(
         "flatten-as-convolution",
+        "flatten as convolution",
         "the NPU turns a feature map around because a linear layer flattens it",
         (),
         npu_rules.flatten_as_convolution,
     ),
     AdviceRule(
         "memory-mode",
+        "another memory mode",
         "another memory mode of the same system configuration costs fewer cycles, or less SRAM for the same",
         (COMPILE, advice_facts.MODES),
         npu_rules.memory_mode,
     ),
     AdviceRule(
         "quantised-io",
+        "int8 inputs and outputs",
         "the CPU converts floating-point inputs and outputs of an int8 program",
         (COMPILE,),
         cpu_rules.quantised_io,
     ),
     AdviceRule(
         "smaller-target",
+        "a smaller NPU",
         "the MAC unit waits for memories most of the time, so that half of it costs at most 5 % of the cycles",
         (COMPILE,),
         npu_rules.smaller_target,
     ),
     AdviceRule(
         "channel-steps",
+        "channels that fill the MAC unit",
         "a convolution that keeps the MAC unit busy has output channels that do not fill its last step",
         (),
         npu_rules.channel_steps,

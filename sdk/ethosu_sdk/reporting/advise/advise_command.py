@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar, get_args
+from typing import NamedTuple, TypeVar, get_args
 
 from msgspec import convert
+from msgspec.structs import replace
 from rich.console import RenderableType
 from rich.table import Table
 
 from ethosu_sdk.base import filesystem, json_text
 from ethosu_sdk.base.errors import InputError, UsageError
+from ethosu_sdk.base.plain_text import counted, cut
 from ethosu_sdk.base.targets import suggestion
-from ethosu_sdk.base.terminal import Reporter, escape
+from ethosu_sdk.base.terminal import Ranked, Reporter, escape
 from ethosu_sdk.records import bundle, kinds, provenance, result_files, trials, validation, wording
 from ethosu_sdk.records.advice import (
     Advice,
@@ -37,6 +40,7 @@ from ethosu_sdk.records.compile import Compilation
 from ethosu_sdk.records.debug import Debug
 from ethosu_sdk.records.profile import Profile
 from ethosu_sdk.records.run_facts import ProgramFacts
+from ethosu_sdk.records.time_line import headline
 from ethosu_sdk.records.trials import Candidate, Measured, Outcome, Tries
 from ethosu_sdk.reporting.advise import advice_facts, cpu_rules
 from ethosu_sdk.reporting.advise.advice_facts import (
@@ -52,7 +56,7 @@ from ethosu_sdk.reporting.advise.advice_facts import (
     Facts,
     Metric,
 )
-from ethosu_sdk.reporting.advise.advice_rules import judge_facts
+from ethosu_sdk.reporting.advise.advice_rules import RULES, judge_facts
 from ethosu_sdk.reporting.advise.candidates import candidates_of
 
 About = TypeVar("About", Compilation, Debug)
@@ -78,6 +82,22 @@ JUDGES = {
     "NPU and CPU cycles": "NPU and CPU cycles together, since the clock of the CPU is not known",
     "NPU cycles": "NPU cycles, since those of the CPU were not counted",
 }
+
+
+_MOST_CHANGES = 4
+_MOST_NAMES = 3
+_LONGEST = 36  # text of a change in the table
+_SHORT: dict[str, str] = {
+    "NPU cycles": "NPU",
+    "CPU instructions": "instructions",
+    "operators that compute on the CPU": "CPU operators",
+    "MACs per cycle that the NPU has": "MACs",
+    "inputs and outputs": "bytes in and out",
+}
+_CHANGES = {rule.name: rule.change for rule in RULES}
+_NEEDS: dict[CandidateKind, str] = {"target": "another NPU", "weights": "training"}
+# The figure that stands for the time, the first that is known.
+_TIMES = (TIME, TOTAL_CYCLES, NPU_CYCLES)
 
 
 @dataclass(frozen=True)
@@ -109,11 +129,16 @@ def wanted_candidates(inputs: AdviceInputs, wanted: Sequence[CandidateKind]) -> 
     return tuple(row for row in candidates_of(found, judge_facts(found).advice) if row.kind in wanted)
 
 
-def advise(inputs: AdviceInputs, reporter: Reporter, tries: Tries | None = None) -> Advice:
-    """Judge a profiled program, with what came of `tries`; the record that was written."""
+def advise(
+    inputs: AdviceInputs, reporter: Reporter, tries: Tries | None = None, number: int | None = None
+) -> Advice:
+    """Judge a profiled program, with what came of `tries`; the record that was written. Of its changes, the one with
+    `number` is shown alone."""
     found, files = _facts(inputs)
     try:
         record = _make_record(found, files, tries)
+        if tries is None:
+            record = replace(record, tried=_tried_before(inputs))
     except OverflowError as error:  # JSON has numbers without end, floats do not
         hint = "make the run again; `ethosu-sdk validate RUN_DIR` names records that were changed"
         raise InputError("a number in a record of the run is too large to be judged", hint) from error
@@ -122,9 +147,43 @@ def advise(inputs: AdviceInputs, reporter: Reporter, tries: Tries | None = None)
     with filesystem.locked_folder(inputs.folder), bundle.writing_folder(inputs.folder, "advise") as add:
         json_text.write_json(inputs.folder / kinds.ADVICE.file, content)
         add(kinds.ADVICE.file)
-    reporter.show(*advice_tables(record, inputs.folder))
+    if number is not None:
+        reporter.show(*change_tables(record, number), _after_a_change(inputs.folder))
+    else:
+        details = [*advice_tables(record), ""] if reporter.verbose else []
+        reporter.show(*details, *answer(record, inputs.folder))
     reporter.emit(content)
     return record
+
+
+def show_stored(folder: Path, number: int, reporter: Reporter) -> bool:
+    """Show a change of the record that an earlier `advise` wrote to `folder`; whether there is one."""
+    record = _stored(folder)
+    if record is None:
+        return False
+    reporter.show(*change_tables(record, number), _after_a_change(folder))
+    reporter.emit(record.to_json())
+    return True
+
+
+def _stored(folder: Path) -> Advice | None:
+    path = folder / kinds.ADVICE.file
+    try:
+        record = read_record(path) if path.is_file() else None
+    except InputError:  # it is written anew
+        return None
+    return record if isinstance(record, Advice) else None
+
+
+def _tried_before(inputs: AdviceInputs) -> Tried | None:
+    """What an earlier `advise --try` got for the same program with the same time; None without that."""
+    old, time = _stored(inputs.folder), headline(inputs.profile)
+    if old is None or old.tried is None or old.model.sha256 != inputs.profile.model.sha256:
+        return None
+    figures = [figure for row in old.tried.trials for figure in row.figures if figure.metric == TIME.name]
+    now = 0.0 if time is None else time.total.duration_s * 1e3
+    same = all(math.isclose(now, figure.before or 0.0, rel_tol=1e-6) for figure in figures)
+    return old.tried if same and bool(figures) == (time is not None) else None
 
 
 def _facts(inputs: AdviceInputs) -> tuple[Facts, list[tuple[str, Path]]]:
@@ -272,19 +331,164 @@ def _trial_figures(before: Measured, after: Measured) -> Iterator[Figure]:
             yield Figure(metric=metric.name, unit=metric.unit, before=old, after=new, source=source)
 
 
-def advice_tables(record: Advice, folder: Path) -> list[RenderableType]:
-    """What was tried, the best first; a table for each advice, what saves most first; a line for each operator on the
-    CPU; the rules that are silent."""
+class Suggestion(NamedTuple):
+    """A change to make: its cells in the table, and the title and rows of its details. `of` is the metric that the
+    gain is of; empty where that is the one that all trials are judged by."""
+
+    change: str
+    figures: Mapping[str, tuple[float | None, float]]
+    gain: str
+    of: str
+    outputs: str
+    needs: str
+    title: str
+    pairs: Sequence[tuple[str, str]]
+
+
+def suggestions(record: Advice) -> list[Suggestion]:
+    """The changes that helped when they were tried, then those that the rules estimate; the best of each first."""
+    tried = record.tried
+    found = [_of_trial(row, tried) for row in tried.trials if trial_helps(row)] if tried is not None else []
+    return found + [_of_rule(row) for row in record.advice if not was_tried(row, tried)]
+
+
+def _of_trial(row: Trial, tried: Tried) -> Suggestion:
+    change = " + ".join(row.parts)
+    if len(change) > _LONGEST and len(row.parts) > 1:
+        change = f"{row.parts[0]} + {len(row.parts) - 1} more"
+    gain = "" if row.gain is None else wording.signed_percent(-100 * row.gain)
+    return Suggestion(
+        change,
+        {figure.metric: (figure.before, figure.after) for figure in row.figures},
+        "it fits" if tried.judged_by == "fit" and row.fits else gain,
+        "",
+        "" if row.outputs is None else row.outputs.state,
+        _needs(row.command, row.code, row.kind),
+        trial_title(row, tried),
+        list(trial_pairs(row)),
+    )
+
+
+def _of_rule(row: Item) -> Suggestion:
+    first = row.gains[0]
+    figures: dict[str, tuple[float | None, float]] = {
+        change.metric: (change.before, change.after) for change in (*row.gains, *row.costs)
+    }
+    gain = f"{wording.number_texts(first.after - first.before)[0]} {first.unit}"
+    if first.before and first.unit != "dB":
+        gain = wording.signed_percent(100 * (first.after - first.before) / abs(first.before))
+    change = _CHANGES.get(row.rule, row.rule)
+    where = f" ({row.where})" if row.where is not None else ""
+    return Suggestion(
+        change + where if len(change + where) <= _LONGEST else change,
+        figures,
+        gain,
+        first.metric,
+        "",
+        _needs(row.command, row.code, "target" if row.rule == "smaller-target" else "program"),
+        advice_title(row),
+        list(advice_pairs(row)),
+    )
+
+
+def _needs(command: str | None, code: Sequence[str] | None, kind: CandidateKind) -> str:
+    parts = ["option"] if command is not None else []
+    return _NEEDS.get(kind, " + ".join([*parts, *(["code"] if code else [])]))
+
+
+def answer(record: Advice, folder: Path) -> list[RenderableType]:
+    """The changes in one table, the best first, what is on the CPU, and the next command."""
+    found, tried = suggestions(record), record.tried
+    metric = next((row for row in _TIMES if any(row.name in part.figures for part in found)), None)
+    words = "estimated (--try runs them)" if tried is None else f"tried on {tried.simulator}"
+    target = f" on {record.target.npu}-{record.target.macs}" if record.target is not None else ""
+    head = f"{counted(len(found), 'change')} for {record.model.file}{target}" + (
+        f", {words}" if found else ""
+    )
+    parts: list[RenderableType] = [escape(head)]
+    if found:
+        parts.append(_changes_table(found, metric))
+    others = 0 if tried is None else len(tried.trials) + len(tried.left) - sum(map(trial_helps, tried.trials))
+    rows = [("not advised", f"{counted(others, 'other change')} (-v)")] if others else []
+    rows += [("on the CPU", _on_cpu(record.cpu))] if record.cpu else []
+    place = shlex.quote(str(folder))
+    rows.append(("next", f"ethosu-sdk advise {place} 1" if found else f"ethosu-sdk report {place}"))
+    return [*parts, _pairs("", rows)]
+
+
+def _changes_table(found: Sequence[Suggestion], metric: Metric | None) -> Table:
+    time = "" if metric is None else str(metric.name)
+    heading = ["time" if metric is TIME else time] if time else []
+    judged = ["outputs"] if any(row.outputs for row in found) else []
+    table = Ranked(box=None, pad_edge=False, drop=("needs", "SRAM"))
+    for name in ["", "change", *heading, "gain", "SRAM", *judged, "needs"]:
+        table.add_column(name, justify="right" if name in ["", "SRAM", *heading] else "left")
+
+    def cell(row: Suggestion, name: str, side: int) -> str:
+        value = row.figures[name][side] if name in row.figures else None
+        if value is None:
+            return ""
+        return wording.milliseconds(value / 1e3) if name == TIME.name else _number(value)
+
+    def before(name: str) -> str:
+        return next((text for row in found if (text := cell(row, name, 0))), "")
+
+    table.add_row("0", "as it is", *([before(time)] if time else []), "", before(SRAM.name))
+    for number, row in enumerate(found[:_MOST_CHANGES], start=1):
+        times = [cell(row, time, 1)] if time else []
+        gain = row.gain if row.of in ("", time) else f"{row.gain} {_SHORT.get(row.of, row.of)}"
+        outputs = [row.outputs or "not tried"] if judged else []
+        cells = (cut(row.change, _LONGEST), *times, gain, cell(row, SRAM.name, 1), *outputs, row.needs)
+        table.add_row(str(number), *map(escape, cells))
+    if (left := len(found) - _MOST_CHANGES) > 0:
+        table.add_row("", f"and {left} more: -v")
+    return table
+
+
+def _on_cpu(calls: Sequence[CpuCall]) -> str:
+    """The operators that the NPU does not take, with their shares of the cycles, and of how many a replacement is
+    known."""
+    names, cycles = Counter[str](), Counter[str]()
+    for row in calls:
+        name = wording.short_operator(row.name)
+        names[name] += row.calls
+        cycles[name] += row.cycles or 0
+    known = sum(row.calls for row in calls if row.replacement is not None)
+    whole = cycles.total()
+    order = sorted(names, key=lambda name: -cycles[name])
+    shown = [f"{name} {wording.percent_text(cycles[name] / whole)}" if whole else name for name in order]
+    more = [f"{len(names) - _MOST_NAMES} more"] if len(names) > _MOST_NAMES else []
+    return (
+        f"{counted(names.total(), 'operator')}, {known} avoidable: {', '.join((*shown[:_MOST_NAMES], *more))}"
+    )
+
+
+def change_tables(record: Advice, number: int) -> list[RenderableType]:
+    """All that is known of the change with that number. UsageError where there is none."""
+    found = suggestions(record)
+    if not 1 <= number <= len(found):
+        known = f"there are 1 to {len(found)}" if found else "there are none"
+        raise UsageError(f"there is no change {number}: {known}")
+    row = found[number - 1]
+    return [f"[bold]{number}. {escape(row.title)}[/bold]", _pairs("", row.pairs)]
+
+
+def _after_a_change(folder: Path) -> RenderableType:
+    place = shlex.quote(str(folder))
+    return _pairs("", [("next", f"ethosu-sdk run MODEL -o after, then ethosu-sdk compare {place} after")])
+
+
+def advice_tables(record: Advice) -> list[RenderableType]:
+    """A table for each change, the best first, a line for each operator on the CPU, and the rules and trials that
+    advise nothing."""
     parts: list[RenderableType] = []
-    if record.tried is not None:
-        parts += [*tried_tables(record.tried), ""]
-    advice = [row for row in record.advice if not was_tried(row, record.tried)]
-    if advice and record.tried is not None:
-        parts += ["estimated by the rules, and not tried:", ""]
-    for number, row in enumerate(advice, start=1):
-        parts += [_pairs(f"{number}. {advice_title(row)}", advice_pairs(row), no_wrap=True), ""]
-    if not advice and record.tried is None:
-        parts += ["no rule has advice", ""]
+    for number in range(1, len(suggestions(record)) + 1):
+        parts += [*change_tables(record, number), ""]
+    tried = record.tried
+    if tried is not None:
+        others = [(row.name, _other(row)) for row in tried.trials if not trial_helps(row)]
+        others += [(name, "not tried: it was stopped before") for name in tried.left]
+        parts += [_pairs("tried, and not advised", others), ""] if others else []
     if record.cpu:
         rows: list[tuple[str, str]] = []
         for call in record.cpu:
@@ -292,22 +496,7 @@ def advice_tables(record: Advice, folder: Path) -> list[RenderableType]:
             rows.append((call.name + calls, call.where or "place not known"))
             rows += [(f"  {name}", text) for name, text in cpu_pairs(call)]
         parts += [_pairs("on the CPU", rows), ""]
-    silent = _pairs("silent rules", ((row.rule, row.reason) for row in record.silent), no_wrap=True)
-    return [*parts, silent, "", f"files  {escape(str(folder))}"]
-
-
-def tried_tables(tried: Tried) -> list[RenderableType]:
-    """A table for each change that helps, the best first; then a line for each of the others."""
-    head = f"tried on {tried.simulator}, judged by {JUDGES[tried.judged_by]}"
-    parts: list[RenderableType] = [head, ""]
-    found = [row for row in tried.trials if trial_helps(row)]
-    for number, row in enumerate(found, start=1):
-        parts += [_pairs(f"{number}. {trial_title(row, tried)}", trial_pairs(row)), ""]
-    if not found:
-        parts += ["no change that was tried helps", ""]
-    others = [(row.name, _other(row)) for row in tried.trials if not trial_helps(row)]
-    others += [(name, "not tried: it was stopped before") for name in tried.left]
-    return [*parts, _pairs("tried, and not advised", others)] if others else parts[:-1]
+    return [*parts, _pairs("silent rules", ((row.rule, row.reason) for row in record.silent), no_wrap=True)]
 
 
 def trial_helps(row: Trial) -> bool:
@@ -374,7 +563,9 @@ def cpu_pairs(row: CpuCall) -> Iterator[tuple[str, str]]:
 
 def _pairs(title: str, rows: Iterable[tuple[str, str]], *, no_wrap: bool = False) -> Table:
     """Names and texts under a title; with `no_wrap`, names stay on their line."""
-    table = Table(title=escape(title), title_justify="left", box=None, show_header=False, pad_edge=False)
+    table = Table(
+        title=escape(title) or None, title_justify="left", box=None, show_header=False, pad_edge=False
+    )
     table.add_column(no_wrap=no_wrap, overflow="ellipsis" if no_wrap else "fold")
     table.add_column(overflow="fold")
     for name, text in rows:

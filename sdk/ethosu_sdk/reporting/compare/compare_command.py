@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +13,6 @@ from rich.table import Table
 from ethosu_sdk.base import filesystem, json_text
 from ethosu_sdk.base.errors import InputError, SdkError, UsageError, VerdictError
 from ethosu_sdk.base.filesystem import sha256_bytes
-from ethosu_sdk.base.plain_text import counted
 from ethosu_sdk.base.terminal import Ranked, Reporter, escape
 from ethosu_sdk.records import bundle, compare, kinds, provenance, result_files, validation
 from ethosu_sdk.records.common import Unavailable
@@ -26,7 +23,6 @@ from ethosu_sdk.records.compare import (
     Failed,
     FigureChange,
     MetricChange,
-    MetricStatus,
     OperatorChange,
     Status,
 )
@@ -34,8 +30,8 @@ from ethosu_sdk.records.profile import Profile
 from ethosu_sdk.records.run import Run
 from ethosu_sdk.records.run_facts import MadeProfile
 from ethosu_sdk.records.sweep import SweepComparison
-from ethosu_sdk.reporting.compare import compared_records, operator_changes, policies
-from ethosu_sdk.reporting.compare.compared_records import Subject
+from ethosu_sdk.reporting.compare import compared_records, comparison_answer, operator_changes, policies
+from ethosu_sdk.reporting.compare.compared_records import ALLOWED_DIMENSIONS, Subject
 from ethosu_sdk.reporting.compare.options import CompareOptions
 from ethosu_sdk.reporting.compare.policies import Policy, load_policy
 
@@ -43,15 +39,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-_MOST_ROWS = 20
-_DIGEST = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{52}\b")
-_STATUSES: dict[MetricStatus, str] = {
-    "regression": "worse",
-    "improved": "better",
-    "missing": "in only one run",
-    "tolerated": "worse within the tolerance",
-    "differs": "different and not judged",
-}
+_MOST_REASONS = 8
 _COLOURS = {"regression": "red", "improved": "green", "missing": "yellow"}
 METRIC_HEADINGS = ("figure", "before", "after", "change", "", "unit", "where")
 OPERATOR_HEADINGS = ("operator", "figure", "before", "after", "change", "", "source")
@@ -60,8 +48,10 @@ Profiles = Mapping[Path, MadeProfile]
 
 
 def read_policy(options: CompareOptions) -> Policy:
-    """The policy that `options` name. InputError or UsageError for one that is none."""
-    return load_policy(options.policy).allowing(options.allow)
+    """The policy that `options` name; without a check, all may differ that ever may. InputError or UsageError for one
+    that is none."""
+    policy = load_policy(options.policy).allowing(options.allow)
+    return policy if options.checks else policy.allowing(ALLOWED_DIMENSIONS)
 
 
 def compare_paths(
@@ -74,9 +64,14 @@ def compare_paths(
 
     InputError for what cannot be read.
     """
+    return _make_record(_read_subjects(paths, profiles, options, failed), read_policy(options), failed or {})
+
+
+def _read_subjects(
+    paths: Sequence[Path], profiles: Profiles, options: CompareOptions, failed: Mapping[str, str] | None
+) -> list[Subject]:
     if len(paths) + len(failed or ()) < 2:
         raise UsageError("one run cannot be compared", "give two or more: ethosu-sdk compare BEFORE AFTER")
-    policy = read_policy(options)
     found = [compared_records.read_subject(path, profiles.get(path), loose=options.loose) for path in paths]
     first = found[0]
     for other in found[1:]:
@@ -94,9 +89,7 @@ def compare_paths(
                 f"{lacking.path} holds no run, but {runs[0].path} does",
                 "run it; or give two records of the same kind",
             )
-    record = _make_record(found, policy, failed or {})
-    validation.check_record(record.to_json(), "the comparison")
-    return record
+    return found
 
 
 def compare_runs(
@@ -109,11 +102,16 @@ def compare_runs(
 ) -> Comparisons:
     """Compare the runs at `paths` with the first and write the record. `failed` are those that could not be run.
 
-    Raises InputError, after it was written, when two cannot be compared, VerdictError when one is worse or failed.
+    Raises InputError, after it was written, when two cannot be compared, VerdictError when one failed or, if that is
+    checked, is worse.
     """
-    record = compare_paths(paths, profiles, options, failed)
+    policy = read_policy(options)
+    subjects = _read_subjects(paths, profiles, options, failed)
+    record = _make_record(subjects, policy, failed or {})
     write_comparison(record, kinds.COMPARE.file, "compare", comparison_folder(out_dir))
-    reporter.show(*compare_tables(record, options.rows))
+    if reporter.verbose:
+        reporter.show(*compare_tables(record), "")
+    reporter.show(comparison_answer.answer_table(record, subjects, checked=options.checks))
     for row in record.provenance.inputs:
         if row.loose:
             reporter.warn(escape(f"loose: {row.file} ({row.role}) is not what its manifest lists"))
@@ -122,7 +120,7 @@ def compare_runs(
     for gap in record.unavailable:
         reporter.warn(escape(f"no rows of operators ({gap.path}): {gap.reason}"))
     reporter.emit(record.to_json())
-    _conclude(record)
+    _conclude(record, options, _MOST_REASONS if not reporter.verbose else None)
     return record
 
 
@@ -139,15 +137,21 @@ def write_comparison(record: Comparisons | SweepComparison, name: str, command: 
         add(name)
 
 
-def _conclude(record: Comparisons) -> None:
+def _conclude(record: Comparisons, options: CompareOptions, most: int | None) -> None:
+    """Raise what a comparison ends with, which names at `most` so many figures."""
     blocked = [row for row in record.comparisons if row.status == "blocked"]
-    found = blocked or [row for row in record.comparisons if row.status == "fail"]
+    worse = [row for row in record.comparisons if row.status == "fail" and options.checks]
+    found = blocked or worse
     lines = [f"{row.before} → {row.after}, {reason}" for row in found for reason in worse_reasons(row)]
     if blocked:
         raise cannot_be_compared("the runs", "run", lines)
-    lines += [f"{row.name} could not be run: {row.reason}" for row in record.failed]
+    left = len(lines[most:]) if most is not None else 0
+    lines = lines[:most] + ([f"and {left:,} more: -v lists them"] if left else [])
+    failed = [f"{row.name} could not be run: {row.reason}" for row in record.failed]
     if lines:
-        raise worse_than_before(lines)
+        raise worse_than_before([*lines, *failed])
+    if failed:
+        raise VerdictError("\n".join(failed), recorded=True)
 
 
 def cannot_be_compared(what: str, verb: str, lines: Sequence[str]) -> InputError:
@@ -192,7 +196,7 @@ def _make_record(subjects: Sequence[Subject], policy: Policy, failed: Mapping[st
         compare.Unmatched(pattern=pattern, reason=reason)
         for pattern, reason in policies.unmatched_patterns(policy, list(names), profiles)
     )
-    return Comparisons(
+    record = Comparisons(
         status=next(word for word in ("blocked", "fail", "pass") if word in words),
         **provenance.origin([row for label, subject in labelled for row in subject.inputs(label)], []),
         policy=compare.Policy(
@@ -222,6 +226,8 @@ def _make_record(subjects: Sequence[Subject], policy: Policy, failed: Mapping[st
         ),
         host=provenance.this_host(),
     )
+    validation.check_record(record.to_json(), "the comparison")
+    return record
 
 
 def subject_label(number: int) -> str:
@@ -318,11 +324,11 @@ def _array(subject: Subject, index: int) -> NDArray[Any] | None:
     return array if array is not None and sha256_bytes(array.tobytes()) == row.sha256 else None
 
 
-def compare_tables(record: Comparisons, rows: int | None) -> list[RenderableType]:
-    """Each comparison: what differs, figure by figure and operator by operator. `rows` limits the operators."""
+def compare_tables(record: Comparisons) -> list[RenderableType]:
+    """Each comparison: what differs, figure by figure and operator by operator."""
     parts: list[RenderableType] = []
     for comparison in record.comparisons:
-        parts += [*([""] if parts else []), *_comparison(record, comparison, rows or _MOST_ROWS)]
+        parts += [*([""] if parts else []), *_comparison(record, comparison)]
     return [*parts, *(f"{escape(row.name)}: {escape(row.reason)}" for row in record.failed)]
 
 
@@ -333,32 +339,17 @@ def comparison_title(record: Comparisons, comparison: Comparison) -> str:
     return f"{before} ({names[before]}) → {after} ({names[after]})"
 
 
-def _comparison(record: Comparisons, comparison: Comparison, most: int) -> Iterator[RenderableType]:
-    yield f"[bold]{escape(comparison_title(record, comparison))}[/bold]: {escape(comparison_summary(comparison))}"
+def _comparison(record: Comparisons, comparison: Comparison) -> Iterator[RenderableType]:
+    title, words = comparison_title(record, comparison), comparison_answer.figures_words(comparison)
+    yield f"[bold]{escape(title)}[/bold]: {escape(words)}"
     parts = (
         _table(DIMENSION_HEADINGS, dimension_rows(comparison)),
         _table(METRIC_HEADINGS, metric_rows(comparison), has_numbers=True),
-        _table(OPERATOR_HEADINGS, operator_rows(comparison, most), has_numbers=True),
+        _table(OPERATOR_HEADINGS, operator_rows(comparison), has_numbers=True),
     )
     for table in parts:
         if table.row_count:
             yield from ("", table)
-    if (left := len(comparison.operators) - most) > 0:
-        yield f"and {counted(left, 'more operator')} with differences, in the record; --rows shows more"
-
-
-def comparison_summary(comparison: Comparison) -> str:
-    """A comparison in a line."""
-    if comparison.status == "blocked":
-        return "cannot be compared"
-    counts = Counter(row.status for row in comparison.metrics)
-    compared = f"{counted(comparison.compared, 'figure')} of {', '.join(comparison.kinds)} compared"
-    if not comparison.metrics and not comparison.operators:
-        return f"no difference, {compared}"
-    worse = sum(1 for _ in _worse_operators(comparison))
-    at_operators = [f"{worse} at operators worse than their rules tolerate"] if worse else []
-    told = (f"{counts[name]} {words}" for name, words in _STATUSES.items() if counts[name])
-    return ", ".join((compared, *told, *at_operators))
 
 
 def _worse_operators(comparison: Comparison) -> Iterator[tuple[OperatorChange, FigureChange]]:
@@ -368,9 +359,9 @@ def _worse_operators(comparison: Comparison) -> Iterator[tuple[OperatorChange, F
 
 def _table(headings: Sequence[str], rows: Iterator[Sequence[str]], *, has_numbers: bool = False) -> Table:
     """A table. With `has_numbers`, what was before and after are figures, and stand on the right."""
-    table = Ranked(box=None, pad_edge=False, drop=("unit", "source", "where", "change"))
+    table = Ranked(box=None, pad_edge=False, drop=("where", "source", "unit", "before"))
     for heading in headings:
-        is_number = has_numbers and heading in ("before", "after", "change", "")
+        is_number = has_numbers and heading in ("before", "after", "change")
         table.add_column(heading, justify="right" if is_number else "left", overflow="fold")
     for row in rows:
         coloured = ((cell, _COLOURS.get(cell)) for cell in row)
@@ -382,10 +373,7 @@ def dimension_rows(comparison: Comparison) -> Iterator[tuple[str, ...]]:
     """The dimensions in which two runs differ."""
     for row in comparison.dimensions:
         if row.status != "same":
-            parts = [text.split(", ") for text in (row.before, row.after)]
-            common = {*parts[0]} & {*parts[1]}
-            own = (", ".join(word for word in words if word not in common) for words in parts)
-            cells = [_short_digests(words or "nothing more") for words in own]
+            cells = comparison_answer.without_common(row.before, row.after)
             yield (row.name, *cells, row.status + (f": {row.reason}" if row.reason else ""))
 
 
@@ -407,15 +395,18 @@ def metric_rows(comparison: Comparison) -> Iterator[tuple[str, ...]]:
 
 
 def _change_cells(row: MetricChange | FigureChange) -> tuple[str, str, str]:
-    change = ""
-    if row.change is not None:
-        percent = f" ({row.percent:+.2f} %)" if row.percent is not None else ""
-        change = f"{number_text(row.change, sign='+')}{percent}"
+    """What was before and after, and the change: in percent, where something was before."""
+    if isinstance(row.before, str) and isinstance(row.after, str):
+        before, after = comparison_answer.without_common(row.before, row.after)
+        return before, after, ""
+    change = "" if row.change is None else number_text(row.change, sign="+")
+    if row.percent is not None:
+        change = f"{row.percent:+,.2f} %"
     return number_text(row.before), number_text(row.after), change
 
 
-def operator_rows(comparison: Comparison, most: int) -> Iterator[tuple[str, ...]]:
-    """The operators that differ, a row for each figure."""
+def operator_rows(comparison: Comparison, most: int | None = None) -> Iterator[tuple[str, ...]]:
+    """The operators that differ, at `most` so many, a row for each figure."""
     for row in comparison.operators[:most]:
         name = operator_changes.operator_words(row)
         name += f", only {row.only_in}" if row.only_in is not None else ""
@@ -431,14 +422,10 @@ def number_text(value: float | str | None, sign: str = "") -> str:
     if value is None:
         return "-"
     if isinstance(value, str):
-        return _short_digests(value)
+        return comparison_answer.DIGEST.sub(r"\1…", value)
     if isinstance(value, float) and not value.is_integer():
         return f"{value:{sign},.6g}"
     return f"{int(value):{sign},}"
-
-
-def _short_digests(text: str) -> str:
-    return _DIGEST.sub(r"\1…", text)
 
 
 def worse_reasons(comparison: Comparison) -> list[str]:

@@ -12,6 +12,8 @@ from ethosu_sdk.records import common
 from ethosu_sdk.records.common import Source
 from ethosu_sdk.records.compare import FigureChange, OperatorChange
 from ethosu_sdk.records.profile import Operation, Profile, Shapes, cycles
+from ethosu_sdk.records.time_line import headline
+from ethosu_sdk.records.wording import short_operator
 
 _SOURCES: tuple[Source, ...] = ("measured", "modelled", "estimated")
 # Figure → unit and source of its rows; what is read and written by memory comes behind them.
@@ -75,6 +77,31 @@ def operators_of(profile: Profile) -> dict[Key, Operator]:
     return found
 
 
+def operator_costs(profile: Profile, *, timed: bool) -> dict[Key, tuple[str, float]]:
+    """What an inference takes for each operator, by what it is: its name for people, and seconds where `timed`, for
+    which the profile has the time of an inference, else cycles of its processor."""
+    time = headline(profile) if timed else None
+    spent: Counter[int] = Counter()  # nanoseconds of the CPU, by instruction of the program
+    for part in time.parts if time is not None else ():
+        spent[part.operator] += round(part.duration_s * 1e9) if part.on == "CPU" else 0
+    found: dict[Key, tuple[str, float]] = {}
+    for key, row in zip(operator_keys(profile.operations), profile.operations, strict=True):
+        on_cpu = row.runs_on == "CPU"
+        npu_cycles = row.calls * (cycles(row.cycles, "measured") or cycles(row.cycles, "modelled") or 0)
+        cost: float = npu_cycles
+        if on_cpu:
+            cost = spent.pop(row.instruction, 0) / 1e9
+            if time is None:
+                cost = 0 if row.cpu_cycles is None else row.cpu_cycles.value
+        elif time is not None:
+            cost = npu_cycles / time.clocks.npu.hz if time.clocks.npu is not None else 0
+        name = short_operator(row.name) if on_cpu else row.name if row.tosa is None else row.tosa.operator
+        module = common.source_module(row.source)
+        _, before = found.get(key, ("", 0))
+        found[key] = f"{name} ({module})" if module else name, before + cost
+    return found
+
+
 def operator_keys(rows: Sequence[Operation]) -> list[Key]:
     """For each operation what it is: its line in the model, its TOSA operator, and which of those alike it is."""
     alike: defaultdict[Key, dict[tuple[int, ...], None]] = defaultdict(dict)
@@ -87,8 +114,8 @@ def operator_keys(rows: Sequence[Operation]) -> list[Key]:
 
 def _kind(row: Operation) -> Key:
     source = row.source
-    # Not by the line, which moves when the model's file changes.
-    place = "" if source is None else source.module or source.file or ""
+    # Not by the line, which moves when the model's file changes, or the file, which a variant has another one of.
+    place = "" if source is None else source.module or source.function or ""
     if row.tosa is not None:
         return "NPU", row.tosa.operator, place
     if row.runs_on == "CPU":

@@ -10,13 +10,17 @@ LOOSE = Option("Accept a record that differs from its manifest; the output says 
 
 @dataclass(frozen=True)
 class CompareOptions:
-    """`policy` is a file, None the SDK's own; `allow` adds dimensions that may differ to those that it allows.
-    `loose` takes records that are not as their manifests list them. `rows` limits the operators on the terminal."""
+    """`policy` is a file, None the SDK's own. With it, or with `check`, a figure that is worse than it tolerates is a
+    failure, and runs are compared only if they differ in nothing but what it or `allow` names. `loose` takes records
+    that are not as their manifests list them."""
 
+    check: bool = option(
+        False, Option("Fail, with exit code 7, if a figure is worse than the policy tolerates.")
+    )
     policy: Path | None = option(
         None,
         Option(
-            "Rules for what may become worse, and by how much.",
+            "Rules for what may become worse, and by how much; implies --check.",
             metavar="FILE.toml",
             shown_default="the SDK's own",
         ),
@@ -24,12 +28,12 @@ class CompareOptions:
     allow: tuple[str, ...] = option(
         (),
         Option(
-            "Compare runs even if they differ in this: model, versions, memory_mode …; can be "
-            "given several times.",
+            "Check runs even if they differ in this: versions, memory_mode …; can be given several times.",
             metavar="NAME",
         ),
     )
     loose: bool = option(False, LOOSE)
-    rows: int | None = option(
-        None, Option("Show N of the operators that differ.", metavar="N", minimum=1, shown_default="20")
-    )
+
+    @property
+    def checks(self) -> bool:
+        return self.check or self.policy is not None

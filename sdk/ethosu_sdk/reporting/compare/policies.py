@@ -120,7 +120,8 @@ def load_policy(path: Path | None) -> Policy:
     if path is None:
         return default_policy()
     source, data = toml_source.read_toml(path, _KIND)
-    return _policy(source, data, default_policy().rules)
+    own = default_policy()
+    return _policy(source, data, own.rules).allowing(own.allow)
 
 
 def _policy(source: TomlSource, data: Mapping[str, Any], before: tuple[tuple[str, Rule], ...]) -> Policy:

@@ -98,7 +98,7 @@ def _bars(name: str, order: str, value: str, unit: str, height: int, **encodings
         altair.Chart(named_data("rows"))
         .mark_bar()
         .encode(
-            y=altair.Y(f"{name}:N", sort=altair.SortField(order), title=None, axis=axis),
+            y=altair.Y(f"{name}:N", sort=altair.EncodingSortField(order, op="min"), title=None, axis=axis),
             x=altair.X(f"{value}:Q", title=unit),
             **encodings,
         )

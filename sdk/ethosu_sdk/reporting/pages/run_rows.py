@@ -397,7 +397,7 @@ def _accuracy(inputs: ReportInputs) -> Iterator[FactRow]:
         text = f"equal {beside}" if row.equal == row.elements else f"SQNR {row.sqnr_db:.1f} dB {beside}"
         if row.sqnr_db is None and row.equal != row.elements:
             text = f"{row.equal:,} of {row.elements:,} elements equal {beside}"
-        yield FactRow(f"accuracy of output {row.index}", text)
+        yield FactRow(f"output {row.index}", text)
 
 
 def count_rows(inputs: ReportInputs) -> Iterator[FactRow]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from typing import Any
 
 from ethosu_sdk.records import operation_tree
 from ethosu_sdk.reporting.compare import operator_changes
+from ethosu_sdk.reporting.compare.speed_verdict import speed_verdict
 from ethosu_sdk.reporting.pages import run_rows
 from ethosu_sdk.reporting.pages.report_inputs import ReportInputs
 
@@ -21,7 +23,7 @@ _METRICS = {
 }
 _FOLLOWS = ("NPU cycles are", "fidelity", "CPU clock", "NPU clock")  # settings that follow from others
 _MOST_CAUSES = 4
-_EQUAL, _GONE, _NEW = "equal", "gone", "new"
+_EQUAL, _WENT, _CAME = "equal", "went", "came"
 _Key = tuple[str, ...]
 
 
@@ -51,7 +53,8 @@ def compared_runs(all_inputs: Sequence[ReportInputs]) -> dict[str, Any]:
         "same": [(row["name"], row["cells"][0]) for row in settings if row["is_equal"]],
         "rows": figures,
         "cause": _cause(all_inputs, changed),
-        "lead": " ".join(_compared(all_inputs[0], other) for other in all_inputs[1:]),
+        "verdicts": [_verdict(all_inputs[0], other) for other in all_inputs[1:]],
+        "next": list(_next_commands(all_inputs)),
         "operators": None if found is None else _operator_table(found),
     }
 
@@ -90,24 +93,33 @@ def _cause(all_inputs: Sequence[ReportInputs], changed: Sequence[Mapping[str, An
     return "Nothing that the records name differs: the same program, settings and simulator."
 
 
-def _compared(first: ReportInputs, other: ReportInputs) -> str:
-    times = [run_rows.time_of(inputs) for inputs in (first, other)]
-    if times[0] is not None and times[1] is not None:
-        what, (before, after) = "time of an inference", (row.total.duration_s * 1e3 for row in times if row)
-        shown = f"{before:,.3f} → {after:,.3f} ms"
-    else:
-        npus = [inputs.run.npu for inputs in (first, other)]
-        cycles = [npu.cycles for npu in npus if npu is not None and npu.cycles is not None]
-        if len(cycles) < 2 or cycles[0].source != cycles[1].source:
-            return f"{other.label}: nothing that both runs know says how long an inference takes."
-        what, (before, after) = f"cycles of the NPU, {cycles[0].source}", (row.value for row in cycles)
-        shown = f"{before:,} → {after:,}"
-    return f"{other.label} beside {first.label}: {what} {shown} ({change_text(before, after)})."
+_BESIDE = {
+    "FASTER": "faster than",
+    "SLOWER": "slower than",
+    "SAME": "as fast as",
+    "NOT COMPARABLE": "not comparable in time with",
+}
+
+
+def _verdict(first: ReportInputs, other: ReportInputs) -> dict[str, str]:
+    """Whether a run is faster than the first, as a heading, and by what."""
+    found = speed_verdict(*([inputs.run, *inputs.records.values()] for inputs in (first, other)))
+    title = f"{other.label} is {found.ratio} {_BESIDE[found.word]} {first.label}"
+    return {"title": " ".join(title.split()), "figures": found.figures}
+
+
+def _next_commands(all_inputs: Sequence[ReportInputs]) -> Iterator[tuple[str, str]]:
+    folders = [str(inputs.folder) for inputs in all_inputs]
+    yield "every figure that differs", shlex.join(["ethosu-sdk", "compare", *folders, "-v"])
+    yield (
+        f"what to change next, for {all_inputs[-1].label}",
+        shlex.join(["ethosu-sdk", "advise", folders[-1]]),
+    )
 
 
 def _difference(first: run_rows.FactRow | None, other: run_rows.FactRow | None) -> str:
     if first is None or other is None:
-        return _GONE if other is None else _NEW
+        return _WENT if other is None else _CAME
     if first.value is None or other.value is None:
         return _EQUAL if first.text == other.text else "differs"
     return change_text(first.value, other.value)
@@ -177,6 +189,9 @@ def _operator_table(found: Operators) -> dict[str, Any]:
             "name": name,
             "cells": ["" if value is None else f"{value:,.{digits}f}" for value in values],
             "differences": [_step(values[0], other, digits) for other in values[1:]],
+            "marks": " ".join(
+                sorted({_step(values[0], other, digits) for other in values[1:]} & {_WENT, _CAME})
+            ),
             "by": max(abs((value or 0) - (values[0] or 0)) for value in values),
         }
         for name, values in found.rows.items()
@@ -192,5 +207,5 @@ def _operator_table(found: Operators) -> dict[str, Any]:
 
 def _step(first: float | None, other: float | None, digits: int) -> str:
     if first is None or other is None:
-        return _GONE if other is None else _NEW
+        return _WENT if other is None else _CAME
     return _EQUAL if first == other else f"{other - first:+,.{digits}f} ({change_text(first, other)})"
