@@ -444,7 +444,7 @@ def test_outputs_far_from_the_model_are_no_quiet_figure() -> None:
         row = ReferenceOutput(index=1, elements=16, equal=7, max_abs_error=0.046, sqnr_db=ratio_db)
         run = replace(inputs.run, reference=Reference(file="a.npz", outputs=(row,)))
         given = dataclasses.replace(inputs, run=run)
-        (card,) = [card for card in headline.cards(given) if card["name"] == "accuracy"]
+        (card,) = [card for card in headline.cards(given) if card["name"] == "outputs"]
         return card["status"], headline.limit_words(given)
 
     status, text = shown(15.26)
