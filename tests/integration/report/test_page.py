@@ -269,7 +269,8 @@ def test_a_reader_zooms_into_the_units(browser: Browser, report: Path) -> None:
         assert texts(page, "timeline", "axis-label") != ticks
         plot.get_by_role("button", name="show all").click()
         page.wait_for_timeout(200)
-        assert [texts(page, "timeline", role) for role in ("mark", "axis-label")] == [before, ticks]
+        assert texts(page, "timeline", "mark") == before
+        assert sorted(texts(page, "timeline", "axis-label")) == sorted(ticks)
         assert any("CONV2D" in text for text in texts(page, "roofline", "mark"))
 
 
