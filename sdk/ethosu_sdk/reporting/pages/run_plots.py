@@ -84,8 +84,10 @@ def _inference_bars(part: TimePart, profile: Profile | None) -> Iterator[dict[st
     npu = [row for row in rows if row.runs_on == "NPU"]
     whole = sum(row.modelled_cycles for row in npu)
     if part.on != "NPU" or not whole or profile is None:
+        is_named = part.what == "kernel" and bool(rows)
         label = wording.short_operator(part.name) if part.name else part.label
-        yield {**base, **_span(part.start_s, part.duration_s), "name": short_name(label)}
+        names = _names(rows) if is_named else {"name": short_name(label)}
+        yield {**base, **_span(part.start_s, part.duration_s), **names}
         return
     before = next((row.start_cycles or 0 for row in profile.delegates if row.index == npu[0].delegate), 0)
     at = part.start_s + part.duration_s * before / (before + whole)
