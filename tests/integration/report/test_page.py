@@ -171,7 +171,7 @@ def test_slices_and_transfers_are_folded(browser: Browser, report: Path, run_fol
 def test_the_keyboard_finds_names(browser: Browser, report: Path) -> None:
     with opened(browser, report) as shown:
         page = shown.page
-        for plot in ("cycles", "roofline", "timeline", "arena1"):
+        for plot in ("slowest", "roofline", "timeline", "arena1"):
             marks = page.locator(f"#run1-plot-{plot} path[tabindex]")
             first = page.locator(f'#run1-plot-{plot} path[tabindex="0"]')
             assert first.count() == 1, plot
@@ -328,7 +328,7 @@ def test_hostile_names_stay_texts(browser: Browser, run_folder: Path, tmp_path: 
             assert name in names
         assert "\\u202egnp.exe\\u2028\\x00\\x1b[2J" in names
         assert shown.page.evaluate("document.documentElement.scrollWidth") <= 400
-        shown.page.locator("#run1-plot-cycles .mark-rect path").first.hover()
+        shown.page.locator("#run1-plot-slowest .mark-rect path").first.hover()
         shown.page.locator("#vg-tooltip-element.visible").wait_for()
         assert shown.page.locator("#vg-tooltip-element img, #vg-tooltip-element svg").count() == 0
         assert shown.page.evaluate("window.broken") is None

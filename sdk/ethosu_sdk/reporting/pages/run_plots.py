@@ -12,7 +12,7 @@ import altair
 
 from ethosu_sdk.records import common, wording
 from ethosu_sdk.records.debug import Debug
-from ethosu_sdk.records.profile import Operation, Profile, cycles
+from ethosu_sdk.records.profile import Operation, Profile
 from ethosu_sdk.records.time_line import TimePart
 from ethosu_sdk.reporting.pages import operation_tree, side_by_side
 from ethosu_sdk.reporting.pages.document import Plot, drawn_plot, named_data, short_name
@@ -134,7 +134,7 @@ def _lanes(rows: str, names: str, unit: str, y: Any, count: int, **encodings: An
 
 def _bars(name: str, order: str, value: str, unit: str, height: int, **encodings: Any) -> Any:
     """A horizontal bar for each row, or a group of bars for rows with the same `name`, in the `order` of a member."""
-    axis = altair.Axis(labelLimit=150 if name == "operation" else 180)
+    axis = altair.Axis(labelLimit=180)
     return (
         altair.Chart(named_data("rows"))
         .mark_bar()
@@ -151,41 +151,48 @@ def _of_all(longest: Sequence[Any], known: Sequence[Any]) -> str:
     return f"{len(longest)} longest of {len(known):,}" if len(longest) < len(known) else ""
 
 
-_TIMES_MOST = 12
+_SLOWEST_TITLE = "Slowest operators"
+_SLOWEST_MOST = 12
 _BETWEEN = "start, copies, runtime"
+_WEIGHED = {  # by what operators are weighed: in words, with its unit and format
+    "time": ("time of an inference", "ms", ",.4f"),
+    "modelled": ("cycles of the NPU", "cycles", ","),
+    "cpu_cycles": ("cycles of the CPU", "cycles", ","),
+}
 
 
-def operator_times_plot(profile: Profile | None, name: str) -> Plot | None:
-    """The operators on either processor that take longest, the longest first; None where the time of an inference is
-    not known."""
+def slowest_plot(profile: Profile | None, name: str) -> Plot:
+    """The operators that take longest, the longest first: on either processor where the time of an inference is
+    known."""
+    metric = "" if profile is None else operation_tree.weighed_by(operation_tree.tree_totals(profile))
     nodes = () if profile is None else _operators(operation_tree.tree_of(profile))
-    times = ((node.figures().get("time", 0.0), node) for node in nodes)
-    known = sorted(times, key=lambda row: row[0], reverse=True)
-    longest = [row for row in known if row[0] > 0][:_TIMES_MOST]
+    times = ((node.figures().get(metric, 0.0), node) for node in nodes)
+    known = sorted(((value, node) for value, node in times if value > 0), key=lambda row: -row[0])
+    longest = known[:_SLOWEST_MOST]
     if not longest:
-        return None
+        return Plot(name, _SLOWEST_TITLE, "There is no profile with times or cycles.")
     whole = sum(value for value, _ in known)
     rows = [_bar(number, value, whole, node) for number, (value, node) in enumerate(longest)]
     share = sum(value for value, _ in longest) / whole
     some = _of_all(longest, known)
-    text = (
-        f"{f'The {some}' if some else f'All {len(known):,}'} operators, with {share:.0%} of the time of an inference "
-        "(modelled): those of the CPU with the runtime around them, and what lies between operators."
-    )
+    words, unit, digits = _WEIGHED[metric]
+    text = f"{f'The {some}' if some else f'All {len(known):,}'} operators, with {share:.0%} of the {words} (modelled)"
+    if metric == "time":
+        text += ": those of the CPU with the runtime around them, and what lies between operators"
     chart = _bars(
         "operator",
         "at",
-        "ms",
-        "ms",
+        "value",
+        unit,
         16 * len(longest),
         color=altair.Color("on:N", scale=altair.Scale(domain=[*_PROCESSORS, _BETWEEN]), **_ON_TOP),
         tooltip=[
             *("operator:N", "module:N", "line:N"),
-            altair.Tooltip("ms:Q", format=",.4f"),
+            altair.Tooltip("value:Q", format=digits, title=unit),
             altair.Tooltip("share:Q", format=".1%"),
         ],
     )
-    return drawn_plot(name, "Slowest operators", text, chart, rows=rows)
+    return drawn_plot(name, _SLOWEST_TITLE, f"{text}.", chart, rows=rows)
 
 
 def _operators(nodes: Sequence[Node]) -> Iterator[Node]:
@@ -201,79 +208,12 @@ def _bar(number: int, value: float, whole: float, node: Node) -> dict[str, Any]:
     return {
         "operator": short_name(node.name if entry is None else f"{entry.index} {node.name}"),
         "at": number,
-        "ms": value,
+        "value": value,
         "share": value / whole,
         "on": _BETWEEN if entry is None else entry.runs_on,
         "module": short_name(operation_tree.module_of(entry)),
         "line": short_name(common.source_function(entry.source)) if entry is not None else "",
     }
-
-
-_CYCLES_MOST = 40
-_CYCLES_TITLE = "Cycles of the NPU by operator"
-_SOURCES = ("modelled", "estimated", "measured")
-
-
-def cycles_plot(profile: Profile | None, name: str) -> Plot:
-    """The longest operators of the NPU, in the order in which they run, with their cycles by source."""
-    npu = [] if profile is None else [row for row in profile.operations if row.runs_on == "NPU"]
-    known = operation_tree.group_operations(npu)
-    if not known:
-        return Plot(name, _CYCLES_TITLE, "There is no profile with operations of the NPU.")
-    longest = sorted(known, key=lambda rows: max(_cycles(rows).values(), default=0), reverse=True)
-    ordered = sorted(longest[:_CYCLES_MOST], key=lambda rows: rows[0].index)
-    rows = [part for group in ordered for part in _cycles_bars(group)]
-    sources = [source for source in _SOURCES if any(row["source"] == source for row in rows)]
-    some = _of_all(ordered, known)
-    text = (
-        f"Operators on the NPU, {f'the {some}' if some else f'all {len(known):,}'}, in the order in which they run, "
-        f"with cycles {' and '.join(sources)}. One of them may be several NPU operations, such as slices or a DMA "
-        "transfer of its weights; the table lists each."
-    )
-    if {"estimated", "modelled"} <= {*sources}:
-        text += (
-            " The model counts the start-up of every NPU operation. Vela has one estimate for those that it "
-            "scheduled together, which is far less where many small ones make an operator, as in a transpose."
-        )
-    chart = _bars(
-        "operation",
-        "index",
-        "cycles",
-        "cycles",
-        len(ordered) * (9 * len(sources) + 5),
-        yOffset=altair.YOffset("source:N", sort=sources),
-        color=altair.Color("source:N", sort=sources, **_ON_TOP),
-        tooltip=[
-            *("operation:N", "module:N", "line:N", "source:N"),
-            altair.Tooltip("cycles:Q", format=","),
-            altair.Tooltip("bound:N", title="pace set by"),
-            altair.Tooltip("jobs:Q", title="NPU operations"),
-        ],
-    )
-    return drawn_plot(name, _CYCLES_TITLE, text, chart, rows=rows)
-
-
-def _cycles(rows: Sequence[Operation]) -> dict[str, int]:
-    """Cycles by source, of sources that have any."""
-    found = {}
-    for source in _SOURCES:
-        known = [row.calls * value for row in rows if (value := cycles(row.cycles, source)) is not None]
-        if known:
-            found[source] = sum(known)
-    return found
-
-
-def _cycles_bars(rows: Sequence[Operation]) -> list[dict[str, Any]]:
-    main = operation_tree.main_operation(rows)
-    base = {
-        "operation": short_name(f"{rows[0].index} {operation_tree.operator_name(main)}"),
-        "index": rows[0].index,
-        "module": short_name(operation_tree.module_of(main)),
-        "line": short_name(common.source_function(main.source)),
-        "bound": main.bound_by or "",
-        "jobs": len(rows),
-    }
-    return [{**base, "source": source, "cycles": value} for source, value in _cycles(rows).items()]
 
 
 _ROOFLINE_TITLE = "Roofline"
