@@ -68,9 +68,16 @@ def sweep_command(
     exit code is then 7. After an interruption, the same command continues. Results go to build/sweep/NAME. Model
     files FILE.py are executed.
     """
+    from ethosu_sdk.analysis import program_facts
+    from ethosu_sdk.base.terminal import Reporter
+    from ethosu_sdk.reporting.pages import report_command
     from ethosu_sdk.sweep import sweep_command
 
-    sweep_command.sweep(file, options, output, invocation.reporter())
+    def report(run: Path) -> None:
+        facts = [program_facts.facts_of_run(run)]
+        report_command.report([run], facts, (), None, Reporter(quiet=True))
+
+    sweep_command.sweep(file, options, output, invocation.reporter(), report)
 
 
 @sweep_app.command("query")

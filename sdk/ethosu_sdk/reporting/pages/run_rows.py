@@ -251,11 +251,14 @@ def origins_view(inputs: ReportInputs) -> dict[str, Any]:
 
 
 def unavailable_rows(inputs: ReportInputs) -> list[dict[str, str]]:
-    """Figures that no record has, each with the reason."""
+    """Figures that no record has, each with the reason. A record that another one lacked may be there by now."""
     found: dict[tuple[str, str], dict[str, str]] = {}
     for kind, record in inputs.records.items():
         for row in record.unavailable:
-            found.setdefault((row.path, row.reason), {"what": f"{kind}: {row.path}", "reason": row.reason})
+            if row.path.removeprefix("/") not in inputs.records:
+                found.setdefault(
+                    (row.path, row.reason), {"what": f"{kind}: {row.path}", "reason": row.reason}
+                )
     return [*({"what": what, "reason": reason} for what, reason in inputs.missing.items()), *found.values()]
 
 
