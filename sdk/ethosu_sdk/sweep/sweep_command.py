@@ -51,8 +51,8 @@ _COUNTED = {
 }
 
 
-def sweep(path: Path, options: SweepOptions, out_dir: Path | None, reporter: Reporter) -> None:
-    """Do the cells of the sweep in the file `path` that are not done yet, and write the record.
+def sweep(path: Path, options: SweepOptions, out_dir: Path | None, reporter: Reporter) -> Path:
+    """Do the cells of the sweep in the file `path` that are not done yet, and write the record; its folder.
 
     Raises InputError for a file that is wrong, ToolError when a package is missing, VerdictError when cells failed
     or none passed: then everything was written.
@@ -64,7 +64,7 @@ def sweep(path: Path, options: SweepOptions, out_dir: Path | None, reporter: Rep
         plan = sweep_plan.make_plan(configuration, folder, options)
         reporter.show(*plan_tables(plan, jobs))
         reporter.emit(plan_record(plan, jobs).to_json())
-        return
+        return folder
     for module in ("distributed", "pyarrow"):
         tools.load_extra(module, tools.SWEEP)
     drawing.require_drawing()
@@ -76,6 +76,7 @@ def sweep(path: Path, options: SweepOptions, out_dir: Path | None, reporter: Rep
     reporter.show(*result_tables(record, found, folder))
     reporter.emit(record.to_json())
     _conclude(record, folder)
+    return folder
 
 
 def _run(
