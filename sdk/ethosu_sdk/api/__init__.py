@@ -10,10 +10,11 @@ A model is an ``nn.Module`` or an exported program, with its example inputs behi
 an array, a tuple of them, or a dictionary by name. Keywords are the options of the command, with ``_`` for ``-``. An
 option that takes an `.npz` takes arrays, too. An option that does not exist raises at once.
 
-Results lie where the commands put them: below ``build/`` in the working folder, or in `out`. A notebook shows them as
-tables, and a line of progress. Every function raises a subclass of :class:`ethosu_sdk.base.errors.SdkError`, whose
-`exit_code` is that of the command: VerdictError (7) when something was made and is not as it should be. Nothing is
-printed on standard output. A model in a Python file is executed.
+Results lie where the commands put them: below ``build/`` in the working folder, or in `out`. Each has its `record`,
+and ``to_dataframe()`` where pandas is installed. A notebook shows them as tables, and a line of progress. Every
+function raises a subclass of :class:`ethosu_sdk.base.errors.SdkError`, whose `exit_code` is that of the command:
+VerdictError (7) when something was made and is not as it should be. Nothing is printed on standard output. A model in
+a Python file is executed.
 """
 
 from __future__ import annotations
@@ -28,7 +29,6 @@ from ethosu_sdk.analysis import change_trials, debug_command, inspect_command, p
 from ethosu_sdk.analysis.options import DebugOptions, ProfileOptions
 from ethosu_sdk.api import given
 from ethosu_sdk.api.given import takes_options
-from ethosu_sdk.api.progress import reporting
 from ethosu_sdk.api.results import (
     Advice,
     Comparison,
@@ -42,6 +42,7 @@ from ethosu_sdk.api.results import (
     Run,
     Swept,
 )
+from ethosu_sdk.base.terminal import reporting
 from ethosu_sdk.compile import compile_command
 from ethosu_sdk.compile.evaluation import read_floor, read_options
 from ethosu_sdk.compile.program_options import FOR_A_TARGET, AccuracyOptions, CompileOptions, Offer

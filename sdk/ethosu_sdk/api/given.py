@@ -73,6 +73,7 @@ def takes_options(function: Callable[..., T]) -> Callable[..., T]:
         )
         for name, row in rows.items()
     ]
+    called.options = tuple(rows)  # type: ignore[attr-defined]
     called.__signature__ = signature.replace(parameters=[*own, *shown])  # type: ignore[attr-defined]
     return called
 

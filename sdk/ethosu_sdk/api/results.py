@@ -108,7 +108,7 @@ class Compiled(_Made):
         yield "file", str(self.pte)
 
     def _rows(self) -> Sequence[dict[str, Any]]:
-        return list(self.record["cpu_operators"])
+        return [_flat(row) for row in self.record["cpu_operators"]]
 
 
 @dataclass(frozen=True, repr=False)
@@ -196,7 +196,7 @@ def _compared(run: RunRecord) -> str:
     if part is None:
         return f"{counted(len(run.verdict.checks), 'check')} passed"
     equal, elements = (sum(getattr(row, name) for row in part.outputs) for name in ("equal", "elements"))
-    return f"{equal:,} of {counted(elements, 'output value')} equal the model in PyTorch"
+    return f"{equal:,} of {counted(elements, 'output value')} equal PyTorch's"
 
 
 def _flat(row: Record) -> Record:
