@@ -215,7 +215,8 @@ def _example_inputs(request: CompileRequest, model: LoadedModel) -> Tensors:
         if examples is None:
             raise InputError(
                 f"{request.model} has no example inputs",
-                "define example_inputs beside the model, or give `compile` --inputs FILE.npz (input0, …)",
+                "define them beside the model, such as example_inputs = (torch.randn(1, 3, 32, 32),), or give "
+                "`compile` --inputs FILE.npz (input0, …)",
             )
         return examples
     given = tensor_arrays.read_inputs(request.options.inputs)
