@@ -191,24 +191,31 @@ def _cell(text: str) -> str:
 
 
 def python_page() -> str:
-    """Every function and class of the public API, with its docstring."""
+    """Every function of the public API, then what they return, with their docstrings."""
     lines = ["# Python", "", *_docstring(api), ""]
-    for name in ethosu_sdk.__all__:
+    for name in sorted(ethosu_sdk.__all__, key=lambda name: (inspect.isclass(getattr(api, name)), name)):
         item = getattr(api, name)
-        lines += [
-            f"## {name}",
-            "",
-            "```python",
-            f"{name}{inspect.signature(item)}",
-            "```",
-            "",
-            *_docstring(item),
-            "",
-        ]
+        lines += [f"## {name}", ""]
+        if not inspect.isclass(item):
+            lines += ["```python", f"{name}{_call(item)}", "```", ""]
+        lines += [*_docstring(item), ""]
+        if options := getattr(item, "options", ()):
+            lines += [f"Options: {', '.join(f'`{option}`' for option in options)}.", ""]
         for member, value in vars(item).items() if inspect.isclass(item) else ():
             if isinstance(value, property | functools.cached_property) and not member.startswith("_"):
                 lines += [f"`{member}`: {' '.join(_docstring(value))}", ""]
     return "\n".join(lines)
+
+
+def _call(function: Any) -> str:
+    """The parameters of a function, without types, and without the options that are listed below it."""
+    signature, options = inspect.signature(function), getattr(function, "options", ())
+    plain = inspect.Parameter.empty
+    own = [row.replace(annotation=plain) for row in signature.parameters.values() if row.name not in options]
+    if options:
+        own.append(inspect.Parameter("options", inspect.Parameter.VAR_KEYWORD))
+    result = signature.return_annotation
+    return f"{inspect.Signature(own)} -> {getattr(result, '__name__', result)}"
 
 
 def _docstring(item: object) -> list[str]:

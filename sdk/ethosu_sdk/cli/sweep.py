@@ -13,8 +13,7 @@ from ethosu_sdk.base.errors import UsageError
 from ethosu_sdk.base.targets import suggestion
 from ethosu_sdk.cli.app import Application, app
 from ethosu_sdk.cli.options import Invocation, OutDir
-from ethosu_sdk.cli.parameters import Offer
-from ethosu_sdk.compile.program_options import Option
+from ethosu_sdk.compile.program_options import Offer, Option
 from ethosu_sdk.reporting.compare.options import CompareOptions
 from ethosu_sdk.sweep.options import SweepOptions
 

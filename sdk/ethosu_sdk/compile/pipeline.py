@@ -215,7 +215,8 @@ def _example_inputs(request: CompileRequest, model: LoadedModel) -> Tensors:
         if examples is None:
             raise InputError(
                 f"{request.model} has no example inputs",
-                "define example_inputs beside the model, or give `compile` --inputs FILE.npz (input0, …)",
+                "define them beside the model, such as example_inputs = (torch.randn(1, 3, 32, 32),), or give "
+                "`compile` --inputs FILE.npz (input0, …)",
             )
         return examples
     given = tensor_arrays.read_inputs(request.options.inputs)
@@ -255,21 +256,18 @@ def _check_examples(inputs: Tensors, *, quantized: bool) -> None:
 
 
 @dataclass(frozen=True)
-class FloatProgram:
-    """The float model: its module, what its untouched copy gave, the state that it begins with, the names of the
-    buffers that an inference changes, the exported program without writes, what was rewritten in it for speed, and a
-    warning for the user."""
+class TracedModel:
+    """A model as it was executed: its module, what its untouched copy gave, the state that it begins with, the names
+    of the buffers that an inference changes; and the `program` that was exported."""
 
     reference: Any
     eager: EagerRun
     state: InitialState
     written: list[str]
     program: Any
-    rewrites: tuple[Rewrite, ...]
-    warning: str | None
 
 
-def _float_program(plan: Plan, goal: Goal, finder: SourceFinder) -> FloatProgram:
+def traced_model(plan: Plan, finder: SourceFinder) -> TracedModel:
     """Execute and export the model of `plan`. InputError for what cannot be exported, or carried by a program."""
     import torch
 
@@ -299,20 +297,35 @@ def _float_program(plan: Plan, goal: Goal, finder: SourceFinder) -> FloatProgram
     model_checks.check_program(program, finder)
     if not eager.repeats and not plan.prequantized:
         raise model_state.hidden_state_refusal(reference, finder)
+    return TracedModel(reference, eager, state, written, program)
+
+
+@dataclass(frozen=True)
+class FloatProgram(TracedModel):
+    """The same with the `program` without writes, what was rewritten in it for speed, and a warning for the user."""
+
+    rewrites: tuple[Rewrite, ...]
+    warning: str | None
+
+
+def _float_program(plan: Plan, goal: Goal, finder: SourceFinder) -> FloatProgram:
+    """Execute and export the model of `plan`, and rewrite the program. InputError as :func:`traced_model` raises."""
+    traced = traced_model(plan, finder)
     program = frame.rewrite_exported(
-        program if plan.prequantized else functionalization.without_writes(program)
+        traced.program if plan.prequantized else functionalization.without_writes(traced.program)
     )
     integers.refuse_wide_integers(program, plan.quantize, plan.inputs, plan.calibration, finder)
-    written = list(dict.fromkeys([*written, *program.graph_signature.buffers_to_mutate.values()]))
+    written = list(dict.fromkeys([*traced.written, *program.graph_signature.buffers_to_mutate.values()]))
     warning = model_checks.unrolling_warning(program, finder)
     if plan.quantized:
-        model_checks.check_outputs(eager.outputs[0], program, plan.inputs, finder)
+        model_checks.check_outputs(traced.eager.outputs[0], program, plan.inputs, finder)
     taken: list[frame.Taken] = []
     if plan.prequantized:
         finished = frame.rewrite_quantised(program, plan.inputs)
     else:
         finished, taken = frame.rewrite_float(program, goal, [plan.inputs, *plan.calibration])
-    return FloatProgram(reference, eager, state, written, finished, _rewrites_of(taken, finder), warning)
+    rewrites = _rewrites_of(taken, finder)
+    return FloatProgram(traced.reference, traced.eager, traced.state, written, finished, rewrites, warning)
 
 
 def _rewrites_of(taken: Sequence[frame.Taken], finder: SourceFinder) -> tuple[Rewrite, ...]:

@@ -58,9 +58,10 @@ def sweep(
     out_dir: Path | None,
     reporter: Reporter,
     report: Callable[[Path], object] | None = None,
-) -> None:
-    """Do the cells of the sweep in the file `path` that are not done yet, and write the record. `report` writes the
-    page of a run's folder.
+) -> Path:
+    """Do the cells of the sweep in the file `path` that are not done yet, and write the record; its folder.
+
+    `report` writes the page of a run's folder.
 
     Raises InputError for a file that is wrong, ToolError when a package is missing, VerdictError when cells failed
     or none passed: then everything was written.
@@ -72,7 +73,7 @@ def sweep(
         plan = sweep_plan.make_plan(configuration, folder, options)
         reporter.show(*plan_tables(plan, jobs))
         reporter.emit(plan_record(plan, jobs).to_json())
-        return
+        return folder
     for module in ("distributed", "pyarrow"):
         tools.load_extra(module, tools.SWEEP)
     drawing.require_drawing()
@@ -86,6 +87,7 @@ def sweep(
     reporter.show(*result_tables(record, found, folder))
     reporter.emit(record.to_json())
     _conclude(record, folder)
+    return folder
 
 
 def _run(
