@@ -25,6 +25,7 @@ from ethosu_sdk.compile import (
     model_checks,
     model_state,
     quantizing,
+    refining,
     stage_comparison,
 )
 from ethosu_sdk.compile.chain import Chain
@@ -42,7 +43,7 @@ from ethosu_sdk.compile.rewrite.before_quantisation import Goal
 from ethosu_sdk.compile.stage_comparison import EagerRun
 from ethosu_sdk.program.execution_plan import ENTRY
 from ethosu_sdk.records.common import Delegation
-from ethosu_sdk.records.compile import Rewrite
+from ethosu_sdk.records.compile import Refinement, Rewrite
 
 Progress = Callable[[str], None]
 Tensors = tuple[Any, ...]
@@ -342,8 +343,8 @@ def _rewrites_of(taken: Sequence[frame.Taken], finder: SourceFinder) -> tuple[Re
 @dataclass(frozen=True)
 class Method:
     """A method as it is: its `plan`, the float program, what compares its stages; the program that is lowered, its
-    outputs for the example inputs; what an evaluation found; and the buffers that it reads and another method writes.
-    """
+    outputs for the example inputs; what an evaluation found; the buffers that it reads and another method writes; and
+    what was done for the accuracy of int8."""
 
     plan: Plan
     traced: FloatProgram
@@ -353,6 +354,7 @@ class Method:
     subject: EvaluationSubject
     evaluation: EvaluationFacts | None = None
     read: tuple[str, ...] = ()
+    refinements: tuple[Refinement, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -406,7 +408,9 @@ def quantised_methods(
 
     if found[0].plan.quantize == "none":
         return list(found)
-    modules = _quantised_modules(found, spec, request.options.quantize_per == "channel", clock)
+    refinements: list[Refinement] = []
+    refined = refinements if _may_be_refined(request, found, spec) else None
+    modules = _quantised_modules(found, spec, request.options.quantize_per == "channel", refined, clock)
     result = []
     for row, module in zip(found, modules, strict=True):
         plan, chain, state = row.plan, row.chain, row.traced.state
@@ -421,8 +425,17 @@ def quantised_methods(
             if plan.quantizer is not None:
                 program = frame.rewrite_quantised(program, plan.inputs)
         subject = EvaluationSubject(row.traced.reference, module, program)
-        result.append(replace(row, program=program, outputs=outputs, subject=subject))
+        quantised = replace(row, program=program, outputs=outputs, subject=subject)
+        result.append(replace(quantised, refinements=tuple(refinements)))
     return result
+
+
+def _may_be_refined(request: CompileRequest, found: Sequence[Method], spec: Any) -> bool:
+    """Whether the weights may be changed for the accuracy of int8: the quantiser is the default for an NPU, and no
+    sample depends on another."""
+    row, is_alone = found[0], len(found) == 1
+    is_default = spec is not None and row.plan.quantize == "int8" and row.plan.quantizer is None
+    return is_alone and is_default and not row.traced.written and not request.options.as_written
 
 
 def with_shared_state(found: Sequence[Method]) -> list[Method]:
@@ -442,13 +455,16 @@ def with_shared_state(found: Sequence[Method]) -> list[Method]:
     return result
 
 
-def _quantised_modules(found: Sequence[Method], spec: Any, per_channel: bool, clock: StageClock) -> list[Any]:
-    """The quantised module of each method in `found`, whose weights get a scale per channel or tensor.
+def _quantised_modules(
+    found: Sequence[Method], spec: Any, per_channel: bool, refined: list[Refinement] | None, clock: StageClock
+) -> list[Any]:
+    """The quantised module of each method in `found`, whose weights get a scale per channel or tensor, refined where
+    there is a list for what was done.
 
     Methods of one root are calibrated in their order, each with the state that the one before left. What they compute
     alike is quantised alike.
     """
-    prepared = [_prepared(row, spec, per_channel, clock) for row in found]
+    prepared = [_prepared(row, spec, per_channel, refined, clock) for row in found]
     for root in dict.fromkeys(row.plan.root for row in found):
         rows = [
             (row, module)
@@ -461,12 +477,16 @@ def _quantised_modules(found: Sequence[Method], spec: Any, per_channel: bool, cl
             for row, module in rows:
                 _calibrate(row, module, clock)
     return [
-        _with_branches(row, spec, per_channel, clock) if module is None else _converted(row, module, clock)
+        _with_branches(row, spec, per_channel, clock)
+        if module is None
+        else _converted(row, module, refined, clock)
         for row, module in zip(found, prepared, strict=True)
     ]
 
 
-def _prepared(method: Method, spec: Any, per_channel: bool, clock: StageClock) -> Any | None:
+def _prepared(
+    method: Method, spec: Any, per_channel: bool, refined: list[Refinement] | None, clock: StageClock
+) -> Any | None:
     """The module of a method with observers; None for one with branches, which are quantised one by one."""
     import torch
 
@@ -474,13 +494,17 @@ def _prepared(method: Method, spec: Any, per_channel: bool, clock: StageClock) -
     if lowering.has_branches(method.traced.program):
         return None
     with clock.stage("calibrate"), torch.no_grad():
-        return quantizing.prepare_module(
+        prepared = quantizing.prepare_module(
             method.traced.program,
             spec,
             plan.quantize,
             per_channel=per_channel,
             adjust=None if plan.quantizer is None else plan.quantizer.applied,
         )
+        if refined is not None:
+            prepared, done = refining.equalised(prepared, plan.calibration)
+            refined += done
+        return prepared
 
 
 def _calibrate(method: Method, prepared: Any, clock: StageClock) -> None:
@@ -514,7 +538,7 @@ def _with_branches(method: Method, spec: Any, per_channel: bool, clock: StageClo
     return quantized
 
 
-def _converted(method: Method, prepared: Any, clock: StageClock) -> Any:
+def _converted(method: Method, prepared: Any, refined: list[Refinement] | None, clock: StageClock) -> Any:
     import torch
 
     chain, state = method.chain, method.traced.state
@@ -525,7 +549,12 @@ def _converted(method: Method, prepared: Any, clock: StageClock) -> Any:
     if chain is not None:
         with clock.stage("compare"), torch.no_grad(), state.restored(prepared):
             chain.prepared(prepared)
-            kept = copy.deepcopy(prepared)  # conversion changes it
+    if refined is not None:
+        with clock.stage("quantize"), torch.no_grad():
+            refined += refining.correct_biases(prepared, method.plan.calibration)
+            quantizing.fit_biases(prepared)
+    if chain is not None:
+        kept = copy.deepcopy(prepared)  # conversion changes it
     with clock.stage("quantize"), torch.no_grad():
         quantized = quantizing.convert_module(prepared)
     if chain is not None:

@@ -344,6 +344,8 @@ def _compiled(inputs: ReportInputs) -> Iterator[FactRow]:
         yield FactRow("operators on the NPU", "none: --no-delegate")
     if record.rewrites:
         yield FactRow("rewritten", compile_words.rewrite_words(record.rewrites))
+    if record.refinements:
+        yield FactRow("refined", compile_words.refinement_words(record.refinements))
     if options.fallback is not None:
         yield FactRow("kernels of the CPU", options.fallback)
     if options.vela_flags:
