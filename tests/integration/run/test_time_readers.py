@@ -39,7 +39,7 @@ def test_summary_and_report_have_the_headline(folder: Path) -> None:
     assert summary.out.count(f"| inference | {headline} on ") == 2
     sdk_ok("report", "slow", "-o", "page.html", cwd=folder)
     page = (folder / "page.html").read_text(encoding="utf-8")
-    assert f"{headline} on Ethos_U55_High_End_Embedded (modelled, " in page
+    assert f'<p class="text">{headline}</p><p class="note">modelled, on Ethos_U55_High_End_Embedded, ' in page
     assert "run1-plot-inference" in page
 
 
