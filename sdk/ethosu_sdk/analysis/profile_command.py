@@ -80,6 +80,7 @@ def profile(
 
     A model or program is run first. Its instructions on the CPU are counted, and their cycles modelled.
     """
+    subject = result_files.folder_of(subject)
     if Path(subject).is_dir():
         if options.split:
             message = "--split needs a new run and cannot use the folder of an earlier one"

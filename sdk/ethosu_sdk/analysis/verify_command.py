@@ -70,6 +70,8 @@ def verify(
     firmware.
     """
     start = time.monotonic()
+    if path.is_dir():
+        path /= kinds.RUN.file if (path / kinds.RUN.file).is_file() else kinds.BUILD.file
     record = _read(path, reading)
     reading.warn(reporter)
     pte_path = _model(path, record, model)
