@@ -79,6 +79,7 @@ def debug(
     """
     if options.inputs is not None and not options.inputs.is_file():
         raise InputError(f"there is no file {options.inputs}")
+    model = result_files.program_of(model)
     if model.endswith(".pte"):
         path = result_files.require_pte(Path(model))
         program = pte.read(path)

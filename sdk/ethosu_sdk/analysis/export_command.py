@@ -75,7 +75,8 @@ def export(
 
     Raises InputError for a damaged program, for names that no build file takes, and for the run of another program.
     """
-    program = pte.read(result_files.require_pte(path))
+    path = result_files.require_pte(path)
+    program = pte.read(path)
     kernels, target = _kernels(program), program.target()
     run_file = run
     if run is not None:

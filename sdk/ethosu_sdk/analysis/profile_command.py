@@ -92,6 +92,7 @@ def profile(
 
     A model or program is run first. Its instructions on the CPU are counted, and their cycles modelled.
     """
+    subject = result_files.folder_of(subject)
     is_run = Path(subject).is_dir()
     if is_run:
         if options.split:

@@ -70,6 +70,7 @@ def verify(
     firmware.
     """
     start = time.monotonic()
+    path = _record_file(path)
     record = _read(path, reading)
     reading.warn(reporter)
     pte_path = _model(path, record, model)
@@ -210,6 +211,13 @@ def _causes(record: Run | Build, rebuilt: Rebuilt, checks: Sequence[Check]) -> I
         yield "sources, settings and tools are the same: the build is not reproducible, or the record is wrong"
     elif isinstance(record, Build):
         yield "the firmware's sources, its settings or the tools are not those of the record (build_key)"
+
+
+def _record_file(path: Path) -> Path:
+    """The record of a run, or else of a build, in the folder `path`; a file is the record itself."""
+    if not path.is_dir():
+        return path
+    return path / (kinds.RUN.file if (path / kinds.RUN.file).is_file() else kinds.BUILD.file)
 
 
 def verify_table(result: Verification) -> Table:

@@ -109,10 +109,12 @@ def report_command(
     records of them. The command needs the extra `report` of ethosu-sdk.
     """
     from ethosu_sdk.analysis import program_facts
+    from ethosu_sdk.records import result_files
     from ethosu_sdk.reporting.pages import report_command
 
     reporter = invocation.reporter()
     report_command.check_output(output)
+    runs = [Path(result_files.folder_of(str(run))) for run in runs]
     with reporter.stage("reading the programs"):
         facts = [program_facts.facts_of_run(run, vela_config) for run in runs]
     report_command.report(runs, facts, advice or (), output, reporter)

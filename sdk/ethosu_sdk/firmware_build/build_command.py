@@ -53,7 +53,8 @@ def build(
     `vela_config` is the Vela configuration file that it was compiled with, where that cannot be found. `data` are its
     data files, by default those beside it, and `data_memory` is the memory that they are to lie in.
     """
-    program = pte.read(result_files.require_pte(path), data)
+    path = result_files.require_pte(path)
+    program = pte.read(path, data)
     program.check_data()
     program_checks.refuse_kernel_calls(program.plans)
     program_checks.refuse_lost_tables(program.plans)

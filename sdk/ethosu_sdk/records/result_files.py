@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from ethosu_sdk.base import file_kinds, filesystem
-from ethosu_sdk.base.errors import InputError
+from ethosu_sdk.base import file_kinds, filesystem, json_text
+from ethosu_sdk.base.errors import InputError, SdkError
 from ethosu_sdk.base.json_text import Record
 from ethosu_sdk.base.targets import AnyTarget, Target
 from ethosu_sdk.program import pte
@@ -66,8 +67,30 @@ def example_io_path(pte: Path, method: str | None = None) -> Path:
     return own if method is not None and own.is_file() else pte.with_name(f"{pte.stem}.io.npz")
 
 
+def folder_of(given: str) -> str:
+    """The folder of results that the record `given` lies in; anything else as it is given."""
+    path = Path(given)
+    return str(path.parent) if path.suffix == ".json" and path.is_file() else given
+
+
+def program_of(given: str) -> str:
+    """The program that the folder of results or the record `given` is about; anything else as it is given."""
+    folder, record = Path(folder_of(given)), Path(given)
+    if not folder.is_dir():
+        return given
+    if record.is_dir():
+        record = folder / kinds.RUN.file
+    found = sorted(folder.glob("*.pte"))
+    with contextlib.suppress(SdkError, KeyError, TypeError):
+        named = folder / Path(json_text.read_json(record)["model"]["file"]).name
+        found = [named] if named in found else found
+    return str(found[0]) if len(found) == 1 else given
+
+
 def require_pte(path: Path) -> Path:
-    """`path`, if it is a file whose name ends in .pte. InputError otherwise."""
+    """`path`, if it is a file whose name ends in .pte, or the one of the folder or record `path`. InputError
+    otherwise."""
+    path = Path(program_of(str(path)))
     if not path.exists():
         hint = file_kinds.nearest_file(path, ".pte") or _MAKE_ONE
         model = path.with_suffix(".py")

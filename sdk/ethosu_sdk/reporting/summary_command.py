@@ -15,7 +15,7 @@ from ethosu_sdk.base.targets import suggestion
 from ethosu_sdk.base.terminal import Reporter
 from ethosu_sdk.records import compile_words, kinds, profile_words, run_facts, wording
 from ethosu_sdk.records.build import Build
-from ethosu_sdk.records.bundle import ReadPolicy, read_raw_record
+from ethosu_sdk.records.bundle import ReadPolicy, read_raw_record, records_in
 from ethosu_sdk.records.common import Target, Unavailable, VerdictCheck
 from ethosu_sdk.records.compare import Comparisons
 from ethosu_sdk.records.compile import Compilation
@@ -40,7 +40,8 @@ def summary(paths: Sequence[Path], form: str, reading: ReadPolicy, reporter: Rep
     """
     if form != "markdown":
         raise UsageError(f"unknown format '{form}'", suggestion(form, ("markdown",)))
-    found = [read_summarised(path, reading) for path in paths]
+    given = ((records_in(path, _KINDS) if path.is_dir() else []) or [path] for path in paths)
+    found = [read_summarised(path, reading) for row in given for path in row]
     reading.warn(reporter)
     if reporter.as_json:
         for record in found:

@@ -71,6 +71,7 @@ def run(
     model: str, compile_options: CompileOptions, options: RunOptions, out_dir: Path | None, reporter: Reporter
 ) -> RunResult:
     """Run `model`, making what is missing. VerdictError, after everything was written, when it has not passed."""
+    model = result_files.program_of(model)
     setting = resolve_setting(model, compile_options, options, out_dir, reporter)
     path, program, options = setting.path, setting.program, setting.options
     folder = result_files.folder_for_pte(path, setting.target, out_dir)
@@ -212,6 +213,7 @@ def program_file(
     """The program of `model`, which is compiled where it must be. UsageError, before that, for a board that does not
     exist or lacks the target's NPU, for data files of a model that is not compiled yet, and for options of `compile`
     beside a program that say another thing than it is."""
+    model = result_files.program_of(model)
     if model.endswith(".pte"):
         path = result_files.require_pte(Path(model))
         refuse_options(path, pte.read(path), compile_options)

@@ -2,8 +2,12 @@
 
 from pathlib import Path
 
+import pytest
+
 from ethosu_sdk.base.targets import parse_target
+from ethosu_sdk.compile import compile_command
 from ethosu_sdk.compile.compile_command import compile_key
+from ethosu_sdk.compile.model_spec import parse_model_spec
 from ethosu_sdk.compile.program_options import CompileOptions
 
 
@@ -34,3 +38,32 @@ def test_a_board_profile_counts_by_its_values(tmp_path: Path) -> None:
         file.write_text(f'like = "alif-e8-hp"\nnpu_hz = {hertz}_000_000\n')
         keys.append(compile_key("zoo:add", CompileOptions(system=str(file)), target))
     assert keys[0] == keys[2] != keys[1]
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "folder"),
+    [
+        ("zoo:add", CompileOptions(), "add-ethos-u55-128"),
+        ("zoo:add", CompileOptions(target="ethos-u85-256"), "add-ethos-u85-256"),
+        ("zoo:add", CompileOptions(quantize="int16"), "add-ethos-u55-128-int16"),
+        ("zoo:add", CompileOptions(memory_mode="Shared_Sram"), "add-ethos-u55-128"),  # the default, by name
+        (
+            "zoo:add",
+            CompileOptions(memory_mode="Sram_Only", io="int8"),
+            "add-ethos-u55-128-Sram_Only-int8-io",
+        ),
+        ("zoo:add", CompileOptions(system="alif-e8-hp"), "add-ethos-u55-256-alif-e8-hp"),
+        ("zoo:add", CompileOptions(vela_flags=("--optimise=Size",)), "add-ethos-u55-128-optimise_Size"),
+        ("net.py", CompileOptions(check=False, etrecord=True), "net-ethos-u55-128"),
+        ("net.py:small", CompileOptions(as_written=True), "net-small-ethos-u55-128-as-written"),
+        ("net.py:large", CompileOptions(target="cortex-m55"), "net-large-cortex-m55"),
+    ],
+)
+def test_each_program_has_a_folder_of_its_own(
+    model: str, options: CompileOptions, folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "net.py").write_text("", encoding="utf-8")
+    spec, target = parse_model_spec(model), compile_command.target_of(options)
+    assert compile_command.output_folder(spec, target, options, None) == Path("build") / folder
+    assert compile_command.output_folder(spec, target, options, tmp_path / "o") == tmp_path / "o"
