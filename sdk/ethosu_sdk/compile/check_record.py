@@ -50,7 +50,7 @@ class Checked:
         return same and all(row.explained for row in self.distances)
 
 
-def check_left_out(record: Record, reason: str) -> Record:
+def check_left_out(record: Record, reason: str = "--no-check") -> Record:
     """`record`, with the check marked as left out."""
     check = {"check": record_parts.Check(status=LEFT_OUT, reason=reason).to_json()}
     others = [{**row, **check} for row in record.get("other_methods", ())]

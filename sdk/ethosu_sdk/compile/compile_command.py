@@ -185,7 +185,7 @@ def _compile(
         if refusal is not None:
             record = check_record.check_left_out(record, "it does not fit the board")
         elif checking is None:
-            record = check_record.check_left_out(record, "--no-check")
+            record = check_record.check_left_out(record)
         else:
             record = checking.extend(record, request, output)
         record["wall_time_s"] = round(time.monotonic() - start, 3)
