@@ -126,7 +126,7 @@ def _compared(run: Run, compiled: Compilation | None) -> Iterator[str]:
         yield words + (f", SQNR {min(ratios):.1f} dB" if equal < elements and ratios else "")
     else:
         reasons = (row.reason for row in run.unavailable if row.path == "/reference")
-        yield f"outputs not compared: {next(reasons, 'nothing to compare with')}"
+        yield f"not compared: {next(reasons, 'nothing to compare with')}"
     if run.second_opinion is not None:
         yield "the same on both runtimes"
     if unjudged := wording.unjudged_steps(run):
@@ -271,8 +271,10 @@ def _memory(run: Run) -> Iterator[Row]:
         size_bytes = own[0].size_bytes
         of = f"of {wording.size_text(size_bytes)}" if size_bytes is not None else "(size not public)"
         found.append(f"{name} {words} {of}")
+    known = {row.fits for row in rows}
     if found:
-        found[0] = f"{'fits' if all(row.fits is not False for row in rows) else 'does not fit'}: {found[0]}"
+        words = "does not fit: " if False in known else "fits: " if None not in known else ""
+        found[0] = words + found[0]
         yield Row("memory", found)
 
 
