@@ -77,8 +77,9 @@ def make(work: Path) -> None:
         output = _output(step.command, work)
         shown += [f"$ ethosu-sdk {step.command}", *output.splitlines()] if step.is_shown else []
     shutil.rmtree(GALLERY, ignore_errors=True)
-    records = {str(path.relative_to(work)): path for path in work.glob("sweep/cells/*/run.json")}
-    for name, path in {**{name: work / place for name, place in _PAGES.items()}, **records}.items():
+    linked = [path for name in ("cell.json", "report.html") for path in work.glob(f"sweep/cells/*/{name}")]
+    pages = {name: work / place for name, place in _PAGES.items()}
+    for name, path in {**pages, **{str(path.relative_to(work)): path for path in linked}}.items():
         (GALLERY / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, GALLERY / name)
     _pictures()
@@ -132,8 +133,8 @@ def _drawn(browser: Browser, path: Path, window: ViewportSize, scheme: Scheme) -
 
 
 def _picture_plots(shown: Page, path: Path) -> None:
-    """The first section with plots, as many of them as a picture has room for."""
-    section = shown.locator("section:has(figure)").first
+    """The plots of the first screen, as many of them as a picture has room for."""
+    section = shown.locator(".answer").first
     box = section.bounding_box()
     assert box is not None
     figures = (figure.bounding_box() for figure in section.locator("figure").all())

@@ -1,6 +1,6 @@
 """Pages of the site that are made from the program itself: mkdocs calls this while it builds (mkdocs.yml).
 
-reference/commands.md ends with every command and its options; reference/python.md lists every function,
+reference/commands/ has a page for each command with its options; reference/python.md lists every function,
 reference/records.md every record with its members, guide/errors.md every known error. The pages of the gallery come
 from build/gallery, if scripts/docs_gallery.py made them. Links of notebooks become links between pages of the site.
 """
@@ -31,8 +31,17 @@ from ethosu_sdk.records import kinds
 
 _SCHEMAS = Path(__file__).resolve().parents[1] / "schemas"
 _COMMANDS_PAGE = "reference/commands.md"
-_COMMANDS_HERE = re.compile(r"^<!-- scripts/docs_pages\.py .*-->$", re.MULTILINE)
+_COMMAND_ROW = re.compile(r"^\| `([a-z-]+)` \|", re.MULTILINE)  # of the table there
 _NOTEBOOK_LINK = re.compile(r'href="(?!https?:)([^"#:]+\.(?:md|ipynb))(#[^"]*)?"')
+# What counts more, and less, in the search, by the beginning of a page's path.
+_BOOSTS = {
+    "index.md": 8.0,
+    "getting-started/": 4.0,
+    "reference/commands/": 2.0,
+    "guide/": 2.0,
+    "reference/records.md": 0.2,
+    "reference/python.md": 0.2,
+}
 GALLERY = Path(__file__).resolve().parents[1] / "build" / "gallery"
 PLOTS, DARK_PLOTS = "report.png", "report-dark.png"  # there, the picture of a report's plots
 _PICTURE = re.compile(r"!\[([^]]*)\]\(images/report\.png\)")
@@ -55,9 +64,20 @@ These pages were made when the site was built. Each is one file that needs no ne
 """
 
 
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """The pages of commands below that of all, in the site's navigation."""
+    for section in (row for row in config.nav or () if isinstance(row, dict)):
+        for pages in section.values():
+            if _COMMANDS_PAGE in pages:
+                below = [f"reference/commands/{name}.md" for name in commands()]
+                pages[pages.index(_COMMANDS_PAGE)] = {"Commands": [_COMMANDS_PAGE, *below]}
+    return config
+
+
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the generated pages."""
     pages = {
+        **{f"reference/commands/{name}": text for name, text in commands().items()},
         "reference/python": python_page(),
         "reference/records": records_page(),
         "guide/errors": error_catalogue.as_markdown(),
@@ -75,16 +95,18 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """The page of commands with every command on it, the first page with the gallery; other pages as they are."""
+    """The page of commands with links to theirs, the first page with the gallery; other pages as they are."""
+    boosts = (boost for start, boost in _BOOSTS.items() if page.file.src_uri.startswith(start))
+    page.meta["search"] = {"boost": next(boosts, 1.0)}
     if page.file.src_uri == "index.md" and (GALLERY / OUTPUT).is_file():
         output = (GALLERY / OUTPUT).read_text(encoding="utf-8")
         return f"{_PICTURE.sub(_PICTURES, with_output(markdown, output))}\n{_GALLERY_TEXT}"
     if page.file.src_uri != _COMMANDS_PAGE:
         return markdown
-    text, count = _COMMANDS_HERE.subn(lambda _: commands(), markdown)
-    if count != 1:
-        raise PluginError(f"{_COMMANDS_PAGE} needs one line for all commands, and has {count}")
-    return text
+    missing = set(commands()) - set(_COMMAND_ROW.findall(markdown))
+    if missing:
+        raise PluginError(f"{_COMMANDS_PAGE} has no row for {', '.join(sorted(missing))}")
+    return _COMMAND_ROW.sub(r"| [`\1`](commands/\1.md) |", markdown)
 
 
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
@@ -110,17 +132,34 @@ def with_output(page: str, block: str) -> str:
     return text
 
 
-def commands() -> str:
-    """Every command as `--help` has it."""
-    root = get_command(app)
-    lines: list[str] = []
-    for path, command in _commands(root, "ethosu-sdk"):
-        context = command.context_class(command, info_name=path)
-        lines += [f"### {path}", "", "```text", context.get_usage().removeprefix("Usage: "), "```", ""]
-        lines += [inspect.cleandoc(command.help or ""), ""]
-        rows = [_option(parameter, context) for parameter in command.params]
-        lines += ["| | | Default |", "|---|---|---|", *rows, ""] if rows else []
-    return "\n".join(lines)
+@functools.cache
+def commands() -> dict[str, str]:
+    """The page of each command, by its name: what `--help` says of it, or of each command of a group."""
+    pages = {}
+    for name, command in get_command(app).commands.items():
+        if not command.hidden:
+            title = f"ethosu-sdk {name}"
+            parts = ["\n".join(_section(*found)) for found in _commands(command, title)]
+            is_group = getattr(command, "commands", None) is not None
+            about = [inspect.cleandoc(command.help or ""), ""] if is_group else []
+            pages[name] = "\n".join([*([f"# {title}", "", *about] if is_group else []), *parts])
+    return pages
+
+
+def _section(path: str, command: Any) -> list[str]:
+    """Usage, help and options of a command, the options by the panel that `--help` shows them in."""
+    context = command.context_class(command, info_name=path)
+    level = "#" * path.count(" ")
+    usage = context.get_usage().removeprefix("Usage: ")
+    lines = [f"{level} {path}", "", "```text", usage, "```", "", inspect.cleandoc(command.help or ""), ""]
+    panels: dict[str | None, list[str]] = {}
+    for parameter in command.params:
+        panel = getattr(parameter, "rich_help_panel", None)
+        panels.setdefault(panel, []).append(_option(parameter, context))
+    for panel, rows in panels.items():
+        lines += [f"{level}# {panel}", ""] if panel else []
+        lines += ["| | | Default |", "|---|---|---|", *rows, ""]
+    return lines
 
 
 def _commands(command: Any, path: str) -> Iterator[tuple[str, Any]]:
@@ -152,24 +191,31 @@ def _cell(text: str) -> str:
 
 
 def python_page() -> str:
-    """Every function and class of the public API, with its docstring."""
+    """Every function of the public API, then what they return, with their docstrings."""
     lines = ["# Python", "", *_docstring(api), ""]
-    for name in ethosu_sdk.__all__:
+    for name in sorted(ethosu_sdk.__all__, key=lambda name: (inspect.isclass(getattr(api, name)), name)):
         item = getattr(api, name)
-        lines += [
-            f"## {name}",
-            "",
-            "```python",
-            f"{name}{inspect.signature(item)}",
-            "```",
-            "",
-            *_docstring(item),
-            "",
-        ]
+        lines += [f"## {name}", ""]
+        if not inspect.isclass(item):
+            lines += ["```python", f"{name}{_call(item)}", "```", ""]
+        lines += [*_docstring(item), ""]
+        if options := getattr(item, "options", ()):
+            lines += [f"Options: {', '.join(f'`{option}`' for option in options)}.", ""]
         for member, value in vars(item).items() if inspect.isclass(item) else ():
             if isinstance(value, property | functools.cached_property) and not member.startswith("_"):
                 lines += [f"`{member}`: {' '.join(_docstring(value))}", ""]
     return "\n".join(lines)
+
+
+def _call(function: Any) -> str:
+    """The parameters of a function, without types, and without the options that are listed below it."""
+    signature, options = inspect.signature(function), getattr(function, "options", ())
+    plain = inspect.Parameter.empty
+    own = [row.replace(annotation=plain) for row in signature.parameters.values() if row.name not in options]
+    if options:
+        own.append(inspect.Parameter("options", inspect.Parameter.VAR_KEYWORD))
+    result = signature.return_annotation
+    return f"{inspect.Signature(own)} -> {getattr(result, '__name__', result)}"
 
 
 def _docstring(item: object) -> list[str]:

@@ -15,25 +15,28 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
-    "CompareOptions",
+    "Advice",
     "Comparison",
-    "CompileOptions",
     "Compiled",
-    "DebugOptions",
     "Debugged",
     "Firmware",
+    "Generated",
     "Inspection",
+    "Page",
     "Profile",
-    "ProfileOptions",
     "Run",
-    "RunOptions",
+    "Swept",
+    "advise",
     "build",
     "compare",
     "compile",
     "debug",
+    "generate",
     "inspect",
     "profile",
+    "report",
     "run",
+    "sweep",
 ]
 
 

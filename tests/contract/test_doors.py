@@ -90,7 +90,7 @@ def test_what_is_written_goes_through_the_door() -> None:
 
 
 # The rooms that commands are made of.
-COMMANDS = ("cli", "run", "analysis", "reporting", "sweep", "installation", "api.py")
+COMMANDS = ("cli", "run", "analysis", "reporting", "sweep", "installation", "api")
 
 
 def test_commands_read_records_through_one_door() -> None:

@@ -20,20 +20,25 @@ def pages(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     import docs_pages
 
     return {
-        "commands": docs_pages.commands(),
+        **{f"command {name}": page for name, page in docs_pages.commands().items()},
         "python": docs_pages.python_page(),
         "records": docs_pages.records_page(),
     }
 
 
-def test_every_command_has_its_section_and_every_option_its_row(pages: dict[str, str]) -> None:
+def test_every_command_has_its_page_and_every_option_its_row(pages: dict[str, str]) -> None:
     shown = subprocess.run([COMMAND, "--help"], capture_output=True, text=True, check=True).stdout
     commands = re.findall(r"^[│ ] ([a-z][a-z-]+) ", shown.partition("Commands")[2], re.MULTILINE)
     assert len(commands) >= 14
     for name in commands:
-        assert f"## ethosu-sdk {name}" in pages["commands"], name
-    for option in ("--simulator` `auto\\|qemu\\|fvp\\|host`", "--evaluate` `F.npz`", "--events` `NAME,…`"):
-        assert f"`{option}" in pages["commands"]
+        assert pages[f"command {name}"].startswith(f"# ethosu-sdk {name}\n"), name
+    assert "\n## ethosu-sdk sweep run\n" in pages["command sweep"]
+    for name, option in (
+        ("run", "--simulator` `auto\\|qemu\\|fvp\\|host`"),
+        ("compile", "--evaluate` `F.npz`"),
+        ("run", "--events` `NAME,…`"),
+    ):
+        assert f"`{option}" in pages[f"command {name}"]
 
 
 def test_every_public_name_and_every_record_is_on_its_page(pages: dict[str, str]) -> None:

@@ -51,11 +51,17 @@ def ended(program: Path, inputs: Path, side: str) -> Ended:
     """Run `program` on one of the sides, in the folder where it lies."""
     folder = program.parent / side
     on_board = side != SIDES[0]
-    options = api.RunOptions(
-        inputs=inputs, simulator=side, timeout_s=_LIMIT_S, resident=on_board, allow_spill=on_board, repeat=2
-    )
     try:
-        done = api.run(program, options, out=folder)
+        done = api.run(
+            program,
+            inputs,
+            simulator=side,
+            timeout_s=_LIMIT_S,
+            resident=on_board,
+            allow_spill=on_board,
+            repeat=2,
+            out=folder,
+        )
     except SdkError as error:
         return Ended(error.exit_code, f"{type(error).__name__}: {error.message}")
     found = sorted(done.outputs.items())

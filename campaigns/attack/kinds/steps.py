@@ -34,16 +34,17 @@ def _probe(context: Context, choice: random.Random) -> Probe:
             outputs[wrong, 0] += _DIFFERENCE
         npz.write_npz(folder / "in.npz", {"input0": inputs})
         npz.write_npz(folder / "want.npz", {"output0": outputs})
-        options = api.RunOptions(
-            inputs=folder / "in.npz",
-            expect=folder / "want.npz",
-            outputs=sent,
-            atol=atol,
-            simulator=side,
-            resident=side != SIDES[0],
-        )
         try:
-            record = api.run(folder / "given.pte", options, out=folder / "out").record
+            record = api.run(
+                folder / "given.pte",
+                folder / "in.npz",
+                expect=folder / "want.npz",
+                outputs=sent,
+                atol=atol,
+                simulator=side,
+                resident=side != SIDES[0],
+                out=folder / "out",
+            ).record
         except VerdictError:
             _check(wrong is not None and atol < _DIFFERENCE, "a right sequence failed")
             raise

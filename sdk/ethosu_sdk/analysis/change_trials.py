@@ -16,7 +16,7 @@ import numpy.typing as npt
 from ethosu_sdk.analysis import profile_command, program_facts
 from ethosu_sdk.analysis.options import ProfileOptions
 from ethosu_sdk.analysis.profile_command import Profiled
-from ethosu_sdk.base import filesystem, npz
+from ethosu_sdk.base import cache, filesystem, npz
 from ethosu_sdk.base.errors import InputError, SdkError
 from ethosu_sdk.base.terminal import Reporter, escape
 from ethosu_sdk.compile import child_process, compile_command, pricing_system
@@ -118,11 +118,13 @@ def subject_of(
 
 
 def _files(record: Compilation, role: str) -> list[Path]:
-    """The files of `role`, from the working folder: the record has only their names. InputError without one."""
+    """The files of `role`, from the working folder or Python: the record has their names. InputError without one."""
     found = []
     for row in record.provenance.inputs:
         if row.role == role:
             path = Path(row.file)
+            if not path.is_file():  # or it was given in Python
+                path = cache.given_file(row.file, row.sha256)
             if not path.is_file() or filesystem.sha256_file(path) != row.sha256:
                 raise InputError(
                     f"{row.file} ({role}) is not in this folder as it was when the program was compiled",

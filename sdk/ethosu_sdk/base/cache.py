@@ -18,6 +18,7 @@ from ethosu_sdk.base.errors import BuildError, InputError
 CACHE_VARIABLE = "ETHOSU_SDK_CACHE"
 PREBUILT_VARIABLE = "ETHOSU_SDK_PREBUILT"
 _MOST_NOTE_BYTES = 1 << 10
+_GIVEN = "given"
 _ELSEWHERE: ContextVar[Path | None] = ContextVar("cache folder", default=None)
 _NOTES: list[str] = []
 
@@ -52,6 +53,22 @@ def kept(path: Path, make: Callable[[Path], None]) -> Path:
     make(path)
     filesystem.write_bytes(digest, filesystem.sha256_file(path).encode())
     return path
+
+
+def keep_given(name: str, write: Callable[[Path], None]) -> Path:
+    """A file `name` of what was given in Python, made by `write(path)`; equal content is one file."""
+    root = directory_or_own(_GIVEN)
+    with filesystem.temporary_directory(".new-", root) as work:
+        write(work / name)
+        path = root / filesystem.sha256_file(work / name) / name
+        filesystem.make_directory(path.parent)
+        (work / name).replace(path)
+    return path
+
+
+def given_file(name: str, sha256: str) -> Path:
+    """Where :func:`keep_given` put the file with this digest, if it did."""
+    return place(_GIVEN) / sha256 / name
 
 
 @contextlib.contextmanager

@@ -7,6 +7,7 @@ magic bytes (libmagic, puremagic) call most of these files "zip" or "data".
 
 from __future__ import annotations
 
+import difflib
 import functools
 import io
 import pickletools
@@ -16,7 +17,7 @@ import tomllib
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import IO, BinaryIO
 
 from ethosu_sdk.base import filesystem
@@ -114,11 +115,13 @@ _MAX_FIELDS = 10_000
 
 @dataclass(frozen=True)
 class FileKind:
-    """What a file is (`what`, with its article) and which way leads from it to a program for the NPU."""
+    """What a file is (`what`, with its article) and which way leads from it to a program for the NPU, for a name with
+    this `ending`."""
 
     id: str
     what: str
     way: str
+    ending: str = ""
     suffixes: tuple[str, ...] = ()
     magics: tuple[tuple[int, bytes], ...] = ()
 
@@ -132,6 +135,7 @@ def _kinds() -> dict[str, FileKind]:
             name,
             row["what"],
             row.get("way") or table[row["way_of"]]["way"],
+            row.get("ending", ""),
             tuple(row.get("suffixes", ())),
             tuple((magic["offset"], magic["bytes"].encode("latin-1")) for magic in row.get("magics", ())),
         )
@@ -181,7 +185,32 @@ def not_a(path: Path, wanted: str, fallback: str) -> InputError:
 
 
 def _for_file(kind: FileKind, path: Path) -> FileKind:
-    return replace(kind, way=kind.way.replace("{file}", path.name))
+    way = kind.way.replace("{file}", path.name)
+    if path.suffix != kind.ending != "":
+        way += f"; its name must end in {kind.ending}"
+    return replace(kind, way=way)
+
+
+def nearest_file(path: Path, *suffixes: str) -> str:
+    """A hint for a file that does not exist: the file nearest to its name in its folder, of one of the `suffixes`, or
+    how its name is written here; empty without either."""
+    text = str(path)
+    if "\\" in text:  # as Windows has it
+        plain = PureWindowsPath(text)
+        there = plain.relative_to(plain.anchor).as_posix()
+        if not plain.drive.endswith(":"):
+            return f"on this system, paths have /: {there}"
+        where = f"/mnt/{plain.drive[0].lower()}/{there}"
+        return (
+            f"this is a path of Windows: in WSL it is {where}; in a container, only mounted folders are there"
+        )
+    try:
+        names = sorted(row.name for row in path.parent.iterdir() if row.suffix in suffixes)
+    except OSError:
+        return ""
+    same = [name for name in names if name.lower() == path.name.lower() or Path(name).stem == path.name]
+    near = same or difflib.get_close_matches(path.name, names, n=1, cutoff=0.6)
+    return f"did you mean {path.with_name(near[0])}?" if near else ""
 
 
 def _folder(path: Path) -> str:

@@ -14,7 +14,7 @@ import re
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -150,7 +150,7 @@ def _chosen(archive: Archive, prefix: str, count: int) -> list[str]:
         if match is None or (match.group(1) == prefix and name not in expected):
             raise InputError(
                 f"{path} has an array '{name}'; the model's {prefix}s are {_listed(expected)}",
-                _nearest(name, expected),
+                name_hint(path, prefix, names, count) or _nearest(name, expected),
             )
     missing = [name for name in expected if name not in names]
     if missing:
@@ -159,6 +159,35 @@ def _chosen(archive: Archive, prefix: str, count: int) -> list[str]:
             f"the model's {prefix}s are {_listed(expected)}",
         )
     return expected
+
+
+def name_hint(path: Path, prefix: str, names: Iterable[str], count: int | None = None) -> str:
+    """How to write `path` with names that are read, for other `names`, where there are as many as `count` (None: as
+    many as they are); else nothing."""
+    others = [name for name in names if not name.startswith(prefix)]
+    if not others or len(others) != (count or len(others)) or len(others) < len(list(names)):
+        return ""
+    # NumPy calls them so that are given without a name.
+    values = ["array" if re.fullmatch(r"arr_\d+", name) else name for name in others]
+    words = ", ".join(f"{prefix}{index}={value}" for index, value in enumerate(values[:3]))
+    return f"name the arrays: np.savez('{path.name}', {words}{', …' if len(values) > 3 else ''})"
+
+
+def shape_hint(given: Sequence[int], wanted: Sequence[int]) -> str:
+    """What to do about an array of a shape that a model does not take."""
+    given, wanted = tuple(given), tuple(wanted)
+    if len(given) == len(wanted) == 4 and (given[0], given[3], *given[1:3]) == wanted:
+        return "PyTorch has the channels behind the batch: array.transpose(0, 3, 1, 2)"
+    if given == wanted[1:]:
+        return "the first axis is the batch: array[None]"
+    if len(given) == len(wanted) and given[1:] == wanted[1:]:
+        return (
+            f"several inferences need one more leading axis: array.reshape(-1, {', '.join(map(str, wanted))})"
+        )
+    if len(given) == len(wanted):
+        axis = next(axis for axis in range(len(wanted)) if given[axis] != wanted[axis])
+        return f"axis {axis} has {given[axis]} where the model has {wanted[axis]}"
+    return f"give the shape {list(wanted)}; several inferences have one more leading axis"
 
 
 def _nearest(name: str, expected: Sequence[str]) -> str:
@@ -184,7 +213,7 @@ def _count(path: Path, name: str, entry: _Entry, tensor: TensorType) -> int | No
     if entry.shape[1:] != tensor.sizes or not entry.shape:
         raise InputError(
             f"{path}: '{name}' has the wrong shape: {expected}",
-            f"several inferences need one more leading axis: [N, {', '.join(map(str, tensor.sizes))}]",
+            shape_hint(entry.shape, tensor.sizes),
         )
     if entry.shape[0] == 0:
         raise InputError(f"{path}: '{name}' holds no inference: {expected}")

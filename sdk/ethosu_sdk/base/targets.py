@@ -215,10 +215,26 @@ def parse_name(name: str) -> tuple[Family, int]:
     target."""
     if name in cores():
         raise UsageError(f"{name} has no NPU", f"name one of: {', '.join(target_names())}")
-    if name not in target_names():
-        raise UsageError(f"unknown target '{name}'", suggestion(name, every_target()))
     npu, _, macs = name.rpartition("-")
+    if name not in target_names():
+        raise UsageError(f"unknown target '{name}'", _target_hint(name, npu, macs))
     return families()[npu], int(macs)
+
+
+def _target_hint(name: str, npu: str, macs: str) -> str:
+    """The sizes of a family that is named without one, or with one that it does not have; else the nearest target."""
+    if name in families():
+        return f"add its MACs per cycle: {', '.join(f'{name}-{size}' for size in families()[name].macs)}"
+    if npu not in families():
+        return suggestion(name, every_target())
+    sizes = [str(size) for size in families()[npu].macs]
+    near = [size for size in sizes if len(size) == len(macs) and sum(map(str.__ne__, size, macs)) == 1]
+    others = [other for other in target_names() if other.endswith(f"-{macs}")]
+    return (
+        (f"did you mean '{npu}-{near[0]}'? " if near else "")
+        + f"{npu} has {', '.join(sizes[:-1])} or {sizes[-1]} MACs per cycle"
+        + (f"; with {macs} there are {', '.join(others)}" if others else "")
+    )
 
 
 def stored_name(sha256: str) -> str:

@@ -8,8 +8,7 @@ from typing import Annotated
 from ethosu_sdk.analysis.options import DebugOptions, ProfileOptions
 from ethosu_sdk.cli.app import app
 from ethosu_sdk.cli.options import Data, Invocation, Model, OutDir, Pte, VelaConfig
-from ethosu_sdk.cli.parameters import Offer
-from ethosu_sdk.compile.program_options import FOR_A_TARGET, CompileOptions, Option
+from ethosu_sdk.compile.program_options import FOR_A_TARGET, CompileOptions, Offer, Option
 from ethosu_sdk.run.options import RunOptions
 
 

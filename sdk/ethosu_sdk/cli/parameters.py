@@ -18,25 +18,7 @@ import typer
 
 from ethosu_sdk.cli import completion
 from ethosu_sdk.compile import program_options
-from ethosu_sdk.compile.program_options import Option
-
-
-@dataclass(frozen=True)
-class Offer:
-    """Which rows of an option dataclass a command offers: all, those `only`, or those that are not `without`.
-
-    `--help` lists them where the function has the parameter, or `before` a row of another dataclass.
-    """
-
-    only: tuple[str, ...] = ()
-    without: tuple[str, ...] = ()
-    before: str = ""
-
-    def rows(self, kind: type) -> dict[str, Field[Any]]:
-        """The rows of `kind` that are offered."""
-        rows = program_options.option_fields(kind)
-        assert {*self.only, *self.without} <= rows.keys(), f"{kind.__name__} lacks a row of {self}"
-        return {name: rows[name] for name in self.only or rows if name not in self.without}
+from ethosu_sdk.compile.program_options import Offer, Option
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,7 @@ from typing import Annotated
 
 from ethosu_sdk.cli.app import app
 from ethosu_sdk.cli.options import Invocation, Model, OutDir, Pte, SourceModel, VelaConfig
-from ethosu_sdk.cli.parameters import Offer
-from ethosu_sdk.compile.program_options import FOR_A_TARGET, AccuracyOptions, CompileOptions, Option
+from ethosu_sdk.compile.program_options import FOR_A_TARGET, AccuracyOptions, CompileOptions, Offer, Option
 from ethosu_sdk.run.options import GenerateOptions, RunOptions
 
 

@@ -9,8 +9,7 @@ from typing import Annotated
 from ethosu_sdk.base.errors import UsageError
 from ethosu_sdk.cli.app import app
 from ethosu_sdk.cli.options import Invocation, Loose, OutDir
-from ethosu_sdk.cli.parameters import Offer
-from ethosu_sdk.compile.program_options import FOR_A_TARGET, CompileOptions, Option
+from ethosu_sdk.compile.program_options import FOR_A_TARGET, CompileOptions, Offer, Option
 from ethosu_sdk.reporting.compare.options import CompareOptions
 from ethosu_sdk.run.options import RunOptions
 

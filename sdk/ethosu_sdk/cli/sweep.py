@@ -13,8 +13,7 @@ from ethosu_sdk.base.errors import UsageError
 from ethosu_sdk.base.targets import suggestion
 from ethosu_sdk.cli.app import Application, app
 from ethosu_sdk.cli.options import Invocation, OutDir
-from ethosu_sdk.cli.parameters import Offer
-from ethosu_sdk.compile.program_options import Option
+from ethosu_sdk.compile.program_options import Offer, Option
 from ethosu_sdk.reporting.compare.options import CompareOptions
 from ethosu_sdk.sweep.options import SweepOptions
 
@@ -68,9 +67,16 @@ def sweep_command(
     exit code is then 7. After an interruption, the same command continues. Results go to build/sweep/NAME. Model
     files FILE.py are executed.
     """
+    from ethosu_sdk.analysis import program_facts
+    from ethosu_sdk.base.terminal import Reporter
+    from ethosu_sdk.reporting.pages import report_command
     from ethosu_sdk.sweep import sweep_command
 
-    sweep_command.sweep(file, options, output, invocation.reporter())
+    def report(run: Path) -> None:
+        facts = [program_facts.facts_of_run(run)]
+        report_command.report([run], facts, (), None, Reporter(quiet=True))
+
+    sweep_command.sweep(file, options, output, invocation.reporter(), report)
 
 
 @sweep_app.command("query")

@@ -307,7 +307,7 @@ def judged_layers(
         if source.name not in stored.values:
             key = (node.name, value.data_ptr(), value._version)
             if key not in constants:
-                constants[key] = _rounded(observer, value)  # a constant, which conversion has stored as such
+                constants[key] = rounded(observer, value)  # a constant, which conversion has stored as such
             return constants[key]
         step, given = _nearest(stored.values[source.name], own)
         if given.shape != value.shape:
@@ -368,8 +368,8 @@ def _step_of(observer: Any) -> CodeStep | None:
         return None
 
 
-def _rounded(observer: Any, value: Any) -> Any:
-    """A constant as its observer quantises it; a copy where that is not known."""
+def rounded(observer: Any, value: Any) -> Any:
+    """A value as its observer quantises it; a copy where that is not known."""
     import torch
 
     try:

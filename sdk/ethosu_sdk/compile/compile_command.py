@@ -326,6 +326,7 @@ def _summary(record: Record, content: Compilation, folder: Path) -> Table:
         ("delegates", str(len(content.delegates))),
         ("on the CPU", compile_words.cpu_words(content)),
         *([("rewritten", compile_words.rewrite_words(content.rewrites))] if content.rewrites else []),
+        *([("refined", compile_words.refinement_words(content.refinements))] if content.refinements else []),
         *([("layout", layout)] if (layout := compile_words.layout_words(content)) else []),
         *([("state", compile_words.state_words(content.state))] if content.state else []),
         ("compared", check_record.chain_words(record) or "nothing"),

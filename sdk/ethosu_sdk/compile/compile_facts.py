@@ -310,6 +310,7 @@ class _OfMethod:
     state: tuple[record_parts.State, ...] = ()
     layout: record_parts.LayoutChanges = field(default=record_parts.LayoutChanges(calls=0, bytes=0))
     rewrites: tuple[record_parts.Rewrite, ...] = ()
+    refinements: tuple[record_parts.Refinement, ...] = ()
 
     def of_method(self) -> dict[str, Any]:
         return {row.name: getattr(self, row.name) for row in fields(_OfMethod)}

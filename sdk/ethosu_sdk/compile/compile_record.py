@@ -62,6 +62,7 @@ def _of_method(row: MethodFacts) -> Record:
         "outputs": _tensors(row.outputs),
         **({"state": [part.to_json() for part in row.state]} if row.state else {}),
         **({"rewrites": [part.to_json() for part in row.rewrites]} if row.rewrites else {}),
+        **({"refinements": [part.to_json() for part in row.refinements]} if row.refinements else {}),
         "layout_changes": row.layout.to_json(),
         "cpu_operators": [part.to_json() for part in row.cpu_operators],
         "delegates": [part.to_json() for part in row.delegates],

@@ -50,6 +50,69 @@ _CONVERSIONS = {
 _PRINTED = re.compile(r"<EdgeOpOverload: ([\w.:]+)>: schema = .*?\) -> (?:\(.*?\)|\S+)")
 # It prints a set of types in the order of their addresses.
 _TYPES = re.compile(r"torch\.\w+(?:, torch\.\w+)+")
+# What the partitioner says, and what it means to who wrote the model.
+_MEANINGS = tuple(
+    (re.compile(pattern), meaning)
+    for pattern, meaning in (
+        (
+            r"Node was not marked as quantized in the Arm backend",
+            "it is in float: Arm's quantiser does not know it, or was told to leave it out; see `advise`",
+        ),
+        (
+            r"One or more inputs were not quantized",
+            "an input of it is in float: look at the operator before it, which was not quantised",
+        ),
+        (
+            r"One or more outputs were not quantized",
+            "its result is in float: look at the operator behind it, which was not quantised",
+        ),
+        (
+            r"Was first node in partition and input (\S+) had fp dtype",
+            r"its input \1 is in float, and no operator before it is on the NPU",
+        ),
+        (
+            r"Op is not supported on U55",
+            "Ethos-U55 and Ethos-U65 do not have it; Ethos-U85 does: --target ethos-u85-256",
+        ),
+        (
+            r"Casting (from|to) torch\.(\w+) is not supported on U55",
+            r"Ethos-U55 and Ethos-U65 cannot convert \1 \2",
+        ),
+        (
+            r"Unsupported stride of (\(.*?\)) for Ethos-U55\..*",
+            r"Ethos-U55 and Ethos-U65 have no stride of \1: use (1, 1) or (2, 2)",
+        ),
+        (
+            r"Non-constant int64 input (\S+)",
+            r"its input \1 is int64, and the NPU has 32 bits: use int32",
+        ),
+        (r"Non-constant node with int64 output", "its result is int64, and the NPU has 32 bits: use int32"),
+        (
+            r"Had torch\.(\w+) input (\S+) that is not supported by TOSA\S*",
+            r"its input \2 is \1, which this NPU does not take",
+        ),
+        (
+            r"Had torch\.(\w+) output that is not supported by TOSA\S*",
+            r"its result is \1, which this NPU does not give",
+        ),
+        (
+            r"Output dtype torch\.(\w+) is not supported in \S+ for input dtype torch\.(\w+)\..*",
+            r"the NPU does not convert \2 to \1",
+        ),
+        (
+            r"Input \S+ has unsupported dtype torch\.(\w+) \(Supports (\w+)\)",
+            r"its input is \1, and the NPU takes \2 here",
+        ),
+        (
+            r"Target \S+ is not supported|Not included in BaseTOSASupportList or .*",
+            "ExecuTorch's Arm backend does not have it on any NPU",
+        ),
+        (
+            r"(One submodule was|Submodule was) not fully partitioned",
+            "an operator inside of a branch of it stays on the CPU",
+        ),
+    )
+)
 
 
 def program_tensors(manager: Any, method: str) -> dict[str, tuple[TensorFacts, ...]]:
@@ -246,7 +309,9 @@ def _reason(name: str, meta: Mapping[str, Any]) -> str:
         return "it writes a new value into a buffer that the program keeps from one inference to the next"
     reason = str(meta.get(REASON_KEY, "ExecuTorch's partitioner left it out and gives no reason"))
     ordered = _TYPES.sub(lambda found: ", ".join(sorted(found[0].split(", "))), reason)
-    return _PRINTED.sub(r"\1", ordered).strip().rstrip(".")
+    words = _PRINTED.sub(r"\1", ordered).strip().rstrip(".")
+    known = ((found, meaning) for pattern, meaning in _MEANINGS if (found := pattern.fullmatch(words)))
+    return next((found.expand(meaning) for found, meaning in known), words)
 
 
 def _operator_nodes(manager: Any, method: str) -> list[tuple[tuple[str, str], Mapping[str, Any]]]:

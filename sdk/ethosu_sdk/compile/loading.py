@@ -25,7 +25,7 @@ from typing import Any
 from ethosu_sdk.base import plain_text
 from ethosu_sdk.base.errors import InputError, SdkError
 from ethosu_sdk.base.targets import suggestion
-from ethosu_sdk.compile import model_spec, quantizers, saved_program, zoo
+from ethosu_sdk.compile import model_errors, model_spec, quantizers, saved_program, zoo
 from ethosu_sdk.compile.graphs.source_lines import ZOO_FOLDER, Line, SourceFinder
 from ethosu_sdk.compile.model_spec import ModelSpec
 from ethosu_sdk.compile.quantizers import OwnQuantizer
@@ -35,7 +35,10 @@ from ethosu_sdk.program.feeds import Feed
 
 _DEFAULT_ENTRIES = ("ModelUnderTest", "model", "Model", "get_model")
 _CALIBRATION_NAMES = ("calibration", "calibration_inputs")
-_INPUTS_HINT = "define example_inputs beside the model, or give `compile` --inputs FILE.npz"
+_INPUTS_HINT = (
+    "give a tensor, or a tuple of tensors in the order of forward: example_inputs = (torch.randn(1, 3, 32, 32),); "
+    "torch.from_numpy makes one of an array"
+)
 _CALIBRATION_HINT = (
     "give a list of samples, or a function that returns one; each a tensor or a tuple of tensors"
 )
@@ -228,7 +231,7 @@ def _load_methods(namespace: ModuleType, path: Path, constructed: _ConstructionL
     try:
         given = value() if callable(value) else value
     except Exception as error:
-        raise InputError(_failed(f"'{_METHODS_NAME}' of {path} failed", error, path)) from error
+        raise _failed(f"'{_METHODS_NAME}' of {path} failed", error, path) from error
     found = _declared_methods(given, path)
     lines: dict[str, Line] = {}
     for row in found:
@@ -368,15 +371,17 @@ def _execute(path: Path) -> ModuleType:
         spec.loader.exec_module(module)
     except ModuleNotFoundError as error:
         hint = model_spec.missing_package(error.name or "")
-        raise InputError(_failed(f"{path} failed when it was loaded", error, path), hint) from error
+        raise InputError(_failed(f"{path} failed when it was loaded", error, path).message, hint) from error
     except (Exception, SystemExit) as error:
-        raise InputError(_failed(f"{path} failed when it was loaded", error, path)) from error
+        raise _failed(f"{path} failed when it was loaded", error, path) from error
     return module
 
 
-def _failed(what: str, error: BaseException, path: Path) -> str:
-    place = SourceFinder(path.resolve().parent).place_of(error)
-    return f"{what}: {plain_text.error(error)}" + (f", at {place}" if place else "")
+def _failed(what: str, error: BaseException, path: Path) -> InputError:
+    folder = path.resolve().parent
+    place = SourceFinder(folder).place_of(error)
+    words, hint = model_errors.explained(plain_text.error(error), error, folder)
+    return InputError(f"{what}: {words}" + (f", at {place}" if place else ""), hint)
 
 
 def _default_entry(namespace: ModuleType, path: Path) -> str:
@@ -395,9 +400,12 @@ def _default_entry(namespace: ModuleType, path: Path) -> str:
     if len(found) == 1:
         return found[0]
     what = f"defines {len(found)} models ({', '.join(found)})" if found else "defines no model"
-    raise InputError(
-        f"{path} {what}", f"name one: {path.name}:NAME, an nn.Module or a function that returns one"
+    hint = (
+        f"name one: {path}:{found[0]}"
+        if found
+        else f"add an nn.Module, `model = …`, or a function: {path}:NAME"
     )
+    raise InputError(f"{path} {what}", hint)
 
 
 def _instantiate(value: Any, path: Path, name: str) -> tuple[Any, tuple[Any, ...] | None]:
@@ -411,7 +419,7 @@ def _instantiate(value: Any, path: Path, name: str) -> tuple[Any, tuple[Any, ...
         try:
             value = value()
         except Exception as error:
-            raise InputError(_failed(f"{where}() failed", error, path)) from error
+            raise _failed(f"{where}() failed", error, path) from error
         if isinstance(value, tuple) and len(value) == 2:
             value, given = value
             inputs = _as_inputs(given, f"the example inputs that {where}() returns")
@@ -469,7 +477,7 @@ def _find_value(
         try:
             return (value() if callable(value) else value), what
         except Exception as error:
-            raise InputError(f"{what} failed: {plain_text.error(error)}") from error
+            raise _failed(f"{what} failed", error, path) from error
     return None
 
 

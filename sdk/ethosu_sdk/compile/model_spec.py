@@ -27,6 +27,7 @@ outputs of the step before; ``steps`` is how many of them `compile` executes in 
 from __future__ import annotations
 
 import ast
+import difflib
 import importlib.util
 import re
 import sys
@@ -41,6 +42,7 @@ from ethosu_sdk.base.targets import suggestion
 from ethosu_sdk.compile import saved_program, zoo
 
 _FORMS = "give zoo:NAME, FILE.py[:NAME] or FILE.pt2"
+_SUFFIXES = (".py", ".pt2")
 # Packages whose name on PyPI is not the name that is imported.
 _PIP_NAMES = {
     "PIL": "pillow",
@@ -80,14 +82,16 @@ def parse_model_spec(text: str) -> ModelSpec:
         return ModelSpec("zoo", None, name)
     path_text, entry = _split_entry(text)
     path = Path(path_text)
-    if path.suffix not in (".py", ".pt2"):
+    if path.suffix not in _SUFFIXES:
         raise _not_a_model(text, path)
     if path.suffix == ".pt2" and entry is not None:
         raise UsageError(f"a .pt2 file holds one program: leave out ':{entry}'", _FORMS)
     if path.is_dir():
         raise file_kinds.not_a(path, "a model that can be compiled", _FORMS)
     if not path.is_file():
-        raise InputError(f"there is no model file {path}", _FORMS)
+        raise InputError(
+            f"there is no model file {path}", file_kinds.nearest_file(path, *_SUFFIXES) or _FORMS
+        )
     return ModelSpec("python" if path.suffix == ".py" else "pt2", path, entry)
 
 
@@ -110,7 +114,10 @@ def _not_a_model(text: str, path: Path) -> SdkError:
         return file_kinds.not_a(path, "a model that can be compiled", _FORMS)
     named = file_kinds.kind_by_name(path)
     if named is None:
-        return UsageError(f"'{text}' is not a model that can be compiled", _FORMS)
+        near = difflib.get_close_matches(text, zoo.names(), n=1)
+        hint = f"did you mean zoo:{near[0]}?" if near else _FORMS
+        hint = file_kinds.nearest_file(path, *_SUFFIXES, ".pte") or hint
+        return UsageError(f"'{text}' is not a model that can be compiled", hint)
     return UsageError(
         f"'{text}' is not a model that can be compiled: its name says that it is {named.what}", named.way
     )
@@ -184,11 +191,11 @@ def _syntax_message(path: Path, error: SyntaxError) -> InputError:
 
 
 def _check_imports(path: Path, tree: ast.Module) -> None:
-    """InputError for the first package that a plain import at the file's beginning does not find. Only what certainly
-    runs first is judged: any other statement, and any file of the model's own, may change where Python looks for
-    modules."""
+    """InputError for a relative import at the file's beginning, or the first package that is not found there. Only
+    what certainly runs first is judged: any other statement, and any file of the model's own, may change where Python
+    looks for modules."""
     folder = path.resolve().parent
-    for line, name in _first_imports(tree):
+    for line, name in _first_imports(path, tree):
         if (folder / f"{name}.py").is_file() or (folder / name).is_dir():
             return
         if _is_found(name):
@@ -198,14 +205,31 @@ def _check_imports(path: Path, tree: ast.Module) -> None:
         )
 
 
-def _first_imports(tree: ast.Module) -> Iterator[tuple[int, str]]:
+def _relative_import(path: Path, node: ast.ImportFrom) -> InputError:
+    """The error for an import with a dot: the file is executed as `python FILE.py` does, in no package."""
+    words = ast.unparse(node)
+    hint = "import it without the dots from a file that lies beside the package"
+    if node.level == 1 and node.module:
+        node.level = 0
+        hint = f"write `{ast.unparse(node)}`: the folder of {path.name} is searched first"
+    if (path.parent / "__init__.py").is_file():
+        package = path.resolve().parent.name
+        hint += (
+            f"; or compile a file beside the folder {package} that says `from {package}.{path.stem} import …`"
+        )
+    return InputError(
+        f"{path}, line {node.lineno}: `{words}` needs a package, and the file is executed by itself", hint
+    )
+
+
+def _first_imports(path: Path, tree: ast.Module) -> Iterator[tuple[int, str]]:
     for node in tree.body:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield node.lineno, alias.name.partition(".")[0]
         elif isinstance(node, ast.ImportFrom):
             if node.level:
-                return
+                raise _relative_import(path, node)
             yield node.lineno, (node.module or "").partition(".")[0]
         elif not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
             return

@@ -25,6 +25,7 @@ from ethosu_sdk.compile import (
     model_checks,
     model_state,
     quantizing,
+    refining,
     stage_comparison,
 )
 from ethosu_sdk.compile.chain import Chain
@@ -42,7 +43,7 @@ from ethosu_sdk.compile.rewrite.before_quantisation import Goal
 from ethosu_sdk.compile.stage_comparison import EagerRun
 from ethosu_sdk.program.execution_plan import ENTRY
 from ethosu_sdk.records.common import Delegation
-from ethosu_sdk.records.compile import Rewrite
+from ethosu_sdk.records.compile import Refinement, Rewrite
 
 Progress = Callable[[str], None]
 Tensors = tuple[Any, ...]
@@ -215,7 +216,8 @@ def _example_inputs(request: CompileRequest, model: LoadedModel) -> Tensors:
         if examples is None:
             raise InputError(
                 f"{request.model} has no example inputs",
-                "define example_inputs beside the model, or give `compile` --inputs FILE.npz (input0, …)",
+                "define them beside the model, such as example_inputs = (torch.randn(1, 3, 32, 32),), or give "
+                "`compile` --inputs FILE.npz (input0, …)",
             )
         return examples
     given = tensor_arrays.read_inputs(request.options.inputs)
@@ -255,21 +257,18 @@ def _check_examples(inputs: Tensors, *, quantized: bool) -> None:
 
 
 @dataclass(frozen=True)
-class FloatProgram:
-    """The float model: its module, what its untouched copy gave, the state that it begins with, the names of the
-    buffers that an inference changes, the exported program without writes, what was rewritten in it for speed, and a
-    warning for the user."""
+class TracedModel:
+    """A model as it was executed: its module, what its untouched copy gave, the state that it begins with, the names
+    of the buffers that an inference changes; and the `program` that was exported."""
 
     reference: Any
     eager: EagerRun
     state: InitialState
     written: list[str]
     program: Any
-    rewrites: tuple[Rewrite, ...]
-    warning: str | None
 
 
-def _float_program(plan: Plan, goal: Goal, finder: SourceFinder) -> FloatProgram:
+def traced_model(plan: Plan, finder: SourceFinder) -> TracedModel:
     """Execute and export the model of `plan`. InputError for what cannot be exported, or carried by a program."""
     import torch
 
@@ -299,20 +298,35 @@ def _float_program(plan: Plan, goal: Goal, finder: SourceFinder) -> FloatProgram
     model_checks.check_program(program, finder)
     if not eager.repeats and not plan.prequantized:
         raise model_state.hidden_state_refusal(reference, finder)
+    return TracedModel(reference, eager, state, written, program)
+
+
+@dataclass(frozen=True)
+class FloatProgram(TracedModel):
+    """The same with the `program` without writes, what was rewritten in it for speed, and a warning for the user."""
+
+    rewrites: tuple[Rewrite, ...]
+    warning: str | None
+
+
+def _float_program(plan: Plan, goal: Goal, finder: SourceFinder) -> FloatProgram:
+    """Execute and export the model of `plan`, and rewrite the program. InputError as :func:`traced_model` raises."""
+    traced = traced_model(plan, finder)
     program = frame.rewrite_exported(
-        program if plan.prequantized else functionalization.without_writes(program)
+        traced.program if plan.prequantized else functionalization.without_writes(traced.program)
     )
     integers.refuse_wide_integers(program, plan.quantize, plan.inputs, plan.calibration, finder)
-    written = list(dict.fromkeys([*written, *program.graph_signature.buffers_to_mutate.values()]))
+    written = list(dict.fromkeys([*traced.written, *program.graph_signature.buffers_to_mutate.values()]))
     warning = model_checks.unrolling_warning(program, finder)
     if plan.quantized:
-        model_checks.check_outputs(eager.outputs[0], program, plan.inputs, finder)
+        model_checks.check_outputs(traced.eager.outputs[0], program, plan.inputs, finder)
     taken: list[frame.Taken] = []
     if plan.prequantized:
         finished = frame.rewrite_quantised(program, plan.inputs)
     else:
         finished, taken = frame.rewrite_float(program, goal, [plan.inputs, *plan.calibration])
-    return FloatProgram(reference, eager, state, written, finished, _rewrites_of(taken, finder), warning)
+    rewrites = _rewrites_of(taken, finder)
+    return FloatProgram(traced.reference, traced.eager, traced.state, written, finished, rewrites, warning)
 
 
 def _rewrites_of(taken: Sequence[frame.Taken], finder: SourceFinder) -> tuple[Rewrite, ...]:
@@ -329,8 +343,8 @@ def _rewrites_of(taken: Sequence[frame.Taken], finder: SourceFinder) -> tuple[Re
 @dataclass(frozen=True)
 class Method:
     """A method as it is: its `plan`, the float program, what compares its stages; the program that is lowered, its
-    outputs for the example inputs; what an evaluation found; and the buffers that it reads and another method writes.
-    """
+    outputs for the example inputs; what an evaluation found; the buffers that it reads and another method writes; and
+    what was done for the accuracy of int8."""
 
     plan: Plan
     traced: FloatProgram
@@ -340,6 +354,7 @@ class Method:
     subject: EvaluationSubject
     evaluation: EvaluationFacts | None = None
     read: tuple[str, ...] = ()
+    refinements: tuple[Refinement, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -393,7 +408,9 @@ def quantised_methods(
 
     if found[0].plan.quantize == "none":
         return list(found)
-    modules = _quantised_modules(found, spec, request.options.quantize_per == "channel", clock)
+    refinements: list[Refinement] = []
+    refined = refinements if _may_be_refined(request, found, spec) else None
+    modules = _quantised_modules(found, spec, request.options.quantize_per == "channel", refined, clock)
     result = []
     for row, module in zip(found, modules, strict=True):
         plan, chain, state = row.plan, row.chain, row.traced.state
@@ -408,8 +425,17 @@ def quantised_methods(
             if plan.quantizer is not None:
                 program = frame.rewrite_quantised(program, plan.inputs)
         subject = EvaluationSubject(row.traced.reference, module, program)
-        result.append(replace(row, program=program, outputs=outputs, subject=subject))
+        quantised = replace(row, program=program, outputs=outputs, subject=subject)
+        result.append(replace(quantised, refinements=tuple(refinements)))
     return result
+
+
+def _may_be_refined(request: CompileRequest, found: Sequence[Method], spec: Any) -> bool:
+    """Whether the weights may be changed for the accuracy of int8: the quantiser is the default for an NPU, and no
+    sample depends on another."""
+    row, is_alone = found[0], len(found) == 1
+    is_default = spec is not None and row.plan.quantize == "int8" and row.plan.quantizer is None
+    return is_alone and is_default and not row.traced.written and not request.options.as_written
 
 
 def with_shared_state(found: Sequence[Method]) -> list[Method]:
@@ -429,13 +455,16 @@ def with_shared_state(found: Sequence[Method]) -> list[Method]:
     return result
 
 
-def _quantised_modules(found: Sequence[Method], spec: Any, per_channel: bool, clock: StageClock) -> list[Any]:
-    """The quantised module of each method in `found`, whose weights get a scale per channel or tensor.
+def _quantised_modules(
+    found: Sequence[Method], spec: Any, per_channel: bool, refined: list[Refinement] | None, clock: StageClock
+) -> list[Any]:
+    """The quantised module of each method in `found`, whose weights get a scale per channel or tensor, refined where
+    there is a list for what was done.
 
     Methods of one root are calibrated in their order, each with the state that the one before left. What they compute
     alike is quantised alike.
     """
-    prepared = [_prepared(row, spec, per_channel, clock) for row in found]
+    prepared = [_prepared(row, spec, per_channel, refined, clock) for row in found]
     for root in dict.fromkeys(row.plan.root for row in found):
         rows = [
             (row, module)
@@ -448,12 +477,16 @@ def _quantised_modules(found: Sequence[Method], spec: Any, per_channel: bool, cl
             for row, module in rows:
                 _calibrate(row, module, clock)
     return [
-        _with_branches(row, spec, per_channel, clock) if module is None else _converted(row, module, clock)
+        _with_branches(row, spec, per_channel, clock)
+        if module is None
+        else _converted(row, module, refined, clock)
         for row, module in zip(found, prepared, strict=True)
     ]
 
 
-def _prepared(method: Method, spec: Any, per_channel: bool, clock: StageClock) -> Any | None:
+def _prepared(
+    method: Method, spec: Any, per_channel: bool, refined: list[Refinement] | None, clock: StageClock
+) -> Any | None:
     """The module of a method with observers; None for one with branches, which are quantised one by one."""
     import torch
 
@@ -461,13 +494,17 @@ def _prepared(method: Method, spec: Any, per_channel: bool, clock: StageClock) -
     if lowering.has_branches(method.traced.program):
         return None
     with clock.stage("calibrate"), torch.no_grad():
-        return quantizing.prepare_module(
+        prepared = quantizing.prepare_module(
             method.traced.program,
             spec,
             plan.quantize,
             per_channel=per_channel,
             adjust=None if plan.quantizer is None else plan.quantizer.applied,
         )
+        if refined is not None:
+            prepared, done = refining.equalised(prepared, plan.calibration)
+            refined += done
+        return prepared
 
 
 def _calibrate(method: Method, prepared: Any, clock: StageClock) -> None:
@@ -501,7 +538,7 @@ def _with_branches(method: Method, spec: Any, per_channel: bool, clock: StageClo
     return quantized
 
 
-def _converted(method: Method, prepared: Any, clock: StageClock) -> Any:
+def _converted(method: Method, prepared: Any, refined: list[Refinement] | None, clock: StageClock) -> Any:
     import torch
 
     chain, state = method.chain, method.traced.state
@@ -512,7 +549,12 @@ def _converted(method: Method, prepared: Any, clock: StageClock) -> Any:
     if chain is not None:
         with clock.stage("compare"), torch.no_grad(), state.restored(prepared):
             chain.prepared(prepared)
-            kept = copy.deepcopy(prepared)  # conversion changes it
+    if refined is not None:
+        with clock.stage("quantize"), torch.no_grad():
+            refined += refining.correct_biases(prepared, method.plan.calibration)
+            quantizing.fit_biases(prepared)
+    if chain is not None:
+        kept = copy.deepcopy(prepared)  # conversion changes it
     with clock.stage("quantize"), torch.no_grad():
         quantized = quantizing.convert_module(prepared)
     if chain is not None:

@@ -75,6 +75,24 @@ def option_name(found: Field[Any]) -> str:
     return option_of(found).name or f"--{found.name.replace('_', '-')}"
 
 
+@dataclass(frozen=True)
+class Offer:
+    """Which rows of an option dataclass a command offers: all, those `only`, or those that are not `without`.
+
+    `--help` lists them where the function has the parameter, or `before` a row of another dataclass.
+    """
+
+    only: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+    before: str = ""
+
+    def rows(self, kind: type) -> dict[str, Field[Any]]:
+        """The rows of `kind` that are offered."""
+        rows = option_fields(kind)
+        assert {*self.only, *self.without} <= rows.keys(), f"{kind.__name__} lacks a row of {self}"
+        return {name: rows[name] for name in self.only or rows if name not in self.without}
+
+
 # Options of several commands.
 INPUTS = Option("Arrays input0, input1 … in the model's order.", metavar="F.npz", shapes=False)
 DATA = Option(

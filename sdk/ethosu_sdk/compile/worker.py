@@ -176,6 +176,7 @@ def _facts(
         chain=None if chain is None else chain.facts,
         state=program.state[number],
         rewrites=row.method.traced.rewrites,
+        refinements=row.method.refinements,
     )
 
 

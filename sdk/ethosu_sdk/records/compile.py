@@ -95,6 +95,15 @@ class Rewrite(Part):
     source: c.SourceLine | None = None
 
 
+class Refinement(Part):
+    """What was done for the accuracy of int8; the calibration samples show that it helps."""
+
+    name: c.Text  #: in a few words, such as corrected biases
+    layers: c.PositiveCount  #: whose weights or biases were changed
+    before_db: c.Number  #: SQNR of the worst output on calibration samples without it
+    after_db: c.Number  #: the same with it
+
+
 class LayoutChanges(Part):
     """Calls on the CPU that change the order of an image's axes between NCHW and NHWC, in one inference."""
 
@@ -389,6 +398,9 @@ class Method(Part):
     #: buffers that the program keeps from one inference to the next; absent when it keeps none
     state: c.Some[State] | None = None
     rewrites: tuple[Rewrite, ...] = ()  #: made for speed, in the order of the table of rewrites
+    refinements: tuple[
+        Refinement, ...
+    ] = ()  #: done for accuracy where the calibration samples show that it helps
     layout_changes: LayoutChanges | None = None
     cpu_operators: tuple[CpuOperator, ...]  #: operators that stay on the CPU, calls in one inference
     delegates: tuple[Delegate, ...]
@@ -418,6 +430,9 @@ class Compilation(Derived[Status], tag_field="schema", tag="compile-result/1"):
     #: buffers that the program keeps from one inference to the next; absent when it keeps none
     state: c.Some[State] | None = None
     rewrites: tuple[Rewrite, ...] = ()  #: made for speed, in the order of the table of rewrites
+    refinements: tuple[
+        Refinement, ...
+    ] = ()  #: done for accuracy where the calibration samples show that it helps
     #: calls on the CPU that change the order of an image's axes between NCHW and NHWC, in one inference
     layout_changes: LayoutChanges | None = None
     cpu_operators: tuple[CpuOperator, ...]  #: operators that stay on the CPU, calls in one inference

@@ -10,7 +10,7 @@ from rich.table import Table
 from ethosu_sdk.base.plain_text import counted
 from ethosu_sdk.base.terminal import escape
 from ethosu_sdk.records import common
-from ethosu_sdk.records.compile import Compilation, LsbHistogram, Pair, Rewrite, Site, State
+from ethosu_sdk.records.compile import Compilation, LsbHistogram, Pair, Refinement, Rewrite, Site, State
 
 _NAMED = 4  # buffers of a state
 
@@ -52,6 +52,12 @@ def rewrite_words(rows: Sequence[Rewrite]) -> str:
         place = common.source_text(found[0].source)
         parts.append(f"{name} ({place})" if calls == 1 and place else f"{name} {calls}")
     return f"{counted(sum(row.calls for row in rows), 'operator')} for speed: {', '.join(parts)}"
+
+
+def refinement_words(rows: Sequence[Refinement]) -> str:
+    """What was done for accuracy, such as ``corrected biases 10: 39.6 → 40.2 dB on calibration samples``."""
+    done = ", ".join(f"{row.name} {row.layers}" for row in rows)
+    return f"{done}: {rows[0].before_db:g} → {rows[-1].after_db:g} dB on calibration samples"
 
 
 def layout_words(record: Compilation) -> str:

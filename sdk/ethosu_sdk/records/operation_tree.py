@@ -293,6 +293,7 @@ _COLUMNS = (
     Column("bound", "pace", "what sets the pace of the operation", "text"),
 )
 _ALWAYS = ("index", "name")
+PARALLEL = "parallel"  # in place of 0 cycles: it works beside other operations, and adds none
 
 
 def operations_table(profile: Profile | None) -> dict[str, Any]:
@@ -301,15 +302,15 @@ def operations_table(profile: Profile | None) -> dict[str, Any]:
         return {"columns": [], "rows": [], "sums": [], "count": 0}
     roots = tree_of(profile)
     ideal = profile.totals.npu.macs_per_cycle.ideal
-    rows = list(_rows(roots, ideal, open_levels(roots)))
+    total = _values(Node("module", "sum", children=roots), ideal) | {"index": None, "bound": ""}
+    weighed = weighed_by(total)
+    rows = list(_rows(roots, ideal, weighed, open_levels(roots)))
     columns = [
         column
         for column in _COLUMNS
         if column.key in _ALWAYS or any(row["values"].get(column.key) not in (None, "") for row in rows)
     ]
-    total = _values(Node("module", "sum", children=roots), ideal) | {"index": None, "bound": ""}
     scale = scale_of(total)
-    weighed = weighed_by(total)
     whole = total.get(weighed) or 0
     for row in rows:
         part = row["values"].get(weighed) or 0
@@ -323,6 +324,7 @@ def operations_table(profile: Profile | None) -> dict[str, Any]:
         "weighed": weighed,
         "scale": scale,
         "ideal": ideal,
+        "parallel": PARALLEL,
         "rows": rows,
         "sums": [_cell(total.get(column.key), column, scale) for column in columns],
         "count": sum(row["is_leaf"] for row in rows),
@@ -330,10 +332,16 @@ def operations_table(profile: Profile | None) -> dict[str, Any]:
 
 
 def _rows(
-    nodes: Sequence[Node], ideal: float, levels: int, level: int = 0, parent: tuple[str, str] = ("", "")
+    nodes: Sequence[Node],
+    ideal: float,
+    weighed: str,
+    levels: int,
+    level: int = 0,
+    parent: tuple[str, str] = ("", ""),
 ) -> Iterator[dict[str, Any]]:
-    """The rows of `nodes` and of all below them. `parent` is the id and the name of the row above."""
-    for number, node in enumerate(nodes):
+    """The rows of `nodes` and of all below them, those first that have most of `weighed`. `parent` is the id and the
+    name of the row above."""
+    for number, node in sorted(enumerate(nodes), key=lambda row: -row[1].figures().get(weighed, 0)):
         name = f"{parent[0]}.{number}" if level else str(number)
         is_open = node.kind == "module" and level < levels
         yield {
@@ -350,7 +358,7 @@ def _rows(
             "count": sum(1 for _ in node.leaves()) if node.children else 0,
             "values": _values(node, ideal),
         }
-        yield from _rows(node.children, ideal, levels, level + 1, (name, node.name))
+        yield from _rows(node.children, ideal, weighed, levels, level + 1, (name, node.name))
 
 
 def _values(node: Node, ideal: float) -> dict[str, Any]:
@@ -402,6 +410,8 @@ def _cell(value: Any, column: Column, scale: Scale) -> dict[str, Any]:
         text = str(value)
     elif column.format == "share":
         text = f"{value:.1%}"
+    elif column.key in ("time", "modelled") and not value:
+        text = PARALLEL
     elif column.format == "time":
         text = f"{value * scale.factor:,.{scale.digits}f}"
     else:

@@ -69,7 +69,11 @@ def example_io_path(pte: Path, method: str | None = None) -> Path:
 def require_pte(path: Path) -> Path:
     """`path`, if it is a file whose name ends in .pte. InputError otherwise."""
     if not path.exists():
-        raise InputError(f"there is no file {path}", _MAKE_ONE)
+        hint = file_kinds.nearest_file(path, ".pte") or _MAKE_ONE
+        model = path.with_suffix(".py")
+        if model.is_file():
+            hint = f"`ethosu-sdk compile {model}` makes a program of the model"
+        raise InputError(f"there is no file {path}", hint)
     if path.suffix != ".pte":
         kind = file_kinds.recognise(path)
         if kind is not None and kind.id == "pte":

@@ -16,8 +16,7 @@ from ethosu_sdk.records.sweep import CellVerdict, Constraint, Sweep, Verdict
 from ethosu_sdk.reporting.pages import document
 from ethosu_sdk.reporting.pages.document import Plot, drawn_plot, named_data
 from ethosu_sdk.sweep import sweep_goals, sweep_page
-from ethosu_sdk.sweep.sweep_page import MODE, MOST_CELLS, Row, Settings, judging_clock, short_text
-from ethosu_sdk.sweep.sweep_verdict import STANDINGS
+from ethosu_sdk.sweep.sweep_page import LEADER, MODE, MOST_CELLS, Row, Settings, judging_clock, short_text
 
 ID = "pareto"
 _TITLE = "SRAM against NPU time"
@@ -28,13 +27,14 @@ _MOST_COLOURS = 7  # that the page's own palette has
 _STAR = "M0,-1L.23,-.31L.95,-.31L.36,.12L.59,.81L0,.38L-.59,.81L-.36,.12L-.95,-.31L-.23,-.31Z"
 _SHAPES = {  # the marks of the matrix, as far as they are shapes
     "winner": _STAR,
+    LEADER: "triangle-up",
     "pareto": "diamond",
     "dominated": "circle",
     "not ranked": "square",
     "broken": "cross",
     "not judged": "triangle-down",
 }
-_SIZES = {"winner": 340, "pareto": 170}
+_SIZES = {"winner": 340, LEADER: 170, "pareto": 170}
 _SIZE = 100  # of all others
 _FILLS = (("filled", 1.0), ("hollow", 0.0), ("pale", 0.35))  # marks by memory mode, as far as they differ
 # An axis goes beyond the points by a share of their span, and ends at twice its start or later.
@@ -72,7 +72,7 @@ def render_sweep(folder: Path, record: Sweep, rows: Sequence[Row]) -> str:
 def memory_time_plot(verdict: Verdict, rows: Sequence[Row], settings: Settings) -> Plot:
     judged = {cell.cell: cell for cell in verdict.cells}
     clock = judging_clock(verdict)
-    found = (_point(row, judged.get(str(row["cell"])), settings, clock) for row in rows[:MOST_CELLS])
+    found = (_point(row, verdict, judged.get(str(row["cell"])), settings) for row in rows[:MOST_CELLS])
     points = [row for row in found if row is not None]
     if not points:
         return Plot(ID, _TITLE, "No cell that passed has both SRAM and NPU time.")
@@ -84,7 +84,7 @@ def memory_time_plot(verdict: Verdict, rows: Sequence[Row], settings: Settings) 
     for name in groups if is_front else ():
         own = [row for row in points if row["group"] == name]
         # One point, which draws no line, where there is no Pareto set: an axis needs an extent.
-        front += [row for row in own if row["standing"] in ("winner", "pareto")] or own[:1]
+        front += [row for row in own if row["standing"] in ("winner", LEADER, "pareto")] or own[:1]
     limits = {axis: list(_limits(verdict.constraints, figure, clock)) for axis, figure in _AXES.items()}
     text = (
         "The cells of a model that passed, by the SRAM that they need and the time of the NPU in an "
@@ -103,10 +103,11 @@ def memory_time_plot(verdict: Verdict, rows: Sequence[Row], settings: Settings) 
 
 
 def _point(
-    row: Row, judged: CellVerdict | None, settings: Settings, clock_mhz: float | None
+    row: Row, verdict: Verdict, judged: CellVerdict | None, settings: Settings
 ) -> dict[str, Any] | None:
     if row["status"] != "pass":
         return None
+    clock_mhz = judging_clock(verdict)
     sram, time = (sweep_goals.figure_value(row, name, clock_mhz) for name in ("sram_bytes", sweep_goals.TIME))
     if not sram.number or not time.number:  # a logarithm has no place for zero
         return None
@@ -120,7 +121,7 @@ def _point(
         "clock": f"{clock_mhz or sweep_goals.parse_clock(row.get('clock_mhz')) or 0:,g} MHz",
         "source": time.source,
         "mode": short_text(row.get(MODE)),
-        "standing": "" if judged is None else judged.standing,
+        "standing": sweep_page.standing_of(verdict, row, judged),
     }
 
 
@@ -194,7 +195,7 @@ def _rules(axis: str, title: str) -> Any:
 
 def _points(x: Any, y: Any, points: Sequence[Mapping[str, Any]]) -> Any:
     targets = list(dict.fromkeys(row["target"] for row in points))
-    standings = [name for name in STANDINGS if any(row["standing"] == name for row in points)]
+    standings = [name for name in _SHAPES if any(row["standing"] == name for row in points)]
     colours: dict[str, Any] = {} if len(targets) <= _MOST_COLOURS else {"scheme": "tableau20"}
     top: dict[str, Any] = {"orient": "top", "title": None, "labelLimit": 160}
     scale = altair.Scale(domain=targets, **colours)

@@ -9,7 +9,7 @@ import shutil
 import threading
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from msgspec import structs
@@ -20,9 +20,9 @@ from ethosu_sdk.base import filesystem, json_text, tools
 from ethosu_sdk.base.errors import ToolError, VerdictError
 from ethosu_sdk.base.plain_text import counted
 from ethosu_sdk.base.terminal import Ranked, Reporter, escape
-from ethosu_sdk.records import bundle, provenance, validation
+from ethosu_sdk.records import bundle, kinds, provenance, validation
 from ethosu_sdk.records.sweep import Sweep, SweepPlan, Verdict
-from ethosu_sdk.reporting.pages import drawing
+from ethosu_sdk.reporting.pages import drawing, report_command
 from ethosu_sdk.sweep import (
     cell_rows,
     dask_engine,
@@ -38,6 +38,7 @@ from ethosu_sdk.sweep.sweep_plan import Plan, Planned
 
 _SAVE_EVERY_S = 30.0
 _MOST_NOTES = 10
+_MOST_REPORTS = 20  # of a megabyte each
 _TOKEN_NAME = ".token"
 _LINE_EVERY_S = 2.0
 _MOST_RUNNING = 16
@@ -51,8 +52,16 @@ _COUNTED = {
 }
 
 
-def sweep(path: Path, options: SweepOptions, out_dir: Path | None, reporter: Reporter) -> None:
-    """Do the cells of the sweep in the file `path` that are not done yet, and write the record.
+def sweep(
+    path: Path,
+    options: SweepOptions,
+    out_dir: Path | None,
+    reporter: Reporter,
+    report: Callable[[Path], object] | None = None,
+) -> Path:
+    """Do the cells of the sweep in the file `path` that are not done yet, and write the record; its folder.
+
+    `report` writes the page of a run's folder.
 
     Raises InputError for a file that is wrong, ToolError when a package is missing, VerdictError when cells failed
     or none passed: then everything was written.
@@ -64,7 +73,7 @@ def sweep(path: Path, options: SweepOptions, out_dir: Path | None, reporter: Rep
         plan = sweep_plan.make_plan(configuration, folder, options)
         reporter.show(*plan_tables(plan, jobs))
         reporter.emit(plan_record(plan, jobs).to_json())
-        return
+        return folder
     for module in ("distributed", "pyarrow"):
         tools.load_extra(module, tools.SWEEP)
     drawing.require_drawing()
@@ -73,9 +82,12 @@ def sweep(path: Path, options: SweepOptions, out_dir: Path | None, reporter: Rep
     store.claim(folder)
     with filesystem.locked_folder(folder):
         record, found = _run(configuration, folder, options, jobs, reporter)
+    if report is not None:
+        _report_best(record, found, folder, report, reporter)
     reporter.show(*result_tables(record, found, folder))
     reporter.emit(record.to_json())
     _conclude(record, folder)
+    return folder
 
 
 def _run(
@@ -108,6 +120,28 @@ def _run(
     finally:
         ended = written()
     return ended
+
+
+def _report_best(
+    record: Sweep,
+    found: Sequence[Row],
+    folder: Path,
+    report: Callable[[Path], object],
+    reporter: Reporter,
+) -> None:
+    """Write the reports of the best cells that have none, then the page again, which has links to them."""
+    rankings = [ranking for model in record.verdict.models for ranking in model.rankings]
+    best = {cell for ranking in rankings for cell in ranking.winners[:1]}
+    places = [folder / row["folder"] for row in found if row["cell"] in best and row["folder"]]
+    runs = [place for place in places if (place / kinds.RUN.file).is_file()]
+    todo = [place for place in runs if not (place / report_command.FILE_NAME).exists()][:_MOST_REPORTS]
+    if not todo:
+        return
+    with reporter.stage("writing the reports of the best cells"):
+        for place in todo:
+            report(place)
+    with bundle.listed(folder / store.PAGE_NAME, "sweep"):
+        store.write_page(folder, record, found)
 
 
 def _work(

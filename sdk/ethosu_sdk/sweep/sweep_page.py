@@ -5,6 +5,7 @@ in words.
 from __future__ import annotations
 
 import math
+import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,9 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import quote
 
-from ethosu_sdk.base import plain_text
+from ethosu_sdk.base import plain_text, targets
+from ethosu_sdk.base.errors import SdkError
+from ethosu_sdk.compile import vela_versions
 from ethosu_sdk.records import kinds
 from ethosu_sdk.records.sweep import (
     CellVerdict,
@@ -24,6 +27,8 @@ from ethosu_sdk.records.sweep import (
     Verdict,
 )
 from ethosu_sdk.sweep import sweep_goals
+from ethosu_sdk.sweep.sweep_configuration import DEFAULT, NONE
+from ethosu_sdk.sweep.sweep_verdict import WINNER, leaves_out_the_cpu
 
 Row = Mapping[str, object]
 
@@ -43,6 +48,16 @@ TITLES = {
 _HARDWARE = (TARGET, SYSTEM, "system_config", MODE)
 _OF_A_TARGET = ("system_config", "board")  # follow from target and system, unless they have several
 MOST_NAME, MOST_MESSAGE = 200, 2000
+_OPTIONS = {  # of `compile` and `run`, by the columns of a cell
+    TARGET: "--target",
+    "system_config": "--system-config",
+    MODE: "--memory-mode",
+    SYSTEM: "--system",
+    "quantize": "--quantize",
+    "inputs": "--inputs",
+    "simulator": "--simulator",
+    "board": "--board",
+}
 
 
 @dataclass(frozen=True)
@@ -103,7 +118,8 @@ NUMBERS = (
     *("seconds", "exit_code"),
 )
 JUDGED = "judged_ms"  # the NPU's time at the clock of the verdict, if that has one
-_MADE = ("standing", "why", "link", "link_text")
+_MADE = ("standing", "why", "link", "link_text", "repeat", "report")
+LEADER = "best by the NPU alone"  # in place of WINNER, where the whole time of an inference is not known
 _RECORDS = (("report.html", "report"), (kinds.SWEEP_CELL.file, "record"), (kinds.RUN.file, "record"))
 # Titles of what is no figure of constraints and goals, and the unit that follows a number of each.
 _MORE_TITLES = {
@@ -138,7 +154,7 @@ def page_cells(folder: Path, verdict: Verdict, rows: Sequence[Row], settings: Se
     return {
         "textColumns": [*_TEXTS, *_MESSAGES, *_MADE],
         "numberColumns": list(NUMBERS),
-        "rows": [_cell_row(folder, row, judged.get(str(row["cell"])), texts) for row in listed],
+        "rows": [_cell_row(folder, row, verdict, judged.get(str(row["cell"])), texts) for row in listed],
         "texts": list(texts),
         "titles": TITLES,
         "beside": settings.beside,
@@ -168,12 +184,44 @@ def _page_figure(name: str, clock_mhz: float | None) -> dict[str, str]:
     return {"name": name, "title": title, "short": _SHORT_TITLES.get(name, title), "unit": unit}
 
 
-def _cell_row(folder: Path, row: Row, judged: CellVerdict | None, texts: dict[str, int]) -> list[Any]:
+def standing_of(verdict: Verdict, row: Row, judged: CellVerdict | None) -> str:
+    """How a cell stands; no winner is one whose time is not known with the CPU's part."""
+    if judged is None:
+        return ""
+    return LEADER if judged.standing == WINNER and leaves_out_the_cpu(verdict, row) else judged.standing
+
+
+def repeat_command(row: Row) -> str:
+    """The command that does the cell `row` alone, in the folder of SWEEP.toml; empty where none does, as for another
+    version of Vela."""
+    if row.get("vela") not in (None, NONE, vela_versions.own_version()):
+        return ""
+    if row.get(SYSTEM) is None and row.get("system_config") not in (None, NONE):
+        try:
+            targets.parse_target(*(str(row[name]) for name in (TARGET, "system_config", MODE)))
+        except SdkError:  # they are those of a file that the whole sweep was given
+            return ""
+    simulator = row.get("simulator")
+    words = ["ethosu-sdk", "compile" if simulator == NONE else "run", str(row["model"])]
+    for name, option in _OPTIONS.items():
+        value = row.get(name)
+        if value not in (None, DEFAULT) and (value != NONE or name == "quantize"):
+            words += [option, str(value)]
+    return shlex.join(words)
+
+
+def _cell_row(
+    folder: Path, row: Row, verdict: Verdict, judged: CellVerdict | None, texts: dict[str, int]
+) -> list[Any]:
     link, link_text = _link(folder, row.get("folder"))
+    place = folder / str(row.get("folder"))
+    has_run = link_text == "record" and (place / kinds.RUN.file).is_file()
+    report = shlex.join(["ethosu-sdk", "report", str(place)]) if has_run else ""
     found = [short_text(row.get(name)) for name in _TEXTS]
     found += [short_text(row.get(name), MOST_MESSAGE) for name in _MESSAGES]
-    standing, reason = ("", "") if judged is None else (judged.standing, why_unranked(judged))
-    found += [standing, short_text(reason, MOST_MESSAGE), link, link_text]
+    reason = "" if judged is None else why_unranked(judged)
+    found += [standing_of(verdict, row, judged), short_text(reason, MOST_MESSAGE), link, link_text]
+    found += [short_text(line, MOST_MESSAGE) for line in (repeat_command(row), report)]
     places = [texts.setdefault(text, len(texts)) for text in found]
     return [*places, *(_json_number(row.get(name)) for name in NUMBERS)]
 
@@ -227,7 +275,7 @@ def verdict_overview(verdict: Verdict, rows: Sequence[Row], settings: Settings) 
         "default_goals": verdict.default_goals,
         "timed_goals": [sweep_goals.FIGURES[row.figure].has_source for row in verdict.goals],
         "goal_titles": [sweep_goals.figure_title(row.figure, row.clock_mhz) for row in verdict.goals],
-        "models": [_model(row, verdict.goals, by_cell, settings) for row in verdict.models],
+        "models": [_model(row, verdict, by_cell, settings) for row in verdict.models],
         "targets": [_target(row, len(verdict.models)) for row in verdict.targets],
         "notes": verdict.notes,
         **_failures(rows, settings),
@@ -275,9 +323,10 @@ def _failures(rows: Sequence[Row], settings: Settings) -> dict[str, Any]:
 
 
 def _model(
-    model: ModelVerdict, goals: Sequence[Goal], by_cell: Mapping[str, Row], settings: Settings
+    model: ModelVerdict, verdict: Verdict, by_cell: Mapping[str, Row], settings: Settings
 ) -> dict[str, Any]:
     """A row of the table of models: a line for each ranking, or why there is none."""
+    goals = verdict.goals
 
     def line(
         kind: str, cells: Sequence[str], source: str, why: str, plain_source: str = ""
@@ -287,6 +336,7 @@ def _model(
         named = ((cell, settings.words(by_cell[cell])) for cell in cells[:_MOST_LISTED])
         return {
             "kind": kind,
+            "is_whole": not leaves_out_the_cpu(verdict, first),
             "cells": [{"cell": cell, "text": text or cell} for cell, text in named],
             "more": f"and {more:,} more that are equal in every goal" if more > 0 else "",
             "values": [_value(first, goal) for goal in goals],

@@ -7,7 +7,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, get_args
+from typing import Final
 
 import numpy as np
 from msgspec import structs
@@ -36,7 +36,6 @@ UNRANKED: Final = "not ranked"
 BROKEN: Final = "broken"
 UNJUDGED: Final = "not judged"
 NO_RESULT: Final = "no result"
-STANDINGS: tuple[sweep.Standing, ...] = get_args(sweep.Standing)
 KEEPING: tuple[sweep.Standing, ...] = (WINNER, PARETO, DOMINATED, UNRANKED)
 
 
@@ -151,8 +150,8 @@ def _notes(rows: Sequence[Row], goals: Goals) -> Iterator[str]:
             whom = cells_of(asked.models, asked.systems)
             yield f"no cell of the sweep is one of {whom}: the constraint {asked.text} judged nothing"
     passed = [row for row in rows if row["status"] == "pass"]
-    on_cpu = sum(row.get("operators_cpu") not in (None, 0) for row in passed)
-    if _are_of_the_npu_alone(goals) and on_cpu:
+    on_cpu = sum(leaves_out_the_cpu(goals, row) for row in passed)
+    if on_cpu:
         yield (
             f"times and cycles are of the NPU alone: {on_cpu:,} of {len(passed):,} cells that passed run operators "
             "on the CPU as well, whose time is not in them"
@@ -199,8 +198,7 @@ def _model_verdict(
     miss = sweep.Nearest(cell=nearest.cell, misses=nearest.misses or ()) if nearest is not None else None
     notes = list(_ties(cells, rankings))
     best = {cell for part in rankings for cell in part.winners}
-    on_cpu = any(row["cell"] in best and row.get("operators_cpu") not in (None, 0) for row in rows)
-    if on_cpu and _are_of_the_npu_alone(goals):
+    if any(row["cell"] in best and leaves_out_the_cpu(goals, row) for row in rows):
         notes.append("the best cell runs operators on the CPU as well, whose time is not counted")
     return sweep.ModelVerdict(
         model=name,
@@ -302,14 +300,17 @@ def _reason(cells: Sequence[_Judged], rankings: Sequence[sweep.Ranking]) -> str:
     return "no cell has a result that passed"
 
 
-def _timed(goals: Goals) -> list[sweep.Constraint | sweep.Goal]:
+def _timed(goals: Goals | sweep.Verdict) -> list[sweep.Constraint | sweep.Goal]:
     asked: list[sweep.Constraint | sweep.Goal] = [*goals.constraints, *goals.goals]
     return [row for row in asked if sweep_goals.FIGURES[row.figure].has_source]
 
 
-def _are_of_the_npu_alone(goals: Goals) -> bool:
-    """Whether times or cycles are judged that the CPU's are not in, and no time is judged that has them."""
-    return bool(_timed(goals)) and sweep_goals.INFERENCE not in goals.figures
+def leaves_out_the_cpu(goals: Goals | sweep.Verdict, row: Row) -> bool:
+    """Whether the times or cycles that were judged are those of the NPU alone, and the cell `row` runs operators on
+    the CPU as well."""
+    asked: list[sweep.Constraint | sweep.Goal] = [*goals.constraints, *goals.goals]
+    has_inference = any(part.figure == sweep_goals.INFERENCE for part in asked)
+    return bool(_timed(goals)) and not has_inference and row.get("operators_cpu") not in (None, 0)
 
 
 def _ties(cells: Sequence[_Judged], rankings: Sequence[sweep.Ranking]) -> Iterator[str]:

@@ -264,8 +264,7 @@ def test_a_folder_that_lost_its_run_is_no_silent_pass(made: Path, tmp_path: Path
 def test_the_function_gives_the_record(made: Path, tmp_path: Path) -> None:
     script = (
         "import sys, ethosu_sdk\n"
-        "options = ethosu_sdk.CompareOptions(allow=('model', 'memory_mode'))\n"
-        "found = ethosu_sdk.compare(sys.argv[1], sys.argv[2], options=options)\n"
+        "found = ethosu_sdk.compare(sys.argv[1], sys.argv[2], allow=('model', 'memory_mode'))\n"
         "print(found.status, *sorted(row['name'] for row in found.regressions), len(found.operators) > 0)\n"
     )
     words = [sys.executable, "-c", script, str(made / "sram"), str(made / "shared")]

@@ -142,12 +142,15 @@ class Reduced(nn.Module):
     """Reductions of several batches, and activations of what is cut out of a tensor and becomes batches."""
 
     def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        """Maxima, minima, sums and softmax along each axis of two batches; every second row or column as a batch."""
+        """Maxima, minima, sums and softmax along each axis of two batches; a mean with two readers; every second row
+        or column as a batch."""
         batches = x.reshape(3, 2, 8, _SIZE).transpose(0, 1)
         extrema = batches.amax(1), batches.amax(2), batches.amin(2), batches.amax((2, 3)), batches.amax(3)
         shares = torch.softmax(3 * batches, 1), torch.softmax(batches, 2), torch.softmax(batches, 3)
         rows, columns = torch.tanh(x[:, :, 1::2]).permute(2, 0, 1, 3), x[:, :, :, ::2].permute(3, 0, 1, 2)
-        return *extrema, batches.sum(2), *shares, rows, torch.sigmoid(columns)
+        narrow = batches.reshape(2, 3, _SIZE, 8)
+        centred = narrow.mean(1), narrow - narrow.mean(1, True)
+        return *extrema, batches.sum(2), *shares, *centred, rows, torch.sigmoid(columns)
 
 
 class Sequences(nn.Module):

@@ -1,4 +1,4 @@
-"""The board that is named: its memories are judged, it is kept, and no option or record of another run is mixed in."""
+"""The named board: its memories are judged, it is kept, and no option or record of another run is mixed in."""
 
 from __future__ import annotations
 

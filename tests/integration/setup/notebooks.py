@@ -25,9 +25,14 @@ def executed(path: Path, folder: Path) -> Any:
     client.execute()
     for cell in notebook.cells:
         cell.get("metadata", {}).pop("execution", None)  # when it was executed
-        if "outputs" in cell:  # warnings are for whoever executes it
-            cell["outputs"] = [row for row in cell["outputs"] if row.get("name") != "stderr"]
+        if "outputs" in cell:  # warnings and progress are for whoever executes it
+            cell["outputs"] = [row for row in cell["outputs"] if not _is_passing(row)]
     return notebook
+
+
+def _is_passing(output: Any) -> bool:
+    """Whether an output is a warning, or a line of progress, which is empty in the end."""
+    return output.get("name") == "stderr" or output.get("data") == {"text/plain": ""}
 
 
 def shown(notebook: Any) -> list[str]:

@@ -105,6 +105,8 @@ def test_the_verdict_comes_first(browser: Browser, sweep: Sweep) -> None:
             nearest = model.no_winner.nearest if model.no_winner is not None else None
             cells = model.winners[:3] or (nearest.cell if nearest is not None else None,)
             assert opens == list(cells)
+            has_star = [sweep.standings[cell] == "winner" for cell in model.winners[:1]]
+            assert line.locator(".stand").all_inner_texts()[:1] == ["★" if star else "☆" for star in has_star]
         every = [row.target for row in sweep.verdict.targets if row.every_model]
         marked = page.locator("table.targets tr", has_text="✓ every model").locator("th").all_inner_texts()
         assert marked == every
@@ -131,7 +133,7 @@ def test_filters_and_search(browser: Browser, sweep: Sweep) -> None:
         assert len(listed(shown)) == len(sweep.rows)
         choose(page, "standing", "winner")
         assert sorted(listed(shown)) == sorted(
-            cell for model in sweep.verdict.models for cell in model.winners
+            cell for cell, standing in sweep.standings.items() if standing == "winner"
         )
         choose(page, "standing", "")
         search(page, "2,412,544 U85-1024")
@@ -172,7 +174,7 @@ def test_the_reader_chooses_what_stands_in_the_fields(browser: Browser, sweep: S
         select = page.get_by_label("In each field")
         field = page.locator(f'#grid button[data-cell="{entry["cell"]}"]')
         assert field.inner_text().startswith("★ ")
-        assert field.inner_text().endswith(("kB", "MB"))  # of the first goal
+        assert field.inner_text().endswith((" B", "kB", "MB"))  # of the first goal
         select.select_option("SQNR")
         assert field.inner_text() == f"★ {entry['sqnr_db']:.1f} dB"
         select.select_option("standing alone")
@@ -226,6 +228,12 @@ def test_a_cell_opens_by_keyboard_and_links_to_its_report(browser: Browser, swee
         href = dialog.locator("a").evaluate("link => link.href")
         assert href == places[entry["cell"]].as_uri()
         page.keyboard.press("Escape")
+        has_run = next(path for path in (sweep.path.parent / "cells").glob("*/run.json")).parent
+        page.locator(f'#grid button[data-cell="{has_run.name}"]').click()
+        commands = dialog.locator(".command code").all_inner_texts()
+        assert commands[-1] == f"ethosu-sdk report {has_run}"
+        page.keyboard.press("Escape")
+        page.locator(f'#grid button[data-cell="{entry["cell"]}"]').focus()
         assert page.locator("dialog[open]").count() == 0
         assert page.evaluate("document.activeElement.dataset.cell") == entry["cell"]
 

@@ -11,10 +11,11 @@ from typer.testing import CliRunner
 from ethosu_sdk.analysis.options import DebugOptions, ProfileOptions
 from ethosu_sdk.cli.app import Application
 from ethosu_sdk.cli.options import Invocation
-from ethosu_sdk.cli.parameters import Expanded, Offer
+from ethosu_sdk.cli.parameters import Expanded
 from ethosu_sdk.compile.program_options import (
     AccuracyOptions,
     CompileOptions,
+    Offer,
     Option,
     ProgramOptions,
     argument,

@@ -1,6 +1,7 @@
 """What a report says: its first lines, plots, tables, several runs, trials and operators on the CPU."""
 
 import dataclasses
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from ethosu_sdk.base.errors import InputError
 from ethosu_sdk.program.execution_plan import Allocation, KernelCall, Tensor
 from ethosu_sdk.records import kinds, operation_tree, wording
 from ethosu_sdk.records.advice import Advice, Figure, Outputs, Trial
-from ethosu_sdk.records.common import Metric, SourceLine
+from ethosu_sdk.records.common import Metric, SourceLine, Unavailable
 from ethosu_sdk.records.profile import Profile
 from ethosu_sdk.records.run import Reference, ReferenceOutput, Run
 from ethosu_sdk.records.run_facts import RunFacts
@@ -24,6 +25,7 @@ from ethosu_sdk.reporting.pages import (
     advice_rows,
     document,
     headline,
+    next_commands,
     report_inputs,
     run_plots,
     run_rows,
@@ -443,7 +445,7 @@ def test_outputs_far_from_the_model_are_no_quiet_figure() -> None:
         row = ReferenceOutput(index=1, elements=16, equal=7, max_abs_error=0.046, sqnr_db=ratio_db)
         run = replace(inputs.run, reference=Reference(file="a.npz", outputs=(row,)))
         given = dataclasses.replace(inputs, run=run)
-        (card,) = [card for card in headline.cards(given) if card["name"] == "accuracy"]
+        (card,) = [card for card in headline.cards(given) if card["name"] == "outputs"]
         return card["status"], headline.limit_words(given)
 
     status, text = shown(15.26)
@@ -524,3 +526,54 @@ def test_nobody_is_cautioned_of_what_a_trial_replaced() -> None:
     assert record.tried is not None
     other = replace(record.tried, trials=(_trial(parts=("int8-io",)),))
     assert "Nothing that was tried replaces it." in advice_rows.unadvised(found, (), other)
+
+
+def test_the_time_line_shows_the_operators_of_the_npu() -> None:
+    """Their bars fill the job of the NPU without gap, after what a delegate's start takes."""
+    run, profile = content("run-add-timed"), content("profile-add-timed")
+    time = profile.time
+    bars = run_plots.inference_plot(_inputs(run, profile), "plot").spec["datasets"]["parts"]
+    npu = sorted((row for row in bars if row["on"] == "NPU"), key=lambda row: row["start"])
+    (job,) = [part for part in time.parts if part.on == "NPU"]
+    assert npu[-1]["end"] == pytest.approx(job.end_s * 1e3)
+    assert all(one["end"] == pytest.approx(other["start"]) for one, other in itertools.pairwise(npu))
+    assert any("ELEMENTWISE_ADD" in row["name"] for row in npu)
+    alone = run_plots.inference_plot(_inputs(run, None), "plot").spec["datasets"]["parts"]
+    assert [row["ms"] for row in alone if row["on"] == "NPU"] == [pytest.approx(job.duration_s * 1e3)]
+
+
+def test_no_cycles_of_an_operation_with_work_are_said_to_be_parallel() -> None:
+    profile = content("profile-add-timed")
+    free = [
+        replace(row, cycles=tuple(replace(part, value=0) for part in row.cycles))
+        if row.runs_on == "NPU"
+        else row
+        for row in profile.operations
+    ]
+    table = operation_tree.operations_table(replace(profile, operations=tuple(free)))
+    at = [column["key"] for column in table["columns"]].index("modelled")
+    cells = [row["cells"][at]["text"] for row in table["rows"] if row["on"] == "NPU" and row["is_leaf"]]
+    assert cells
+    assert set(cells) == {"parallel"}
+
+
+def test_what_a_record_lacked_is_known_once_it_is_there() -> None:
+    record = replace(_advice(), unavailable=(Unavailable(path="/debug", reason="there is no debug.json"),))
+    inputs = _advised(record)
+    assert [row["what"] for row in run_rows.unavailable_rows(inputs)].count("advice: /debug") == 1
+    there = dataclasses.replace(inputs, records={**inputs.records, "debug": content("debug-wrong-scale")})
+    assert "advice: /debug" not in [row["what"] for row in run_rows.unavailable_rows(there)]
+
+
+def test_the_next_commands_are_about_this_run() -> None:
+    """Without a time, the run again on a board with the target; with a failure, first the layers."""
+    run, compiled = content("run-ds_cnn"), content("compile-add")
+    inputs = ReportInputs("a", Path("a b"), run, {"compile": compiled}, None, None, RunFacts())
+    lines = [row.line for row in next_commands.next_commands(inputs)]
+    assert lines[-1] == "ethosu-sdk verify 'a b'"
+    assert any(line.startswith("ethosu-sdk run ") and "--system alif-" in line for line in lines)
+    assert sum("--system-config" in line for line in lines) == 1  # of debug; a board has its own
+    failed = replace(run, verdict=replace(run.verdict, status="fail"))
+    first = next(next_commands.next_commands(dataclasses.replace(inputs, run=failed)))
+    assert first.line.startswith("ethosu-sdk debug ")
+    assert "--io" not in first.line

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings as options, strategies as st
 from msgspec.structs import replace
 
+from ethosu_sdk.compile import vela_versions
 from ethosu_sdk.records import kinds
 from ethosu_sdk.records.compile import (
     Accuracy,
@@ -26,6 +27,7 @@ from ethosu_sdk.sweep.sweep_verdict import judge_sweep
 from tests.records import example
 from tests.tables import each
 from tests.unit.sweep.rows import Row, row, without_result
+from tests.unit.sweep.test_goals import of_tables
 
 BASE = "file:///sweep/"
 numbers = st.one_of(st.none(), st.integers(), st.floats(), st.text(max_size=3), st.booleans())
@@ -103,6 +105,42 @@ def test_links_stay_in_the_folder(place: object, address: str, tmp_path: Path) -
     assert whole.startswith(BASE)
     if address.endswith(".html"):
         assert (folder / unquote(whole.removeprefix(BASE))).is_file()
+
+
+def test_a_cell_has_the_command_that_repeats_it() -> None:
+    own = row(quantize="default", inputs="default", vela=vela_versions.own_version())
+    target = "--target ethos-u55-128 --system-config Ethos_U55_High_End_Embedded --memory-mode Shared_Sram"
+    run = f"ethosu-sdk run zoo:ds_cnn {target} --simulator qemu --board corstone-300"
+    assert sweep_page.repeat_command(own) == run
+    compiled = {
+        **own,
+        "simulator": "none",
+        "board": None,
+        "inputs": None,
+        "quantize": "none",
+        "model": "a b.py",
+    }
+    assert sweep_page.repeat_command(compiled) == f"ethosu-sdk compile 'a b.py' {target} --quantize none"
+    core = {**own, "target": "cortex-m55", "system_config": "none", "memory_mode": "none", "vela": "none"}
+    assert sweep_page.repeat_command(core).startswith("ethosu-sdk run zoo:ds_cnn --target cortex-m55 --sim")
+    assert sweep_page.repeat_command({**own, "vela": "1.0"}) == ""
+    assert sweep_page.repeat_command({**own, "memory_mode": "Of_A_File"}) == ""
+
+
+def test_a_winner_needs_the_whole_time() -> None:
+    """The NPU's time is not that of an inference where operators run on the CPU; memory alone needs no time."""
+    timed, sized = (
+        [{"figure": "npu_cycles"}],
+        [{"figure": "sram_bytes"}],
+    )
+    for goals, on_cpu, standing in (
+        (timed, 0, "winner"),
+        (timed, 2, sweep_page.LEADER),
+        (sized, 2, "winner"),
+    ):
+        rows = [row(operators_cpu=on_cpu)]
+        verdict = judge_sweep(rows, of_tables({"goals": goals}))
+        assert sweep_page.standing_of(verdict, rows[0], verdict.cells[0]) == standing
 
 
 def test_settings_that_vary_tell_cells_apart() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from ethosu_sdk.base import plain_text
 from ethosu_sdk.base.errors import InputError
+from ethosu_sdk.compile import model_errors
 from ethosu_sdk.compile.graphs.fx import is_observer
 from ethosu_sdk.compile.graphs.source_lines import last_return
 
@@ -32,8 +33,9 @@ def call_module(module: Any, inputs: Tensors) -> Any:
             return module(*(item.clone() for item in inputs))
     except Exception as error:
         shapes = ", ".join(f"{str(item.dtype).removeprefix('torch.')} {tuple(item.shape)}" for item in inputs)
+        words, hint = model_errors.explained(plain_text.error(error), error)
         raise InputError(
-            f"the model's forward failed on the example inputs ({shapes}): {plain_text.error(error)}"
+            f"the model's forward failed on the example inputs ({shapes}): {words}", hint
         ) from error
 
 

@@ -25,7 +25,8 @@ def read_inputs(path: Path) -> tuple[Array, ...]:
     names = [f"input{index}" for index in range(len(arrays))]
     if not arrays or set(names) != set(arrays):
         found = ", ".join(sorted(arrays)) or "no inputs"
-        raise InputError(f"{path} holds {found}", "it must hold input0, input1, … without a gap")
+        hint = npz.name_hint(path, "input", arrays) or "it must hold input0, input1, … without a gap"
+        raise InputError(f"{path} holds {found}, and not {', '.join(names) or 'input0'}", hint)
     return tuple(arrays[name] for name in names)
 
 
@@ -36,7 +37,8 @@ def check_inputs(arrays: Sequence[Array], examples: Sequence[Array], where: Path
         _check_dtype(array, example, index, where)
         if array.shape != example.shape:
             raise InputError(
-                f"input{index} in {where} has shape {array.shape}, but the model takes {example.shape}"
+                f"input{index} in {where} has shape {array.shape}, but the model takes {example.shape}",
+                npz.shape_hint(array.shape, example.shape),
             )
 
 

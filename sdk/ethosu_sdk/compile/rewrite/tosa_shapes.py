@@ -218,7 +218,7 @@ def _shapes(graph: Any) -> Iterator[tuple[Any, tuple[list[int], int | None]]]:
             shape, axis = _around(node.args[0].meta["val"].shape, node.kwargs["axis"])
             reduced[node] = [size if at != axis else 1 for at, size in enumerate(shape)]
             yield node, (shape, axis)
-        elif name in _FUSED and node.args[0] in reduced:
+        elif name in _FUSED and node.args[0] in reduced and not _widens(node):
             reduced[node] = reduced[node.args[0]]
             yield node, (reduced[node], None)
         elif (
@@ -229,6 +229,15 @@ def _shapes(graph: Any) -> Iterator[tuple[Any, tuple[list[int], int | None]]]:
             batches = list(node.meta["val"].shape)
             one = [1, math.prod(batches[:-_AXES]) * batches[-_AXES], *batches[1 - _AXES :]]
             yield node, (one, None)
+
+
+def _widens(node: Any) -> bool:
+    """Whether `node` reads stored values for an operation that computes with more bits, and is fused into that.
+
+    Between two RESHAPEs of its own, Vela 5.1.0 reserves memory for those values by the shape in between, and what
+    several operations read may need more: channels are stored in groups of 16.
+    """
+    return tosa_operator(node) == "RESCALE" and _is_narrow(node.args[0]) and not _is_narrow(node)
 
 
 def _batches(node: Any) -> int:

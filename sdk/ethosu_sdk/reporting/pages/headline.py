@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from ethosu_sdk.records import operation_tree, trials, wording
 from ethosu_sdk.records.advice import Advice
-from ethosu_sdk.records.common import Metric
+from ethosu_sdk.records.common import Metric, VerdictCheck
+from ethosu_sdk.records.compile import Compilation
 from ethosu_sdk.records.profile import Profile
 from ethosu_sdk.records.run import Run
 from ethosu_sdk.records.sequences import Generate
@@ -32,9 +33,11 @@ def page_title(all_inputs: Sequence[ReportInputs]) -> str:
 
 
 def limit_words(inputs: ReportInputs) -> str:
-    """What limits the inference, in a sentence or two, and which outputs are far from the model's."""
+    """What went wrong or limits the inference, in a sentence or two, and which outputs are far from the model's."""
     no_room, reference = inputs.facts.no_room, inputs.run.reference
-    first = f"{no_room[:1].upper()}{no_room[1:]}. " if no_room else ""
+    wrong = [no_room] if no_room else []
+    wrong += [f"failed: {words}" for words in map(_check_words, _failed(inputs.run))]
+    first = "".join(f"{words[:1].upper()}{words[1:]}. " for words in wrong)
     far = "".join(
         f" Output {row.index} differs from {run_rows.reference_words(inputs)} in {row.elements - row.equal:,} of "
         f"{row.elements:,} elements, with an SQNR of {row.sqnr_db:.1f} dB."
@@ -42,6 +45,14 @@ def limit_words(inputs: ReportInputs) -> str:
         if row.sqnr_db is not None and row.sqnr_db < trials.BROKEN_DB
     )
     return f"{first}{_pace(inputs)}{far}"
+
+
+def _failed(run: Run) -> list[VerdictCheck]:
+    return [row for row in run.verdict.checks if row.status != "pass"]
+
+
+def _check_words(row: VerdictCheck) -> str:
+    return ": ".join(filter(None, (row.name, row.detail)))
 
 
 def stale_words(inputs: ReportInputs) -> str:
@@ -74,7 +85,6 @@ def _pace(inputs: ReportInputs) -> str:
         )
         elsewhere = f" The program was {where}; its time is for {time.place}."
     return (
-        f"An inference takes {wording.milliseconds(time.total.duration_s)} on {time.place} ({time.total.source}). "
         f"The {slower} sets the pace with {share:.0f} % of the time. Largest part {'; '.join(known)}."
         f"{_busiest(time) if slower == 'NPU' else ''}{elsewhere}"
     )
@@ -127,12 +137,11 @@ def cards(inputs: ReportInputs) -> list[dict[str, str]]:
     run, time = inputs.run, run_rows.time_of(inputs)
     no_room, verdict = inputs.facts.no_room, run.verdict.status
     status = "" if no_room and verdict == "pass" else verdict  # what does not fit is not good, though it ran
-    checks = run.verdict.checks
-    passed = sum(row.status == "pass" for row in checks)
-    names = [row.name if row.status == "pass" else f"{row.name} ({row.status})" for row in checks]
-    unjudged = "" if any("outputs" in row.name for row in checks) else "; the outputs are not judged"
-    note = f"{passed} of {len(checks)} checks passed{': ' if names else ''}{'; '.join(names)}{unjudged}"
-    found = [{"name": "verdict", "text": verdict, "note": note, "status": status}]
+    checks, failed = run.verdict.checks, _failed(run)
+    said = [f"failed: {row.name}" for row in failed] or [row.name for row in checks]
+    if run.reference is None and not any("output" in row.name for row in checks):
+        said.append("the outputs are not judged")
+    found = [{"name": "verdict", "text": verdict, "note": "; ".join(said), "status": status}]
     if no_room:
         room = {"name": "memory of its board", "text": "too small", "note": no_room, "status": "fail"}
         found.insert(0, room)
@@ -156,7 +165,7 @@ def cards(inputs: ReportInputs) -> list[dict[str, str]]:
             worth = "; ".join(filter(None, words))
         note = f"of an inference, {worth}"
         found.append({"name": f"{name} cycles", "text": f"{cycles.value:,}", "note": note})
-    found += [*_tokens(inputs.record(Generate)), *_limiting_memories(run, time), *_accuracy(inputs)]
+    found += [*_tokens(inputs.record(Generate)), *_accuracy(inputs), *_limiting_memories(run, time)]
     record = inputs.record(Advice)
     best = advice_rows.best_change(record.tried) if record is not None and record.tried is not None else None
     return [*found, *([best] if best is not None else [])]
@@ -196,5 +205,13 @@ def _accuracy(inputs: ReportInputs) -> Iterator[dict[str, str]]:
     is_far = not is_equal and worst.sqnr_db is not None and worst.sqnr_db < trials.BROKEN_DB
     limit = f"; below {trials.BROKEN_DB:g} dB, `debug` says that a layer breaks" if is_far else ""
     beside = f"{'' if is_equal else 'SQNR '}beside {run_rows.reference_words(inputs)}"
-    note = f"{beside}; {equal:,} of {elements:,} elements equal{limit}"
-    yield {"status": "warn" if is_far else "", "name": "accuracy", "text": text, "note": note}
+    note = f"{beside}; {equal:,} of {elements:,} elements equal{limit}{_loss(inputs.record(Compilation))}"
+    yield {"status": "warn" if is_far else "", "name": "outputs", "text": text, "note": note}
+
+
+def _loss(compiled: Compilation | None) -> str:
+    """What quantisation costs, as `compile` compared the quantised model with that in floating point."""
+    links = compiled.chain.links if compiled is not None and compiled.chain is not None else ()
+    known = [row.sqnr_db for link in links if link.link == "quantised" for row in link.outputs or ()]
+    ratios = [ratio for ratio in known if ratio is not None]
+    return f"; quantisation leaves {min(ratios):.1f} dB beside floating point" if ratios else ""

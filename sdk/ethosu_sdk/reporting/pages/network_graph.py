@@ -54,11 +54,13 @@ def graph_of(inputs: ReportInputs) -> dict[str, Any]:
     places, bends = _layout(len(nodes), sorted(edges))
     ends = [*places, *(point for line in bends.values() for point in line)]
     totals = operation_tree.tree_totals(profile)
+    boxes = [_box(node, row, point, totals) for (row, node), point in zip(nodes, places, strict=True)]
+    max(boxes, key=lambda box: box["share"])["on"] += " largest"  # to which a page scrolls
     return {
         "reason": "",
         "width": round(max((x for x, _ in ends), default=0) + _BOX[0] + 2 * _MARGIN),
         "height": round(max((y for _, y in ends), default=0) + _BOX[1] + 2 * _MARGIN),
-        "boxes": [_box(node, row, point, totals) for (row, node), point in zip(nodes, places, strict=True)],
+        "boxes": boxes,
         "lines": [
             {"path": _path(places[one], bends[one, other], places[other]), "ends": f"{one} {other}"}
             for one, other in sorted(edges)
@@ -235,7 +237,7 @@ def _box(node: Node, row: str, place: _Point, totals: Figures) -> dict[str, Any]
         texts.append(path if len(path) <= _MOST_MODULE else "…" + path[-_MOST_MODULE:])
     for name, unit in (("modelled", "cycles"), ("cpu_cycles", "CPU cycles")):
         if name in figures:
-            texts.append(f"{figures[name]:,.0f} {unit}")
+            texts.append(f"{figures[name]:,.0f} {unit}" if figures[name] else operation_tree.PARALLEL)
             break
     if metric in figures or node.children:
         texts.append(f"{share:.1%}")

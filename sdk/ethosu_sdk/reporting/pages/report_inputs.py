@@ -106,7 +106,7 @@ def _read(folder: Path, label: str, facts: RunFacts, advice: Sequence[Advice]) -
         if record.model.sha256 == run.model.sha256:
             found[ADVICE] = record
             missing.pop(ADVICE, None)
-    _complete(facts, found, missing)
+    _complete(folder, facts, found, missing)
     program, manifest = _program(folder, run, missing, stale), bundle.read_manifest(folder)
     return ReportInputs(label, folder, run, found, program, manifest, facts, missing, tuple(stale))
 
@@ -142,7 +142,7 @@ def _add(path: Path, found: dict[str, Shown], missing: dict[str, str], stale: li
     found[kind] = record
 
 
-def _complete(facts: RunFacts, found: dict[str, Shown], missing: dict[str, str]) -> None:
+def _complete(folder: Path, facts: RunFacts, found: dict[str, Shown], missing: dict[str, str]) -> None:
     """Take the profile that was made, in place of the folder's; say what other commands would add."""
     if facts.profile is not None:
         if facts.profile.record is not None:
@@ -154,13 +154,13 @@ def _complete(facts: RunFacts, found: dict[str, Shown], missing: dict[str, str])
     if DEBUG not in found:
         missing.setdefault(
             DEBUG,
-            f"there is no {kinds.DEBUG.file} in the folder: `ethosu-sdk debug MODEL -o RUN_DIR` makes one",
+            f"there is no {kinds.DEBUG.file} in the folder: `ethosu-sdk debug MODEL -o {folder}` makes one",
         )
     if getattr(found.get(ADVICE), "tried", None) is None:
         missing.setdefault(
             ADVICE,
-            "no change was tried: `ethosu-sdk advise RUN_DIR --try` compiles and runs the program with each change, "
-            "and shows what each one got",
+            f"no change was tried: `ethosu-sdk advise {folder} --try` compiles and runs the program with each "
+            "change, and shows what each one got",
         )
 
 

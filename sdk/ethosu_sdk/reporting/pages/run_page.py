@@ -14,6 +14,7 @@ from ethosu_sdk.reporting.pages import (
     document,
     headline,
     network_graph,
+    next_commands,
     run_plots,
     run_rows,
     side_by_side,
@@ -47,17 +48,16 @@ def render_runs(all_inputs: Sequence[ReportInputs]) -> str:
 def plots_of(inputs: ReportInputs, prefix: str) -> dict[str, Plot]:
     """Plots by name; their `id` begins with `prefix`."""
     profile = inputs.profile
-    plots = {"inference": run_plots.inference_plot(inputs, f"{prefix}-plot-inference")}
+    plots = {
+        "inference": run_plots.inference_plot(inputs, f"{prefix}-plot-inference"),
+        "slowest": run_plots.slowest_plot(profile, f"{prefix}-plot-slowest"),
+    }
     if profile is None or profile.totals.npu.operations:
         plots |= {
-            "cycles": run_plots.cycles_plot(profile, f"{prefix}-plot-cycles"),
             "roofline": run_plots.roofline_plot(profile, f"{prefix}-plot-roofline"),
             "timeline": run_plots.timeline_plot(profile, f"{prefix}-plot-timeline"),
             **arena_plots.plots_of_arena(inputs, f"{prefix}-plot-arena"),
         }
-    times = run_plots.operator_times_plot(profile, f"{prefix}-plot-times")
-    if times is not None:
-        plots["times"] = times
     debug = inputs.record(Debug)
     if debug is not None and debug.comparisons:
         plots["accuracy"] = run_plots.accuracy_plot(debug, f"{prefix}-plot-accuracy")
@@ -76,6 +76,7 @@ def views_of(inputs: ReportInputs) -> dict[str, Any]:
         "cards": headline.cards(inputs),
         "ran": [*run_rows.setting_rows(inputs), *run_rows.count_rows(inputs)],
         "advice": advice_rows.advice_view(inputs),
+        "next": [row._asdict() for row in next_commands.next_commands(inputs)],
         "checks": run.verdict.checks,
         "memory": run_rows.memory_rows(run, inputs.built),
         "state": run_rows.state_rows(run.state),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -11,13 +13,14 @@ import altair
 from ethosu_sdk.records import common, operation_tree, wording
 from ethosu_sdk.records.debug import Debug
 from ethosu_sdk.records.operation_tree import Node, origin_of
-from ethosu_sdk.records.profile import Operation, Profile, cycles
+from ethosu_sdk.records.profile import Operation, Profile
+from ethosu_sdk.records.time_line import TimePart
 from ethosu_sdk.reporting.pages import side_by_side
 from ethosu_sdk.reporting.pages.document import Plot, drawn_plot, named_data, short_name
 from ethosu_sdk.reporting.pages.report_inputs import ReportInputs
 
 _ON_TOP: Any = {"title": None, "legend": altair.Legend(orient="top")}
-_INFERENCE_TITLE = "Inference"
+_INFERENCE_TITLE = "Time line of an inference"
 _PROCESSORS = ("CPU", "NPU")
 # What the parts of a time line are drawn as: so many have colours of their own.
 _PARTS = {
@@ -31,6 +34,12 @@ _PARTS = {
     "interrupt": "driver",
 }
 _ROW_PIXELS = 34
+# A name stands in a bar that has the room, at 7 pixels for a letter; else its number may.
+_NAME_THAT_FITS = (
+    "scale('x', datum.end) - scale('x', datum.start) > 7 * length(datum.name) ? datum.name : "
+    "scale('x', datum.end) - scale('x', datum.start) > 7 * length(datum.number) + 2 ? datum.number : ''"
+)
+_ON_BARS = "#000000"  # is legible on all colours of both palettes, as far as bars are transparent
 _INFERENCE_MOST = 1000  # parts: more are finer than a pixel, and slow to draw
 
 
@@ -44,23 +53,13 @@ def inference_plot(inputs: ReportInputs, name: str) -> Plot:
     time, priced = records[0].time, records[0].priced
     assert time is not None  # records
     caveat = priced.caveat if priced is not None else ""
-    text = (
-        f"{wording.time_sentence(time)}. {f'It is {caveat}. ' if caveat else ''}{'; '.join(time.total.band)}."
-    )
+    text = f"{f'The time is {caveat}. ' if caveat else ''}{'; '.join(time.total.band)}."
     if len(time.parts) > _INFERENCE_MOST:
         text += f" The {_INFERENCE_MOST:,} longest of {len(time.parts):,} parts are drawn."
-    parts = [
-        {
-            "on": row.on,
-            "start": row.start_s * 1e3,
-            "end": row.end_s * 1e3,
-            "ms": row.duration_s * 1e3,
-            "part": _PARTS[row.what],
-            "name": short_name(row.label),
-        }
-        for row in sorted(time.parts, key=lambda row: -row.duration_s)[:_INFERENCE_MOST]
-    ]
+    longest = sorted(time.parts, key=lambda row: -row.duration_s)[:_INFERENCE_MOST]
+    parts = [part for row in longest for part in _inference_bars(row, inputs.profile)]
     chart = _lanes(
+        "parts",
         "parts",
         "ms",
         altair.Y("on:N", sort=_PROCESSORS, title=None, scale=altair.Scale(domain=_PROCESSORS)),
@@ -69,7 +68,7 @@ def inference_plot(inputs: ReportInputs, name: str) -> Plot:
             "part:N", scale=altair.Scale(domain=list(dict.fromkeys(_PARTS.values()))), **_ON_TOP
         ),
         tooltip=[
-            *("name:N", "part:N"),
+            *("name:N", "module:N", "part:N"),
             altair.Tooltip("start:Q", format=",.4f", title="start, ms"),
             altair.Tooltip("ms:Q", format=",.4f", title="duration, ms"),
         ],
@@ -77,23 +76,65 @@ def inference_plot(inputs: ReportInputs, name: str) -> Plot:
     return drawn_plot(name, _INFERENCE_TITLE, text, chart, parts=parts)
 
 
-def _lanes(rows: str, unit: str, y: Any, count: int, **encodings: Any) -> Any:
-    return (
-        altair.Chart(named_data(rows))
-        .mark_rect()
-        .encode(
-            x=altair.X("start:Q", title=unit, scale=altair.Scale(nice=False, zero=True)),
-            x2="end:Q",
-            y=y,
-            **encodings,
-        )
-        .properties(width="container", height=_ROW_PIXELS * count)
+def _inference_bars(part: TimePart, profile: Profile | None) -> Iterator[dict[str, Any]]:
+    """A bar for a part of the time line; of a job of the NPU, one for each of its operators, in the order of the
+    stream, if the profile has them."""
+    base = {"on": part.on, "part": _PARTS[part.what], "number": "", "module": ""}
+    rows = [] if profile is None else [row for row in profile.operations if row.instruction == part.operator]
+    npu = [row for row in rows if row.runs_on == "NPU"]
+    whole = sum(row.modelled_cycles for row in npu)
+    if part.on != "NPU" or not whole or profile is None:
+        is_named = part.what == "kernel" and bool(rows)
+        label = wording.short_operator(part.name) if part.name else part.label
+        names = _names(rows) if is_named else {"name": short_name(label)}
+        yield {**base, **_span(part.start_s, part.duration_s), **names}
+        return
+    before = next((row.start_cycles or 0 for row in profile.delegates if row.index == npu[0].delegate), 0)
+    at = part.start_s + part.duration_s * before / (before + whole)
+    for _, same in itertools.groupby(npu, operation_tree.group_key):
+        own = list(same)
+        duration = part.duration_s * sum(row.modelled_cycles for row in own) / (before + whole)
+        yield {**base, **_span(at, duration), **_names(own)}
+        at += duration
+
+
+def _span(start_s: float, duration_s: float) -> dict[str, float]:
+    return {"start": start_s * 1e3, "end": (start_s + duration_s) * 1e3, "ms": duration_s * 1e3}
+
+
+def _names(rows: Sequence[Operation]) -> dict[str, str]:
+    """What the operator of `rows` is called, its number alone, and its module."""
+    main = operation_tree.main_operation(rows)
+    return {
+        "name": short_name(f"{rows[0].index} {operation_tree.operator_name(main)}"),
+        "number": str(rows[0].index),
+        "module": short_name(operation_tree.module_of(main)),
+    }
+
+
+def _lanes(rows: str, names: str, unit: str, y: Any, count: int, **encodings: Any) -> Any:
+    """Bars in lanes, with the names of those in `names`; a reader zooms into them."""
+    axis = altair.X("start:Q", title=unit, scale=altair.Scale(nice=False, zero=True))
+    zoom = altair.selection_interval(
+        name="zoom", bind="scales", encodings=["x"], zoom="wheel![event.shiftKey]"
     )
+    bars = (
+        altair.Chart(named_data(rows))
+        .mark_rect(clip=True, fillOpacity=0.75)
+        .encode(x=axis, x2="end:Q", y=y, **encodings)
+    )
+    words = (
+        altair.Chart(named_data(names))
+        .mark_text(fontSize=10, tooltip=None, color=_ON_BARS, clip=True)
+        .transform_calculate(middle="(datum.start + datum.end) / 2")
+        .encode(x=altair.X("middle:Q", title=unit), y=y, text=altair.value({"expr": _NAME_THAT_FITS}))
+    )
+    return (bars.add_params(zoom) + words).properties(width="container", height=_ROW_PIXELS * count)
 
 
 def _bars(name: str, order: str, value: str, unit: str, height: int, **encodings: Any) -> Any:
     """A horizontal bar for each row, or a group of bars for rows with the same `name`, in the `order` of a member."""
-    axis = altair.Axis(labelLimit=150 if name == "operation" else 180)
+    axis = altair.Axis(labelLimit=180)
     return (
         altair.Chart(named_data("rows"))
         .mark_bar()
@@ -110,41 +151,48 @@ def _of_all(longest: Sequence[Any], known: Sequence[Any]) -> str:
     return f"{len(longest)} longest of {len(known):,}" if len(longest) < len(known) else ""
 
 
-_TIMES_MOST = 20
+_SLOWEST_TITLE = "Slowest operators"
+_SLOWEST_MOST = 12
 _BETWEEN = "start, copies, runtime"
+_WEIGHED = {  # by what operators are weighed: in words, with its unit and format
+    "time": ("time of an inference", "ms", ",.4f"),
+    "modelled": ("cycles of the NPU", "cycles", ","),
+    "cpu_cycles": ("cycles of the CPU", "cycles", ","),
+}
 
 
-def operator_times_plot(profile: Profile | None, name: str) -> Plot | None:
-    """The operators on either processor that take longest, the longest first; None where the time of an inference is
-    not known."""
+def slowest_plot(profile: Profile | None, name: str) -> Plot:
+    """The operators that take longest, the longest first: on either processor where the time of an inference is
+    known."""
+    metric = "" if profile is None else operation_tree.weighed_by(operation_tree.tree_totals(profile))
     nodes = () if profile is None else _operators(operation_tree.tree_of(profile))
-    times = ((node.figures().get("time", 0.0), node) for node in nodes)
-    known = sorted(times, key=lambda row: row[0], reverse=True)
-    longest = [row for row in known if row[0] > 0][:_TIMES_MOST]
+    times = ((node.figures().get(metric, 0.0), node) for node in nodes)
+    known = sorted(((value, node) for value, node in times if value > 0), key=lambda row: -row[0])
+    longest = known[:_SLOWEST_MOST]
     if not longest:
-        return None
+        return Plot(name, _SLOWEST_TITLE, "There is no profile with times or cycles.")
     whole = sum(value for value, _ in known)
     rows = [_bar(number, value, whole, node) for number, (value, node) in enumerate(longest)]
     share = sum(value for value, _ in longest) / whole
     some = _of_all(longest, known)
-    text = (
-        f"{f'The {some}' if some else f'All {len(known):,}'} operators, with {share:.0%} of the time of an inference "
-        "(modelled): those of the CPU with the runtime around them, and what lies between operators."
-    )
+    words, unit, digits = _WEIGHED[metric]
+    text = f"{f'The {some}' if some else f'All {len(known):,}'} operators, with {share:.0%} of the {words} (modelled)"
+    if metric == "time":
+        text += ": those of the CPU with the runtime around them, and what lies between operators"
     chart = _bars(
         "operator",
         "at",
-        "ms",
-        "ms",
+        "value",
+        unit,
         16 * len(longest),
         color=altair.Color("on:N", scale=altair.Scale(domain=[*_PROCESSORS, _BETWEEN]), **_ON_TOP),
         tooltip=[
             *("operator:N", "module:N", "line:N"),
-            altair.Tooltip("ms:Q", format=",.4f"),
+            altair.Tooltip("value:Q", format=digits, title=unit),
             altair.Tooltip("share:Q", format=".1%"),
         ],
     )
-    return drawn_plot(name, "Time by operator", text, chart, rows=rows)
+    return drawn_plot(name, _SLOWEST_TITLE, f"{text}.", chart, rows=rows)
 
 
 def _operators(nodes: Sequence[Node]) -> Iterator[Node]:
@@ -160,7 +208,7 @@ def _bar(number: int, value: float, whole: float, node: Node) -> dict[str, Any]:
     return {
         "operator": short_name(node.name if entry is None else f"{entry.index} {node.name}"),
         "at": number,
-        "ms": value,
+        "value": value,
         "share": value / whole,
         "on": _BETWEEN if entry is None else entry.runs_on,
         "module": short_name(operation_tree.module_of(entry)),
@@ -168,74 +216,9 @@ def _bar(number: int, value: float, whole: float, node: Node) -> dict[str, Any]:
     }
 
 
-_CYCLES_MOST = 40
-_CYCLES_TITLE = "Cycles of the NPU by operator"
-_SOURCES = ("modelled", "estimated", "measured")
-
-
-def cycles_plot(profile: Profile | None, name: str) -> Plot:
-    """The longest operators of the NPU, in the order in which they run, with their cycles by source."""
-    npu = [] if profile is None else [row for row in profile.operations if row.runs_on == "NPU"]
-    known = operation_tree.group_operations(npu)
-    if not known:
-        return Plot(name, _CYCLES_TITLE, "There is no profile with operations of the NPU.")
-    longest = sorted(known, key=lambda rows: max(_cycles(rows).values(), default=0), reverse=True)
-    ordered = sorted(longest[:_CYCLES_MOST], key=lambda rows: rows[0].index)
-    rows = [part for group in ordered for part in _cycles_bars(group)]
-    sources = [source for source in _SOURCES if any(row["source"] == source for row in rows)]
-    some = _of_all(ordered, known)
-    text = (
-        f"Operators on the NPU, {f'the {some}' if some else f'all {len(known):,}'}, in the order in which they run, "
-        f"with cycles {' and '.join(sources)}. One of them may be several NPU operations, such as slices or a DMA "
-        "transfer of its weights; the table lists each."
-    )
-    if {"estimated", "modelled"} <= {*sources}:
-        text += (
-            " The model counts the start-up of every NPU operation. Vela has one estimate for those that it "
-            "scheduled together, which is far less where many small ones make an operator, as in a transpose."
-        )
-    chart = _bars(
-        "operation",
-        "index",
-        "cycles",
-        "cycles",
-        len(ordered) * (9 * len(sources) + 5),
-        yOffset=altair.YOffset("source:N", sort=sources),
-        color=altair.Color("source:N", sort=sources, **_ON_TOP),
-        tooltip=[
-            *("operation:N", "module:N", "line:N", "source:N"),
-            altair.Tooltip("cycles:Q", format=","),
-            altair.Tooltip("bound:N", title="pace set by"),
-            altair.Tooltip("jobs:Q", title="NPU operations"),
-        ],
-    )
-    return drawn_plot(name, _CYCLES_TITLE, text, chart, rows=rows)
-
-
-def _cycles(rows: Sequence[Operation]) -> dict[str, int]:
-    """Cycles by source, of sources that have any."""
-    found = {}
-    for source in _SOURCES:
-        known = [row.calls * value for row in rows if (value := cycles(row.cycles, source)) is not None]
-        if known:
-            found[source] = sum(known)
-    return found
-
-
-def _cycles_bars(rows: Sequence[Operation]) -> list[dict[str, Any]]:
-    main = operation_tree.main_operation(rows)
-    base = {
-        "operation": short_name(f"{rows[0].index} {operation_tree.operator_name(main)}"),
-        "index": rows[0].index,
-        "module": short_name(operation_tree.module_of(main)),
-        "line": short_name(common.source_function(main.source)),
-        "bound": main.bound_by or "",
-        "jobs": len(rows),
-    }
-    return [{**base, "source": source, "cycles": value} for source, value in _cycles(rows).items()]
-
-
 _ROOFLINE_TITLE = "Roofline"
+_ROOFLINE_HEIGHT = 380
+_WIDE, _NARROW = 560, 230  # pixels of the plot, between its axes
 
 
 def roofline_plot(profile: Profile | None, name: str) -> Plot:
@@ -256,7 +239,8 @@ def roofline_plot(profile: Profile | None, name: str) -> Plot:
     )
     flat = {**max(lines, key=lambda row: row["intensity"]), "text": f"{ideal} MACs per cycle"}  # its end
     chart = _roofline_chart(list(used))
-    return drawn_plot(name, _ROOFLINE_TITLE, text, chart, points=rows, roofs=lines, flat=[flat])
+    names = _apart(rows, lines)
+    return drawn_plot(name, _ROOFLINE_TITLE, text, chart, points=rows, roofs=lines, flat=[flat], names=names)
 
 
 def bytes_per_cycle(profile: Profile) -> dict[str, float]:
@@ -284,7 +268,8 @@ def _points(
         cycles = max(entry.modelled_cycles, entry.busy.mac, own[busiest] / widths[busiest])
         intensity = entry.macs / own[busiest]
         yield {
-            "operation": short_name(f"{entry.index} {operation_tree.operator_name(entry)}"),
+            **_names([entry]),
+            "cycles": entry.modelled_cycles,
             "from": short_name(origin_of(entry)),
             "memory": busiest,
             "intensity": round(intensity, 4),
@@ -319,7 +304,8 @@ def _roofline_chart(memories: list[str]) -> Any:
             color=colour,
             shape=altair.Shape("memory:N", sort=memories, title=None, legend=None),
             tooltip=[
-                *("operation:N", "from:N", "memory:N"),
+                altair.Tooltip("name:N", title="operation"),
+                *("from:N", "memory:N"),
                 altair.Tooltip("macs:Q", format=",", title="MACs"),
                 altair.Tooltip("intensity:Q", format=",.2f", title="MACs per byte"),
                 altair.Tooltip("rate:Q", format=",.2f", title="MACs per cycle"),
@@ -329,10 +315,38 @@ def _roofline_chart(memories: list[str]) -> Any:
         )
     )
     flat = altair.Chart(named_data("flat")).mark_text(align="right", dy=10, fontSize=11, tooltip=None)
-    return (lines + points + flat.encode(x=x, y=y, text="text:N")).properties(width="container", height=380)
+    names = altair.Chart(named_data("names")).mark_text(dy=-11, fontSize=10, tooltip=None)
+    shown = f"width > {_WIDE} ? datum.wide : datum.narrow"
+    words = flat.encode(x=x, y=y, text="text:N") + names.encode(x=x, y=y, text=altair.value({"expr": shown}))
+    return (lines + points + words).properties(width="container", height=_ROOFLINE_HEIGHT)
+
+
+def _apart(points: Sequence[dict[str, Any]], lines: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Points with names that do not lie on each other in a plot of _WIDE pixels or more, and with numbers that do not
+    in a narrow one: those of the operations that take longest."""
+    sides = {
+        axis: [end(math.log(row[axis]) for row in (*points, *lines)) for end in (min, max)]
+        for axis in ("intensity", "rate")
+    }
+    found = {id(row): {**row, "wide": "", "narrow": ""} for row in points}
+    for shown, text, width in (("wide", "name", _WIDE), ("narrow", "number", _NARROW)):
+        taken: list[tuple[float, float, float]] = []
+        for row in sorted(points, key=lambda row: -row["cycles"]):
+            x, y = (
+                size * (math.log(row[axis]) - least) / (most - least or 1)
+                for (axis, (least, most)), size in zip(sides.items(), (width, _ROOFLINE_HEIGHT), strict=True)
+            )
+            half = 3 * len(row[text]) + 4
+            if half < x < width - half and all(
+                abs(x - at) > half + other or abs(y - height) > 14 for at, height, other in taken
+            ):
+                taken.append((x, y, half))
+                found[id(row)][shown] = row[text]
+    return [row for row in found.values() if row["wide"] or row["narrow"]]
 
 
 _TIMELINE_TITLE = "Timeline of units and memories"
+_OPERATION = "operation"  # a lane for names
 _UNITS = {"mac": "MAC unit", "output": "output unit", "weight_decoder": "weight decoder"}
 _TIMELINE_MOST = 1000  # operations: more are finer than a pixel, and slow to draw
 
@@ -344,14 +358,15 @@ def timeline_plot(profile: Profile | None, name: str) -> Plot:
     bars = list(_timeline_bars(profile, widths)) if profile is not None else []
     if not bars:
         return Plot(name, _TIMELINE_TITLE, "There is no profile with operations of the NPU.")
-    units = (*_UNITS.values(), *map(short_name, widths))
+    units = (_OPERATION, *_UNITS.values(), *map(short_name, widths))
     lanes = [lane for lane in units if any(row["unit"] == lane for row in bars)]
-    lengths = {row["operation"]: row["end"] - row["start"] for row in bars}
+    lengths = {row["name"]: row["end"] - row["start"] for row in bars}
     left_out = ""
     if len(lengths) > _TIMELINE_MOST:
         kept = set(sorted(lengths, key=lambda operation: -lengths[operation])[:_TIMELINE_MOST])
-        bars = [row for row in bars if row["operation"] in kept]
+        bars = [row for row in bars if row["name"] in kept]
         left_out = f" The {_TIMELINE_MOST:,} longest of {len(lengths):,} operations are drawn."
+    named = [row for row in bars if row["unit"] == _OPERATION]
     text = (
         "Modelled cycles of the NPU, delegate after delegate, without the CPU's time between them. "
         "The more solid a bar's colour, the larger the share of the operation's time for which the unit or memory "
@@ -360,20 +375,22 @@ def timeline_plot(profile: Profile | None, name: str) -> Plot:
     )
     chart = _lanes(
         "bars",
+        "names",
         "cycles",
         altair.Y("unit:N", sort=lanes, title=None, axis=altair.Axis(labelLimit=110)),
         len(lanes),
         color=altair.Color("unit:N", sort=lanes, legend=None),
         opacity=altair.Opacity("share:Q", scale=altair.Scale(domain=[0, 1], range=[0.06, 1]), legend=None),
         tooltip=[
-            *("operation:N", "from:N", "unit:N"),
+            altair.Tooltip("name:N", title="operation"),
+            *("from:N", "unit:N"),
             altair.Tooltip("share:Q", format=".0%", title="works for"),
             altair.Tooltip("start:Q", format=","),
             altair.Tooltip("cycles:Q", format=","),
             altair.Tooltip("bound:N", title="pace set by"),
         ],
     )
-    return drawn_plot(name, _TIMELINE_TITLE, text, chart, bars=bars)
+    return drawn_plot(name, _TIMELINE_TITLE, text, chart, bars=bars, names=named)
 
 
 def _timeline_bars(profile: Profile, widths: dict[str, float]) -> Iterator[dict[str, Any]]:
@@ -395,7 +412,7 @@ def _timeline_bars(profile: Profile, widths: dict[str, float]) -> Iterator[dict[
         cycles = entry.modelled_cycles
         if not cycles:
             continue
-        for unit, busy in work.items():
+        for unit, busy in ((_OPERATION, cycles), *work.items()):
             if busy:
                 yield {
                     "unit": unit,
@@ -403,7 +420,7 @@ def _timeline_bars(profile: Profile, widths: dict[str, float]) -> Iterator[dict[
                     "end": now + cycles,
                     "share": round(min(1.0, busy / cycles), 3),
                     "cycles": cycles,
-                    "operation": short_name(f"{entry.index} {operation_tree.operator_name(entry)}"),
+                    **_names([entry]),
                     "from": short_name(origin_of(entry)),
                     "bound": entry.bound_by or "",
                 }

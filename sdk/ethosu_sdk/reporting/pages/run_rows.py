@@ -251,11 +251,14 @@ def origins_view(inputs: ReportInputs) -> dict[str, Any]:
 
 
 def unavailable_rows(inputs: ReportInputs) -> list[dict[str, str]]:
-    """Figures that no record has, each with the reason."""
+    """Figures that no record has, each with the reason. A record that another one lacked may be there by now."""
     found: dict[tuple[str, str], dict[str, str]] = {}
     for kind, record in inputs.records.items():
         for row in record.unavailable:
-            found.setdefault((row.path, row.reason), {"what": f"{kind}: {row.path}", "reason": row.reason})
+            if row.path.removeprefix("/") not in inputs.records:
+                found.setdefault(
+                    (row.path, row.reason), {"what": f"{kind}: {row.path}", "reason": row.reason}
+                )
     return [*({"what": what, "reason": reason} for what, reason in inputs.missing.items()), *found.values()]
 
 
@@ -341,6 +344,8 @@ def _compiled(inputs: ReportInputs) -> Iterator[FactRow]:
         yield FactRow("operators on the NPU", "none: --no-delegate")
     if record.rewrites:
         yield FactRow("rewritten", compile_words.rewrite_words(record.rewrites))
+    if record.refinements:
+        yield FactRow("refined", compile_words.refinement_words(record.refinements))
     if options.fallback is not None:
         yield FactRow("kernels of the CPU", options.fallback)
     if options.vela_flags:

@@ -6,6 +6,7 @@
   const MOST_FIELDS = 20000; // of the matrix
   const MARKS = {
     winner: ["★", "is-winner", "winner"],
+    "best by the NPU alone": ["☆", "is-pareto", "best by the NPU alone: the CPU's time is not known"],
     pareto: ["◆", "is-pareto", "Pareto set: no other cell beats it in all goals"],
     dominated: ["✓", "is-kept", "keeps the constraints, beaten by another"],
     "not ranked": ["≈", "is-open", "keeps the constraints, figures of the goals missing"],
@@ -181,7 +182,7 @@
   // In a narrow window, the first winner is where the matrix is scrolled to.
   function showWinner(grid) {
     const frame = grid.parentElement;
-    const winner = grid.querySelector(".is-winner");
+    const winner = grid.querySelector(".is-winner") || grid.querySelector(".is-pareto");
     const end = winner ? winner.getBoundingClientRect().right - grid.getBoundingClientRect().left : 0;
     frame.scrollLeft = Math.max(0, end - frame.clientWidth + 8);
   }
@@ -299,6 +300,15 @@
 
   /* Details */
 
+  function commandOf(what, line) {
+    if (!line) return [];
+    const command = make("div", undefined, "command");
+    const button = make("button", "Copy", "copy");
+    button.type = "button";
+    command.append(make("code", line, "line"), button);
+    return [make("p", what, "note"), command];
+  }
+
   function showDetails(cell) {
     const rows = byId("details-rows");
     rows.replaceChildren();
@@ -313,6 +323,10 @@
     const [mark, , meaning] = MARKS[cell.standing] || ["", "", ""];
     byId("details-stand").textContent = [`${mark} ${meaning}`, cell.why].filter(Boolean).join(": ");
     byId("details-link").replaceChildren(...(cell.link ? ["Open its ", linkTo(cell)] : []));
+    byId("details-commands").replaceChildren(
+      ...commandOf("Do this cell again, in the folder of SWEEP.toml:", cell.repeat),
+      ...commandOf("Write its report:", cell.report),
+    );
     add("status", cell.status);
     add("message", cell.message);
     add("hint", cell.hint);

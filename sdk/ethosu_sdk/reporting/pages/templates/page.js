@@ -44,7 +44,9 @@
         const value = found[number];
         values[keys[at]] = value;
         row.cells[at].dataset.sort = value === null ? "" : String(value);
-        row.cells[at].textContent = value === null ? "" : WRITTEN[headings[at].dataset.format](value, table);
+        row.cells[at].textContent = value === null ? ""
+          : value === 0 && ["time", "modelled"].includes(keys[at]) ? table.dataset.parallel
+          : WRITTEN[headings[at].dataset.format](value, table);
       });
       const at = keys.indexOf("utilisation");
       if (at < 0) return;
@@ -84,8 +86,10 @@
     }
 
     function sortBy(column) {
-      const rising = headings[column].getAttribute("aria-sort") !== "ascending";
       const isNumber = headings[column].classList.contains("number");
+      const before = headings[column].getAttribute("aria-sort");
+      // Of a figure, the largest come first.
+      const rising = before === "none" ? !isNumber || keys[column] === "index" : before === "descending";
       const key = (node) => node.row.cells[column].dataset.sort;
       const compare = isNumber ? (a, b) => Number(a) - Number(b) : (a, b) => a.localeCompare(b, "en", { numeric: true });
       const order = (a, b) => {
@@ -142,8 +146,10 @@
   }
 
   function follow() {
-    const row = document.getElementById(location.hash.slice(1));
-    if (row && row.matches(".tree tr")) trees.get(row.closest("table").id).reveal(row);
+    const target = document.getElementById(location.hash.slice(1));
+    if (!target) return;
+    if (target.matches(".tree tr")) trees.get(target.closest("table").id).reveal(target);
+    if (target.matches("details")) target.open = true;
   }
   window.addEventListener("hashchange", follow);
   follow();

@@ -20,6 +20,7 @@
       title: { color: colour("--text") },
       text: { color: colour("--text") },
       rule: { color: colour("--text") },
+      rect: { stroke: colour("--back"), strokeWidth: 0.5 },
       range: { category: dark.matches ? darkColours : colours },
     };
   }
@@ -89,12 +90,62 @@
     for (const event of ["blur", "mouseleave"]) node.addEventListener(event, () => { tip.hidden = true; });
   }
 
-  // A graph that is wider than the page begins at its first box.
+  // A graph begins at the box with most of the time.
   for (const graph of document.querySelectorAll(".graph")) {
-    const first = graph.querySelector(".node");
-    if (!first || graph.scrollWidth <= graph.clientWidth) continue;
-    const box = first.getBoundingClientRect();
-    graph.scrollLeft += box.left + box.width / 2 - graph.getBoundingClientRect().left - graph.clientWidth / 2;
+    const [box, frame] = [graph.querySelector(".largest"), graph].map((part) => part.getBoundingClientRect());
+    graph.scrollLeft += box.left + box.width / 2 - frame.left - graph.clientWidth / 2;
+    graph.scrollTop += box.top + box.height / 2 - frame.top - graph.clientHeight / 2;
+  }
+
+  // Where a browser lets no page write to the clipboard, the lines are selected.
+  async function copy(button) {
+    const codes = [...button.parentElement.querySelectorAll("code")];
+    try {
+      await navigator.clipboard.writeText(codes.map((code) => code.textContent).join("\n"));
+      button.textContent = "Copied";
+    } catch {
+      const last = codes[codes.length - 1];
+      window.getSelection().setBaseAndExtent(codes[0], 0, last, last.childNodes.length);
+      button.textContent = document.execCommand("copy") ? "Copied" : "Selected";
+    }
+    setTimeout(() => { button.textContent = "Copy"; }, 2000);
+  }
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest("button.copy");
+    if (button) copy(button);
+  });
+  window.addEventListener("beforeprint", () => {
+    for (const part of document.querySelectorAll("details.part")) part.open = true;
+  });
+
+  // Buttons that zoom into a time line and move along it; its marks can be dragged, too.
+  const ZOOMS = [
+    ["+", "zoom in", ([from, to]) => [from + (to - from) / 4, to - (to - from) / 4]],
+    ["−", "zoom out", ([from, to]) => [from - (to - from) / 2, to + (to - from) / 2]],
+    ["←", "move left", ([from, to]) => [from - (to - from) / 4, to - (to - from) / 4]],
+    ["→", "move right", ([from, to]) => [from + (to - from) / 4, to + (to - from) / 4]],
+    ["all", "show all", () => null],
+  ];
+  function addZoom(element, view) {
+    const [least, most] = view.scale("x").domain();
+    const row = document.createElement("p");
+    row.className = "zoom";
+    for (const [text, title, next] of ZOOMS) {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.textContent = text;
+      button.title = title;
+      button.setAttribute("aria-label", title);
+      button.addEventListener("click", async () => {
+        const found = next(view.scale("x").domain());
+        const width = found && Math.min(most - least, found[1] - found[0]);
+        const from = found && Math.max(least, Math.min(most - width, found[0]));
+        await view.signal("zoom_start", found && [from, from + width]).runAsync();
+      });
+      row.append(button);
+    }
+    element.parentElement.querySelector(".zoom")?.remove();
+    element.before(row);
   }
 
   async function draw() {
@@ -109,6 +160,7 @@
       const svg = element.querySelector("svg");
       svg.setAttribute("aria-label", element.dataset.text);
       setStop(element, marksOf(element)[0]);
+      if ("zoom_start" in view.getState().signals) addZoom(element, view);
       element.dataset.drawn = String(view.getState().signals !== undefined);
       element.dispatchEvent(new CustomEvent("drawn", { detail: view }));
     }
