@@ -149,7 +149,7 @@ CASES = (
 )
 # What each must say, beside the figures.
 WORDS: dict[Callable[[], Case], tuple[str, ...]] = {
-    mixed: ("PASS", "not compared: nothing to compare with", "time unknown", "--system NAME gives the time on a board"),
+    mixed: ("PASS", "not compared: nothing to compare", "time unknown", "--system NAME gives the time"),
     all_npu: ("CPU 0 operators", "on the NPU (estimated) random_weights.py:"),
     all_cpu: ("no NPU on corstone-300", "quality unknown", "time unknown"),
     on_a_board: ("on my-board", "the same on both runtimes", "not quantised here"),
