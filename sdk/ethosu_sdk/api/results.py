@@ -13,7 +13,7 @@ from ethosu_sdk.base import filesystem, npz
 from ethosu_sdk.base.errors import ToolError
 from ethosu_sdk.base.json_text import Record
 from ethosu_sdk.base.plain_text import counted
-from ethosu_sdk.records import compile_words, kinds, profile_words, result_files, time_line, wording
+from ethosu_sdk.records import answers, compile_words, kinds, profile_words, result_files, time_line, wording
 from ethosu_sdk.records.profile import Profile as ProfileRecord
 from ethosu_sdk.records.run import Run as RunRecord
 from ethosu_sdk.run import run_command
@@ -254,8 +254,8 @@ class Profile(_Made):
         yield "time", _time_words(profile)
         for source, value in self.npu_cycles.items():
             yield "NPU", f"{value:,} cycles ({source})"
-        rows, _ = profile_words.slowest_operations(profile, _MOST_ROWS)
-        yield "slowest", ", ".join(row.operation.operator or row.operation.name for row in rows)
+        rows = answers.slowest_rows(profile, _MOST_ROWS)
+        yield "slowest", ", ".join(f"{row.name} {row.cost}" for row in rows)
         yield "folder", str(self.folder)
 
     def _rows(self) -> Sequence[dict[str, Any]]:

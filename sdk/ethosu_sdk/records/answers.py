@@ -75,7 +75,7 @@ def profile_answer(
     head = [_head(run, compiled, subject.name), *_failures(run), _time(profile)]
     return [
         _table(head),
-        slowest_table(profile, most),
+        _slowest_table(slowest_rows(profile, most)),
         _table([Row("next", [_command("advise", subject)])]),
     ]
 
@@ -126,7 +126,7 @@ def _compared(run: Run, compiled: Compilation | None) -> Iterator[str]:
         yield words + (f", SQNR {min(ratios):.1f} dB" if equal < elements and ratios else "")
     else:
         reasons = (row.reason for row in run.unavailable if row.path == "/reference")
-        yield f"outputs not compared: {next(reasons, 'nothing to compare with')}"
+        yield f"not compared: {next(reasons, 'nothing to compare with')}"
     if run.second_opinion is not None:
         yield "the same on both runtimes"
     if unjudged := wording.unjudged_steps(run):
@@ -271,8 +271,10 @@ def _memory(run: Run) -> Iterator[Row]:
         size_bytes = own[0].size_bytes
         of = f"of {wording.size_text(size_bytes)}" if size_bytes is not None else "(size not public)"
         found.append(f"{name} {words} {of}")
+    known = {row.fits for row in rows}
     if found:
-        found[0] = f"{'fits' if all(row.fits is not False for row in rows) else 'does not fit'}: {found[0]}"
+        words = "does not fit: " if False in known else "fits: " if None not in known else ""
+        found[0] = words + found[0]
         yield Row("memory", found)
 
 
@@ -323,29 +325,46 @@ def _on_cpu(run: Run, compiled: Compilation | None) -> Row:
     return Row("CPU", [words, f"{faster} faster with --fallback cortex-m" if faster else ""])
 
 
-def slowest_table(profile: Profile, most: int) -> Table:
-    """The `most` rows that cost most, one for a module: time or cycles, share, bar, processor, place."""
+class Slow(NamedTuple):
+    """A row of a profile; `cost` is text, of which it is the `share`, and `places` say where, the shortest last."""
+
+    name: str
+    cost: str
+    share: float
+    on: str
+    places: Sequence[str]
+
+
+def slowest_rows(profile: Profile, most: int) -> list[Slow]:
+    """The `most` rows that cost most, one for a module; none where neither cycles nor instructions were counted."""
     found = [(_cost(node), node) for node in _calls(operation_tree.tree_of(profile))]
     found.sort(key=lambda row: -row[0])
-    whole = sum(cost for cost, _ in found)
-    timed = headline(profile) is not None
+    whole, timed = sum(cost for cost, _ in found), headline(profile) is not None
+    rows = []
+    for cost, node in found[:most] if whole else ():
+        entries = [leaf.entry for leaf in sorted(node.leaves(), key=_cost) if leaf.entry is not None]
+        name, places = _named(node, entries[-1] if entries else None)
+        text = wording.milliseconds(cost / 1e3) if timed else f"{round(cost):,} cycles"
+        on = "/".join(sorted({row.runs_on for row in entries}))
+        rows.append(Slow(name, text, cost / whole, on, places))
+    return [row for row in rows if row.share >= _LEAST_SHARE]
+
+
+def _slowest_table(rows: Sequence[Slow]) -> Table:
+    if not rows:
+        return _table([Row("slowest", ["unknown: neither cycles nor instructions were counted"])])
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 1, 0, 0))
     for name in ("label", "name", "cost", "share", "bar", "on", "place"):
         table.add_column(name, justify="right" if name in ("cost", "share") else "left")
-    if not whole:
-        return _table([Row("slowest", ["unknown: neither cycles nor instructions were counted"])])
-    shown = [row for row in found[:most] if row[0] >= _LEAST_SHARE * whole]
-    for number, (cost, node) in enumerate(shown):
-        rows = [leaf.entry for leaf in sorted(node.leaves(), key=_cost) if leaf.entry is not None]
-        name, places = _named(node, rows[-1] if rows else None)
+    for number, row in enumerate(rows):
         table.add_row(
             "" if number else "[dim]slowest[/dim]",
-            escape(plain_text.cut(name, _MOST_NAME)),
-            wording.milliseconds(cost / 1e3) if timed else f"{round(cost):,} cycles",
-            wording.percent_text(cost / whole),
-            "█" * max(1, round(_BAR * cost / found[0][0])),
-            "/".join(sorted({row.runs_on for row in rows})),
-            OneOf([escape(place) for place in places]),
+            escape(plain_text.cut(row.name, _MOST_NAME)),
+            row.cost,
+            wording.percent_text(row.share),
+            "█" * max(1, round(_BAR * row.share / rows[0].share)),
+            row.on,
+            OneOf([escape(place) for place in row.places]),
         )
     return table
 

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from msgspec.structs import replace
 from rich.console import RenderableType
 from rich.table import Table
 
 from ethosu_sdk.base.plain_text import counted
 from ethosu_sdk.base.terminal import Ranked, escape
-from ethosu_sdk.records import common, wording
+from ethosu_sdk.records import operation_tree, wording
 from ethosu_sdk.records.profile import Memory, Operation, Profile, Speed, cycles
 
 _PLAIN = ("index", "instruction", "calls", "runs_on", "name", "kind", "delegate", "offset", "macs", "bytes")
@@ -68,26 +65,14 @@ def _member(entry: Operation, member: str) -> object:
     return wording.shape_text(value) if isinstance(value, tuple) else value
 
 
-_FIGURES = ("#", "MACs", "cycles", "Vela's", "used", "read", "written")
-# Of :func:`operation_cells`.
-OPERATION_HEADINGS = ("#", "operation", "module", "line", "OFM", *_FIGURES[1:], "bound by")
 # Columns of the operations that a narrow terminal has no room for, the first one first.
-_GIVE_WAY = ("line", "OFM", "written", "read", "used", "Vela's", "alone", "MACs")
-_MOST_ROWS = 100  # of a program with more operations, the slowest are shown
-
-
-@dataclass(frozen=True)
-class ShownOperation:
-    """The slowest of `count` NPU operations that Vela schedules as one, with the figures of all; `alone`: of jobs."""
-
-    operation: Operation
-    count: int
-    alone: Sequence[int | float]
+_GIVE_WAY = ("where", "measured", "written", "read", "MAC use", "by Vela", "alone", "CPU instr.", "MACs")
+_MOST_ROWS = 100
 
 
 def profile_tables(record: Profile, folder: Path) -> list[RenderableType]:
-    """Operations (of a large program the slowest), memories and totals."""
-    parts: list[RenderableType] = [_operations(record, _MOST_ROWS)]
+    """Operations, memories and totals."""
+    parts: list[RenderableType] = [_operations(record)]
     if record.memories:
         parts += ["", _memories(record.memories)]
     if record.delegation:
@@ -115,97 +100,27 @@ def _table(title: str, first: str, *figures: str) -> Table:
     return table
 
 
-def merged_operations(rows: Sequence[Operation]) -> list[ShownOperation]:
-    groups = (list(group) for _, group in itertools.groupby(rows, _identity))
-    return [
-        ShownOperation(
-            _sum(parts), len(parts), [row.job.cycles.value for row in parts if row.job is not None]
-        )
-        for parts in groups
-    ]
-
-
-def _identity(row: Operation) -> tuple[int, ...]:
-    return (row.instruction, row.scheduled) if row.scheduled is not None else (row.instruction, -1, row.index)
-
-
-def _sum(parts: Sequence[Operation]) -> Operation:
-    if len(parts) == 1:
-        return parts[0]
-    whole = sum(row.modelled_cycles for row in parts)
-    return replace(
-        max(parts, key=lambda row: row.modelled_cycles),
-        index=parts[0].index,
-        macs=sum(row.macs or 0 for row in parts),
-        cycles=tuple(part for row in parts for part in row.cycles or ()),
-        utilisation=sum((row.utilisation or 0) * row.modelled_cycles for row in parts) / max(1, whole),
-        traffic=tuple(moved for row in parts for moved in row.traffic or ()),
-    )
-
-
-def slowest_operations(record: Profile, most: int) -> tuple[list[ShownOperation], str]:
-    """The rows that cost most, the dearest first, and what they are ordered by; all of them in their own order where
-    there are no more than `most`. They are ordered by time where the clocks of both processors are known. Otherwise a
-    cycle of the CPU counts as one of the NPU, and so does an instruction where the CPU's cycles are not known."""
-    rows = merged_operations(record.operations)
-    if len(rows) <= most:
-        return rows, ""
-    clocks = record.time.clocks if record.time is not None else None
-    hertz = {}
-    if clocks is not None and clocks.npu is not None:
-        hertz = {"CPU": clocks.cpu.hz, "NPU": clocks.npu.hz}
-    rows.sort(key=lambda row: _cost(row.operation) / hertz.get(row.operation.runs_on, 1), reverse=True)
-    return rows[:most], "time" if hertz else "cycles"
-
-
-def _cost(row: Operation) -> int | float:
-    if row.runs_on == "NPU":
-        return row.modelled_cycles
-    counted = row.cpu_cycles or row.instructions
-    return 0 if counted is None else counted.value
-
-
-def _operations(record: Profile, most: int) -> Table:
-    rows, order = slowest_operations(record, most)
-    count = len(merged_operations(record.operations))
-    title = (
-        f"the slowest {len(rows)} of {count} operations, by {order}" if order else counted(count, "operation")
-    )
+def _operations(record: Profile) -> Table:
+    """The rows of the page down to operators: those of a module below it."""
+    found = operation_tree.operations_table(record)
+    kinds = {row["id"]: row["kind"] for row in found["rows"]}
+    rows = [row for row in found["rows"] if kinds.get(row["parent"]) != "operator"]
+    keys = [column["key"] for column in found["columns"]]
+    title = counted(len(record.operations), "operation")
+    title += f", the first {_MOST_ROWS} rows of {len(rows):,}" if len(rows) > _MOST_ROWS else ""
     table = Ranked(title=title, title_justify="left", box=None, pad_edge=False, drop=_GIVE_WAY)
-    for name in OPERATION_HEADINGS:
-        table.add_column(name, justify="right" if name in _FIGURES else "left")
-    split = any(row.alone for row in rows)
-    if split:
-        table.add_column("alone", justify="right")
-    for row in rows:
-        alone = (f"{sum(row.alone):,}" if row.alone else "",) if split else ()
-        table.add_row(*(escape(cell) for cell in (*operation_cells(row), *alone)))
+    for column in found["columns"]:
+        is_number = column["is_number"]
+        table.add_column(column["title"], justify="right" if is_number else "left", no_wrap=not is_number)
+    table.add_column("where", no_wrap=True)
+    for row in rows[:_MOST_ROWS]:
+        cells = dict(zip(keys, (cell["text"] for cell in row["cells"]), strict=True))
+        name = row["name"].partition(": ")[0] if row["kind"] == "overhead" else row["name"]
+        cells["name"] = "  " * row["level"] + name
+        if cells.get("macs") and cells.get("modelled") == "0":
+            cells["modelled"] = "hidden"  # it ends with the operation before it, though it computes
+        table.add_row(*map(escape, (*cells.values(), row["note"])))
     return table
-
-
-def operation_cells(shown: ShownOperation) -> Iterator[str]:
-    row = shown.operation
-    yield str(row.index)
-    calls = f", {row.calls} times" if row.calls > 1 else ""
-    count = f" ({shown.count})" if shown.count > 1 else ""
-    yield (row.operator or row.name) + count + calls
-    yield common.source_module(row.source)
-    yield common.source_function(row.source)
-    yield wording.shape_text(row.ofm)
-    if row.runs_on == "CPU":
-        counted = f"{row.instructions.value:,} instr." if row.instructions is not None else ""
-        if row.cpu_cycles is not None:
-            counted = f"{row.cpu_cycles.value:,}"
-        yield from ("", counted, "", "", "", "", "CPU")
-        return
-    yield f"{row.macs:,}" if row.macs else ""
-    # What ends with the operation before it takes no cycles of its own, though it computes.
-    yield f"{row.modelled_cycles:,}" if row.modelled_cycles or not row.macs else "hidden"
-    estimated = cycles(row.cycles, "estimated")
-    yield "" if estimated is None else f"{estimated:,}"
-    yield f"{row.utilisation:.0%}" if row.macs else ""
-    yield from (f"{row.moved_bytes(direction):,}" for direction in ("read", "write"))
-    yield row.bound_by or ""
 
 
 def _memories(rows: Sequence[Memory]) -> Table:

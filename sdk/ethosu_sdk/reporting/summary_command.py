@@ -13,7 +13,7 @@ from ethosu_sdk.base.errors import InputError, UsageError
 from ethosu_sdk.base.json_text import Record
 from ethosu_sdk.base.targets import suggestion
 from ethosu_sdk.base.terminal import Reporter
-from ethosu_sdk.records import compile_words, kinds, profile_words, run_facts, wording
+from ethosu_sdk.records import answers, compile_words, kinds, profile_words, run_facts, wording
 from ethosu_sdk.records.build import Build
 from ethosu_sdk.records.bundle import ReadPolicy, read_raw_record, records_in
 from ethosu_sdk.records.common import Target, Unavailable, VerdictCheck
@@ -157,8 +157,10 @@ def _unknown(rows: Iterable[Unavailable]) -> list[str]:
 
 
 def _profile(record: Profile) -> list[str]:
-    rows, _ = profile_words.slowest_operations(record, 10)
-    operations = (tuple(profile_words.operation_cells(row)) for row in rows)
+    slowest = (
+        (row.name, row.cost, wording.percent_text(row.share), row.on, row.places[0])
+        for row in answers.slowest_rows(record, 10)
+    )
     unit = "bytes per inference"
     memories = (
         (row.memory, row.port, f"{row.read_bytes:,}", f"{row.write_bytes:,}", unit) for row in record.memories
@@ -166,7 +168,7 @@ def _profile(record: Profile) -> list[str]:
     facts = [_target(record.target), *profile_words.total_rows(record)]
     return [
         *_opening(record.status, "profile", record.model.file, facts),
-        *markdown_table(profile_words.OPERATION_HEADINGS, operations),
+        *markdown_table(("slowest", "", "share", "on", "where"), slowest),
         *markdown_table(("memory", "AXI port", "read", "written", "unit"), memories),
     ]
 

@@ -96,7 +96,7 @@ GIVEN = "--cpu-clock-mhz"
 _NO_CLOCK = "the CPU's clock is not known: --system NAME or --cpu-clock-mhz"
 _NOT_PUBLIC = "the clock of the CPU of {board} is not known ({why}): --cpu-clock-mhz gives it"
 _NO_NPU_CLOCK = "the clock of the NPU of {board} is not known: a profile with npu_hz gives it"
-_OTHER_CORE = "the CPU's cycles are those of a {found}, and {board} has a {core}"
+_OTHER_CORE = "the CPU's cycles are of a {found}; {board} has a {core}"
 _OTHER_CLOCK = (
     "--cpu-clock-mhz gives another clock than the profile {board}, whose waits are cycles of its own"
 )

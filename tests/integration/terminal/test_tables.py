@@ -20,7 +20,7 @@ from ethosu_sdk.cli.options import PANELS
 from ethosu_sdk.compile import compile_command, program_options
 from ethosu_sdk.compile.program_options import CompileOptions
 from ethosu_sdk.firmware_build import build_command
-from ethosu_sdk.records import kinds, profile_words
+from ethosu_sdk.records import answers, kinds, profile_words
 from ethosu_sdk.records.common import Metric
 from ethosu_sdk.records.printed import Check, Verification
 from ethosu_sdk.records.profile import Profile
@@ -213,38 +213,33 @@ def test_help_breaks_no_name(width: int, tmp_path: Path) -> None:
         assert {"vela|executorch|FILE.toml", "corstone-300|corstone-320"} <= words
 
 
-def test_a_row_of_operations_has_a_cell_for_each_heading() -> None:
-    rows = profile_words.merged_operations(
-        kinds.content(read(EXAMPLES / "profile-digits_cnn.json")).operations
-    )
-    assert {row.operation.runs_on for row in rows} == {"CPU", "NPU"}
-    assert {len(tuple(profile_words.operation_cells(row))) for row in rows} == {
-        len(profile_words.OPERATION_HEADINGS)
-    }
-
-
 def test_operations_have_one_order_of_cost() -> None:
-    """1,000 cycles of a CPU at 200 MHz take longer than 1,100 of an NPU at 250 MHz, but are fewer."""
+    """1,000 cycles of a CPU are fewer than 1,100 of an NPU. By time, waits and runtime count as well."""
     timed, example = (
         kinds.content(read(EXAMPLES / f"profile-{name}.json")) for name in ("add-timed", "digits_cnn")
     )
     assert isinstance(timed, Profile)
     assert isinstance(example, Profile)
-    assert timed.time is not None
-    assert [timed.time.clocks.cpu.hz, timed.time.clocks.npu and timed.time.clocks.npu.hz] == [2e8, 2.5e8]
+    cpu, npu = (Metric(value=value, unit="cycles", source="modelled") for value in (1000, 1100))
     rows = [
-        structs.replace(row, scheduled=None, cpu_cycles=Metric(value=1000, unit="cycles", source="modelled"))
-        if row.runs_on == "CPU"
-        else structs.replace(
-            row, scheduled=None, cycles=(Metric(value=1100, unit="cycles", source="modelled"),)
-        )
+        structs.replace(row, cpu_cycles=cpu) if row.runs_on == "CPU" else structs.replace(row, cycles=(npu,))
         for row in example.operations
     ]
     record = structs.replace(example, operations=tuple(rows))
-    assert _dearest(structs.replace(record, time=timed.time)) == ("CPU", "time")
+    assert _dearest(structs.replace(record, time=timed.time)) == ("CPU", "ms")
     assert _dearest(structs.replace(record, time=None)) == ("NPU", "cycles")
 
 
+def test_what_ends_with_the_operation_before_is_not_free() -> None:
+    example = kinds.content(read(EXAMPLES / "profile-digits_cnn.json"))
+    assert isinstance(example, Profile)
+    none = Metric(value=0, unit="cycles", source="modelled")
+    rows = [structs.replace(row, cycles=(none,)) if row.macs else row for row in example.operations]
+    table = profile_words.profile_tables(structs.replace(example, operations=tuple(rows)), FOLDER)[0]
+    hidden = [line for line in printed(200, table).splitlines() if " hidden " in line]
+    assert len(hidden) == sum(bool(row.macs) for row in example.operations) > 0
+
+
 def _dearest(record: Profile) -> tuple[str, str]:
-    rows, order = profile_words.slowest_operations(record, 1)
-    return rows[0].operation.runs_on, order
+    row = next(row for row in answers.slowest_rows(record, 99) if row.on)
+    return row.on, row.cost.split()[-1]
