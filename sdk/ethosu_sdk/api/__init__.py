@@ -309,6 +309,7 @@ def debug(
         return Debugged(debug_command.debug(argument, compile_options, options, _folder(out), reporter))
 
 
+@takes_options
 def inspect(
     program: PathLike, *, commands: bool = False, hazards: bool = False, data: Sequence[PathLike] = ()
 ) -> Inspection:

@@ -17,7 +17,7 @@ from typing import Annotated, Any, TypeVar, get_args, get_origin
 import numpy as np
 
 from ethosu_sdk.base import cache, filesystem, npz
-from ethosu_sdk.base.errors import UsageError
+from ethosu_sdk.base.errors import SdkError, UsageError
 from ethosu_sdk.base.targets import suggestion
 from ethosu_sdk.compile import program_options
 from ethosu_sdk.compile.program_options import Offer
@@ -34,7 +34,7 @@ def takes_options(function: Callable[..., T]) -> Callable[..., T]:
     """`function`, which has parameters that are option dataclasses, with a keyword for each of their rows.
 
     A parameter's :class:`Offer` says which rows. UsageError for a keyword or a value that is none, before anything is
-    done. The signature has all of them: notebooks complete them.
+    done. The signature has all of them: notebooks complete them. An error says its hint, too.
     """
     signature = inspect.signature(function, eval_str=True)
     own: list[inspect.Parameter] = []
@@ -56,13 +56,18 @@ def takes_options(function: Callable[..., T]) -> Callable[..., T]:
 
     @functools.wraps(function)
     def called(*values: Any, **given: Any) -> T:
-        for name in given:
-            if name not in everything:
-                raise UsageError(f"{function.__name__}() has no option '{name}'", suggestion(name, known))
-        taken = {name: option_value(name, rows[name], given.pop(name)) for name in rows if name in given}
-        for group, (kind, found) in groups.items():
-            given[group] = kind(**{name: taken[name] for name in found if name in taken})
-        return function(*values, **given)
+        try:
+            for name in given:
+                if name not in everything:
+                    raise UsageError(f"{function.__name__}() has no option '{name}'", suggestion(name, known))
+            taken = {name: option_value(name, rows[name], given.pop(name)) for name in rows if name in given}
+            for group, (kind, found) in groups.items():
+                given[group] = kind(**{name: taken[name] for name in found if name in taken})
+            return function(*values, **given)
+        except SdkError as error:
+            if error.hint:
+                error.add_note(f"hint: {error.hint}")  # Python shows it below the message
+            raise
 
     shown = [
         inspect.Parameter(

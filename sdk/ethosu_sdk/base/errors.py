@@ -37,12 +37,10 @@ class SdkError(Exception):
         self.message = message
         self.hint = hint
         self.recorded = recorded
-        if hint:
-            self.add_note(f"hint: {hint}")  # Python shows it below the message
 
     def _render_traceback_(self) -> list[str]:
         """What a notebook shows in place of the frames: the functions of the SDK say nothing of what was wrong."""
-        return [f"{type(self).__name__}: {self.message}", *getattr(self, "__notes__", ())]
+        return [f"{type(self).__name__}: {self.message}", *([f"hint: {self.hint}"] if self.hint else [])]
 
     def to_json(self) -> dict[str, Any]:
         """The error's members in records."""

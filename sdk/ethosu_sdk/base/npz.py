@@ -178,8 +178,8 @@ def shape_hint(given: Sequence[int], wanted: Sequence[int]) -> str:
     given, wanted = tuple(given), tuple(wanted)
     if len(given) == len(wanted) == 4 and (given[0], given[3], *given[1:3]) == wanted:
         return "PyTorch has the channels behind the batch: array.transpose(0, 3, 1, 2)"
-    if given == wanted[1:]:
-        return "the first axis is the batch: array[None]"
+    if given == wanted[1:] and wanted[0] == 1:
+        return "the first axis is missing: array[None]"
     if len(given) == len(wanted) and given[1:] == wanted[1:]:
         return (
             f"several inferences need one more leading axis: array.reshape(-1, {', '.join(map(str, wanted))})"

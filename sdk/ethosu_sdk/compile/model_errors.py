@@ -41,8 +41,9 @@ _KNOWN = (
     ),
     _Known(
         r"mat1 and mat2 shapes cannot be multiplied \((\d+)x(\d+) and (\d+)x(\d+)\)",
-        "the Linear layer takes \\3 features, and its input has \\2",
-        "give example inputs of the size that the model was made for, or change the layer's in_features",
+        "matrices of \\1x\\2 and \\3x\\4 cannot be multiplied",
+        "a Linear layer with in_features=\\3 takes \\3 values on the last axis, and gets \\2: give example inputs of "
+        "the size that the model was made for, or change in_features",
     ),
     _Known(
         r"Input type \((\w+)\) and (?:weight|bias) type \((\w+)\) should be the same"

@@ -108,7 +108,11 @@ def wrong_calls() -> list[tuple[str, str, str]]:
         ("run('zoo:digits_cnn', quantize='int4')", "quantize cannot be 'int4'", "did you mean 'int8'?"),
         ("run('zoo:digits_cnn', repeat='2')", "repeat is a whole number, not '2'", ""),
         ("run('zoo:digits_cnn', repeat=0)", "repeat cannot be 0", "give 1 or more"),
-        ("run('zoo:digits_cnn', target='ethos-u55-512')", "ethos-u55-512", "ethos-u55-256"),
+        (
+            "run('zoo:digits_cnn', target='ethos-u55-512')",
+            "ethos-u55-512",
+            "with 512 there are ethos-u65-512",
+        ),
         ("run('zoo:digits_cnn', {'input0': [1, 2]})", "inputs['input0'] is a list", "give tensors or arrays"),
         ("compile('zoo:digits_cnn', calibration=[])", "calibration has no samples", "leave it out"),
         ("profile(3)", "a model cannot be 3", "give an nn.Module"),

@@ -85,7 +85,7 @@ MISTAKES = [
     ),
     ("compile net.py --inputs grey.npz", 3, "shape (1, 1, 8, 8)", "axis 1 has 1 where the model has 3"),
     ("compile net.py --inputs last.npz", 3, "shape (1, 8, 8, 3)", "array.transpose(0, 3, 1, 2)"),
-    ("compile net.py --inputs image.npz", 3, "shape (3, 8, 8)", "the first axis is the batch: array[None]"),
+    ("compile net.py --inputs image.npz", 3, "shape (3, 8, 8)", "the first axis is missing: array[None]"),
     ("compile bare.py", 3, "bare.py has no example inputs", "such as example_inputs = (torch.randn("),
     ("compile named.py", 3, "must be a tensor or a tuple of tensors, not dict", "in the order of forward"),
     ("compile grey.py", 3, "takes 3 channels, and its input of shape (1, 1, 8, 8) has 1", "(N, 3, H, W)"),
