@@ -17,6 +17,26 @@ Choice = Callable[[Any], Function | None]
 _GROUPS = 6  # the argument of a transposed convolution
 _MANY_WINDOWS = 16
 
+# What Ethos-U55 and Ethos-U65 convolve: strides, taps along height, and elements of a kernel.
+MOST_STRIDE = 3
+MOST_TAPS = 64
+MOST_ELEMENTS = 4096
+
+
+def part(x: Any, axis: int, start: int, end: int, step: int = 1) -> Any:
+    """A part of `x` along an axis, by an operator that ExecuTorch's quantiser knows: not `narrow`."""
+    import torch
+
+    is_whole = start == 0 and end == x.shape[axis] and step == 1
+    return x if is_whole else torch.ops.aten.slice.Tensor(x, axis, start, end, step)
+
+
+def pair(value: Any, axes: int, neutral: int) -> list[int]:
+    """Numbers for height and width, of an operator over two axes or one; a map without a height gets the neutral
+    number for it."""
+    numbers = [value] if isinstance(value, int) else list(value)
+    return [neutral, numbers[0]] if axes == 1 else [numbers[0], numbers[-1]]
+
 
 def _explicit(
     convolution: str,
@@ -184,11 +204,6 @@ def _average(
 def _choose_average(node: Any) -> Function | None:
     divisor = node.args[6] if len(node.args) > 6 else None
     return _average if divisor is None else None
-
-
-def part(x: Any, axis: int, first: int, last: int) -> Any:
-    """A part of `x` along an axis, by an operator that ExecuTorch's quantiser knows: not `narrow`."""
-    return x[(slice(None),) * (axis % x.dim()) + (slice(first, last),)]
 
 
 def adaptive(reduction: str) -> Function:
