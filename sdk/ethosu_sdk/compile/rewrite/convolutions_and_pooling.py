@@ -206,7 +206,7 @@ def _choose_average(node: Any) -> Function | None:
     return _average if divisor is None else None
 
 
-def adaptive(reduction: str) -> Function:
+def _adaptive(reduction: str) -> Function:
     """Adaptive pooling by `reduction`, one axis after the other."""
 
     def call(x: Any, output_size: Any) -> Any:
@@ -231,12 +231,12 @@ def _choose_adaptive_average(node: Any) -> Function | None:
     if value.dim() == 3:
         return _unbatched("adaptive_avg_pool2d", 2)(node)
     uneven = any(size and whole % size for whole, size in zip(value.shape[2:], sizes, strict=True))
-    return adaptive("mean") if uneven and sizes[0] * sizes[1] > _MANY_WINDOWS else None
+    return _adaptive("mean") if uneven and sizes[0] * sizes[1] > _MANY_WINDOWS else None
 
 
 def _choose_adaptive_maximum(node: Any) -> Function | None:
     taken = {user.args[1] for user in node.users if user.target is operator.getitem and user.users}
-    maximum = adaptive("amax")
+    maximum = _adaptive("amax")
     return (lambda x, size: (maximum(x, size), None)) if taken <= {0} else None
 
 
