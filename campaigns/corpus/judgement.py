@@ -48,16 +48,16 @@ def ended(facts: Outcome, step: str, done: Done) -> Outcome:
 def compiled(record: dict[str, Any]) -> Outcome:
     """What the record of a compilation tells of a cell."""
     cpu = tuple((row["name"], row["calls"]) for row in record["cpu_operators"] if not row["boundary"])
-    pairs: dict[tuple[str, str], list[float]] = {}
-    for pair in record["accuracy"]["pairs"]:
-        figures = pairs.setdefault((pair["reference"], pair["candidate"]), [])
-        figures += [pair["sqnr_db"]] if "sqnr_db" in pair else []
+    links = {
+        link["link"]: [output["sqnr_db"] for output in link["outputs"] if "sqnr_db" in output]
+        for link in record["chain"]["links"]
+    }
     return Outcome(
         RAN,
         delegates=len(record["delegates"]),
         cpu=cpu,
-        quantisation_db=min(pairs.get(("float", "quantised"), []), default=None),
-        execution_db=min(pairs.get(("quantised", "executed"), []), default=None),
+        quantisation_db=min(links.get("quantised", []), default=None),
+        execution_db=min(links.get("executed", []), default=None),
     )
 
 

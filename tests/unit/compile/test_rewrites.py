@@ -20,7 +20,7 @@ OTHERS = {
         "before_quantisation.make_faster",
         "before_quantisation.replace_operators",
     ),
-    *("convolutions_and_pooling.adaptive", "convolutions_and_pooling.groups_of_transposed"),
+    *("convolutions_and_pooling.groups_of_transposed", "convolutions_and_pooling.pair"),
     *("convolutions_and_pooling.is_grouped_volume", "convolutions_and_pooling.part", "separable.product"),
     *("cortex_m.cortex_m_quantizer", "cortex_m.edge_configuration", "cortex_m.is_marked"),
     *("cortex_m.mark_operators", "cortex_m.pass_classes", "cortex_m.run_passes"),

@@ -17,6 +17,26 @@ Choice = Callable[[Any], Function | None]
 _GROUPS = 6  # the argument of a transposed convolution
 _MANY_WINDOWS = 16
 
+# What Ethos-U55 and Ethos-U65 convolve: strides, taps along height, and elements of a kernel.
+MOST_STRIDE = 3
+MOST_TAPS = 64
+MOST_ELEMENTS = 4096
+
+
+def part(x: Any, axis: int, start: int, end: int, step: int = 1) -> Any:
+    """A part of `x` along an axis, by an operator that ExecuTorch's quantiser knows: not `narrow`."""
+    import torch
+
+    is_whole = start == 0 and end == x.shape[axis] and step == 1
+    return x if is_whole else torch.ops.aten.slice.Tensor(x, axis, start, end, step)
+
+
+def pair(value: Any, axes: int, neutral: int) -> list[int]:
+    """Numbers for height and width, of an operator over two axes or one; a map without a height gets the neutral
+    number for it."""
+    numbers = [value] if isinstance(value, int) else list(value)
+    return [neutral, numbers[0]] if axes == 1 else [numbers[0], numbers[-1]]
+
 
 def _explicit(
     convolution: str,
@@ -186,12 +206,7 @@ def _choose_average(node: Any) -> Function | None:
     return _average if divisor is None else None
 
 
-def part(x: Any, axis: int, first: int, last: int) -> Any:
-    """A part of `x` along an axis, by an operator that ExecuTorch's quantiser knows: not `narrow`."""
-    return x[(slice(None),) * (axis % x.dim()) + (slice(first, last),)]
-
-
-def adaptive(reduction: str) -> Function:
+def _adaptive(reduction: str) -> Function:
     """Adaptive pooling by `reduction`, one axis after the other."""
 
     def call(x: Any, output_size: Any) -> Any:
@@ -216,12 +231,12 @@ def _choose_adaptive_average(node: Any) -> Function | None:
     if value.dim() == 3:
         return _unbatched("adaptive_avg_pool2d", 2)(node)
     uneven = any(size and whole % size for whole, size in zip(value.shape[2:], sizes, strict=True))
-    return adaptive("mean") if uneven and sizes[0] * sizes[1] > _MANY_WINDOWS else None
+    return _adaptive("mean") if uneven and sizes[0] * sizes[1] > _MANY_WINDOWS else None
 
 
 def _choose_adaptive_maximum(node: Any) -> Function | None:
     taken = {user.args[1] for user in node.users if user.target is operator.getitem and user.users}
-    maximum = adaptive("amax")
+    maximum = _adaptive("amax")
     return (lambda x, size: (maximum(x, size), None)) if taken <= {0} else None
 
 

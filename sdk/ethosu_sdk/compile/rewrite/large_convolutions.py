@@ -13,16 +13,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from ethosu_sdk.compile.rewrite.before_quantisation import Function, Goal, GoalChoice
+from ethosu_sdk.compile.rewrite.convolutions_and_pooling import (
+    MOST_ELEMENTS,
+    MOST_STRIDE,
+    MOST_TAPS,
+    pair,
+    part,
+)
 
-# Vela 5.1.0 computes larger strides with an operation for each position.
-_MOST_STRIDE = 3
-_MOST_TAPS = 64  # along an axis, of kernels over two axes
-_MOST_ELEMENTS = 4096  # of a kernel
 _MOST_DENSE = 64  # channels, of which the kernel of each may have zeros for all others
-
-
-def _two(value: Any) -> list[int]:
-    return [value] * 2 if isinstance(value, int) else [value[0], value[-1]]
 
 
 # Taps of a transposed convolution, and how far from the result's own number the value is that each multiplies.
@@ -54,12 +53,6 @@ def _fold(size: int, kernel: int, stride: int, padding: int, outputs: int) -> _F
     return _Fold(stride, taps, 0, (padding, stride * (outputs - 1 + taps) - size - padding), (0, 0))
 
 
-def _slice(x: Any, axis: int, first: int, count: int) -> Any:
-    """What ``narrow`` gives; the quantiser of ExecuTorch 1.5.1 does not know that."""
-    whole = first == 0 and count == x.shape[axis]
-    return x if whole else x[(*(slice(None),) * axis, slice(first, first + count))]
-
-
 def _padded(x: Any, height: Sequence[int], width: Sequence[int]) -> Any:
     """`x` with zeros around it, or cut where the counts are negative."""
     from torch.nn import functional
@@ -67,7 +60,7 @@ def _padded(x: Any, height: Sequence[int], width: Sequence[int]) -> Any:
     for axis, (before, behind) in ((2, height), (3, width)):
         gone = max(0, -before), max(0, -behind)
         if any(gone):
-            x = _slice(x, axis, gone[0], x.shape[axis] - sum(gone))
+            x = part(x, axis, gone[0], x.shape[axis] - gone[1])
     zeros = [max(0, count) for count in (*width, *height)]
     return functional.pad(x, zeros) if any(zeros) else x
 
@@ -102,7 +95,7 @@ def _strided(
     inner = columns.stride * channels
     # In the order of the NPU's memory, a view: the rows that become channels stand beside each other.
     wide = x.permute(0, 2, 3, 1).reshape(batch, height, rows.stride * width, inner).permute(0, 3, 1, 2)
-    parts = [_slice(wide, 3, first * width, width) for first in range(rows.stride)]
+    parts = [part(wide, 3, first * width, (first + 1) * width) for first in range(rows.stride)]
     seen = _padded(torch.cat(parts, 1) if len(parts) > 1 else wide, rows.folded, columns.folded)
     behind = [
         fold.taps * fold.stride - fold.lead - kernel
@@ -121,7 +114,7 @@ def _one_group(weight: Any, groups: int) -> Any:
     parts = weight.chunk(groups)
     none = torch.zeros_like(parts[0])
     return torch.cat(
-        [torch.cat([none] * at + [part] + [none] * (groups - 1 - at), 1) for at, part in enumerate(parts)]
+        [torch.cat([none] * at + [own] + [none] * (groups - 1 - at), 1) for at, own in enumerate(parts)]
     )
 
 
@@ -158,7 +151,7 @@ def _side_by_side(
     ]
     seen = torch.cat(
         [
-            _slice(_slice(x, 2, row, sizes[0]), 3, column, sizes[1])
+            part(part(x, 2, row, row + sizes[0]), 3, column, column + sizes[1])
             for row, column in itertools.product(*firsts)
         ],
         1,
@@ -257,7 +250,7 @@ def _reach(phases: Sequence[Phase]) -> tuple[int, int]:
 
 def _parts(kernel: Sequence[int]) -> list[int]:
     """Into how many parts a kernel is cut along height and width."""
-    return [-(-taps // _MOST_TAPS) for taps in kernel]
+    return [-(-taps // MOST_TAPS) for taps in kernel]
 
 
 def _plain(
@@ -287,24 +280,34 @@ def _convolution(
     groups: int = 1,
 ) -> Any:
     """A convolution over an axis or two in a form that the NPU takes."""
+    axes = x.dim() - 2
+    if axes == 1:
+        x, weight = x.unsqueeze(2), weight.unsqueeze(2)
+    options = pair(stride, axes, 1), pair(padding, axes, 0), pair(dilation, axes, 1)
+    made = _planes(x, weight, bias, *options, groups)
+    return made.squeeze(2) if axes == 1 else made
+
+
+def _planes(
+    x: Any,
+    weight: Any,
+    bias: Any,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    groups: int,
+) -> Any:
+    """A convolution over height and width."""
     import torch
 
-    if x.dim() == 3:
-        steps, pads, spread = _line(stride, 1), _line(padding, 0), _line(dilation, 1)
-        return _convolution(x.unsqueeze(2), weight.unsqueeze(2), bias, steps, pads, spread, groups).squeeze(2)
-    stride, padding, dilation = _two(stride), _two(padding), _two(dilation)
     if groups > 1 and weight.shape[1] == 1:
         weight, groups = _one_group(weight, groups), 1
-    form = _strided if max(stride) > _MOST_STRIDE else _plain
+    form = _strided if max(stride) > MOST_STRIDE else _plain
     if groups == 1:
         return form(x, weight, bias, stride, padding, dilation)
     biases = [None] * groups if bias is None else bias.chunk(groups)
     parts = zip(x.chunk(groups, 1), weight.chunk(groups), biases, strict=True)
-    return torch.cat([form(*part, stride, padding, dilation) for part in parts], 1)
-
-
-def _line(value: Any, height: int) -> list[int]:
-    return [height, value if isinstance(value, int) else value[0]]
+    return torch.cat([form(*group, stride, padding, dilation) for group in parts], 1)
 
 
 def _transposed_convolution(
@@ -317,36 +320,33 @@ def _transposed_convolution(
     groups: int = 1,
     dilation: Any = 1,
 ) -> Any:
-    if x.dim() == 4:
-        pads, more = _two(padding), _two(output_padding)
-        return _transposed(x, weight, bias, _two(stride), pads, more, groups, _two(dilation))
-    steps, pads, more, spread = (
-        _line(stride, 1),
-        _line(padding, 0),
-        _line(output_padding, 0),
-        _line(dilation, 1),
-    )
-    plane = _transposed(x.unsqueeze(2), weight.unsqueeze(2), bias, steps, pads, more, groups, spread)
-    return plane.squeeze(2)
+    axes = x.dim() - 2
+    if axes == 1:
+        x, weight = x.unsqueeze(2), weight.unsqueeze(2)
+    steps, spread = pair(stride, axes, 1), pair(dilation, axes, 1)
+    pads, more = pair(padding, axes, 0), pair(output_padding, axes, 0)
+    made = _transposed(x, weight, bias, steps, pads, more, groups, spread)
+    return made.squeeze(2) if axes == 1 else made
 
 
 def _choose(node: Any, goal: Goal) -> Function | None:
-    stride, groups = node.args[3:4], node.args[6:7] or [1]
+    stride, groups = node.args[3] if len(node.args) > 3 else 1, node.args[6:7] or [1]
     x, weight = (row.meta["val"] for row in node.args[:2])
-    if max(_two(*stride) if stride else [1]) > _MOST_STRIDE:
+    axes = x.dim() - 2
+    if max(pair(stride, axes, 1)) > MOST_STRIDE:  # Vela 5.1.0 makes an operation for each position
         return _convolution
-    if x.dim() < 4:
-        return _convolution if not goal.is_ethos_u85 and weight.shape[2] > _MOST_ELEMENTS else None
+    if axes == 1:
+        return _convolution if not goal.is_ethos_u85 and weight.shape[2] > MOST_ELEMENTS else None
     if groups[0] > 1 and weight.shape[1] == 1 and weight.shape[0] > groups[0] <= _MOST_DENSE:
         return _convolution
-    return _convolution if not goal.is_ethos_u85 and max(weight.shape[2:]) > _MOST_TAPS else None
+    return _convolution if not goal.is_ethos_u85 and max(weight.shape[2:]) > MOST_TAPS else None
 
 
 def _choose_transposed(node: Any, goal: Goal) -> Function | None:
     x, options = node.args[0].meta["val"], [*node.args[3:], *(1, 0, 0, 1, 1)[len(node.args[3:]) :]]
     stride, groups, dilation = options[0], options[3], options[4]
-    native = x.dim() == 4 and groups == 1 and max(_two(dilation)) == 1
-    if native and (goal.is_ethos_u85 or (max(_two(stride)) == 1 and goal.quantize == "int8")):
+    native = x.dim() == 4 and groups == 1 and max(pair(dilation, 2, 1)) == 1
+    if native and (goal.is_ethos_u85 or (max(pair(stride, 2, 1)) == 1 and goal.quantize == "int8")):
         return None
     return _transposed_convolution
 

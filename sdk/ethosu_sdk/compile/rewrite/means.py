@@ -7,10 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ethosu_sdk.compile.rewrite.before_quantisation import Function, Goal, GoalChoice
-
-# The largest kernel of Ethos-U55 and Ethos-U65.
-_MOST_ROWS = 64
-_MOST = 64 * 64
+from ethosu_sdk.compile.rewrite.convolutions_and_pooling import MOST_ELEMENTS, MOST_TAPS
 
 
 def _choose_mean(node: Any, goal: Goal) -> Function | None:
@@ -26,7 +23,7 @@ def _convolution(shape: Sequence[int], *, keeps: bool) -> Function | None:
     import torch
 
     channels, window = shape[1], shape[2:]
-    if window[0] > _MOST_ROWS or math.prod(window) > _MOST or math.prod(window) == 1:
+    if window[0] > MOST_TAPS or math.prod(window) > MOST_ELEMENTS or math.prod(window) == 1:
         return None
     weight = torch.full((channels, 1, *window), 1 / math.prod(window))
 

@@ -10,6 +10,7 @@ from ethosu_sdk.base import plain_text
 from ethosu_sdk.compile.graphs.fx import is_mutable, operator_name
 from ethosu_sdk.compile.refused_operators import failing_node
 from ethosu_sdk.compile.rewrite import borders
+from ethosu_sdk.compile.rewrite.convolutions_and_pooling import MOST_STRIDE
 from ethosu_sdk.compile.tool_hooks import REASON_KEY, patched
 
 # ExecuTorch 1.5.1 decides by tables what it takes, and then fails inside of a pass at some of it. What the pass was
@@ -26,8 +27,8 @@ _TRANSPOSED = 6  # the argument of a convolution that says that it is transposed
 def lower_leaving_out(program: Any, lower: Callable[[Any], Any], *, ethos_u85: bool) -> Any:
     """What `lower` makes of `program` with a check for the partitioner that leaves out what it fails at.
 
-    What reads an int64 state is left out at once: the partitioner takes every int64 buffer for a constant. So are
-    transposed convolutions of int16, but for the Ethos-U85: Vela 5.1.0 refuses them and does not say which it was.
+    Some are left out at once: what reads an int64 state, since the partitioner takes every int64 buffer for a
+    constant; what Vela 5.1.0 refuses without saying which it was, or computes wrong.
     """
     from torch.fx.passes.operator_support import OperatorSupportBase
 
@@ -40,14 +41,9 @@ def lower_leaving_out(program: Any, lower: Callable[[Any], Any], *, ethos_u85: b
         def is_node_supported(self, submodules: Any, node: Any) -> bool:
             del submodules
             node.meta[_NAME_KEY] = node.name
-            if any(source.name in wide for source in node.all_input_nodes):
-                reasons[node.name] = "it reads a state of 64 bits, which changes from inference to inference"
-            if not ethos_u85 and _is_wide_transposed(node):
-                reasons[node.name] = (
-                    "Vela has no transposed convolution of 16 bits for Ethos-U55 and Ethos-U65"
-                )
-            if borders.crosses_border(node):
-                reasons[node.name] = LAYOUT_REASON
+            reason = _known_reason(node, wide, ethos_u85=ethos_u85)
+            if reason is not None:
+                reasons[node.name] = reason
             if node.name in reasons:
                 node.meta[REASON_KEY] = reasons[node.name]
             return node.name not in reasons
@@ -68,6 +64,19 @@ def lower_leaving_out(program: Any, lower: Callable[[Any], Any], *, ethos_u85: b
             reasons[name] = f"the Arm backend fails on it: {plain_text.error(cause)}"
 
 
+def _known_reason(node: Any, wide: set[str], *, ethos_u85: bool) -> str | None:
+    """Why `node` is left out before anything failed, where `wide` are states of int64; or None."""
+    if borders.crosses_border(node):
+        return LAYOUT_REASON
+    if ethos_u85 and _is_padded_far(node):
+        return "Vela pools wrong values at padding with strides above 3 on Ethos-U85"
+    if not ethos_u85 and _is_wide_transposed(node):
+        return "Vela has no transposed convolution of 16 bits for Ethos-U55 and Ethos-U65"
+    if any(source.name in wide for source in node.all_input_nodes):
+        return "it reads a state of 64 bits, which changes from inference to inference"
+    return None
+
+
 def _is_wide_transposed(node: Any) -> bool:
     """Whether `node` is a transposed convolution that the quantiser gave inputs of int16."""
     import torch
@@ -76,6 +85,17 @@ def _is_wide_transposed(node: Any) -> bool:
         return False
     (given,) = node.args[0].all_input_nodes[:1] or (node.args[0],)
     return bool(given.meta["val"].dtype == torch.int16)
+
+
+def _is_padded_far(node: Any) -> bool:
+    """Whether `node` is a pooling with padding that does not count as values, and with large strides. Vela 5.1.0
+    makes an operation for each element of the kernel of these, whose windows may lie in the padding alone."""
+    name = operator_name(node)
+    if name not in ("aten::avg_pool2d", "aten::max_pool2d", "aten::max_pool2d_with_indices"):
+        return False
+    kernel, stride, padding, _, counted = (*node.args[1:], *(None,) * 5)[:5]
+    counts = name == "aten::avg_pool2d" and counted is not False
+    return max(stride or kernel) > MOST_STRIDE and any(padding or ()) and not counts
 
 
 def _wide_state(program: Any) -> set[str]:

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ethosu_sdk.compile.rewrite.before_quantisation import Function, Goal, GoalChoice
-from ethosu_sdk.compile.rewrite.convolutions_and_pooling import adaptive, part
+from ethosu_sdk.compile.rewrite.convolutions_and_pooling import MOST_STRIDE, pair, part
 from ethosu_sdk.compile.rewrite.separable import product
 
 _MAPS = 4  # the axes of a batch of feature maps
-_LARGEST_STRIDE = 3
 _LARGEST_PADDED_KERNEL = 8  # of averages
 _WIDEST_KERNEL = 256
 _LARGEST_KERNEL = 65536
@@ -21,7 +20,7 @@ _LARGEST_KERNEL = 65536
 
 def _mean(x: Any, kernel_size: Any, *_: Any) -> Any:
     """One value of each channel: the mean of what the only window sees."""
-    height, width = kernel_size if len(kernel_size) == 2 else (kernel_size[0], kernel_size[0])
+    height, width = pair(kernel_size, 2, 1)
     return x[:, :, :height, :width].mean((2, 3), keepdim=True)
 
 
@@ -49,12 +48,12 @@ class _Windows:
     def of(cls, node: Any, *, dilated: bool) -> _Windows:
         """The windows of a node over height and width, or over width alone."""
         args: list[Any] = [*node.args[1:], *(None,) * 6]
-        kernel = _pair(args[0], 1)
+        axes = 1 if "1d" in str(node.target) else 2
         return cls(
-            kernel,
-            _pair(args[1], 1) if args[1] else kernel,
-            _pair(args[2] or (0,), 0),
-            _pair(args[3] if dilated and args[3] else (1,), 1),
+            pair(args[0], axes, 1),
+            pair(args[1] or args[0], axes, 1),
+            pair(args[2] or 0, axes, 0),
+            pair((dilated and args[3]) or 1, axes, 1),
             bool(args[4 if dilated else 3]),
         )
 
@@ -63,27 +62,29 @@ class _Windows:
         """Whether kernel and strides are what an Ethos-U55 pools with."""
         height, width = self.kernel
         kernel_fits = width <= _WIDEST_KERNEL and height * width <= _LARGEST_KERNEL
-        return kernel_fits and max(self.stride) <= _LARGEST_STRIDE
+        return kernel_fits and max(self.stride) <= MOST_STRIDE
 
-
-def _pair(numbers: Sequence[int], neutral: int) -> tuple[int, int]:
-    """Numbers for height and width: one that is given is for the width of a map without a height."""
-    height, width = [neutral, *numbers][-2:]
-    return height, width
+    @property
+    def overlap(self) -> bool:
+        """Whether values are seen by several of them."""
+        return any(kernel > stride for kernel, stride in zip(self.kernel, self.stride, strict=True))
 
 
 def _choose_average(node: Any, goal: Goal) -> Function | None:
-    """Averages that an Ethos-U55 has not. It has none of several samples: with slices of them, Vela 5.1.0 gives other
-    values to what else reads the tensor."""
+    """Averages that the NPU has not, or that Vela takes apart: on Ethos-U85, larger strides are an operation for each
+    element of the kernel. Windows that do not overlap are the cheapest that way. Ethos-U55 has none of several
+    samples."""
     from torch.nn import functional
 
     windows = _Windows.of(node, dilated=False)
     counted = bool(node.args[5]) if len(node.args) > 5 else True
     divisor: int | None = node.args[6] if len(node.args) > 6 else None
     padded = any(windows.padding) and not counted and divisor is None
-    fits = windows.fit and not (padded and max(windows.kernel) > _LARGEST_PADDED_KERNEL)
     one = node.args[0].meta["val"].shape[0] == 1
-    if goal.is_ethos_u85 or (fits and one and not windows.ceil_mode):
+    too_large = padded and max(windows.kernel) > _LARGEST_PADDED_KERNEL
+    fits = windows.fit and one and not windows.ceil_mode and not too_large
+    apart = not any(windows.padding) and (not windows.overlap or _is_one(node))
+    if (windows.fit or apart) if goal.is_ethos_u85 else fits:
 
         def average(x: Any) -> Any:
             return functional.avg_pool2d(
@@ -119,15 +120,13 @@ def _choose_adaptive_average(node: Any, goal: Goal) -> Function | None:
         return (lambda x, size: x.mean(tuple(range(2, len(made))), True)) if several else None
     steps = [before // behind for before, behind in zip(x[2:], made[2:], strict=True)]
     uniform = not any(before % behind for before, behind in zip(x[2:], made[2:], strict=True))
-    if len(steps) == 2 and uniform and (goal.is_ethos_u85 or (x[0] == 1 and max(steps) <= _LARGEST_STRIDE)):
+    if len(steps) == 2 and uniform and (goal.is_ethos_u85 or (x[0] == 1 and max(steps) <= MOST_STRIDE)):
         return lambda x, size: functional.avg_pool2d(x, steps)
-    if goal.is_ethos_u85:  # Vela 5.1.0 gave other values of such a product beside maxima of the same tensor
-        return adaptive("mean")
     matrices = [
         functional.adaptive_avg_pool1d(torch.eye(before)[None], behind)[0].t()
         for before, behind in zip(x[2:], made[2:], strict=True)
     ]
-    return product(node, matrices) or adaptive("mean")
+    return product(node, matrices)
 
 
 AVERAGE_CHOICES: dict[str, GoalChoice] = {
@@ -137,14 +136,16 @@ AVERAGE_CHOICES: dict[str, GoalChoice] = {
 
 
 def _choose_maximum(node: Any, goal: Goal) -> Function | None:
-    """Maxima that an Ethos-U55 has not: large strides, and strides with dilation."""
+    """Maxima that the NPU has not: large strides, of which Vela takes those for an Ethos-U85 apart, and strides with
+    dilation."""
     from torch.nn import functional
 
     if _returns_indices(node):
         return None
     windows = _Windows.of(node, dilated=True)
     dilated = max(windows.dilation) > 1 and max(windows.stride) > 1
-    if not dilated and (goal.is_ethos_u85 or windows.fit):
+    plain = goal.is_ethos_u85 and not any(windows.padding) and _is_one(node)
+    if not dilated and (windows.fit or plain):
 
         def maximum(x: Any) -> Any:
             return functional.max_pool2d(
@@ -226,7 +227,7 @@ def _choose_adaptive_maximum(node: Any, goal: Goal) -> Function | None:
     steps = [before // behind for before, behind in zip(shape, made, strict=True)]
     if any(before % behind for before, behind in zip(shape, made, strict=True)):
         return _like(node, functools.partial(_uneven_maximum, made))
-    if goal.is_ethos_u85 or max(steps) <= _LARGEST_STRIDE:
+    if max(steps) <= MOST_STRIDE:
         return _like(node, lambda x: functional.max_pool2d(x, steps))
     return _like(node, functools.partial(_largest, _Windows(steps, steps, (0, 0), (1, 1), False), made))
 
@@ -252,6 +253,11 @@ def _sizes(node: Any) -> tuple[tuple[int, int], tuple[int, int]]:
     if "1d" in str(node.target):
         return (1, made[-1]), (1, given[-1])
     return (made[-2], made[-1]), (given[-2], given[-1])
+
+
+def _is_one(node: Any) -> bool:
+    """Whether there is one window alone."""
+    return set(_sizes(node)[0]) == {1}
 
 
 def _returns_indices(node: Any) -> bool:

@@ -10,17 +10,14 @@ from ethosu_sdk.compile.rewrite.before_quantisation import Function
 _MAPS = 4  # the axes of a batch of feature maps
 
 
-def product(node: Any, matrices: Sequence[Any]) -> Function | None:
+def product(node: Any, matrices: Sequence[Any]) -> Function:
     """The input of `node`, [batch, channels, …], times a matrix along each axis behind the channels, a row of it for
-    each result; None for several samples, of which Vela 5.1.0 gave other values beside further readers of the same
-    tensor.
+    each result.
 
     An axis takes the place of the channels for its product. Convolutions as high as the map, which transpose nothing,
     take a quarter less of an Ethos-U55's cycles, but Vela computed some of them wrong between other layers.
     """
-    shape, made = tuple(node.args[0].meta["val"].shape), tuple(node.meta["val"].shape)
-    if shape[0] > 1:
-        return None
+    made = tuple(node.meta["val"].shape)
     weights = [matrix[:, :, None, None].contiguous() for matrix in matrices]
 
     def multiply(x: Any, *_: Any) -> Any:

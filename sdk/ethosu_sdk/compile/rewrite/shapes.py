@@ -12,6 +12,7 @@ from typing import Any
 
 from ethosu_sdk.compile.graphs.fx import add_constant, stored_values
 from ethosu_sdk.compile.rewrite.before_quantisation import Function, Goal, GoalChoice, inline
+from ethosu_sdk.compile.rewrite.convolutions_and_pooling import part
 
 _MOST_SLICES = 16  # in the place of one operator
 _MOST_MATRIX_BYTES = 64 * 1024
@@ -52,12 +53,6 @@ def _for_floats(function: Function) -> GoalChoice:
     return lambda node, goal: function if _computes_floats(node) else None
 
 
-def _part(x: Any, dim: int, start: int, end: int, step: int = 1) -> Any:
-    import torch
-
-    return torch.ops.aten.slice.Tensor(x, dim, start, end, step)
-
-
 def _join(parts: list[Any], dim: int) -> Any:
     import torch
 
@@ -84,6 +79,16 @@ def _at_most(x: Any, high: Any) -> Any:
     return x.minimum(high) if isinstance(high, torch.Tensor) else x.clamp(max=high)
 
 
+def _standard_deviation(x: Any, *args: Any, **kwargs: Any) -> Any:
+    return x.var(*args, **kwargs).sqrt()
+
+
+def _log_of_sum(x: Any, dim: Any, keepdim: bool = False) -> Any:
+    largest = x.amax(dim, True)
+    found = (x - largest).exp().sum(dim, True).log() + largest
+    return found if keepdim else found.amax(dim)
+
+
 def _by_root_mean_square(x: Any, shape: Any, weight: Any = None, eps: float | None = None) -> Any:
     import torch
 
@@ -99,6 +104,8 @@ _SPELLINGS: dict[str, Function] = {
     "aten.max.default": _largest,
     "aten.min.default": _smallest,
     "aten.rms_norm.default": _by_root_mean_square,
+    **dict.fromkeys(("aten.std.correction", "aten.std.dim"), _standard_deviation),
+    "aten.logsumexp.default": _log_of_sum,
 }
 
 
@@ -122,7 +129,7 @@ def _roll(x: Any, shifts: Any, dims: Any = ()) -> Any:
         size = x.shape[dim]
         cut = (size - shift) % size
         if cut:
-            x = _join([_part(x, dim, cut, size), _part(x, dim, 0, cut)], dim)
+            x = _join([part(x, dim, cut, size), part(x, dim, 0, cut)], dim)
     return x
 
 
@@ -134,12 +141,12 @@ def _windows(x: Any, dim: int, size: int, step: int) -> Any:
     x = x.movedim(dim, -1)
     count, chunk = (x.shape[-1] - size) // step + 1, math.gcd(size, step)
     if count < size // chunk:
-        windows = [_part(x, -1, at, at + size) for at in range(0, count * step, step)]
+        windows = [part(x, -1, at, at + size) for at in range(0, count * step, step)]
         return torch.stack(windows, -2).movedim(-2, dim)
     used, stride = ((count - 1) * step + size) // chunk, step // chunk
-    chunks = _part(x, -1, 0, used * chunk).unflatten(-1, (used, chunk))
+    chunks = part(x, -1, 0, used * chunk).unflatten(-1, (used, chunk))
     end = (count - 1) * stride + 1
-    pieces = [_part(chunks, -2, at, at + end, stride) for at in range(size // chunk)]
+    pieces = [part(chunks, -2, at, at + end, stride) for at in range(size // chunk)]
     return _join(pieces, -1).movedim(-2, dim)
 
 
@@ -165,14 +172,14 @@ def _patches(x: Any, kernel: Any, dilation: Any, padding: Any, stride: Any) -> A
     ]
     (height, width), batch = sizes, x.shape[0]
     if list(kernel) == list(stride) and tuple(dilation) == (1, 1):
-        x = _part(_part(x, 2, 0, height * kernel[0]), 3, 0, width * kernel[1])
+        x = part(part(x, 2, 0, height * kernel[0]), 3, 0, width * kernel[1])
         parts = x.reshape(batch, -1, height, kernel[0], width, kernel[1])
         return parts.permute(0, 1, 3, 5, 2, 4).reshape(batch, -1, height * width)
     parts = []
     for top in range(0, kernel[0] * dilation[0], dilation[0]):
-        rows = _part(x, 2, top, top + (height - 1) * stride[0] + 1, stride[0])
+        rows = part(x, 2, top, top + (height - 1) * stride[0] + 1, stride[0])
         for left in range(0, kernel[1] * dilation[1], dilation[1]):
-            parts.append(_part(rows, 3, left, left + (width - 1) * stride[1] + 1, stride[1]))
+            parts.append(part(rows, 3, left, left + (width - 1) * stride[1] + 1, stride[1]))
     return torch.stack(parts, 2).reshape(batch, -1, height * width)
 
 
@@ -323,7 +330,7 @@ def _picked(dim: int, axes: int, shape: tuple[int, ...], runs: list[tuple[int, i
     def pick(x: Any, matrix: Any = None) -> Any:
         x = x.flatten(dim, dim + axes - 1) if axes > 1 else x
         if matrix is None:
-            x = _join([_part(x, dim, *run) for run in runs], dim)
+            x = _join([part(x, dim, *run) for run in runs], dim)
         else:
             x = functional.linear(x.movedim(dim, -1), matrix).movedim(-1, dim)
         return x if len(shape) == 1 else x.reshape(*x.shape[:dim], *shape, *x.shape[dim + 1 :])

@@ -144,7 +144,7 @@ REWRITES = (
         Moment.FASTER,
         "shapes.spell_as_known",
         "ExecuTorch's quantiser does not know the operator, but those that it is made of: `narrow`, `clamp_min`, "
-        "`expand_as`, `square`, `max`.",
+        "`expand_as`, `square`, `max`, `std`, `logsumexp`.",
         "tests/integration/compile/faster/test_shapes.py::SPELLINGS",
         gain="operators taken apart",
     ),
@@ -182,7 +182,7 @@ REWRITES = (
     Rewrite(
         Moment.FASTER,
         "pooling.MEAN_CHOICES",
-        "The NPU has no average pooling with a stride above 3; a mean over all of a channel it has.",
+        "Ethos-U55 and U65 have no average pooling with a stride above 3; a mean over all of a channel they have.",
         "tests/integration/compile/faster/test_poolings.py::WHOLE",
         targets=U55_U65,
         gain="pooling as mean",
@@ -232,16 +232,17 @@ REWRITES = (
     Rewrite(
         Moment.FASTER,
         "pooling.AVERAGE_CHOICES",
-        "Ethos-U55 and U65 average one sample, with strides up to 3 and padded kernels up to 8; ExecuTorch has no "
-        "pooling over one axis. Products with a constant matrix along each axis are more exact than steps.",
+        "Ethos-U55 and U65 average one sample, with strides up to 3 and padded kernels up to 8; Vela takes larger "
+        "strides apart for Ethos-U85. ExecuTorch has no pooling over one axis. Products with a constant matrix along "
+        "each axis are more exact than steps.",
         "tests/integration/compile/faster/test_poolings.py::AVERAGES",
         gain="pooling as convolutions",
     ),
     Rewrite(
         Moment.FASTER,
         "pooling.MAXIMUM_CHOICES",
-        "Ethos-U55 and U65 have no stride above 3, for which ExecuTorch transposes. Over an axis that a shape brings "
-        "forth, none is needed.",
+        "Ethos-U55 and U65 have no stride above 3, for which ExecuTorch transposes; for Ethos-U85, Vela reads "
+        "padding alone there. Over an axis that a shape brings forth, none is needed.",
         "tests/integration/compile/faster/test_poolings.py::MAXIMA",
         gain="maxima in steps",
     ),

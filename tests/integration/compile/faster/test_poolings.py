@@ -21,7 +21,7 @@ WHOLE = Form(
 AVERAGES = Form(
     "averages",
     "x = self.c(x); return F.avg_pool2d(x, 5), F.avg_pool2d(x, 9, 1, 4, False, False), F.avg_pool1d(x.flatten(2), 6)",
-    "torch.randn(1, 3, 20, 18)",
+    "torch.randn(2, 3, 20, 18)",
     _LAYER,
 )
 MAXIMA = Form(
@@ -36,6 +36,14 @@ ADAPTIVE = Form(
     "F.adaptive_max_pool2d(x, (3, 7))",
     "torch.randn(1, 3, 20, 18)",
     _LAYER,
+)
+# For Ethos-U85, Vela would read padding alone with such strides.
+PADDED = Form(
+    "padded",
+    "x = self.c(x); return F.max_pool2d(x, 7, 4, 3), F.avg_pool2d(x, 4, 4, 2, True, False)",
+    "torch.randn(2, 3, 21, 18)",
+    _LAYER,
+    "ethos-u85-256",
 )
 POOLING = ["pooling as mean", "mean as depthwise convolution"]
 # Functions of torch.nn.functional, with what follows the input; the gain where an Ethos-U55 needs another form.
@@ -82,6 +90,12 @@ def test_as_written_it_stays_on_the_cpu(tmp_path: Path, host_runner: Path) -> No
     assert (found.gains, found.on_cpu) == ([], ["aten::avg_pool2d.out"])
 
 
+def test_as_written_padding_beside_large_strides_stays_on_the_cpu(tmp_path: Path, host_runner: Path) -> None:
+    found = compiled(PADDED, tmp_path, host_runner, as_written=True)
+    assert set(found.on_cpu) == {"aten::max_pool2d_with_indices.out", "aten::avg_pool2d.out"}
+    assert min(found.sqnr_db) > 27
+
+
 def test_only_what_it_sees_counts() -> None:
     import torch
 
@@ -113,6 +127,7 @@ _COMPILED = (
     (MAXIMA, "ethos-u55-128", "int8"),
     (ADAPTIVE, "ethos-u65-256", "int8"),
     (ADAPTIVE, "ethos-u85-256", "int8"),
+    (PADDED, "ethos-u85-256", "int16"),
 )
 
 
