@@ -39,9 +39,8 @@ class Options(Part):
     vela_flags: tuple[Annotated[str, Meta(pattern="^--[a-z]")], ...]  #: flags that the user added to Vela's
     #: kernels that were asked for where the NPU leaves a quantised operator to the CPU; absent: portable
     fallback: Literal["cortex-m", "portable"] | None = None
-    as_written: Literal[True] | None = (
-        None  #: rewrites that are made for speed, and refinements, were left out
-    )
+    #: rewrites that are made for speed, and refinements, were left out
+    as_written: Literal[True] | None = None
 
     together: ClassVar[dict[str, Any]] = {
         "if": {
