@@ -125,8 +125,9 @@ class ProgramOptions:
     program's inputs and outputs. `delegate` False keeps every operator on the CPU. `fallback`, one of
     FALLBACK_CHOICES, names the kernels of what stays there: ExecuTorch's portable ones, or those of its Cortex-M
     backend where they can be; None is ``portable``. With `as_written`, rewrites that are made for speed are left out
-    (:mod:`ethosu_sdk.compile.rewrite.table`). `inputs` is an `.npz` with the
-    example inputs ``input0``…; each file of `calibration` holds ``input0``… with samples stacked on a leading axis.
+    (:mod:`ethosu_sdk.compile.rewrite.table`), and what is done for accuracy (:mod:`ethosu_sdk.compile.refining`).
+    `inputs` is an `.npz` with the example inputs ``input0``…; each file of `calibration` holds ``input0``… with
+    samples stacked on a leading axis.
     `system` is a board profile, by name or as a file (:mod:`ethosu_sdk.base.board_profiles`), and `vela_config` a
     Vela configuration file: either takes the place of Vela's own configurations. `vela_flags` are added to Vela's
     command line. With `trust` a ``.pt2`` is loaded although that could run code
@@ -175,7 +176,10 @@ class ProgramOptions:
     )
     as_written: bool = option(
         False,
-        Option("Leave out rewrites that make the program faster: each operator stays as the model has it."),
+        Option(
+            "Leave out rewrites that make the program faster, and refinements for accuracy: operators, weights and "
+            "biases stay as the model has them."
+        ),
     )
     vela_config: Path | None = option(
         None,

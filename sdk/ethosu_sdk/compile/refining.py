@@ -40,6 +40,7 @@ _SCALES_IMAGES = ("aten::max_pool2d", "aten::avg_pool2d", "aten::adaptive_avg_po
 _EQUALISED = ("aten::linear", "aten::conv1d", "aten::conv2d")
 # Channels that use less than this share of their tensor's range are worth a trial; far less is no signal.
 _NARROW, _DEAD = 1 / 8, 2.0**-14
+_HEADROOM = 2.0  # for values of a narrow channel that the samples do not show
 
 
 @dataclass(frozen=True)
@@ -313,7 +314,7 @@ def _factors(prepared: Any, group: _Group, largest: Sequence[Any]) -> Any | None
     )
     if bool((factor > _NARROW).all()):
         return None
-    return torch.exp2(torch.ceil(torch.log2(factor))).clamp(max=1.0)
+    return torch.exp2(torch.ceil(torch.log2(factor * _HEADROOM))).clamp(max=1.0)
 
 
 def _by_input_channel(layer: Any, weight: Any) -> Any:

@@ -39,7 +39,8 @@ class Options(Part):
     vela_flags: tuple[Annotated[str, Meta(pattern="^--[a-z]")], ...]  #: flags that the user added to Vela's
     #: kernels that were asked for where the NPU leaves a quantised operator to the CPU; absent: portable
     fallback: Literal["cortex-m", "portable"] | None = None
-    as_written: Literal[True] | None = None  #: rewrites that are made for speed were left out
+    #: rewrites that are made for speed, and refinements, were left out
+    as_written: Literal[True] | None = None
 
     together: ClassVar[dict[str, Any]] = {
         "if": {
@@ -398,9 +399,8 @@ class Method(Part):
     #: buffers that the program keeps from one inference to the next; absent when it keeps none
     state: c.Some[State] | None = None
     rewrites: tuple[Rewrite, ...] = ()  #: made for speed, in the order of the table of rewrites
-    refinements: tuple[
-        Refinement, ...
-    ] = ()  #: done for accuracy where the calibration samples show that it helps
+    #: done for accuracy where the calibration samples show that it helps
+    refinements: tuple[Refinement, ...] = ()
     layout_changes: LayoutChanges | None = None
     cpu_operators: tuple[CpuOperator, ...]  #: operators that stay on the CPU, calls in one inference
     delegates: tuple[Delegate, ...]
@@ -430,9 +430,8 @@ class Compilation(Derived[Status], tag_field="schema", tag="compile-result/1"):
     #: buffers that the program keeps from one inference to the next; absent when it keeps none
     state: c.Some[State] | None = None
     rewrites: tuple[Rewrite, ...] = ()  #: made for speed, in the order of the table of rewrites
-    refinements: tuple[
-        Refinement, ...
-    ] = ()  #: done for accuracy where the calibration samples show that it helps
+    #: done for accuracy where the calibration samples show that it helps
+    refinements: tuple[Refinement, ...] = ()
     #: calls on the CPU that change the order of an image's axes between NCHW and NHWC, in one inference
     layout_changes: LayoutChanges | None = None
     cpu_operators: tuple[CpuOperator, ...]  #: operators that stay on the CPU, calls in one inference
