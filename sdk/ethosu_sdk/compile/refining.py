@@ -67,7 +67,7 @@ def equalised(prepared: Any, samples: Sequence[Tensors]) -> tuple[Any, list[Refi
 
     def note(node: Any, values: list[Any]) -> list[Any]:
         for value in values if node in axes else ():
-            found = value.abs().transpose(0, axes[node]).flatten(1).amax(1)
+            found = _by_channel(value.abs(), axes[node]).amax(1)
             largest[node] = found.maximum(largest.get(node, found))
         return values
 
@@ -357,9 +357,13 @@ def _biases(prepared: Any) -> dict[Any, str]:
     return {node: name for node, name in named.items() if name is not None}
 
 
+def _by_channel(value: Any, axis: int) -> Any:
+    """The values of each channel in a row."""
+    return value.movedim(axis, 0).reshape(value.shape[axis], -1)
+
+
 def _channel_means(node: Any, value: Any) -> Any:
-    axis = _CHANNEL_AXIS[operator_name(node)]
-    return value.double().transpose(0, axis).flatten(1).mean(1)
+    return _by_channel(value.double(), _CHANNEL_AXIS[operator_name(node)]).mean(1)
 
 
 def _run_corrected(
