@@ -172,8 +172,7 @@ def test_licence_texts_are_collected(tmp_path: Path) -> None:
         ),
         (
             "profile-digits_cnn",
-            "| CONV2D | 3 | ethosu\\_sdk/compile/zoo/digits.py:55 in \\_network | 4x4x32 | 73,728 | 3,190 | 1,572 | "
-            "18% | 5,728 | 512 | Dram |",
+            "| conv2d | 3,190 cycles | 19 % | NPU | digits.py:55 (3) |",
         ),
         ("error", "| exit code |"),
     ],
