@@ -51,8 +51,8 @@ run. Vela's totals for rebuilt networks are within {rebuilt:.1f} % of the publis
 the same.
 
 `scripts/fit-timing` fits the constants in `npu/timing/fitted.py` to all of these runs together, and then once for
-each network without that network. The errors of the networks that were left out are the error bands. What an operation
-costs beside its stages is known from RNNoise alone, and stays as it is when that is left out.
+each network without that network. The errors of the networks that were left out are the error bands. What an
+operation costs beside its stages is known from RNNoise alone, and stays as it is when that is left out.
 `scripts/fidelity --data TABLE.csv` compares further runs; the tables in `campaigns/fidelity/data/` have all published
 figures.
 
