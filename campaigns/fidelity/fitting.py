@@ -35,7 +35,7 @@ _LIMITS = {  # of each constant: what is physically possible
     "first_weights_bytes": (20000.0, 40000.0),
     "read_pipeline_cycles": (40.0, 55.0),
 }
-# What an operation costs beside its stages, RNNoise says alone, in runs with seven latencies: those two constants were
+# What an operation costs beside its stages, RNNoise says alone, in runs with seven latencies: these constants were
 # fitted to it, and are not free here, as other networks would leave them at any value.
 _FREE = {"u55": ("block_cycles",), "u85": ("block_cycles", "first_weights_bytes", "read_pipeline_cycles")}
 _ORDER = (
