@@ -64,7 +64,8 @@ def test_a_larger_error_makes_a_wider_band() -> None:
 
 def test_every_published_network_has_an_error() -> None:
     tables = ("networks.csv", "networks_more.csv", "learning_path.csv")
-    published = {f"{row['model']} {row['npu']} {row['mode']}" for name in tables for row in rows(DATA / name)}
+    judged = (row for name in tables for row in rows(DATA / name) if int(row["total"]) > 25_000)
+    published = {f"{row['model']} {row['npu']} {row['mode']}" for row in judged}
     assert {row.run for row in kept_errors()} == published
 
 
