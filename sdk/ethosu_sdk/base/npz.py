@@ -168,7 +168,9 @@ def name_hint(path: Path, prefix: str, names: Iterable[str], count: int | None =
     if not others or len(others) != (count or len(others)) or len(others) < len(list(names)):
         return ""
     # NumPy calls them so that are given without a name.
-    values = ["array" if re.fullmatch(r"arr_\d+", name) else name for name in others]
+    values = [
+        name if name.isidentifier() and not re.fullmatch(r"arr_\d+", name) else "array" for name in others
+    ]
     words = ", ".join(f"{prefix}{index}={value}" for index, value in enumerate(values[:3]))
     return f"name the arrays: np.savez('{path.name}', {words}{', …' if len(values) > 3 else ''})"
 

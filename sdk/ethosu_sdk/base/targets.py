@@ -228,8 +228,8 @@ def _target_hint(name: str, npu: str, macs: str) -> str:
     if npu not in families():
         return suggestion(name, every_target())
     sizes = [str(size) for size in families()[npu].macs]
-    near = [size for size in sizes if len(size) == len(macs) and sum(map(str.__ne__, size, macs)) == 1]
     others = [other for other in target_names() if other.endswith(f"-{macs}")]
+    near = [] if others else difflib.get_close_matches(macs, sizes, n=1)
     return (
         (f"did you mean '{npu}-{near[0]}'? " if near else "")
         + f"{npu} has {', '.join(sizes[:-1])} or {sizes[-1]} MACs per cycle"

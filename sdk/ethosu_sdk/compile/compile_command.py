@@ -139,7 +139,7 @@ def output_place(spec: ModelSpec, target: AnyTarget, options: CompileOptions, ch
         *_unusual_names(target, options),
         None if options.quantize == quantize else options.quantize,
         "per-tensor" if options.quantize_per == "tensor" else None,
-        *("calibrated-" + path.stem for path in options.calibration),
+        *(f"calibrated-{path.stem}".removesuffix("-calibration") for path in options.calibration),
         f"{options.io}-io" if options.io != "float" else None,
         None if options.delegate else "no-delegate",
         options.fallback if options.fallback == CORTEX_M else None,

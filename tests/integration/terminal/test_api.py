@@ -82,7 +82,7 @@ def test_a_module_of_this_process_is_compiled_and_run(
     inputs = {"scale": samples[0][1].numpy(), "image": samples[0][0]}
     compiled = ethosu_sdk.compile(model, inputs, target="ethos-u55-32", calibration=samples)
     assert model.training
-    assert compiled.pte == Path("build/Scaled-ethos-u55-32/Scaled.pte")
+    assert compiled.pte == Path("build/Scaled-ethos-u55-32-calibrated/Scaled.pte")
     assert compiled.record["calibration"]["samples"] == len(samples)
     assert [row["verdict"] for row in compiled.record["chain"]["links"][:2]] == ["equal", "equal"]
 
