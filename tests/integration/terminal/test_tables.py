@@ -236,7 +236,7 @@ def test_what_ends_with_the_operation_before_is_not_free() -> None:
     none = Metric(value=0, unit="cycles", source="modelled")
     rows = [structs.replace(row, cycles=(none,)) if row.macs else row for row in example.operations]
     table = profile_words.profile_tables(structs.replace(example, operations=tuple(rows)), FOLDER)[0]
-    hidden = [line for line in printed(200, table).splitlines() if " hidden " in line]
+    hidden = [line for line in printed(200, table).splitlines() if " parallel " in line]
     assert len(hidden) == sum(bool(row.macs) for row in example.operations) > 0
 
 
