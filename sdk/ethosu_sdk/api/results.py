@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import html
 from collections.abc import Iterator, Sequence
@@ -13,7 +14,16 @@ from ethosu_sdk.base import filesystem, npz
 from ethosu_sdk.base.errors import ToolError
 from ethosu_sdk.base.json_text import Record
 from ethosu_sdk.base.plain_text import counted
-from ethosu_sdk.records import answers, compile_words, kinds, profile_words, result_files, time_line, wording
+from ethosu_sdk.records import (
+    answers,
+    compile_words,
+    kinds,
+    profile_words,
+    result_files,
+    run_facts,
+    time_line,
+    wording,
+)
 from ethosu_sdk.records.profile import Profile as ProfileRecord
 from ethosu_sdk.records.run import Run as RunRecord
 from ethosu_sdk.run import run_command
@@ -167,8 +177,10 @@ class Run(_Made):
 
     @property
     def memory(self) -> dict[str, Record]:
-        """The board's memories by name: ``used_bytes`` and ``size_bytes``."""
-        return {row["name"]: row for row in self.record["memory"]["regions"]}
+        """The board's memories by name: ``used_bytes`` (of the program, for a named board) and ``size_bytes``."""
+        totals = run_facts.memory_totals(self._typed.memory.uses or ())
+        rows = [dataclasses.asdict(row) for row in totals] or self.record["memory"]["regions"]
+        return {row["name"]: row for row in rows}
 
     @functools.cached_property
     def _typed(self) -> RunRecord:
@@ -182,9 +194,10 @@ class Run(_Made):
         yield "ran", f"{run.model.file} for {target} on {run.board}, {run.simulator.name}"
         if run.npu is not None and run.npu.cycles is not None:
             yield "NPU", f"{run.npu.cycles.value:,} cycles ({run.npu.cycles.source})"
-        used = [row for row in run.memory.regions if row.used_bytes]
-        if used:
-            yield "memory", " · ".join(f"{row.name} {row.used_bytes:,} of {row.size_bytes:,}" for row in used)
+        rows = self.memory.values()
+        sizes = [(row["name"], row["used_bytes"], row["size_bytes"]) for row in rows if row["used_bytes"]]
+        words = (f"{name} {used:,}" + (f" of {size:,}" if size else "") for name, used, size in sizes)
+        yield "memory", " · ".join(words)
         yield "folder", str(self.folder)
 
     def _rows(self) -> Sequence[dict[str, Any]]:
