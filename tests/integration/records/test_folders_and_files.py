@@ -22,7 +22,7 @@ def test_a_folder_and_its_record_are_read_alike(folder: Path) -> None:
     shown = [printed(sdk("inspect", given, "--json", cwd=folder.parent)) for given in ("run", "run/run.json")]
     assert [record["file"] for record in shown] == [shown[0]["file"]] * 2
     ran = sdk_ok("run", "run/profile.json", "--simulator", "host", "-o", "again", cwd=folder.parent)
-    assert "pass" in ran.out
+    assert "PASS" in ran.out
     shutil.copy(folder / "add_u55.pte", folder / "other.pte")  # then the record says which one is meant
     sdk_ok("inspect", "run", cwd=folder.parent)
     (folder / "run.json").unlink()
