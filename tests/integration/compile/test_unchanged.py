@@ -13,8 +13,6 @@ from tests.integration.cli import sdk_ok
 NET = """
 import os, sys
 from pathlib import Path
-
-import pytest
 import torch
 import scale
 
@@ -56,8 +54,6 @@ def test_a_file_is_compiled_again_once_something_changed(tmp_path: Path) -> None
 READER = """
 import os, sqlite3, sys
 from pathlib import Path
-
-import pytest
 import numpy as np
 import torch
 from ethosu_sdk.base import filesystem
