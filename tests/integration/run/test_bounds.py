@@ -130,11 +130,10 @@ def test_more_operations_than_any_model_has(tmp_path: Path) -> None:
 @pytest.mark.torch
 def test_an_interrupt_reaches_a_job(tmp_path: Path) -> None:
     program = delegating(tmp_path / "net.pte", HOUR, 16 * MIB)
-    argv = [COMMAND, "run", str(program), *HOST]
+    argv = [COMMAND, "run", str(program), "-v", *HOST]
     with subprocess.Popen(argv, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as command:
         assert command.stderr is not None
-        while "building the host runner" not in command.stderr.readline():
-            pass
+        assert any("building the host runner" in line for line in command.stderr)
         time.sleep(3)
         assert command.poll() is None
         command.send_signal(signal.SIGINT)
