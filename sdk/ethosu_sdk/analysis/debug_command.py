@@ -83,7 +83,7 @@ def debug(
     if model.endswith(".pte"):
         path = result_files.require_pte(Path(model))
         program = pte.read(path)
-        refuse_options(path, program, compile_options, read=())
+        refuse_options(path, compile_options, read=())
         folder = result_files.folder_for_pte(path, program.target(), out_dir)
         return _finish(path, folder, None, options, reporter)
     target = compile_command.target_of(compile_options)

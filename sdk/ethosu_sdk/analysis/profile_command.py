@@ -99,7 +99,7 @@ def profile(
             message = "--split needs a new run and cannot use the folder of an earlier one"
             raise UsageError(message, _MAKE_A_RUN)
         done = replace(_finished(Path(subject)), data=run_options.data)
-        refuse_options(done.pte, pte.read(done.pte), compile_options)
+        refuse_options(done.pte, compile_options, done.data)
     else:
         run_options = replace(run_options, cpu_cycles=options.cpu_cycles, split=options.split)
         run_options = replace(run_options, count_instructions=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,10 @@ PRICING = ("system", "vela_config")  # those that say what a program's cycles ar
 
 
 def refuse_options(
-    path: Path, program: pte.Pte, options: CompileOptions, read: tuple[str, ...] = PRICING
+    path: Path, options: CompileOptions, data: Sequence[Path] = (), read: tuple[str, ...] = PRICING
 ) -> None:
-    """UsageError for an option that the command does not `read` beside the `program` at `path`, and that says
-    anything else than the program and its compile record do."""
+    """UsageError for an option that the command does not `read` beside the program at `path` with the `data` files,
+    and that says anything else than the program and its compile record do."""
     given = {
         name: row
         for name, row in option_fields(CompileOptions).items()
@@ -26,6 +27,7 @@ def refuse_options(
     }
     if not given:
         return
+    program = pte.read(path, data)
     record = result_files.compile_record_path(path)
     compiled = bundle.compilation_of(record, program.sha256) if record.is_file() else None
     known = _known(program, compiled)

@@ -216,7 +216,7 @@ def program_file(
     model = result_files.program_of(model)
     if model.endswith(".pte"):
         path = result_files.require_pte(Path(model))
-        refuse_options(path, pte.read(path), compile_options)
+        refuse_options(path, compile_options, options.data)
         return path
     # Here and not above: a run of a program does without the compiler.
     from ethosu_sdk.compile import compile_command
