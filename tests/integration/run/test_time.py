@@ -184,7 +184,7 @@ def test_without_its_parts_there_is_no_time_in_any_record(
     env, words = {
         "plugin": ({"ETHOSU_SDK_QEMU_PLUGIN": str(tmp_path / "nowhere.so")}, "scripts/setup"),
         "llvm": ({"PATH": f"{tmp_path}:/usr/bin:/bin"}, "llvm-19"),
-        "clock": ({}, "--cpu-clock-mhz gives the clock of its CPU"),
+        "clock": ({}, "the CPU's clock is not known: --system NAME or --cpu-clock-mhz"),
         "cpu-cycles": ({}, "--cpu-cycles"),
     }[missing]
     (tmp_path / "llvm-mca-19").write_text("#!/bin/sh\nexit 1\n")
