@@ -79,16 +79,6 @@ def _at_most(x: Any, high: Any) -> Any:
     return x.minimum(high) if isinstance(high, torch.Tensor) else x.clamp(max=high)
 
 
-def _standard_deviation(x: Any, *args: Any, **kwargs: Any) -> Any:
-    return x.var(*args, **kwargs).sqrt()
-
-
-def _log_of_sum(x: Any, dim: Any, keepdim: bool = False) -> Any:
-    largest = x.amax(dim, True)
-    found = (x - largest).exp().sum(dim, True).log() + largest
-    return found if keepdim else found.amax(dim)
-
-
 def _by_root_mean_square(x: Any, shape: Any, weight: Any = None, eps: float | None = None) -> Any:
     import torch
 
@@ -104,8 +94,6 @@ _SPELLINGS: dict[str, Function] = {
     "aten.max.default": _largest,
     "aten.min.default": _smallest,
     "aten.rms_norm.default": _by_root_mean_square,
-    **dict.fromkeys(("aten.std.correction", "aten.std.dim"), _standard_deviation),
-    "aten.logsumexp.default": _log_of_sum,
 }
 
 

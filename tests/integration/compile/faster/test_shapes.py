@@ -34,8 +34,6 @@ SPELLINGS = {
     "normalize": "F.normalize(x, dim=1)",
     "extremes": "torch.stack([x.max(), x.min(), (0 * x).max()])",
     "rms": "F.rms_norm(x, (6,))",
-    "deviation": "x.std((2, 3), keepdim=True) + x.std(1, correction=0)[:, None] + x.std(1, False, True) + x.std()",
-    "logsumexp": "(100 * x).logsumexp((1, 2), True) + (100 * x).logsumexp(3)[..., None]",
 }
 WINDOWS = {
     "roll": "x.roll((1, -2), (2, 3)) + x.roll(-9, 1) + x.roll(5) + x.roll(8, 2)",
@@ -156,7 +154,6 @@ SHAPES = Form(
             torch.where(mask, y, 0.5).tril(),
             torch.where(mask, y, -2 * y),
             y.unfold(3, 4, 2).amax((1, 4)),
-            y.std((2, 3)) + y.logsumexp((2, 3)),
         )""",
     "torch.randn(1, 3, 8, 6)",
     "self.c = nn.Conv2d(3, 4, 3, padding=1)",
