@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from html import escape
 
-_SIDE, _MARGIN = 420, 56
+_SIDE, _MARGIN = 276, 48  # for phones too
 _BAND = 0.1  # of the grey strip
 _STYLE = (
     "text{font:12px sans-serif;fill:currentColor}svg{color:#333}"
@@ -39,7 +39,7 @@ def picture(fvp: Sequence[tuple[str, float, float]], silicon: Sequence[tuple[str
         '<rect x="{:g}" y="{:g}" width="{}" height="{}" fill="none" stroke="currentColor"/>'.format(*frame),
     ]
     for power in range(low, high + 1):
-        value, name = 10.0**power, f"10<tspan dy='-4' font-size='9'>{power}</tspan>"
+        value, name = 10.0**power, f"10<tspan dy='-4' font-size='11'>{power}</tspan>"
         lines.append(f'<text x="{across(value) - 8:.1f}" y="{down(first) + 18:.1f}">{name}</text>')
         lines.append(f'<text x="{across(first) - 28:.1f}" y="{down(value) + 4:.1f}">{name}</text>')
     for name, measured, modelled in fvp:
@@ -56,7 +56,7 @@ def picture(fvp: Sequence[tuple[str, float, float]], silicon: Sequence[tuple[str
         f'<circle cx="{_MARGIN + 14}" cy="{_MARGIN / 2 + 16}" r="3.5" fill="#1f77b4"/>',
         f'<text x="{_MARGIN + 26}" y="{_MARGIN / 2 + 20}">FVP</text>',
         f'<rect x="{_MARGIN + 10}" y="{_MARGIN / 2 + 30}" width="8" height="8" fill="#d95f02"/>',
-        f'<text x="{_MARGIN + 26}" y="{_MARGIN / 2 + 38}">silicon and FPGA</text>',
+        f'<text x="{_MARGIN + 26}" y="{_MARGIN / 2 + 38}">FPGA board</text>',
         f'<text x="{_MARGIN + _SIDE / 2}" y="{height - 12:g}" text-anchor="middle">measured cycles</text>',
         f'<text transform="translate(14 {_SIDE / 2 + 40}) rotate(-90)" text-anchor="middle">modelled cycles</text>',
         "</svg>",
