@@ -185,8 +185,8 @@ def _modes(
 
 
 def _sram_of_board(program: pte.Pte, target: Target, profile: Profile) -> int | None:
-    """The size of the memory at port 0 of the board that the profile is for, else of the simulated one; None where it
-    is not public."""
+    """The size of the memory at port 0: on the profile's board, or on the simulated one where it names none. None:
+    the size is not public."""
     place = "" if profile.time is None else profile.time.place
     board = pricing_system.board_of_name(program, place)
     system = None if board is None else board.system(target.system_config)

@@ -49,10 +49,10 @@ _ERRORS: dict[str, type[SdkError]] = {
 
 
 def compile_model(request: CompileRequest, progress: Progress | None = None) -> CompileOutput:
-    """Compile a model for a target in a process of its own. `progress` is called with each name of ``STAGES`` as that
-    stage begins, and with ``NAME: DETAIL`` as a long one goes on. Everything that the tools print goes to
-    ``compile.log`` in the output folder; nothing reaches this process's own output. Raises UsageError, InputError,
-    ToolError (a package is missing) or BuildError, also when the worker dies or takes longer than
+    """Compile a model for a target in a process of its own. `progress` is called with the words for each of
+    ``STAGES`` as that stage begins, and with ``NAME: DETAIL`` as a long one goes on. Everything that the tools print
+    goes to ``compile.log`` in the output folder; nothing reaches this process's own output. Raises UsageError,
+    InputError, ToolError (a package is missing) or BuildError, also when the worker dies or takes longer than
     ``request.timeout_s``."""
     request, log = _ready(request)
     messages = _Messages(progress or (lambda stage: None))

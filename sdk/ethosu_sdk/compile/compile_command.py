@@ -8,7 +8,6 @@ import json
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from rich.console import RenderableType
@@ -70,17 +69,13 @@ def compile_model(
     with filesystem.locked_folder(folder):
         key = compile_key(model, options, target)
         pte = folder / f"{spec.name}.pte"
-        is_made = (
-            reuse
-            and _is_current(pte, key, replace(options, check=False))
-            and _reads_the_same(spec, pte, reporter)
-        )
-        refusal = _refusal(check_fit, pte) if is_made else None
+        made = _current_record(spec, pte, key, options, reporter) if reuse else None
+        refusal = None if made is None else _refusal(check_fit, pte)
         if refusal is not None:
             raise refusal
-        if is_made and _is_current(pte, key, options):
+        if made is not None and not (options.check and made["check"]["status"] == check_record.LEFT_OUT):
             reporter.detail(f"{escape(pte.name)} is up to date")
-            record = read_raw_record(result_files.compile_record_path(pte))
+            record = made
             bundle.keep(folder, "compile", compiled_files(pte, record))
         else:
             model_reads.forget_reads(pte)
@@ -278,26 +273,28 @@ def compile_key(model: str, options: CompileOptions, target: AnyTarget) -> str:
     return filesystem.sha256_bytes(json.dumps(basis, sort_keys=True).encode())
 
 
-def _is_current(pte: Path, key: str, options: CompileOptions) -> bool:
-    """Whether `pte` and its record are there, whole, made from what `key` stands for, and checked if it must be."""
+def _current_record(
+    spec: ModelSpec, pte: Path, key: str, options: CompileOptions, reporter: Reporter
+) -> Record | None:
+    """The record of `pte`, if both are whole and made from what `key` stands for and the model's file reads."""
     try:
         record = read_raw_record(result_files.compile_record_path(pte))
-        return (
+        is_current = (
             record["compile_key"] == key
-            and not (options.check and record["check"]["status"] == check_record.LEFT_OUT)
             and record["model"]["sha256"] == filesystem.sha256_file(pte)
             and result_files.example_io_path(pte).is_file()
             and (not options.etrecord or (pte.parent / record["files"].get("etrecord", ".")).is_file())
         )
     except SdkError:
-        return False
+        return None
+    return record if is_current and _reads_the_same(spec, pte, record["model"]["sha256"], reporter) else None
 
 
-def _reads_the_same(spec: ModelSpec, pte: Path, reporter: Reporter) -> bool:
+def _reads_the_same(spec: ModelSpec, pte: Path, sha256: str, reporter: Reporter) -> bool:
     """Whether the file of a model would find what it found when the current `pte` was made."""
     if spec.kind != "python" or spec.path is None:
         return True
-    reads = model_reads.read_reads(pte, filesystem.sha256_file(pte))
+    reads = model_reads.read_reads(pte, sha256)
     reason = "" if reads is None else model_reads.difference(reads, spec.path)
     if reason:
         reporter.note(f"{escape(spec.path.name)} is compiled again: {escape(reason)}")

@@ -1,9 +1,9 @@
 """What a model's file reads while it is executed and compiled: files, folders, modules, variables of the environment.
 
 The process that compiles keeps a list (:class:`Recorder`). Whoever may go on with its program compares the list with
-what is there now (:func:`difference`), which takes no torch. What unknown native code, other processes and networks
-give cannot be listed: `unseen` says so, and such a program is never taken for a later one. Nothing tells of the time
-of day and of random numbers without a seed.
+what is there now (:func:`difference`), which takes no torch. Reads by unknown native code, other processes
+and networks cannot be listed. `unseen` says so, and the model is then compiled each time. The time of day and random
+numbers without a seed leave no trace.
 """
 
 from __future__ import annotations

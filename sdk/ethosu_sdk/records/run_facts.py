@@ -26,8 +26,8 @@ class MemoryRow:
 
 
 def memory_of_board(run: Run) -> list[MemoryRow]:
-    """The memories of the board that the run is for, the rows of each one together; none where they are not known.
-    The board's name is ``run.memory.board``."""
+    """What lies in the memories of the run's board, memory by memory. It is empty where these are not known. The
+    board's name is ``run.memory.board``."""
     uses = run.memory.uses or ()
     taken: Counter[str] = Counter()
     for row in uses:
@@ -66,7 +66,7 @@ def memory_totals(uses: Iterable[MemoryUse]) -> list[MemoryTotal]:
 
 
 def board_of_run(run: Run) -> str:
-    """The name of the board that the run is for; it may be the simulated one."""
+    """The name of the run's board, which may be the simulated one."""
     if run.time is not None:
         return run.time.place
     return run.memory.board or run.board

@@ -189,10 +189,9 @@ def _rate(transfer: Transfer, memory: Memory, config: NpuConfig) -> float:
     rate = read_rate(memory, transfer.stream, config, transfer.run_bytes)
     if not transfer.words:
         return rate
-    cycles = transfer.words * constants.IFM_WORD_CYCLES[config.generation]
-    if config.macs == 2048:
-        cycles = transfer.words * constants.IFM_WORD_CYCLES_2048
-    return min(rate, transfer.beats * config.beat_bytes / cycles)
+    usual = constants.IFM_WORD_CYCLES[config.generation]
+    word_cycles = constants.IFM_WORD_CYCLES_2048 if config.macs == 2048 else usual
+    return min(rate, transfer.beats * config.beat_bytes / (transfer.words * word_cycles))
 
 
 def _needs(each: dict[Memory, float]) -> tuple[float, ...]:
