@@ -18,6 +18,7 @@ from typing import Any
 
 import flatbuffers
 import numpy as np
+from numpy.typing import NDArray
 
 #: Operators whose table of options has another name than theirs.
 OPTIONS = {
@@ -83,7 +84,7 @@ class Model:
         self,
         shape: Sequence[int],
         dtype: str = "int8",
-        scale: float | Sequence[float] | np.ndarray | None = None,
+        scale: float | Sequence[float] | NDArray[Any] | None = None,
         zero_point: int | Sequence[int] | np.ndarray = 0,
         *,
         name: str | None = None,
@@ -127,8 +128,8 @@ class Model:
 
     def constant(
         self,
-        array: np.ndarray,
-        scale: float | Sequence[float] | np.ndarray | None = None,
+        array: NDArray[Any],
+        scale: float | Sequence[float] | NDArray[Any] | None = None,
         zero_point: int | Sequence[int] | np.ndarray = 0,
         axis: int = 0,
         name: str | None = None,
@@ -162,7 +163,7 @@ class Model:
     ) -> Any:
         """Add an operator of BuiltinOperator `kind` (another name: a custom operator); returns `outputs`.
 
-        `options` are the members of its table of options, as the schema spells them; values of enumerations are strings.
+        `options` are the members of its table of options, as the schema spells them; enumerations by their names.
         """
         made = [outputs] if isinstance(outputs, Tensor) else list(outputs)
         self.operators.append(
@@ -329,22 +330,23 @@ class _Writer:
         )
 
     def table(self, kind: str, **members: Any) -> int:
-        """A table of the schema with these members; strings, arrays and lists of numbers become vectors of their own before it."""
+        """A table of the schema; strings, arrays and lists of numbers among `members` become vectors before it."""
         module = _schema(kind)
-        written = {}
-        for name, value in members.items():
-            if isinstance(value, str):
-                value = self.builder.CreateString(value)
-            elif isinstance(value, np.ndarray):
-                value = self.builder.CreateNumpyVector(value)
-            elif isinstance(value, list | tuple):
-                value = self.builder.CreateNumpyVector(np.array(value, np.int32))
-            if value is not None:
-                written[name] = value
+        written = {name: self.written(value) for name, value in members.items() if value is not None}
         module.Start(self.builder)
         for name, value in written.items():
             getattr(module, f"Add{_camel(name)}")(self.builder, value)
         return int(module.End(self.builder))
+
+    def written(self, value: Any) -> Any:
+        """A scalar or an offset as it is; the offset of a vector that is written now."""
+        if isinstance(value, str):
+            return self.builder.CreateString(value)
+        if isinstance(value, np.ndarray | list | tuple):
+            return self.builder.CreateNumpyVector(
+                value if isinstance(value, np.ndarray) else np.array(value, np.int32)
+            )
+        return value
 
     def offsets(self, tables: list[int]) -> int:
         self.builder.StartVector(4, len(tables), 4)
@@ -360,5 +362,5 @@ class _Writer:
         return int(self.builder.EndVector())
 
 
-def _indices(numbers: Any) -> np.ndarray:
+def _indices(numbers: Any) -> NDArray[Any]:
     return np.array(list(numbers), np.int32)
