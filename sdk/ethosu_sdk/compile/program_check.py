@@ -157,9 +157,8 @@ class _MethodCheck:
         for sample, outputs in enumerate(executed):
             array, wanted = outputs[index], self._load(kind, sample, index)
             if (array.shape, array.dtype) != (wanted.shape, wanted.dtype):
-                raise SimulationError(
-                    f"output {index} is {array.dtype} {list(array.shape)}, the model's {wanted.dtype} {list(wanted.shape)}"
-                )
+                given, there = (f"{row.dtype} {list(row.shape)}" for row in (array, wanted))
+                raise SimulationError(f"output {index} is {given}, the model's {there}")
             near = distance.exact_distance(array, wanted, form.scale if form is not None else None)
             found.append(replace(near, sample=sample))
         return found
