@@ -43,6 +43,7 @@ class Checked:
     start: record_parts.Start | None = None
     linked: Sequence[record_parts.LinkOutput] = ()
     dialect: record_parts.Dialect | None = None
+    readings: tuple[record_parts.Reading, ...] | None = None
 
     @property
     def explained(self) -> bool:
@@ -99,6 +100,7 @@ def _check(checked: Checked) -> record_parts.Check:
         stateful=checked.facts.stateful,
         outputs=tuple(_output(index, array, row) for index, (array, row) in rows),
         dialect=checked.dialect,
+        readings=checked.readings,
         start=start,
     )
 
