@@ -17,8 +17,9 @@ from ethosu_sdk.base import json_text, targets
 from ethosu_sdk.base.plain_text import counted
 from ethosu_sdk.base.terminal import escape, show_parts
 from ethosu_sdk.firmware_build import program_checks
+from ethosu_sdk.npu import vela_blocks
 from ethosu_sdk.npu.vela_blocks import TensorSlot, VelaBlocks
-from ethosu_sdk.program import execution_plan, named_data, pte
+from ethosu_sdk.program import cop1, execution_plan, named_data, pte
 from ethosu_sdk.program.execution_plan import ExecutionPlan, List
 from ethosu_sdk.records import inspection, provenance, result_files, validation
 from ethosu_sdk.records.common import Unavailable
@@ -31,6 +32,7 @@ _NUMERIC_COLUMNS = ("#", "bytes", "calls", "offset", "value")
 _HEADS = ("index", "kind", "runs_on")  # members of an instruction that have columns of their own
 _MOST_LIST_ITEMS = 8
 _NO_NPU = "the program delegates nothing to an Ethos-U"
+_NO_SYSTEM = "a bare command stream does not say which system it was compiled for"
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ def inspect(path: Path, *, as_json: bool, options: InspectOptions, console: Cons
 
     With `as_json`, stdout gets the record and `console` nothing. Raises InputError for a damaged file.
     """
-    record = inspect_file(Path(result_files.program_of(str(path))), options)
+    record = inspect_file(path if cop1.is_stream(path) else Path(result_files.program_of(str(path))), options)
     if as_json:
         sys.stdout.write(json_text.dumps(record.to_json()))
     else:
@@ -62,7 +64,8 @@ def inspect(path: Path, *, as_json: bool, options: InspectOptions, console: Cons
 
 def inspect_file(path: Path, options: InspectOptions = NOTHING_MORE) -> inspection.Inspection:
     """The record of the program at `path`, with what else `options` ask of it. InputError if damaged."""
-    record = describe(path, pte.read(path, options.data), options)
+    program = cop1.read(path) if cop1.is_stream(path) else pte.read(path, options.data)
+    record = describe(path, program, options)
     validation.check_record(record.to_json(), "the inspection")
     return record
 
@@ -92,7 +95,9 @@ def describe(path: Path, program: pte.Pte, options: InspectOptions = NOTHING_MOR
             inspection.NamedData(key=key, bytes=len(data)) for key, data in program.named_data.items()
         ),
         data_files=tuple(map(_data_file, program.data_files)) or None,
-        unavailable=() if target is not None else (Unavailable(path="/target", reason=_NO_NPU),),
+        unavailable=()
+        if target is not None
+        else (Unavailable(path="/target", reason=_NO_SYSTEM if program.is_stream else _NO_NPU),),
     )
 
 
@@ -199,12 +204,14 @@ def _text(value: bytes) -> str:
 
 
 def _vela(vela: VelaBlocks, options: InspectOptions) -> inspection.Vela:
+    # A bare stream has no blocks: its weights are what it reads of them.
+    weight_bytes = len(vela.weights) if vela.blocks else cop1.reached_bytes(vela)[vela_blocks.REGION_WEIGHTS]
     return inspection.Vela(
         accelerator=targets.accelerator(vela.config_word),
         config_word=f"{vela.config_word:#010x}",
         arch_word=f"{vela.arch_word:#010x}",
         command_stream_bytes=len(vela.command_stream),
-        weight_bytes=len(vela.weights),
+        weight_bytes=weight_bytes,
         scratch_bytes=vela.scratch_bytes,
         inputs=tuple(map(_slot, vela.inputs)),
         outputs=tuple(map(_slot, vela.outputs)),
