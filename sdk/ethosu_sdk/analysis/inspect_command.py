@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec import convert
 
-from ethosu_sdk.base import json_text, targets
+from ethosu_sdk.base import board_profiles, json_text, targets
 from ethosu_sdk.base.plain_text import counted
 from ethosu_sdk.base.terminal import escape, show_parts
 from ethosu_sdk.firmware_build import program_checks
@@ -39,12 +39,15 @@ _NO_SYSTEM = "a bare command stream does not say which system it was compiled fo
 class InspectOptions:
     """What a description holds beside what every one does: the `commands` of the command streams, their `hazards`.
 
-    `data` are the program's data files, by default those beside it.
+    `data` are the program's data files, by default those beside it. `system` is the profile of a board: what would
+    fail there.
     """
 
     commands: bool = False
     hazards: bool = False
     data: tuple[Path, ...] = ()
+    system: str | None = None
+    memory_mode: str | None = None
 
 
 NOTHING_MORE = InspectOptions()
@@ -95,10 +98,22 @@ def describe(path: Path, program: pte.Pte, options: InspectOptions = NOTHING_MOR
             inspection.NamedData(key=key, bytes=len(data)) for key, data in program.named_data.items()
         ),
         data_files=tuple(map(_data_file, program.data_files)) or None,
+        board=None
+        if options.system is None
+        else _on_board(program, options.system, options.memory_mode or ""),
         unavailable=()
         if target is not None
         else (Unavailable(path="/target", reason=_NO_SYSTEM if program.is_stream else _NO_NPU),),
     )
+
+
+def _on_board(program: pte.Pte, system: str, mode: str) -> inspection.OnBoard:
+    from ethosu_sdk.analysis import stream_findings
+
+    profile = board_profiles.find_profile(system)
+    found = stream_findings.program_findings(program, profile, mode)
+    rows = tuple(inspection.Finding(**row._asdict()) for row in found)
+    return inspection.OnBoard(name=profile.name, findings=rows)
 
 
 def _data_file(file: named_data.DataFile) -> inspection.DataFile:
@@ -315,6 +330,16 @@ def _show(record: inspection.Inspection, console: Console) -> None:
             if delegate.vela is not None:
                 _print_stream(delegate.index, delegate.vela, console)
     _print_table(constants, console)
+    if record.board is not None:
+        _print_findings(record.board, console)
+
+
+def _print_findings(board: inspection.OnBoard, console: Console) -> None:
+    found = f"{len(board.findings)} would fail" if board.findings else "nothing that would fail"
+    console.print(f"\n[bold]on {escape(board.name)}[/bold]: {found}")
+    for row in board.findings:
+        for label, text in (("wrong", row.problem), ("shown", row.shown), ("do", row.way_out)):
+            console.print(f"{label:<5} {text}", markup=False, soft_wrap=True)
 
 
 def _print_table(table: Table, console: Console) -> None:
