@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from campaigns.fidelity import operators as by_operator, plot
+from campaigns.fidelity import operators as by_operator, plot, streams
 from campaigns.fidelity.comparison import DATA, VELA, Choice, Figure, figures, rows
 from campaigns.fidelity.cpu import page as cpu_page
 from campaigns.fidelity.cpu.comparison import figures as cpu_figures, is_table as is_cpu_table
@@ -78,11 +78,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--versions", action="store_true", help="also Vela's estimate by each of its versions (slow)"
     )
+    parser.add_argument(
+        "--streams",
+        type=Path,
+        metavar="FOLDER",
+        help="write the table of operations again from these streams",
+    )
     parser.add_argument("--only", default="", metavar="TEXT", help="with --data: the rows that contain it")
     parser.add_argument(
         "--own-vela", action="store_true", help="with --data: compile with the SDK's Vela; none is installed"
     )
     chosen = parser.parse_args(arguments)
+    if chosen.streams is not None:
+        streams.write_table(chosen.streams)
+        return
     if chosen.data is not None:
         choice = Choice(chosen.only, "" if chosen.own_vela else None)
         if is_cpu_table(chosen.data):
@@ -97,6 +106,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parts = [first(found), _INTRODUCTION.format(rebuilt=rebuilt), bands(every, kept)]
     parts += [f"## {title}\n\n{table(part, kept)}" for title, part in found.items() if title != _SINGLE]
     parts.append(f"## {_SINGLE}\n\n{operators(found[_SINGLE])}")
+    parts.append(streams.section(list(streams.timed())))
     parts.append(_OPERATORS.format(section=by_operator.section(list(by_operator.operators()))))
     if chosen.versions:
         parts.append(f"## Vela's own estimate by version\n\n{versions()}")

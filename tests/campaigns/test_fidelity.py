@@ -8,16 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from campaigns.fidelity import networks
+from campaigns.fidelity import networks, streams
 from campaigns.fidelity.comparison import DATA, priced, rows
 from campaigns.fidelity.fitting import bands, kept_errors
 from campaigns.fidelity.vela import compile_network
 from campaigns.grid import PAGES
 from ethosu_sdk.npu import program, timing
+from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.timing.fitted import BANDS
+from ethosu_sdk.program import pte
 from tests import processes
-from tests.places import ROOT
+from tests.places import GOLDEN_PTE, ROOT
 from tests.published_systems import system_of
+from tests.tables import each
 
 PAGE = (PAGES / "fidelity.md").read_text(encoding="utf-8")
 
@@ -82,3 +85,24 @@ def test_the_page_quotes_the_bands() -> None:
 def test_a_size_that_was_not_compared_has_the_band_of_its_family() -> None:
     assert "none of 32 MACs per cycle was compared" in timing.band("ethos-u55", 32)
     assert f"±{BANDS['ethos-u55'][0]} %" in timing.band("ethos-u55", 32)
+
+
+def test_streams_of_a_board_are_within_ten_percent() -> None:
+    """The streams that Renesas timed, priced with the memories of the board's profile."""
+    found = {(row.network, row.place): row for row in streams.timed()}
+    assert len(found) == len(rows(DATA / "streams.csv"))
+    assert all(abs(row.error) <= 0.1 for row in found.values())
+    # The keyword network has no part on the CPU: its stream alone is what was measured.
+    assert all(abs(row.npu_error) <= 0.1 for row in found.values() if row.network == "kws_dscnn")
+    assert found["kws_dscnn", "SRAM"].npu_ms > 1.2 * found["kws_dscnn", "MRAM"].npu_ms
+
+
+@each("name", ("add_u55", "conv_u65_int8"))
+def test_a_row_of_figures_costs_what_its_operation_costs(name: str) -> None:
+    (delegate,) = pte.read(GOLDEN_PTE / f"{name}.pte").delegates
+    assert delegate.vela is not None
+    config = NpuConfig.from_word(delegate.vela.config_word)
+    segment = program.described(bytes(delegate.vela.command_stream), config)
+    again = [streams.operation_of(streams.row_of(op)) for op in segment.operations]
+    expected = timing.price(segment.operations, config, None, segment.waits)
+    assert timing.price(again, config, None, segment.waits) == expected
