@@ -11,6 +11,8 @@ torch is imported.
     only ``nn.Module`` subclass or instance that the file itself defines.
 ``FILE.pt2``
     a program saved with ``torch.export.save``.
+``FILE.onnx``
+    an ONNX model (:mod:`ethosu_sdk.compile.front_ends.onnx_model`).
 
 Example inputs are a tensor or a tuple of tensors. They come, first found first taken, from ``--inputs``, the
 function's second result, the file's ``ModelInputs`` or ``example_inputs``, the module's ``example_inputs`` (each a
@@ -37,12 +39,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ethosu_sdk.base import file_kinds, filesystem
-from ethosu_sdk.base.errors import InputError, SdkError, UsageError
+from ethosu_sdk.base.errors import InputError, SdkError, ToolError, UsageError
 from ethosu_sdk.base.targets import suggestion
 from ethosu_sdk.compile import saved_program, zoo
 
-_FORMS = "give zoo:NAME, FILE.py[:NAME] or FILE.pt2"
-_SUFFIXES = (".py", ".pt2")
+_FORMS = "give zoo:NAME, FILE.py[:NAME], FILE.pt2 or FILE.onnx"
+_KINDS = {".py": "python", ".pt2": "pt2", ".onnx": "onnx"}
 # Packages whose name on PyPI is not the name that is imported.
 _PIP_NAMES = {
     "PIL": "pillow",
@@ -53,12 +55,13 @@ _PIP_NAMES = {
 }
 # Their absence is an error of the SDK's own set-up, with another exit code.
 _JUDGED_ELSEWHERE = ("torch", "torchao", "executorch")
+_ONNX_PACKAGES = ("onnx", "onnxruntime", "onnx2torch")
 _MAX_BYTES = 16 << 20
 
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """A parsed MODEL. `kind` is ``zoo``, ``python`` or ``pt2``; `path` is None for the zoo; `entry` is the
+    """A parsed MODEL. `kind` is ``zoo``, ``python``, ``pt2`` or ``onnx``; `path` is None for the zoo; `entry` is the
     zoo model's name, or the object's name in the Python file, or None."""
 
     kind: str
@@ -82,17 +85,15 @@ def parse_model_spec(text: str) -> ModelSpec:
         return ModelSpec("zoo", None, name)
     path_text, entry = _split_entry(text)
     path = Path(path_text)
-    if path.suffix not in _SUFFIXES:
+    if path.suffix not in _KINDS:
         raise _not_a_model(text, path)
-    if path.suffix == ".pt2" and entry is not None:
-        raise UsageError(f"a .pt2 file holds one program: leave out ':{entry}'", _FORMS)
+    if path.suffix != ".py" and entry is not None:
+        raise UsageError(f"a {path.suffix} file holds one program: leave out ':{entry}'", _FORMS)
     if path.is_dir():
         raise file_kinds.not_a(path, "a model that can be compiled", _FORMS)
     if not path.is_file():
-        raise InputError(
-            f"there is no model file {path}", file_kinds.nearest_file(path, *_SUFFIXES) or _FORMS
-        )
-    return ModelSpec("python" if path.suffix == ".py" else "pt2", path, entry)
+        raise InputError(f"there is no model file {path}", file_kinds.nearest_file(path, *_KINDS) or _FORMS)
+    return ModelSpec(_KINDS[path.suffix], path, entry)
 
 
 def check_model_file(spec: ModelSpec, *, trust: bool = False) -> None:
@@ -104,9 +105,23 @@ def check_model_file(spec: ModelSpec, *, trust: bool = False) -> None:
         check_python_source(spec.path)
         return
     kind = file_kinds.recognise(spec.path)
+    if spec.kind == "onnx":
+        if kind is None or kind.id != "onnx":
+            raise file_kinds.not_a(spec.path, "an ONNX model", _FORMS)
+        _check_onnx_packages()
+        return
     if kind is None or kind.id != "pt2":
         raise file_kinds.not_a(spec.path, "a program saved by torch.export.save (.pt2)", _FORMS)
     saved_program.read_saved_program(spec.path, trust=trust)
+
+
+def _check_onnx_packages() -> None:
+    missing = [name for name in _ONNX_PACKAGES if not _is_found(name)]
+    if missing:
+        raise ToolError(
+            f"ONNX models need Python packages that are not installed: {', '.join(missing)}",
+            "pip install onnx==1.21.0 onnxruntime==1.32.0 && pip install --no-deps onnx2torch==1.5.15",
+        )
 
 
 def _not_a_model(text: str, path: Path) -> SdkError:
@@ -116,7 +131,7 @@ def _not_a_model(text: str, path: Path) -> SdkError:
     if named is None:
         near = difflib.get_close_matches(text, zoo.names(), n=1)
         hint = f"did you mean zoo:{near[0]}?" if near else _FORMS
-        hint = file_kinds.nearest_file(path, *_SUFFIXES, ".pte") or hint
+        hint = file_kinds.nearest_file(path, *_KINDS, ".pte") or hint
         return UsageError(f"'{text}' is not a model that can be compiled", hint)
     return UsageError(
         f"'{text}' is not a model that can be compiled: its name says that it is {named.what}", named.way
@@ -125,7 +140,7 @@ def _not_a_model(text: str, path: Path) -> SdkError:
 
 def _split_entry(text: str) -> tuple[str, str | None]:
     head, colon, tail = text.rpartition(":")
-    if not colon or not head.endswith((".py", ".pt2")):
+    if not colon or not head.endswith(tuple(_KINDS)):
         return text, None
     if not tail.isidentifier():
         raise UsageError(f"'{tail}' in '{text}' is not a Python name", _FORMS)
