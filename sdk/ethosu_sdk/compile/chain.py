@@ -96,8 +96,9 @@ class Chain:
         raise VerdictError(
             f"the PyTorch module does not compute what {origin.file.path} does in onnxruntime{where}: "
             f"{difference.text} (sample {difference.sample})",
-            "nothing was written. onnx2torch converts this operator to one that differs: export it with other options, "
-            "or compile the PyTorch model that the file was exported from; --no-check compiles without the comparison",
+            "nothing was written. onnx2torch converts this operator to one that differs: export the model with other "
+            "options, or compile the PyTorch model that the file was exported from; --no-check compiles without the "
+            "comparison",
         )
 
     def _add_link(

@@ -255,7 +255,7 @@ STAGES = (
 @dataclass(frozen=True)
 class CompileRequest:
     """One compilation. Its target is an NPU, or `core`, a processor without one such as ``cortex-m55``; the other is
-    None. `model` is ``zoo:NAME``, ``FILE.py[:NAME]``, ``FILE.pt2`` or ``FILE.onnx`` (:mod:`ethosu_sdk.compile.model_spec`).
+    None. `model` is ``zoo:NAME``, ``FILE.py[:NAME]`` or another file (:mod:`ethosu_sdk.compile.model_spec`).
     `options` may be those of the command, with more than is acted on here. `evaluation` asks for eager outputs too,
     `check_folder`, which exists, for what :class:`CheckFacts` describes; with `locate`, the folder holds what the
     delegates were given (:mod:`ethosu_sdk.compile.fault_finding`), and the first wrong operation is looked for.

@@ -109,8 +109,8 @@ class LoadedModel:
 
 
 def load_model(spec: ModelSpec, *, trust: bool = False, inputs: Path | None = None) -> LoadedModel:
-    """Load what `spec` names; a ``.pt2`` that could run code only with `trust`. `inputs` give open sizes their values.
-    InputError when the file, the object or its inputs are not what they should be."""
+    """Load what `spec` names; a ``.pt2`` that could run code only with `trust`. `inputs` give open sizes. InputError
+    when the file, the object or its inputs are not what they should be."""
     if spec.kind == "zoo":
         return _load_zoo(str(spec.entry))
     if spec.path is None:

@@ -1,1 +1,1 @@
-"""Files of other tools as models: one module for each."""
+"""From the files that models come in to programs: the table of front ends, and those that are not PyTorch."""

@@ -29,8 +29,8 @@ _MOST_BYTES = 1 << 29  # of the file, and of the data beside it
 _MOST_NODES = 100_000
 _MOST_ELEMENTS = 1 << 28  # of one tensor
 _SHAPES_HINT = (
-    "give the sizes to `compile` with --inputs FILE.npz (input0, … of the shapes that you want), or fix them in the file: "
-    "python -m onnxruntime.tools.make_dynamic_shape_fixed --input_name {name} --input_shape 1,… {file} fixed.onnx"
+    "give the sizes to `compile` with --inputs FILE.npz (input0, … of the shapes that you want), or fix "
+    "them: python -m onnxruntime.tools.make_dynamic_shape_fixed --input_name {name} --input_shape 1,… {file} new.onnx"
 )
 _OTHER_WAY = (
     "compile the PyTorch model that the file was exported from, or cut the graph around it with "

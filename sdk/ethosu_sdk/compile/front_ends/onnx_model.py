@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import operator
 import sys
 import types
@@ -111,7 +110,8 @@ def _tensors(arrays: Sequence[Array]) -> Tensors:
 
 
 def _onnx2torch() -> Any:
-    """The package. It imports torchvision for two operators, which are refused; it does without here."""
+    """The package. It imports torchvision for two operators, which are refused: it does without here, as what is
+    installed may be missing, or be for another torch."""
     with _placeholder("torchvision", "torchvision.ops"):
         import onnx2torch
     return onnx2torch
@@ -119,7 +119,7 @@ def _onnx2torch() -> Any:
 
 @contextmanager
 def _placeholder(name: str, inner: str) -> Iterator[None]:
-    if name in sys.modules or importlib.util.find_spec(name) is not None:
+    if name in sys.modules:
         yield
         return
     package, module = types.ModuleType(name), types.ModuleType(inner)
@@ -152,7 +152,7 @@ def _values(module: Any, inputs: Tensors) -> dict[str, Any]:
 
     found = {}
 
-    class Noting(torch.fx.Interpreter):
+    class Noting(torch.fx.Interpreter):  # type: ignore[misc]
         def run_node(self, node: Any) -> Any:
             result = super().run_node(node)
             if node.op == "call_module":
@@ -176,12 +176,12 @@ def _put_numbers(module: Any, inputs: Tensors, operators: Mapping[str, str]) -> 
     for node in rows:
         if any(part.op != "get_attr" for part in node.all_input_nodes[1:]):
             raise InputError(
-                f"the shape of what {operators[node.target]} '{node.target}' gives depends on values, which a program "
-                "cannot have",
+                f"the shape of what {operators[node.target]} '{node.target}' gives depends on values, which a "
+                "program cannot have",
                 "cut the graph before it with onnx.utils.extract_model, and do the rest in your application",
             )
 
-    class Replacing(torch.fx.Interpreter):
+    class Replacing(torch.fx.Interpreter):  # type: ignore[misc]
         def call_module(self, target: Any, args: Any, kwargs: Any) -> Any:
             if operators.get(target) not in _WITH_NUMBERS:
                 return super().call_module(target, args, kwargs)
@@ -219,12 +219,12 @@ def _recorded(module: Any, args: Any, kwargs: Any) -> Any:
         nodes[id(value)] = graph.get_attr(name)
         return nodes[id(value)]
 
-    class Recorder(TorchFunctionMode):
+    class Recorder(TorchFunctionMode):  # type: ignore[misc]
         def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             result = function(*args, **(kwargs or {}))
             parts = result if isinstance(result, (tuple, list)) else (result,)
             given: list[Any] = []
-            torch.fx.node.map_aggregate((args, kwargs or {}), lambda item: given.append(item))
+            torch.fx.node.map_aggregate((args, kwargs or {}), given.append)
             if any(id(item) in nodes for item in given) and all(
                 isinstance(part, torch.Tensor) for part in parts
             ):
