@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,8 @@ _OTHER_WAY = (
     "compile the PyTorch model that the file was exported from, or cut the graph around it with "
     "onnx.utils.extract_model"
 )
+_STANDARD = ("", "ai.onnx")
+_INLINED = 3  # functions in functions
 _QUANTISED = ("QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "MatMulInteger", "ConvInteger")
 _CONTROL = ("If", "Loop", "Scan", "SequenceMap")
 _OF_VALUES = ("NonZero", "NonMaxSuppression", "Unique", "Compress")  # whose shapes are
@@ -85,8 +87,11 @@ def read_onnx(path: Path, given: Sequence[Array] | None) -> OnnxFile:
     except DecodeError as error:
         raise InputError(f"{path} is damaged: it is no complete ONNX model", "export it again") from error
     beside = _load_beside(path, model)
-    for node in _all_nodes(model.graph):
-        _refuse_kind(path, node)
+    functions = {row.domain for row in model.functions}
+    for node in (*_all_nodes(model.graph), *(node for row in model.functions for node in row.node)):
+        _refuse_kind(path, node, functions)
+    for row in model.graph.output:
+        row.type.tensor_type.shape.SetInParent()  # the checker wants one, which is inferred below
     try:
         onnx.checker.check_model(model)
         model = inliner.inline_local_functions(model)
@@ -114,7 +119,7 @@ def _all_nodes(graph: Any, depth: int = 0) -> Iterator[Any]:
                 yield from _all_nodes(attribute.g, depth + 1)
 
 
-def _refuse_kind(path: Path, node: Any) -> None:
+def _refuse_kind(path: Path, node: Any, functions: Collection[str]) -> None:
     """InputError for a node of a kind that says by itself what the way out is."""
     if node.op_type in _QUANTISED or node.op_type.startswith(("QLinear", "QAttention", "QGemm")):
         raise InputError(
@@ -128,6 +133,11 @@ def _refuse_kind(path: Path, node: Any) -> None:
         raise InputError(
             f"{path}: the shape of what {place(node)} gives depends on values, which a program cannot have",
             "cut the graph before it with onnx.utils.extract_model, and do the rest in your application",
+        )
+    if node.domain not in _STANDARD and node.domain not in functions:
+        raise InputError(
+            f"{path} needs an operator of {plain_text.cut(node.domain, 100)}, which is not standard: {place(node)}",
+            _OTHER_WAY,
         )
     if node.op_type in _RANDOM:
         raise InputError(f"{path} has random results, which nobody can check: {place(node)}", _OTHER_WAY)
@@ -190,7 +200,7 @@ def _name_nodes(graph: Any) -> None:
     """Give each node a name of its own, which names its module."""
     taken: set[str] = set()
     for number, node in enumerate(graph.node):
-        name = (node.name or f"{node.op_type}_{number}").replace(".", "/")
+        name = node.name.replace(".", "/").strip("/") or f"{node.op_type}_{number}"
         node.name = name if name not in taken else f"{name}_{number}"
         taken.add(node.name)
 
@@ -297,12 +307,13 @@ class Session:
                 model.SerializeToString(), options, providers=["CPUExecutionProvider"]
             )
         self._names = [row.name for row in self._session.get_inputs()]
+        self._outputs = list(outputs) or None
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         """The outputs for the `inputs`. InputError when onnxruntime does not compute them."""
         with _refused(self._path):
             values = dict(zip(self._names, inputs, strict=False))
-            return [np.asarray(row) for row in self._session.run(None, values)]
+            return [np.asarray(row) for row in self._session.run(self._outputs, values)]
 
 
 @contextlib.contextmanager
@@ -326,35 +337,33 @@ def for_conversion(
     model.CopyFrom(file.model)
     versions = {row.domain or "ai.onnx": row.version for row in model.opset_import}
     version = versions.get("ai.onnx", 1)
-    lacking = {
-        node.op_type
-        for node in model.graph.node
-        if not node.domain and not has_converter(node.op_type, version)
-    }
-    if lacking:
-        with _refused_conversion(file.path):
-            model = inliner.inline_selected_functions(
-                model, [("", name) for name in sorted(lacking)], inline_schema_functions=True
-            )
-        _name_nodes(model.graph)
+    for _ in range(_INLINED):
+        lacking = {node.op_type for node in model.graph.node if not has_converter(node.op_type, version)}
+        if not lacking:
+            break
+        _inline(file.path, model, lacking)
     _fold(file, model, examples)
     if version > OPSET:
         _write_for_older(file.path, model)
         version = OPSET
     for node in model.graph.node:
-        if node.domain not in ("", "ai.onnx") or not has_converter(node.op_type, version):
-            domain = f" of {plain_text.cut(node.domain, 100)}" if node.domain else ""
-            raise InputError(f"onnx2torch has no {place(node)}{domain}, which {file.path} needs", _OTHER_WAY)
+        if not has_converter(node.op_type, version):
+            raise InputError(f"onnx2torch has no {place(node)}, which {file.path} needs", _OTHER_WAY)
     _separate_outputs(model.graph)
     return model
 
 
-@contextlib.contextmanager
-def _refused_conversion(path: Path) -> Iterator[None]:
+def _inline(path: Path, model: Any, operators: Iterable[str]) -> None:
+    """Write the `operators` as others, where the standard says how."""
+    for row in model.graph.initializer:
+        model.graph.value_info.append(helper.make_tensor_value_info(row.name, row.data_type, row.dims))
+    ids = [("", name) for name in sorted(operators)]
     try:
-        yield
+        model.CopyFrom(inliner.inline_selected_functions(model, ids, inline_schema_functions=True))
+        model.CopyFrom(_with_shapes(path, model))
     except Exception as error:  # the native library's classes
         raise _invalid(path, error) from error
+    _name_nodes(model.graph)
 
 
 def _fold(file: OnnxFile, model: Any, examples: Sequence[Array]) -> None:
@@ -420,11 +429,11 @@ def _write_for_older(path: Path, model: Any) -> None:
         for name in later:
             _take_attribute(node, name)
     for row in model.opset_import:
-        if row.domain in ("", "ai.onnx"):
+        if row.domain in _STANDARD:
             row.version = OPSET
     model.ir_version = min(model.ir_version, 8)
     for node in graph.node:
-        if node.domain in ("", "ai.onnx"):
+        if node.domain in _STANDARD:
             _check_older(path, node, model)
 
 

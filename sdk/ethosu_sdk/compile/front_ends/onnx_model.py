@@ -207,6 +207,8 @@ def _recorded(module: Any, args: Any, kwargs: Any) -> Any:
     kept = [args[0]]  # whose ids stay theirs
 
     def known(value: Any) -> Any:
+        if isinstance(value, np.generic):
+            return value.item()
         if not isinstance(value, torch.Tensor):
             return value
         if id(value) in nodes:
@@ -221,6 +223,8 @@ def _recorded(module: Any, args: Any, kwargs: Any) -> Any:
 
     class Recorder(TorchFunctionMode):  # type: ignore[misc]
         def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            if function is torch.Tensor.__getitem__ and isinstance(args[1], list):
+                args = (args[0], tuple(args[1]))  # which a list will no longer mean
             result = function(*args, **(kwargs or {}))
             parts = result if isinstance(result, (tuple, list)) else (result,)
             given: list[Any] = []
