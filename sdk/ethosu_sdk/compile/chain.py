@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec import convert
@@ -13,7 +13,14 @@ from msgspec import convert
 from ethosu_sdk.base import plain_text
 from ethosu_sdk.base.errors import VerdictError
 from ethosu_sdk.compile import check_references, stage_comparison
-from ethosu_sdk.compile.compile_facts import EXPLAINED, GRAPH_LINK, PREPARED_LINK, QUANTISED_LINK, ChainFacts
+from ethosu_sdk.compile.compile_facts import (
+    CONVERTED_LINK,
+    EXPLAINED,
+    GRAPH_LINK,
+    PREPARED_LINK,
+    QUANTISED_LINK,
+    ChainFacts,
+)
 from ethosu_sdk.compile.graphs import execution, tensor_arrays
 from ethosu_sdk.compile.graphs.execution import RecordedValues
 from ethosu_sdk.compile.graphs.fx import is_dequantize, is_mutable, is_quantize
@@ -21,6 +28,9 @@ from ethosu_sdk.compile.graphs.source_lines import SourceFinder
 from ethosu_sdk.compile.model_state import InitialState
 from ethosu_sdk.compile.stage_comparison import Difference, EagerRun, Rows, Trials
 from ethosu_sdk.records.compile import Link, LinkName, LinkVerdict, NoisyLayer, SampleOrigin
+
+if TYPE_CHECKING:
+    from ethosu_sdk.compile.front_ends.onnx_model import OnnxModel
 
 Tensors = tuple[Any, ...]
 Constants = dict[tuple[str, int, int], Any]  # by observer, place in memory and number of writes to it
@@ -55,9 +65,12 @@ class Chain:
     def samples(self) -> list[Tensors]:
         return [row.inputs for row in self._eager.samples]
 
-    def graph(self, program: Any) -> None:
-        """float eager → the exported `program`. VerdictError when it computes something else."""
+    def graph(self, program: Any, origin: OnnxModel | None = None) -> None:
+        """float eager → the exported `program`. VerdictError when it computes something else, or when the module that
+        was converted from its `origin` does."""
         self._graph = program
+        if origin is not None:
+            self._converted(origin)
         module = program.module(check_guards=False)
         difference = self._add_link(GRAPH_LINK, _sequence(module, self.samples), self._other_structure())
         if difference is not None:
@@ -73,10 +86,29 @@ class Chain:
             place = self._lost(graph, values, difference)
             self._fail("the graph that is prepared for quantisation", difference, place)
 
+    def _converted(self, origin: OnnxModel) -> None:
+        wanted = origin.outputs(self.samples)
+        difference = self._add_link(CONVERTED_LINK, self._eager.outputs, wanted=wanted)
+        if difference is None:
+            return
+        place = origin.place_of_loss(self.samples[difference.sample], stage_comparison.is_close)
+        where = f", first at {place}" if place else ""
+        raise VerdictError(
+            f"the PyTorch module does not compute what {origin.file.path} does in onnxruntime{where}: "
+            f"{difference.text} (sample {difference.sample})",
+            "nothing was written. onnx2torch converts this operator to one that differs: export the model with other "
+            "options, or compile the PyTorch model that the file was exported from; --no-check compiles without the "
+            "comparison",
+        )
+
     def _add_link(
-        self, link: LinkName, given: Rows, other_form: Difference | None = None
+        self,
+        link: LinkName,
+        given: Rows,
+        other_form: Difference | None = None,
+        wanted: Rows | None = None,
     ) -> Difference | None:
-        wanted = self._eager.outputs
+        wanted = self._eager.outputs if wanted is None else wanted
         difference = stage_comparison.form_difference(wanted, given) or other_form
         if difference is None:
             verdict, difference = stage_comparison.within_rounding(wanted, given, self._trials)

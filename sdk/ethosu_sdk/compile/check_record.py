@@ -17,7 +17,7 @@ from ethosu_sdk.base import filesystem, tools
 from ethosu_sdk.base.errors import InputError, SdkError, VerdictError
 from ethosu_sdk.base.json_text import Record
 from ethosu_sdk.compile import compile_facts
-from ethosu_sdk.compile.compile_facts import GRAPH_LINK, PREPARED_LINK, QUANTISED_LINK
+from ethosu_sdk.compile.compile_facts import CONVERTED_LINK, GRAPH_LINK, PREPARED_LINK, QUANTISED_LINK
 from ethosu_sdk.compile.distance import Distance
 from ethosu_sdk.compile.refused_operators import refusal_of
 from ethosu_sdk.records import common, compile as record_parts, provenance
@@ -155,6 +155,8 @@ def extend_with_chain(
     quantised = str(record["options"].get("quantize", "quantised"))
     words = [_link_words(row, quantised) for row in links if row.link != PREPARED_LINK or row.status == FAIL]
     start = "float" if any(row.link == GRAPH_LINK for row in links) else "given"
+    if any(row.link == CONVERTED_LINK for row in links):
+        start = "onnxruntime"
     start = facts.start if facts is not None and facts.start else start
     found = record_parts.Chain(
         samples=() if facts is None else facts.samples,
@@ -216,12 +218,12 @@ def chain_words(record: Record) -> str:
 
 
 def _link_words(link: record_parts.Link, quantised: str) -> str:
-    name = quantised if link.link == QUANTISED_LINK else link.link
+    name = {QUANTISED_LINK: quantised, CONVERTED_LINK: "float"}.get(link.link, link.link)
     if link.outputs is None:
         return f"{name} {'failed' if link.status == FAIL else 'not compared'}"
     rows = link.outputs
     equal = all(row.equal == row.elements for row in rows)
-    if equal or link.link == GRAPH_LINK:
+    if equal or link.link in (CONVERTED_LINK, GRAPH_LINK):
         return f"{name} equal"
     ratios = [row.sqnr_db for row in rows if row.sqnr_db is not None]
     if ratios:

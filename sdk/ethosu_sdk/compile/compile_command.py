@@ -292,7 +292,7 @@ def _current_record(
 
 def _reads_the_same(spec: ModelSpec, pte: Path, sha256: str, reporter: Reporter) -> bool:
     """Whether the file of a model would find what it found when the current `pte` was made."""
-    if spec.kind != "python" or spec.path is None:
+    if spec.kind not in ("python", "onnx") or spec.path is None:
         return True
     reads = model_reads.read_reads(pte, sha256)
     reason = "" if reads is None else model_reads.difference(reads, spec.path)

@@ -158,6 +158,7 @@ def delegate_array(payload_sha256: str, kind: str, index: int) -> str:
 
 # The chain of comparisons.
 
+CONVERTED_LINK: Final = "converted"
 GRAPH_LINK: Final = "graph"
 PREPARED_LINK: Final = "prepared"
 QUANTISED_LINK: Final = "quantised"

@@ -20,7 +20,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType, ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ethosu_sdk.base import plain_text
 from ethosu_sdk.base.errors import InputError, SdkError
@@ -32,6 +32,9 @@ from ethosu_sdk.compile.quantizers import OwnQuantizer
 from ethosu_sdk.compile.tool_hooks import patched
 from ethosu_sdk.program import feeds
 from ethosu_sdk.program.feeds import Feed
+
+if TYPE_CHECKING:
+    from ethosu_sdk.compile.front_ends.onnx_model import OnnxModel
 
 _DEFAULT_ENTRIES = ("ModelUnderTest", "model", "Model", "get_model")
 _CALIBRATION_NAMES = ("calibration", "calibration_inputs")
@@ -89,7 +92,8 @@ class LoadedModel:
     """A module (``nn.Module`` in eval mode, or ``ExportedProgram``), its example inputs (a tuple of tensors, or None
     when the model brings none), calibration samples, and the quantisation it is meant for. `prequantized` says that
     it was quantised before it came here, `quantizer` is the one that its file defines. `lines` are those that
-    constructed each module, by the module's name. With `methods`, a program has these instead of ``forward``."""
+    constructed each module, by the module's name. With `methods`, a program has these instead of ``forward``.
+    `origin` is what the module was converted from."""
 
     module: Any
     example_inputs: tuple[Any, ...] | None
@@ -101,15 +105,18 @@ class LoadedModel:
     quantizer: OwnQuantizer | None = None
     methods: tuple[LoadedMethod, ...] = ()
     feeds: DeclaredFeeds = NO_FEEDS
+    origin: OnnxModel | None = None
 
 
-def load_model(spec: ModelSpec, *, trust: bool = False) -> LoadedModel:
-    """Load what `spec` names; a ``.pt2`` that could run code only with `trust`. InputError when the file, the object
-    or its inputs are not what they should be."""
+def load_model(spec: ModelSpec, *, trust: bool = False, inputs: Path | None = None) -> LoadedModel:
+    """Load what `spec` names; a ``.pt2`` that could run code only with `trust`. `inputs` give open sizes. InputError
+    when the file, the object or its inputs are not what they should be."""
     if spec.kind == "zoo":
         return _load_zoo(str(spec.entry))
     if spec.path is None:
         raise InputError("the model specification names no file")
+    if spec.kind == "onnx":
+        return _load_onnx(spec.path, inputs)
     if spec.kind != "python":
         return _load_pt2(spec.path, trust)
     constructed = _ConstructionLines(spec.path.absolute().parent)
@@ -151,6 +158,13 @@ def _load_pt2(path: Path, trust: bool) -> LoadedModel:
     except Exception as error:
         raise _unloadable(path, error) from error
     return _exported(program, str(path))
+
+
+def _load_onnx(path: Path, inputs: Path | None) -> LoadedModel:
+    from ethosu_sdk.compile.front_ends import onnx_model
+
+    model = onnx_model.load_onnx(path, inputs)
+    return LoadedModel(model.module, model.example_inputs, origin=model)
 
 
 def _unloadable(path: Path, error: Exception) -> InputError:

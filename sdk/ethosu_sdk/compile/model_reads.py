@@ -103,6 +103,12 @@ def difference(reads: Reads, model: Path) -> str:
     return ""
 
 
+def reads_of_files(model: Path, files: Iterable[Path]) -> Reads:
+    """What a `model` reads that is parsed, not executed: its `files`."""
+    states = {os.path.abspath(path): _file_state(os.path.abspath(path)) for path in files}
+    return Reads(os.path.abspath(model), os.getcwd(), _python(), states, {}, (), {}, {})
+
+
 class _Kept(msgspec.Struct):
     program: str
     reads: Reads

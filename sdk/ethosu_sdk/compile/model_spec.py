@@ -13,6 +13,8 @@ torch is imported.
     a program saved with ``torch.export.save``.
 ``FILE.tflite``
     a quantised TensorFlow Lite model.
+``FILE.onnx``
+    a float ONNX model.
 
 :mod:`ethosu_sdk.compile.front_ends.table` has a row for each kind of file.
 

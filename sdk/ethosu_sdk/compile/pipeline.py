@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -44,6 +44,9 @@ from ethosu_sdk.compile.stage_comparison import EagerRun
 from ethosu_sdk.program.execution_plan import ENTRY
 from ethosu_sdk.records.common import Delegation
 from ethosu_sdk.records.compile import Refinement, Rewrite
+
+if TYPE_CHECKING:
+    from ethosu_sdk.compile.front_ends.onnx_model import OnnxModel
 
 Progress = Callable[[str], None]
 Tensors = tuple[Any, ...]
@@ -88,6 +91,7 @@ class Plan:
     root: int = 0
     shares_state: bool = False  # methods of one root
     feeds: DeclaredFeeds = NO_FEEDS
+    origin: OnnxModel | None = None
 
     @property
     def quantized(self) -> bool:
@@ -177,6 +181,7 @@ def _plan_of(request: CompileRequest, model: LoadedModel) -> Plan:
         quantizer=model.quantizer,
         layers=None if request.layers is None else LayerValues(request.layers, inputs),
         feeds=model.feeds,
+        origin=model.origin,
     )
 
 
@@ -393,7 +398,7 @@ def traced_method(request: CompileRequest, plan: Plan, clock: StageClock, finder
     )
     if chain is not None:
         with clock.stage("compare"):
-            chain.graph(traced.program)
+            chain.graph(traced.program, plan.origin)
     subject = evaluation_outputs.evaluation_subject(
         traced.reference, traced.program, prequantized=plan.prequantized
     )

@@ -81,7 +81,7 @@ def run_stages(
         import_tools()
     recorder = model_reads.Recorder(environment) if is_alone and spec.kind == "python" else None
     with clock.stage("model"):
-        loaded = loading.load_model(spec, trust=request.options.trust)
+        loaded = loading.load_model(spec, trust=request.options.trust, inputs=request.options.inputs)
         found = pipeline.plans_of(request, loading.with_added_lines(loaded, request.lines))
     config = vela_config.chosen_config(request.options)
     finder = SourceFinder(None if spec.path is None else spec.path.resolve().parent, found[0].lines)
@@ -102,7 +102,11 @@ def run_stages(
                 layers.finish(row.method.program, cpu_calls, captures, finder)
     output = _output(program, clock)
     if recorder is not None and spec.path is not None:
-        output = replace(output, reads=recorder.reads(spec.path))
+        return replace(output, reads=recorder.reads(spec.path))
+    if loaded.origin is not None:
+        return replace(
+            output, reads=model_reads.reads_of_files(loaded.origin.file.path, loaded.origin.file.beside)
+        )
     return output
 
 

@@ -14,7 +14,7 @@ Status = Annotated[
     Literal["pass", "fail"],
     Meta(description="fail: the check or a threshold of the evaluation is missed; the program is whole"),
 ]
-LinkName = Literal["graph", "prepared", "quantised", "executed"]
+LinkName = Literal["converted", "graph", "prepared", "quantised", "executed"]
 LinkVerdict = Literal["equal", "float-rounding", "explained", "different"]
 ExecutionName = Literal["float", "quantised", "executed"]
 Reference = Literal["float", "quantised", "labels", "expected"]
@@ -288,9 +288,9 @@ class LinkOutput(Part):
 
 
 class Link(Part):
-    #: the later of two stages: exported graph, graph with observers that copy, quantised graph, program
-    #: executed on the host simulator; the first is compared with the untouched model, so are the second and
-    #: third, the last with the graph that was lowered
+    #: the later of two stages: module converted from an ONNX file, exported graph, graph with observers that copy,
+    #: quantised graph, program executed on the host simulator; the first is compared with the file in
+    #: onnxruntime, the second to fourth with the untouched model, the last with the graph that was lowered
     link: LinkName
     status: Literal["pass", "fail", "unavailable"]
     verdict: LinkVerdict | None = None

@@ -40,9 +40,18 @@ FRONT_ENDS = (
         "the .tflite in a reference interpreter",
         packages=("ethosu.vela", "flatbuffers"),
     ),
+    FrontEnd(
+        ONNX,
+        ".onnx",
+        "onnx",
+        "an ONNX model (.onnx)",
+        "the .onnx in onnxruntime",
+        packages=(*_TORCH, "onnx", "onnxruntime", "onnx2torch"),
+        extra="onnx",
+    ),
 )
 ENDINGS = tuple(row.ending for row in FRONT_ENDS)
-FORMS = "give zoo:NAME, FILE.py[:NAME], FILE.pt2 or FILE.tflite"
+FORMS = "give zoo:NAME, FILE.py[:NAME], FILE.pt2, FILE.tflite or FILE.onnx"
 
 
 def by_ending(path: Path) -> FrontEnd | None:
