@@ -225,6 +225,8 @@ _SystemConfig = defstruct(  # the keys of a vela.ini; those of areas are there f
     forbid_unknown_fields=True,
 )
 
+SYSTEM_KEYS = _SystemConfig.__struct_fields__
+
 
 class _Board(Struct, forbid_unknown_fields=True):
     title: Text
@@ -243,8 +245,8 @@ class _Board(Struct, forbid_unknown_fields=True):
 
 
 @functools.cache
-def _vela() -> dict[str, Rows[Any]]:
-    """The sections of Vela's configuration that all packs know by name."""
+def vela_tables() -> dict[str, Rows[Any]]:
+    """The system configurations and memory modes that all packs know by name."""
     return toml_source.read_toml(OWN_PACKS / "vela.toml", _KIND)[1]
 
 
@@ -255,7 +257,7 @@ def _profile(path: Path) -> BoardProfile:
     merged.pop("firmware", None)
     merged.pop("qemu", None)
     board = source.convert(merged, _Board)
-    known = _vela()["system_configs"]
+    known = vela_tables()["system_configs"]
     _check_system_configs(source, board.system_configs, known)
     known = {**known, **board.system_configs}
     systems = tuple(
@@ -280,7 +282,7 @@ def _profile(path: Path) -> BoardProfile:
             _board_memory(source, ("memories", key), key, row) for key, row in board.memories.items()
         ),
         systems=systems,
-        memory_modes={mode: _vela()["memory_modes"][mode] for mode in modes},
+        memory_modes={mode: vela_tables()["memory_modes"][mode] for mode in modes},
         sources={key: board.documents.get(text, text) for key, text in sources.items()},
         npu=board.npu,
         console=board.console,
@@ -326,7 +328,7 @@ def _vela_system(
 ) -> VelaSystem:
     if name not in known:
         raise source.unknown(place, "there is no system configuration", name, known)
-    settings, known_modes = known[name], _vela()["memory_modes"]
+    settings, known_modes = known[name], vela_tables()["memory_modes"]
     for mode in modes:
         if mode not in known_modes:
             raise source.unknown(place, "there is no memory mode", mode, known_modes)
@@ -388,7 +390,12 @@ _FILE_NAME = re.compile(r"[\w.-]{1,64}", re.ASCII)
 def _name_of(path: Path) -> str:
     """A pack is called as its folder, a file with another name as itself."""
     name = path.absolute().parent.name if path.name == PACK_FILE else path.stem
-    return name if _FILE_NAME.fullmatch(name) else "board"
+    return name if is_pack_name(name) else "board"
+
+
+def is_pack_name(name: str) -> bool:
+    """Whether a pack may be called `name`."""
+    return _FILE_NAME.fullmatch(name) is not None
 
 
 def profile_names() -> tuple[str, ...]:

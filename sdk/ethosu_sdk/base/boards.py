@@ -156,17 +156,17 @@ class Board:
         return simulator not in self.on_request and self.is_in(simulator, npu)
 
 
-def _names_with(table: str) -> tuple[str, ...]:
-    """The packs that have such a table. Names are options of the command line, which must not wait for a parser."""
-    return tuple(name for name, path in pack_files().items() if f"\n[{table}]".encode() in _head(path))
-
-
-def _head(path: Path) -> bytes:
+def has_table(path: Path, table: str) -> bool:
+    """Whether a pack has such a table. Names are options of the command line, which must not wait for a parser."""
     try:
         with path.open("rb") as file:
-            return file.read(_KIND.most_bytes)
+            return f"\n[{table}]".encode() in file.read(_KIND.most_bytes)
     except OSError:
-        return b""  # whoever asks for this pack is told
+        return False  # whoever asks for this pack is told
+
+
+def _names_with(table: str) -> tuple[str, ...]:
+    return tuple(name for name, path in pack_files().items() if has_table(path, table))
 
 
 BOARD_NAMES = tuple(sorted(_names_with("firmware"), key=lambda name: not (OWN_PACKS / name).is_dir()))
@@ -176,7 +176,7 @@ QEMU_NAMES = _names_with("qemu")
 @functools.cache
 def all_boards() -> dict[str, Board]:
     """All boards that firmware can be built for, by name: the SDK's first."""
-    return {name: _board(name) for name in BOARD_NAMES}
+    return {name: board_in(name, pack_files()[name]) for name in BOARD_NAMES}
 
 
 @functools.cache
@@ -191,8 +191,9 @@ def device_of(source: TomlSource, table: PackTable, name: str) -> Device:
     return source.convert(table.get(name, {}), Device, (name,))
 
 
-def _board(name: str) -> Board:
-    source, table = pack_tables(name)
+def board_in(name: str, path: Path) -> Board:
+    """The board that the pack at `path` has firmware for. InputError, with the line, for what is wrong in it."""
+    source, _, table = read_pack(path)
     row = source.convert(table["firmware"], _Firmware, ("firmware",))
     npu, console = device_of(source, table, "npu"), device_of(source, table, "console")
     if not npu.bases or npu.irq is None or not console.bases:
@@ -208,7 +209,7 @@ def _board(name: str) -> Board:
         for known in npus:
             if known not in families():
                 raise source.unknown(("firmware", "simulators", simulator), "no NPU", known, families())
-    folder = pack_files()[name].parent / FIRMWARE_FOLDER
+    folder = path.parent / FIRMWARE_FOLDER
     return Board(
         name=name,
         core_hz=row.clock_hz,

@@ -12,17 +12,20 @@ from ethosu_sdk.base import board_profiles
 from ethosu_sdk.base.board_profiles import BoardMemory, BoardProfile, VelaSystem
 from ethosu_sdk.base.boards import NO_DEVICE, Device
 from ethosu_sdk.base.terminal import Ranked, Reporter, escape
+from ethosu_sdk.installation import new_board
 from ethosu_sdk.records import printed, provenance, validation
 
 _UNKNOWN = "-"
 
 
-def boards(word: str | None, reporter: Reporter) -> None:
-    """List the profiles of the SDK, or show the one that `word` stands for.
+def boards(word: str | None, reporter: Reporter, *, checked: bool = False) -> None:
+    """List the packs of the SDK and the user's folder, show the one that `word` stands for, or what it lacks.
 
     UsageError for an unknown name, InputError for a file that is not a profile.
     """
     names = board_profiles.profile_names() if word is None else (word,)
+    if checked:
+        new_board.check_board(names[0])
     found = [board_profiles.find_profile(name) for name in names]
     record = printed.BoardList(
         status="pass",
@@ -33,6 +36,8 @@ def boards(word: str | None, reporter: Reporter) -> None:
     validation.check_record(record, "the list of boards")
     if word is None:
         reporter.show(_list(found))
+    elif checked:
+        reporter.show(*map(escape, new_board.state_of(found[0])))
     else:
         reporter.show(*_shown(found[0]))
     reporter.emit(record)
