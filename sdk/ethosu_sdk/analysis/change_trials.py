@@ -24,7 +24,7 @@ from ethosu_sdk.compile.child_process import warm_compiler
 from ethosu_sdk.compile.model_spec import parse_model_spec
 from ethosu_sdk.compile.program_options import CompileOptions
 from ethosu_sdk.firmware_build.memory_fit import MemoryFitError
-from ethosu_sdk.program import pte
+from ethosu_sdk.program import cop1, pte
 from ethosu_sdk.program.execution_plan import Scalar
 from ethosu_sdk.program.output_comparison import Comparison
 from ethosu_sdk.records import result_files, trials
@@ -54,6 +54,8 @@ def profiled_program(
 ) -> Profiled:
     """The profile of `given`, as `profile` takes it. With `too_large`, a program that does not fit its board runs on
     the host simulator, which has no board."""
+    if cop1.is_stream(Path(given)):
+        raise InputError(f"{given} cannot be changed: {cop1.NO_WEIGHTS}", "`ethosu-sdk profile` prices it")
     profile, options = profile_command.profile, ProfileOptions()
     try:
         return profile(given, compile_options, run_options, options, out_dir, reporter)
@@ -114,7 +116,7 @@ def subject_of(
         inputs=next(iter(_files(record, "example inputs")), None),
         vela_config=compile_options.vela_config or next(iter(_files(record, "vela configuration")), None),
     )
-    return TrialSubject(done, source, options, replace(run_options, simulator=done.content.simulator.name))
+    return TrialSubject(done, source, options, replace(run_options, simulator=done.content.simulator_name))
 
 
 def _files(record: Compilation, role: str) -> list[Path]:
@@ -155,7 +157,7 @@ def tried_changes(
     return Tries(
         before=trying.before,
         exact=trying.exact_distance,
-        simulator=subject.done.content.simulator.name,
+        simulator=subject.done.content.simulator_name,
         outcomes=tuple(trying.outcomes),
         left=tuple(row.name for row in candidates if row.name not in done),
         is_stopped=trying.is_stopped,

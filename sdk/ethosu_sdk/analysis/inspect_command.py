@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec import convert
 
-from ethosu_sdk.base import json_text, targets
+from ethosu_sdk.base import board_profiles, json_text, targets
 from ethosu_sdk.base.plain_text import counted
 from ethosu_sdk.base.terminal import escape, show_parts
 from ethosu_sdk.firmware_build import program_checks
+from ethosu_sdk.npu import vela_blocks
 from ethosu_sdk.npu.vela_blocks import TensorSlot, VelaBlocks
-from ethosu_sdk.program import execution_plan, named_data, pte
+from ethosu_sdk.program import cop1, execution_plan, named_data, pte
 from ethosu_sdk.program.execution_plan import ExecutionPlan, List
 from ethosu_sdk.records import inspection, provenance, result_files, validation
 from ethosu_sdk.records.common import Unavailable
@@ -31,18 +32,22 @@ _NUMERIC_COLUMNS = ("#", "bytes", "calls", "offset", "value")
 _HEADS = ("index", "kind", "runs_on")  # members of an instruction that have columns of their own
 _MOST_LIST_ITEMS = 8
 _NO_NPU = "the program delegates nothing to an Ethos-U"
+_NO_SYSTEM = "a bare command stream does not say which system it was compiled for"
 
 
 @dataclass(frozen=True)
 class InspectOptions:
     """What a description holds beside what every one does: the `commands` of the command streams, their `hazards`.
 
-    `data` are the program's data files, by default those beside it.
+    `data` are the program's data files, by default those beside it. `system` is the profile of a board: what would
+    fail there.
     """
 
     commands: bool = False
     hazards: bool = False
     data: tuple[Path, ...] = ()
+    system: str | None = None
+    memory_mode: str | None = None
 
 
 NOTHING_MORE = InspectOptions()
@@ -53,7 +58,7 @@ def inspect(path: Path, *, as_json: bool, options: InspectOptions, console: Cons
 
     With `as_json`, stdout gets the record and `console` nothing. Raises InputError for a damaged file.
     """
-    record = inspect_file(Path(result_files.program_of(str(path))), options)
+    record = inspect_file(path if cop1.is_stream(path) else Path(result_files.program_of(str(path))), options)
     if as_json:
         sys.stdout.write(json_text.dumps(record.to_json()))
     else:
@@ -62,7 +67,8 @@ def inspect(path: Path, *, as_json: bool, options: InspectOptions, console: Cons
 
 def inspect_file(path: Path, options: InspectOptions = NOTHING_MORE) -> inspection.Inspection:
     """The record of the program at `path`, with what else `options` ask of it. InputError if damaged."""
-    record = describe(path, pte.read(path, options.data), options)
+    program = cop1.read(path) if cop1.is_stream(path) else pte.read(path, options.data)
+    record = describe(path, program, options)
     validation.check_record(record.to_json(), "the inspection")
     return record
 
@@ -92,8 +98,22 @@ def describe(path: Path, program: pte.Pte, options: InspectOptions = NOTHING_MOR
             inspection.NamedData(key=key, bytes=len(data)) for key, data in program.named_data.items()
         ),
         data_files=tuple(map(_data_file, program.data_files)) or None,
-        unavailable=() if target is not None else (Unavailable(path="/target", reason=_NO_NPU),),
+        board=None
+        if options.system is None
+        else _on_board(program, options.system, options.memory_mode or ""),
+        unavailable=()
+        if target is not None
+        else (Unavailable(path="/target", reason=_NO_SYSTEM if program.is_stream else _NO_NPU),),
     )
+
+
+def _on_board(program: pte.Pte, system: str, mode: str) -> inspection.OnBoard:
+    from ethosu_sdk.analysis import stream_findings
+
+    profile = board_profiles.find_profile(system)
+    found = stream_findings.program_findings(program, profile, mode)
+    rows = tuple(inspection.Finding(**row._asdict()) for row in found)
+    return inspection.OnBoard(name=profile.name, findings=rows)
 
 
 def _data_file(file: named_data.DataFile) -> inspection.DataFile:
@@ -199,12 +219,14 @@ def _text(value: bytes) -> str:
 
 
 def _vela(vela: VelaBlocks, options: InspectOptions) -> inspection.Vela:
+    # A bare stream has no blocks: its weights are what it reads of them.
+    weight_bytes = len(vela.weights) if vela.blocks else cop1.reached_bytes(vela)[vela_blocks.REGION_WEIGHTS]
     return inspection.Vela(
         accelerator=targets.accelerator(vela.config_word),
         config_word=f"{vela.config_word:#010x}",
         arch_word=f"{vela.arch_word:#010x}",
         command_stream_bytes=len(vela.command_stream),
-        weight_bytes=len(vela.weights),
+        weight_bytes=weight_bytes,
         scratch_bytes=vela.scratch_bytes,
         inputs=tuple(map(_slot, vela.inputs)),
         outputs=tuple(map(_slot, vela.outputs)),
@@ -308,6 +330,16 @@ def _show(record: inspection.Inspection, console: Console) -> None:
             if delegate.vela is not None:
                 _print_stream(delegate.index, delegate.vela, console)
     _print_table(constants, console)
+    if record.board is not None:
+        _print_findings(record.board, console)
+
+
+def _print_findings(board: inspection.OnBoard, console: Console) -> None:
+    found = f"{len(board.findings)} would fail" if board.findings else "nothing that would fail"
+    console.print(f"\n[bold]on {escape(board.name)}[/bold]: {found}")
+    for row in board.findings:
+        for label, text in (("wrong", row.problem), ("shown", row.shown), ("do", row.way_out)):
+            console.print(f"{label:<5} {text}", markup=False, soft_wrap=True)
 
 
 def _print_table(table: Table, console: Console) -> None:

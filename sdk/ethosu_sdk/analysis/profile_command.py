@@ -10,7 +10,7 @@ from pathlib import Path
 
 from msgspec import convert
 
-from ethosu_sdk.analysis import profile_rows, profile_totals
+from ethosu_sdk.analysis import profile_rows, profile_stream, profile_totals
 from ethosu_sdk.analysis.options import ProfileOptions
 from ethosu_sdk.analysis.profile_rows import Call, DelegateProfile
 from ethosu_sdk.analysis.profile_totals import Sums
@@ -25,7 +25,7 @@ from ethosu_sdk.compile.pricing_system import PricingSystem
 from ethosu_sdk.compile.program_options import CompileOptions
 from ethosu_sdk.npu import errors
 from ethosu_sdk.npu.timing.systems import SystemConfig
-from ethosu_sdk.program import pte
+from ethosu_sdk.program import cop1, pte
 from ethosu_sdk.program.execution_plan import DelegateCall, ExecutionPlan, KernelCall
 from ethosu_sdk.records import (
     answers,
@@ -92,6 +92,8 @@ def profile(
 
     A model or program is run first. Its instructions on the CPU are counted, and their cycles modelled.
     """
+    if cop1.is_stream(Path(subject)):
+        return _profile_stream(Path(subject), compile_options, run_options, options, out_dir, reporter)
     subject = result_files.folder_of(subject)
     is_run = Path(subject).is_dir()
     if is_run:
@@ -113,15 +115,8 @@ def profile(
         cpu_clock_mhz=run_options.cpu_clock_mhz,
         prefill=options.prefill,
     )
-    record = content.to_json()
-    validation.check_record(record, "the profile")
     folder = filesystem.make_directory(out_dir) if out_dir is not None else done.folder
-    rows = map(profile_words.csv_row, content.operations)
-    table = result_files.csv_table(profile_words.CSV_COLUMNS, rows)
-    with filesystem.locked_folder(folder), bundle.writing_folder(folder, "profile") as add:
-        filesystem.write_bytes(folder / _CSV_NAME, table.encode())
-        json_text.write_json(folder / kinds.PROFILE.file, record)
-        add(kinds.PROFILE.file, _CSV_NAME)
+    record = _write(content, folder)
     shown = run_command.subject_of(
         done.record.model.file if is_run else subject, compile_options, done.folder
     )
@@ -131,6 +126,41 @@ def profile(
         reporter.show("", *profile_words.profile_tables(content, folder))
     reporter.emit(record)
     return Profiled(folder, done.folder, done.pte, content)
+
+
+def _write(content: Profile, folder: Path) -> Record:
+    """Write profile.json and profile.csv; the record."""
+    record = content.to_json()
+    validation.check_record(record, "the profile")
+    rows = map(profile_words.csv_row, content.operations)
+    table = result_files.csv_table(profile_words.CSV_COLUMNS, rows)
+    with filesystem.locked_folder(folder), bundle.writing_folder(folder, "profile") as add:
+        filesystem.write_bytes(folder / _CSV_NAME, table.encode())
+        json_text.write_json(folder / kinds.PROFILE.file, record)
+        add(kinds.PROFILE.file, _CSV_NAME)
+    return record
+
+
+def _profile_stream(
+    path: Path,
+    compile_options: CompileOptions,
+    run_options: RunOptions,
+    options: ProfileOptions,
+    out_dir: Path | None,
+    reporter: Reporter,
+) -> Profiled:
+    """Profile the bare command stream at `path`: nothing is run."""
+    profile_stream.check_options(path, run_options, options)
+    with errors.until(time.monotonic() + run_options.timeout_s):
+        target, content = profile_stream.profile_of_stream(path, compile_options, options.clock_mhz)
+    place = result_files.place_for_model(path.stem, target, out_dir)
+    folder = filesystem.make_directory(place)
+    record = _write(content, folder)
+    reporter.show(*answers.stream_answer(content, target.name, options.rows))
+    if reporter.verbose:
+        reporter.show("", *profile_words.profile_tables(content, folder))
+    reporter.emit(record)
+    return Profiled(folder, folder, path, content)
 
 
 def profile_of_run(

@@ -46,7 +46,7 @@ class Constants:
     def digest(self, operation: NpuOperation) -> str | None:
         """SHA-256 over the digests of what `operation` reads of them; None when it reads none."""
         parts = [self._part(row) for row in _streams(operation) if row.region == _CONSTANTS_REGION]
-        if not parts or self._bytes_read > _MOST_TIMES * len(self.content):
+        if not parts or not self.content or self._bytes_read > _MOST_TIMES * len(self.content):
             return None
         return sha256(b"".join(parts)).hexdigest()
 

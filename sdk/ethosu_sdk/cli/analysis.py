@@ -21,13 +21,36 @@ def inspect_command(
         bool, Option("List hazards: commands in the NPU command streams that hardware may start too early.")
     ] = False,
     data: Data = None,
+    system: Annotated[
+        str | None,
+        Option(
+            "Say what would fail on this board, and what it would show instead.",
+            metavar="NAME|FILE.toml",
+            completion="systems",
+        ),
+    ] = None,
+    memory_mode: Annotated[
+        str | None,
+        Option(
+            "Where things lie on that board.",
+            name="--memory-mode",
+            metavar="NAME",
+            shown_default="as in the program, or the board's first",
+            completion="memory_modes",
+        ),
+    ] = None,
     invocation: Invocation,
 ) -> None:
-    """Show the contents of a MODEL.pte: operators, tensors, memory plan, delegates."""
+    """Show the contents of a MODEL.pte: operators, tensors, memory plan, delegates.
+
+    A bare command stream FILE.cop1 is shown as a program without weights.
+    """
     from ethosu_sdk.analysis import inspect_command
     from ethosu_sdk.base import terminal
 
-    options = inspect_command.InspectOptions(commands=commands, hazards=hazards, data=tuple(data or ()))
+    options = inspect_command.InspectOptions(
+        commands=commands, hazards=hazards, data=tuple(data or ()), system=system, memory_mode=memory_mode
+    )
     inspect_command.inspect(
         model, as_json=invocation.json, options=options, console=terminal.make_console(quiet=invocation.quiet)
     )

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ethosu_sdk.base.errors import SdkError
-from ethosu_sdk.npu.accesses import result_writes
+from ethosu_sdk.npu.accesses import accesses, result_writes
 from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.errors import BusError, CommandError, UnsupportedCommand
 from ethosu_sdk.npu.operation import Bytes, Operation, Wait
@@ -180,6 +180,19 @@ def written_bytes(stream: bytes, config: NpuConfig) -> dict[int, int]:
     ends: dict[int, int] = {}
     for _, op in steps(stream, config):
         for access in result_writes(op) if op is not None else ():
+            if access.region is not None:
+                ends[access.region] = max(ends.get(access.region, 0), access.runs.end)
+    return ends
+
+
+def reached_bytes(stream: bytes, config: NpuConfig) -> dict[int, int]:
+    """Region → bytes from its base to behind the last one that `stream` reads or writes, up to its first branch.
+
+    None of its operations has to be executable. Raises CommandError as :func:`ethosu_sdk.npu.program.segment` does.
+    """
+    ends: dict[int, int] = {}
+    for op in described(stream, config).operations:
+        for access in accesses(op, config):
             if access.region is not None:
                 ends[access.region] = max(ends.get(access.region, 0), access.runs.end)
     return ends

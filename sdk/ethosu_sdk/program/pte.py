@@ -34,7 +34,9 @@ _EXTENDED_FULL_BYTES = 32
 
 @dataclass(frozen=True)
 class Pte:
-    """A checked program; views share memory with `data`. `named_data` is its own, `data_files` hold the rest."""
+    """A checked program; views share memory with `data`. `named_data` is its own, `data_files` hold the rest.
+
+    `is_stream`: it is no `.pte` but a bare command stream, which does not say what system it was compiled for."""
 
     sha256: str
     size: int
@@ -45,6 +47,7 @@ class Pte:
     named_data: Mapping[str, memoryview] = field(repr=False)
     data: memoryview = field(repr=False)
     data_files: tuple[DataFile, ...] = ()
+    is_stream: bool = False
 
     @property
     def methods(self) -> tuple[str, ...]:
@@ -88,14 +91,15 @@ class Pte:
         return tuple(delegate for plan in self.plans for delegate in plan.delegates)
 
     def target(self) -> Target | None:
-        """The NPU and configuration that the program was compiled for; None when nothing is delegated to one.
+        """The NPU and configuration that the program was compiled for; None when nothing is delegated to one, or
+        where a bare command stream does not say it.
         ExecuTorch 1.5.1 stores Vela's flags and the accelerator beside each delegate; the CONFIG word in the payload,
         which Vela derives from the accelerator, is the cross-check. Raises InputError when they are missing,
         contradict each other or name what does not exist, and when two delegates were compiled for different
         targets."""
         found: Target | None = None
         for index, delegate in enumerate(self.delegates):
-            if delegate.vela is None:
+            if delegate.vela is None or self.is_stream:
                 continue
             target = _delegate_target(delegate, delegate.vela, f"delegates[{index}]")
             if found is not None and target != found:

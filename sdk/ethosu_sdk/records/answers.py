@@ -80,6 +80,27 @@ def profile_answer(
     ]
 
 
+def stream_answer(profile: Profile, npu: str, most: int) -> list[RenderableType]:
+    """The answer of `profile` for a bare command stream, which is for `npu`: nothing ran, and the CPU has no part."""
+    (cycles,) = profile.totals.npu.cycles
+    found = f"{cycles.value:,} cycles ({cycles.source})"
+    if profile.clock is not None:
+        milliseconds = wording.milliseconds(cycles.value / profile.clock.hz)
+        found = f"NPU {milliseconds} at {profile.clock.hz / 1e6:,g} MHz, {found}"
+    system = "the system is not known"
+    if profile.priced is not None:
+        is_named, name = profile.priced.compiled_for, profile.priced.system.name
+        system = (
+            wording.system_line(profile.priced) if is_named else f"for {name}: --system NAME takes a board's"
+        )
+    head = [
+        Row("stream", [profile.model.file, npu, "not run: it has no weights"]),
+        Row("time", [found, system], _APART),
+    ]
+    inspecting = shlex.join(["ethosu-sdk", "inspect", profile.model.file, "--commands"])
+    return [_table(head), _slowest_table(slowest_rows(profile, most)), _table([Row("next", [inspecting])])]
+
+
 def _command(name: str, subject: Subject) -> str:
     return shlex.join(["ethosu-sdk", name, str(subject.folder)])
 
@@ -397,4 +418,6 @@ def _named(node: Node, dearest: Operation | None) -> tuple[str, Sequence[str]]:
     source = dearest.source
     kind = source.module_type if source is not None and node.kind == "module" else None
     name = kind or (node.name.lower() if node.name.isupper() else node.name)
+    if source is None:
+        return name, [operation_tree.shapes_of([dearest])]
     return name, [_short_place(source), PurePath(common.source_text(source)).name]

@@ -239,7 +239,9 @@ class System(Part):
 class Priced(Part):
     """The system that modelled cycles are for, before timing adapters."""
 
-    compiled_for: bool  #: whether this is the system that the program was compiled for
+    #: whether this is the system that the program was compiled for; of a bare command stream, which does not say it,
+    #: whether it was named
+    compiled_for: bool
     system: System
 
     @property

@@ -162,6 +162,17 @@ class DataFile(Part):
     data: tuple[DataRow, ...]
 
 
+class Finding(Part):
+    problem: c.Text
+    shown: c.Text  #: what the board would show instead
+    way_out: c.Text
+
+
+class OnBoard(Part):
+    name: c.Text
+    findings: tuple[Finding, ...]
+
+
 class Inspection(Derived[Literal["pass"]], tag_field="schema", tag="inspect-result/1"):
     """What a .pte holds (`ethosu-sdk inspect --json`)."""
 
@@ -171,6 +182,7 @@ class Inspection(Derived[Literal["pass"]], tag_field="schema", tag="inspect-resu
     segments: tuple[FileSegment, ...]
     named_data: tuple[NamedData, ...]
     data_files: c.Some[DataFile] | None = None  #: The data files (.ptd) that the program uses
+    board: OnBoard | None = None  #: what would fail on the board that was named
     unavailable: c.UnavailableMembers
 
 

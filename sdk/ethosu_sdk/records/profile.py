@@ -252,8 +252,9 @@ class Profile(Derived[Literal["pass", "fail"]], tag_field="schema", tag="profile
     model: c.Model
     target: c.Target | None = None
     priced: c.Priced | None = None
-    board: Literal["corstone-300", "corstone-320", "host"]
-    simulator: c.Simulator
+    #: that the run was on; absent, as the simulator, for a bare command stream, which does not run
+    board: Literal["corstone-300", "corstone-320", "host"] | None = None
+    simulator: c.Simulator | None = None
     clock: Clock | None = None  #: of the NPU
     operations: tuple[Operation, ...]
     delegates: tuple[Delegate, ...]
@@ -272,6 +273,11 @@ class Profile(Derived[Literal["pass", "fail"]], tag_field="schema", tag="profile
     def caveat(self) -> str:
         """What a total must say of its system; empty where it is the one that the program was compiled for."""
         return "" if self.priced is None else self.priced.caveat
+
+    @property
+    def simulator_name(self) -> str:
+        """Of the simulator that ran the program; empty for a bare command stream, which did not run."""
+        return "" if self.simulator is None else self.simulator.name
 
     @property
     def vela_version(self) -> str:

@@ -170,7 +170,8 @@ def total_rows(record: Profile) -> Iterator[tuple[str, str]]:
         yield "in pieces", f"{counted(npu.jobs.count, 'NPU job')}, {whole.value:,} cycles ({whole.source})"
     if record.clock is not None:
         yield "NPU clock", f"{record.clock.hz / 1e6:,.0f} MHz ({record.clock.source})"
-    yield "worth", record.simulator.fidelity
+    if record.simulator is not None:
+        yield "worth", record.simulator.fidelity
     for missing in record.unavailable:
         yield "unknown", f"{missing.path}: {missing.reason}"
 

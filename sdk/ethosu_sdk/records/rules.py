@@ -64,8 +64,8 @@ def leaves(name: str) -> bool:
 
 
 def measured_on_the_fvp_alone(record: Any) -> Iterator[str]:
-    """QEMU and the host run the NPU model: what they say is modelled."""
-    name = record.simulator.name
+    """QEMU and the host run the NPU model: what they say is modelled. Without a simulator nothing was measured."""
+    name = "nothing" if record.simulator is None else record.simulator.name
     content = record.to_json() if name != "fvp" else {}
     for path, value in _texts({key: content[key] for key in _OWN_FIGURES if key in content}):
         if (path.rpartition("/")[2], value) == ("source", "measured"):

@@ -192,7 +192,13 @@ def _runtime(record: Compared) -> str | None:
     name = record.runtime.name if isinstance(record, Run) else "own"
     if name != "own" and names:
         return f"{name}: {', '.join(names)}"
-    return ", ".join(names) or ("ExecuTorch's" if record.simulator.name == "host" else None)
+    return ", ".join(names) or ("ExecuTorch's" if _simulator(record) == "host" else None)
+
+
+def _simulator(record: Compared) -> str | None:
+    if not isinstance(record, Run | Profile) or record.simulator is None:
+        return None
+    return record.simulator.name
 
 
 def _fidelity(record: Compared) -> str | None:
@@ -229,9 +235,7 @@ _DIMENSIONS = (
     Dimension("memory_timing", _memory_timing),
     Dimension("time_on", _time_on, needs_both=True),
     Dimension("board", lambda record: None if isinstance(record, Compilation) else record.board),
-    Dimension(
-        "simulator", lambda record: record.simulator.name if isinstance(record, Run | Profile) else None
-    ),
+    Dimension("simulator", _simulator),
     Dimension("runtime", _runtime),
     Dimension("fidelity", _fidelity, "what is measured and what is modelled are not the same figure"),
     Dimension("inputs", _inputs),

@@ -153,7 +153,8 @@ class _Writer:
         self._tracks: dict[str, int] = {}
         target = profile.target
         npu = f"{target.npu}-{target.macs}" if target is not None else "program"
-        facts = (f"{clock.hz:g} Hz, {clock.source}", profile.simulator.fidelity)
+        worth = "" if profile.simulator is None else profile.simulator.fidelity
+        facts = (f"{clock.hz:g} Hz, {clock.source}", worth)
         self._process(_PROCESS, f"{npu}: {profile.model.file}", facts)
 
     def add(self, slices: list[_Slice], nanoseconds: Fraction) -> None:
