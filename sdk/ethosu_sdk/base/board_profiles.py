@@ -71,6 +71,16 @@ class BoardMemory(Struct, frozen=True, forbid_unknown_fields=True):
 _PLACES = ("base", "secure_base", "model_offset", "model_alignment")
 
 
+class Pools(Struct, frozen=True, forbid_unknown_fields=True):
+    """The bytes of ExecuTorch's pools in the vendor's application, by their names in `export`."""
+
+    executorch_method: Bytes | None = None
+    executorch_temp: Bytes | None = None
+
+
+NO_POOLS = Pools()
+
+
 @dataclass(frozen=True)
 class VelaSystem:
     """A system configuration for Vela: its settings by the keys of a vela.ini, and the memory modes that go with it,
@@ -106,6 +116,7 @@ class BoardProfile:
     npu: Device = NO_DEVICE
     console: Device = NO_DEVICE
     hardware: Hardware = UNTESTED
+    pools: Pools = NO_POOLS
     sources: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -145,7 +156,7 @@ class BoardProfile:
     @property
     def sha256(self) -> str:
         """The digest of what compiling and pricing take from it; not of the title, the sources and the addresses."""
-        others = ("title", "sources", "npu", "console", "hardware")
+        others = ("title", "sources", "npu", "console", "hardware", "pools")
         values = {key: part for key, part in msgspec.to_builtins(self).items() if key not in others}
         for memory in values["memories"]:
             for key in _PLACES:
@@ -166,8 +177,8 @@ class BoardProfile:
             yield "areas", {row.name: row.areas for row in self.systems}
         for name in self.cpu.__struct_fields__:
             yield f"cpu.{name}", getattr(self.cpu, name)
-        for part, device in (("npu", self.npu), ("console", self.console)):
-            rows = ((name, getattr(device, name)) for name in device.__struct_fields__)
+        for part, facts in (("npu", self.npu), ("console", self.console), ("pools", self.pools)):
+            rows = ((name, getattr(facts, name)) for name in facts.__struct_fields__)
             yield from ((f"{part}.{name}", value) for name, value in rows if value is not None)
         for memory in self.memories:
             for name in memory.__struct_fields__[1:]:
@@ -237,6 +248,7 @@ class _Board(Struct, forbid_unknown_fields=True):
     npu_hz: Hz | None = None
     npu: Device = NO_DEVICE
     console: Device = NO_DEVICE
+    pools: Pools = NO_POOLS
     areas: Rows[Rows[str]] = {}
     memories: Rows[Rows[Any]] = {}
     system_configs: Rows[Rows[Any]] = {}
@@ -287,13 +299,14 @@ def _profile(path: Path) -> BoardProfile:
         npu=board.npu,
         console=board.console,
         hardware=board.hardware,
+        pools=board.pools,
     )
 
 
 def _places(table: PackTable) -> list[str]:
     """The values of a pack, as `sources` has them."""
     found: list[str] = [key for key in ("npus", "npu_hz", "systems", "areas", "hardware") if key in table]
-    found += [f"{part}.{key}" for part in ("cpu", "npu", "console") for key in table.get(part, {})]
+    found += [f"{part}.{key}" for part in ("cpu", "npu", "console", "pools") for key in table.get(part, {})]
     return found + [
         f"memories.{name}.{key}" for name, row in table.get("memories", {}).items() for key in row
     ]
