@@ -68,8 +68,8 @@ little-endian words::
 A host makes up a new session for each run. The kinds are
 
 - FRAME_IDENTIFY: the device answers with a `device` record;
-- FRAME_OPEN: its payload is WIRE_VERSION, the program header, the bytes of the input image, and the crc32 of the content,
-  which is the program with the input image behind it. The session begins, or goes on if the device has the same one;
+- FRAME_OPEN: its payload is WIRE_VERSION, the program header, the bytes of the input image, and the crc32 of the
+  content, which is the program with the input image behind it. The session begins, or goes on if the device has it;
 - FRAME_CHUNK: piece `number` of the content, WIRE_CHUNK_BYTES of it, or what is left;
 - FRAME_START: the device checks the content, and runs it.
 
@@ -266,7 +266,7 @@ RECORD_TYPES: dict[str, RecordType] = {
     for row in (
         _record(
             "device",
-            "a device after its reset, and when it is asked: its firmware's code, and the simulator that says to be one",
+            "a device, after its reset and when asked: its firmware, and the simulator that stands for it, if any",
             wire=int,
             firmware=str,
             board=str,
