@@ -1,4 +1,4 @@
-"""A device for `--device`: the SDK's device firmware on QEMU with the NPU model, behind a pseudo-terminal or a socket.
+"""A device for `--device`: the SDK's device firmware on QEMU, behind a pseudo-terminal or a socket.
 
 It says of itself that it is QEMU. As a program it prints its place, serves until it is killed, and leaves nothing.
 """

@@ -16,6 +16,7 @@ from msgspec import Struct
 from ethosu_sdk.base.errors import SimulationError, ToolError, UsageError
 from ethosu_sdk.program import protocol
 from ethosu_sdk.program.record_lines import UartRecord, parse_record
+from ethosu_sdk.simulate.device import transfer
 
 SERIAL, SOCKET = "serial", "socket"
 FORMS = "serial:PORT or socket:HOST:PORT"
@@ -242,7 +243,7 @@ class Wire:
                 raise SimulationError(_late(limits, time.monotonic() - begun, bytes(printed)))
             last = time.monotonic()
             record = record_of(found)
-            if record is not None and record.type == "device":
+            if record is not None and transfer.is_reset(record):
                 raise SimulationError("the device was reset in the middle of the run", "run it again")
             if record is not None and is_end(record, session):
                 return bytes(printed), int(record.payload["value"])

@@ -55,6 +55,11 @@ def frame(session: int, kind: int, number: int = 0, payload: bytes = b"") -> byt
     return covered + _WORD.pack(zlib.crc32(covered))
 
 
+def is_reset(record: UartRecord) -> bool:
+    """Whether a device says that it has just started: its records are numbered from there."""
+    return record.type == "device" and record.sequence == 0
+
+
 def new_session() -> int:
     return 1 + secrets.randbelow(0xFFFF_FFFF)  # 0 is no session
 
@@ -126,7 +131,7 @@ class _Transfer:
 
     def _is_answered(self, wanted: str, asked: int) -> bool:
         while (record := self._link.answer(ANSWER_S)) is not None:
-            if record.type == "device":
+            if is_reset(record):
                 raise TransferError("the device was reset in the middle of the transfer", "run it again")
             if record.type != "transfer":
                 continue  # the rest of a run before
@@ -134,9 +139,18 @@ class _Transfer:
             if record.payload["session"] != self._session:
                 if self._wants_again(record.payload):
                     return False
+            elif state == protocol.WIRE_REFUSED and "session" in record.payload["detail"]:
+                raise TransferError(
+                    "another program writes to the device: frames of its session arrived",
+                    "end the other program",
+                )
             elif state == protocol.WIRE_REFUSED:
                 raise TransferError(f"the device refuses the transfer: {record.payload['detail']}")
-            elif state == protocol.WIRE_ENDED or value > self._chunks:
+            elif state == protocol.WIRE_ENDED:
+                raise TransferError(
+                    "the device ran the program, but its answer to the start was lost", "run it again"
+                )
+            elif value > self._chunks:
                 raise TransferError(
                     f"the device answers '{state} {value}', which does not belong to this transfer"
                 )

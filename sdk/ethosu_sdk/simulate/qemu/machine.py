@@ -204,9 +204,9 @@ class MachineOptions:
     """How QEMU is started for a run.
 
     The guest reads its UART from `uart_input`. By Arm semihosting it gets, beside its end, files below
-    `semihosting_folder` and the command line `semihosting_arguments`. With `count_instructions` every instruction takes
-    32 ns of the guest's time and a wait none of ours: its clock then counts instructions. `npu_window_bytes` is 0
-    without an NPU. With `counts` the plugin counts blocks in that file.
+    `semihosting_folder` and the command line `semihosting_arguments`. With `count_instructions` every instruction
+    takes 32 ns of the guest's time and a wait none of ours: its clock then counts instructions. `npu_window_bytes` is
+    0 without an NPU. With `counts` the plugin counts blocks in that file.
     """
 
     board: BoardMap = MPS3_AN547
