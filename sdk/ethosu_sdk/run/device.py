@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from ethosu_sdk.base import boards, cache, filesystem, resources
 from ethosu_sdk.base.errors import UsageError
-from ethosu_sdk.base.terminal import Reporter
+from ethosu_sdk.base.terminal import Reporter, escape
 from ethosu_sdk.firmware_build import executable, resident_firmware
 from ethosu_sdk.firmware_build.executable import Executable
 from ethosu_sdk.records.run import Device as DevicePart
@@ -60,6 +60,19 @@ def device_firmware(board: str, reporter: Reporter, out_dir: Path | None = None)
     folder = out_dir or cache.directory(f"device/{board}-{tree[:16]}")
     with reporter.stage("preparing the device's firmware (built the first time only)"):
         return resident_firmware.build_resident(folder, board, resident_firmware.DEVICE_EXECUTABLE)
+
+
+def build_firmware(board: str | None, out_dir: Path | None, reporter: Reporter) -> None:
+    """The firmware to flash, in `out_dir`, by default build/device-BOARD."""
+    chosen = board or boards.BOARD_NAMES[0]
+    folder = filesystem.make_directory(out_dir or Path(f"build/device-{chosen}"))
+    built = device_firmware(chosen, reporter, folder)
+    code = code_of(built)
+    reporter.show(
+        f"{escape(str(built.elf))}: for {chosen}, {len(code):,} bytes of code with SHA-256 "
+        f"{filesystem.sha256_bytes(code)[:16]}…"
+    )
+    reporter.emit({"elf": built.elf.name, "board": chosen, "code_sha256": filesystem.sha256_bytes(code)})
 
 
 def code_of(built: Executable) -> bytes:

@@ -133,26 +133,24 @@ class FaultyLine:
     def _damage(self, data: bytes) -> bytes:
         if not data or not self._happens():
             return data
-        kind = self._random.choice(("flip", "burst", "drop", "loss", "twice", "cut", "noise", "swap"))
-        self.faults[kind] += 1
         at = self._random.randrange(len(data))
-        match kind:
-            case "flip":
-                return data[:at] + bytes([data[at] ^ 1 << self._random.randrange(8)]) + data[at + 1 :]
-            case "burst":
-                return data[:at] + self._random.randbytes(self._random.randint(1, 40)) + data[at + 40 :]
-            case "drop":
-                return data[:at] + data[at + self._random.randint(1, 8) :]
-            case "loss":
-                return b""
-            case "twice":
-                return data + data
-            case "cut":
-                return data[:at]
-            case "noise":
-                return data[:at] + self._random.randbytes(self._random.randint(1, 200)) + data[at:]
-            case _:  # two parts of it change places
-                return data[at:] + data[:at]
+        noise, flipped = (
+            self._random.randbytes(self._random.randint(1, 60)),
+            data[at] ^ 1 << self._random.randrange(8),
+        )
+        damaged = {
+            "flip": data[:at] + bytes([flipped]) + data[at + 1 :],
+            "burst": data[:at] + noise + data[at + len(noise) :],
+            "drop": data[:at] + data[at + self._random.randint(1, 8) :],
+            "loss": b"",
+            "twice": data + data,
+            "cut": data[:at],
+            "noise": data[:at] + noise + data[at:],
+            "swap": data[at:] + data[:at],
+        }
+        kind = self._random.choice(list(damaged))
+        self.faults[kind] += 1
+        return damaged[kind]
 
 
 def random_content(generator: random.Random) -> Content:
@@ -212,8 +210,8 @@ def test_a_clean_line_takes_everything(peer: Peer) -> None:
 
 
 def test_light_faults_are_repaired(peer: Peer) -> None:
-    """Without resets and second writers, which end a transfer, what is lost is sent again. Only the answer to the start
-    cannot be asked for again: the device runs."""
+    """Without resets and second writers, which end a transfer, what is lost is sent again. Only the answer to the
+    start cannot be asked for again: the device runs."""
     generator, said, lost = random.Random(2), 0, 0
     for _ in range(100):
         content = random_content(generator)

@@ -139,28 +139,30 @@ class _Transfer:
             if record.payload["session"] != self._session:
                 if self._wants_again(record.payload):
                     return False
-            elif state == protocol.WIRE_REFUSED and "session" in record.payload["detail"]:
-                raise TransferError(
-                    "another program writes to the device: frames of its session arrived",
-                    "end the other program",
-                )
-            elif state == protocol.WIRE_REFUSED:
-                raise TransferError(f"the device refuses the transfer: {record.payload['detail']}")
-            elif state == protocol.WIRE_ENDED:
-                raise TransferError(
-                    "the device ran the program, but its answer to the start was lost", "run it again"
-                )
-            elif value > self._chunks:
-                raise TransferError(
-                    f"the device answers '{state} {value}', which does not belong to this transfer"
-                )
-            elif state == protocol.WIRE_AGAIN:
+                continue
+            self._refuse(state, value, record.payload["detail"])
+            is_next = state == wanted and (state != protocol.WIRE_TAKEN or value > asked)
+            if is_next or state == protocol.WIRE_AGAIN:
                 self.next = max(self.next, value)
-                return self.next != asked  # another chunk; else the same frame again
-            elif state == wanted and (state != protocol.WIRE_TAKEN or value > asked):
-                self.next = max(self.next, value)
-                return True
+                return is_next or self.next != asked  # another chunk; else the same frame again
         return False
+
+    def _refuse(self, state: str, value: int, detail: str) -> None:
+        """TransferError for an answer of our session after which it cannot go on."""
+        if state == protocol.WIRE_REFUSED and "session" in detail:
+            raise TransferError(
+                "another program writes to the device: frames of its session arrived", "end the other program"
+            )
+        if state == protocol.WIRE_REFUSED:
+            raise TransferError(f"the device refuses the transfer: {detail}")
+        if state == protocol.WIRE_ENDED:
+            raise TransferError(
+                "the device ran the program, but its answer to the start was lost", "run it again"
+            )
+        if value > self._chunks:
+            raise TransferError(
+                f"the device answers '{state} {value}', which does not belong to this transfer"
+            )
 
     def _wants_again(self, answer: dict[str, Any]) -> bool:
         """Whether a device without our session wants the frame again. What is left of an earlier session may still
