@@ -30,6 +30,10 @@ void report_fault(const hal::Fault& fault) {
 void Runner::open() {
   hal::uart_open();
   hal::clock_open();
+  report_faults();
+}
+
+void Runner::report_faults() {
   fault_records = &records_;
   hal::set_fault_reporter(report_fault);
 }

@@ -49,6 +49,8 @@ class Runner final : private runtime::InstructionObserver, private JobObserver {
 
   // First of all: the console, the clock, and a fault is reported from here on.
   void open();
+  // The last of these alone.
+  void report_faults();
   // Each returns the run's exit code: one run, or why none begins.
   int run(const RunnerSetup& setup);
   int refuse(const Failure& failure);

@@ -3,10 +3,15 @@
 
 #include <cstddef>
 
+#include "base/span.hpp"
+
 namespace ethosu_sdk::hal {
 
 // The deepest the main stack has been since reset, in bytes, and its whole size.
 std::size_t stack_used();
 std::size_t stack_size();
+
+// The firmware's own code and constants, as they were linked: from board_code_begin to board_code_end.
+Bytes code();
 
 }  // namespace ethosu_sdk::hal

@@ -4,6 +4,7 @@
 
 extern "C" {
 extern const std::uint32_t board_stack_limit[], board_stack_top[];  // linker.ld
+extern const std::uint8_t board_code_begin[], board_code_end[];
 }
 
 namespace ethosu_sdk::hal {
@@ -23,6 +24,11 @@ std::size_t stack_used() {
     ++untouched;
   }
   return (words - untouched) * sizeof(std::uint32_t);
+}
+
+Bytes code() {
+  return {board_code_begin, static_cast<std::size_t>(reinterpret_cast<std::uintptr_t>(board_code_end) -
+                                                     reinterpret_cast<std::uintptr_t>(board_code_begin))};
 }
 
 }  // namespace ethosu_sdk::hal

@@ -47,6 +47,12 @@ void hal::exit(int code) {
 
 void hal::uart_open() {}
 
+void hal::uart_open_both(std::uint32_t) {}
+
+bool hal::uart_read(char&) {
+  return false;
+}
+
 void hal::uart_write(char character) {
   uart.push_back(character);
 }
@@ -91,6 +97,10 @@ void hal::npu_interrupt_enable(InterruptHandler handler, void* context) {
 void hal::npu_memory_barrier() {}
 
 void hal::set_fault_reporter(FaultReporter) {}
+
+Bytes hal::code() {
+  return {};
+}
 
 std::size_t hal::stack_used() {
   return 0;

@@ -12,6 +12,8 @@ int main() {
   const NumberPair pairs[] = {{130, 4294967295U}, {32, 0}};
   const std::int32_t sizes[] = {1, 10};
   const std::uint8_t bytes[] = {0x00, 0xFF, 0x10, 0x83};
+  writer.write(protocol::device, 1U, "device_runner", "host", 64U, "00ff", "");
+  writer.write(protocol::transfer, 0xFFFFFFFFU, "again", 3U, "crc");
   writer.write(protocol::boot, 1U, "a \"name\" \\ with\n\xC3\xA9", "host", 960U, "00ff");
   writer.write(protocol::data_file, 0U, 544U, "00ff");
   writer.write(protocol::npu, 0x10066001U, 0x1807U);

@@ -123,6 +123,7 @@ def spawn(
     env: Mapping[str, str] | None = None,
     pass_fds: Sequence[int] = (),
     blocked_signals: Sequence[int] = (),
+    stdin: int = subprocess.DEVNULL,
     stdout: int | IO[Any] | None = subprocess.PIPE,
     stderr: int | IO[Any] | None = subprocess.STDOUT,
 ) -> Iterator[Child]:
@@ -148,7 +149,7 @@ def spawn(
                 cwd=cwd or _cwd_of_child(),
                 env=None if env is None else dict(env),
                 pass_fds=tuple(pass_fds),
-                stdin=subprocess.DEVNULL,
+                stdin=stdin,
                 stdout=stdout,
                 stderr=stderr,
                 start_new_session=True,

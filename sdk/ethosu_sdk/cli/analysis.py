@@ -232,3 +232,43 @@ def debug_command(
     from ethosu_sdk.analysis import debug_command
 
     debug_command.debug(model, compile_options, options, output, invocation.reporter())
+
+
+@app.command("prove")
+def prove_command(
+    models: Annotated[
+        list[str] | None,
+        Option(
+            "Models or programs to run.",
+            metavar="[MODEL…]",
+            completion="models",
+            shown_default="the conformance set of the zoo",
+        ),
+    ] = None,
+    *,
+    options: Annotated[RunOptions, Offer(only=("simulator", "device", "timeout_s", "board"))],
+    compile_options: Annotated[CompileOptions, Offer(only=FOR_A_TARGET)],
+    output: OutDir = None,
+    invocation: Invocation,
+) -> None:
+    """Prove a simulator or a device: run programs on it, and compare outputs and counters with references.
+
+    Outputs must be those of ExecuTorch's own runtime on this machine, bit by bit. Modelled counters must be those of
+    the NPU model; measured ones stand beside them. The exit code is 7 if something differs or does not run.
+    """
+    from ethosu_sdk.analysis import prove_command
+
+    prove_command.prove(models or (), compile_options, options, output, invocation.reporter())
+
+
+@app.command("firmware")
+def firmware_command(
+    *,
+    options: Annotated[RunOptions, Offer(only=("board",))],
+    output: OutDir = None,
+    invocation: Invocation,
+) -> None:
+    """Build the firmware that --device expects: device_runner.elf, which takes programs over its UART."""
+    from ethosu_sdk.run import device
+
+    device.build_firmware(options.board, output, invocation.reporter())

@@ -207,6 +207,16 @@ def section_bytes(path: Path, name: str) -> bytes:
         return bytes(section.data())
 
 
+def memory_bytes(path: Path, address: int, size: int) -> bytes:
+    """What the ELF at `path` loads to `size` bytes at `address`. BuildError when it does not load all of them."""
+    with _opened(path) as elf:
+        for segment in elf.iter_segments("PT_LOAD"):
+            start = address - segment["p_paddr"]
+            if start >= 0 and start + size <= segment["p_filesz"]:
+                return bytes(segment.data()[start : start + size])
+    raise BuildError(f"the firmware has no {size:,} bytes at {address:#x}")
+
+
 @contextlib.contextmanager
 def _opened(path: Path) -> Iterator[ELFFile]:
     try:

@@ -24,6 +24,7 @@ from ethosu_sdk.program import protocol, pte
 # The input image, the header in front of a program, the program.
 SYMBOLS = (protocol.INPUT_IMAGE_SYMBOL, protocol.PROGRAM_HEADER_SYMBOL, protocol.PROGRAM_MEMORY_SYMBOL)
 RESIDENT_EXECUTABLE = "resident_runner"
+DEVICE_EXECUTABLE = "device_runner"  # which takes them over its UART
 
 # Shares of the large memory, in 32nds: 256 MiB give a program 64 MiB. What is left over is for alignment.
 _SHARES = {"program": 8, "planned": 8, "input_image": 6, "scratch": 6, "method_pool": 1}
@@ -32,7 +33,9 @@ _PARTS = 32
 _POOLS = ("MODEL", "SCRATCH", "PLANNED", "METHOD_POOL", "INPUT_IMAGE")
 
 
-def build_resident(out_dir: Path, board: str | None = None) -> Executable:
+def build_resident(
+    out_dir: Path, board: str | None = None, executable_name: str = RESIDENT_EXECUTABLE
+) -> Executable:
     """Build the resident firmware of `board`, by default the first, and put ELF and map into `out_dir`.
 
     It serves every NPU of the board. Raises UsageError for an unknown board, BuildError when a tool fails, ToolError
@@ -40,16 +43,16 @@ def build_resident(out_dir: Path, board: str | None = None) -> Executable:
     """
     chosen = boards.board_named(board or boards.BOARD_NAMES[0])
     recipe = Recipe(
-        name=RESIDENT_EXECUTABLE,
+        name=executable_name,
         board=chosen,
         kernels=tuple(generated_files.known_kernels().values()),
         files={
-            "resident_config.hpp": _config(chosen).encode(),
+            "resident_config.hpp": _config(chosen, executable_name).encode(),
             "placement.ld": _placement(chosen).encode(),
         },
         symbols=SYMBOLS,
     )
-    return executable.make_executable(recipe, out_dir, out_dir / RESIDENT_EXECUTABLE)
+    return executable.make_executable(recipe, out_dir, out_dir / executable_name)
 
 
 def check_fit(
@@ -104,7 +107,7 @@ def _pool_bytes(board: Board) -> dict[str, int]:
     return {name: share * part for name, share in _SHARES.items()}
 
 
-def _config(board: Board) -> str:
+def _config(board: Board, executable_name: str) -> str:
     """The text of resident_config.hpp: constants only."""
     sizes = _pool_bytes(board) | {"fast": board.fast.size_bytes}
     return header_text(
@@ -112,7 +115,7 @@ def _config(board: Board) -> str:
         ("<cstddef>", "<cstdint>"),
         "ethosu_sdk::resident_config",
         [
-            f'constexpr char firmware[] = "{RESIDENT_EXECUTABLE} {__version__}";',
+            f'constexpr char firmware[] = "{executable_name} {__version__}";',
             f"constexpr std::uint32_t npu_timeout_ms = {DEFAULT_NPU_TIMEOUT_MS};",
             *(f"constexpr std::size_t {name}_bytes = {size};" for name, size in sizes.items()),
         ],

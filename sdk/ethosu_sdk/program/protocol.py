@@ -58,6 +58,31 @@ runs it if these five words are at the symbol `program_header`::
 The memory mode (PROGRAM_MODES) says where the parts of the program are; with 0 the firmware goes by the names in
 the program, which are Vela's own.
 
+Transfer. The device firmware takes program header, program and input image over its UART, in frames of
+little-endian words::
+
+    0   magic "EUW1"      4   session          8   kind             12  number
+    16  payload bytes     20  crc32 of the words before              24  payload
+    behind it: crc32 of everything before
+
+A host makes up a new session for each run. The kinds are
+
+- FRAME_IDENTIFY: the device answers with a `device` record;
+- FRAME_OPEN: its payload is WIRE_VERSION, the program header, the bytes of the input image, and the crc32 of the
+  content, which is the program with the input image behind it. The session begins, or goes on if the device has it;
+- FRAME_CHUNK: piece `number` of the content, WIRE_CHUNK_BYTES of it, or what is left;
+- FRAME_START: the device checks the content, and runs it.
+
+The device answers each frame but the first kind with a `transfer` record: the session that it has, a state (WIRE_*),
+and the number of the next chunk. A chunk that it has already is taken and not written again; for a damaged frame, or
+one that is not the next, the answer is WIRE_AGAIN, and the host sends what was asked for. The host repeats a frame
+that is not answered. Between WIRE_RUNNING and WIRE_ENDED, whose value is the exit code, the device prints the records
+of the run, and takes nothing. Records of the device have sequence numbers of their own, from its reset on.
+
+A simulator of a device lays a mark into memory at the symbol `device_mark` before the firmware starts, so that
+nobody takes its figures for measured ones: the magic "EUD1", the crc32 of what follows, and DEVICE_MARK_TEXT_BYTES of
+text, the simulator's name and version.
+
 Marks (MARKS) are functions that do nothing. The firmware calls one where its execution passes from one part to
 another. The host finds them in the ELF, and a simulator that counts instructions then counts each part
 separately.
@@ -164,6 +189,27 @@ PROGRAM_MODES = {
     "dedicated_sram": PROGRAM_MODE_DEDICATED_SRAM,
 }
 
+WIRE_VERSION = 1
+WIRE_BAUD = 115_200
+WIRE_CHUNK_BYTES = 1024
+FRAME_MAGIC = 0x31575545  # "EUW1"
+FRAME_HEADER_BYTES = 24
+FRAME_IDENTIFY = 1
+FRAME_OPEN = 2
+FRAME_CHUNK = 3
+FRAME_START = 4
+FRAME_OPEN_BYTES = 32  # the payload of FRAME_OPEN
+WIRE_READY = "ready"  # a session is open
+WIRE_TAKEN = "taken"
+WIRE_AGAIN = "again"
+WIRE_REFUSED = "refused"  # `detail` says why
+WIRE_RUNNING = "running"
+WIRE_ENDED = "ended"
+DEVICE_MARK_SYMBOL = "device_mark"
+DEVICE_MARK_MAGIC = 0x31445545  # "EUD1"
+DEVICE_MARK_TEXT_BYTES = 56
+DEVICE_MARK_BYTES = 8 + DEVICE_MARK_TEXT_BYTES
+
 # How records call the instructions of a program: kind → the member of ExecuTorch's InstructionArguments union. The
 # firmware's half is `instruction_kind` in firmware/runtime/method.hpp.
 INSTRUCTION_KINDS = {
@@ -218,6 +264,24 @@ def _record(name: str, purpose: str, /, **fields: type) -> RecordType:
 RECORD_TYPES: dict[str, RecordType] = {
     row.name: row
     for row in (
+        _record(
+            "device",
+            "a device, after its reset and when asked: its firmware, and the simulator that stands for it, if any",
+            wire=int,
+            firmware=str,
+            board=str,
+            code_bytes=int,
+            code_sha256=str,
+            simulator=str,
+        ),
+        _record(
+            "transfer",
+            "a device's answer to a frame; `value` is the next chunk, or the exit code of a run that ended",
+            session=int,
+            state=str,
+            value=int,
+            detail=str,
+        ),
         _record(
             "boot",
             "first of all: who runs, and the SHA-256 of the model as the firmware computed it",

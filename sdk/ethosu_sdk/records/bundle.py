@@ -35,6 +35,7 @@ _ROLES = (
     ("outputs*.npz", "outputs", "application/zip", ""),
     ("*.io.npz", "example inputs and outputs", "application/zip", ""),
     ("*.steps.npz", "outputs of fed steps in PyTorch", "application/zip", ""),
+    ("fidelity.csv", "cycles beside the modelled ones", "text/csv", ""),
     ("profile.csv", "operations of the profile", "text/csv", ""),
     ("debug.csv", "layers", "text/csv", ""),
     ("*.html", "report", "text/html", ""),

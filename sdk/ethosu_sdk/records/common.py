@@ -406,7 +406,7 @@ class Estimate(Part):
 
 
 class Simulator(Part):
-    name: Literal["qemu", "fvp", "host"]
+    name: Literal["qemu", "fvp", "host", "device"]
     version: Text
     fidelity: Text
 

@@ -21,6 +21,7 @@ from ethosu_sdk.records import (
     parsed_log,
     printed,
     profile,
+    prove,
     rules,
     run,
     sequences,
@@ -63,6 +64,7 @@ MANIFEST = RecordKind(Manifest, (rules.files_stay_in_the_folder, paths_are_liste
 
 # A new kind is a module with its class and its row, and a line here.
 RUN, PROFILE, BUILD, DEBUG = run.KIND, profile.KIND, build.BUILD, debug.KIND
+PROVE = prove.KIND
 COMPILE, EXPORT, ADVICE, COMPARE = compile.KIND, build.EXPORT, advice.KIND, compare.KIND
 GENERATE, SCRIPT = sequences.GENERATE, sequences.SCRIPT
 SWEEP, SWEEP_CELL, SWEEP_COMPARE = sweep.SWEEP, sweep.SWEEP_CELL, sweep.SWEEP_COMPARE
@@ -77,7 +79,7 @@ EXPLANATION, ERROR = printed.EXPLANATION, printed.ERROR
 # Those that lie in folders of results; first those that say what a folder is about.
 IN_FOLDERS: tuple[RecordKind[Any], ...] = (
     *(RUN, PROFILE, BUILD, COMPILE, COMPARE, DEBUG, ADVICE, EXPORT, GENERATE),
-    *(SWEEP, SWEEP_CELL, SWEEP_COMPARE, SCRIPT),
+    *(SWEEP, SWEEP_CELL, SWEEP_COMPARE, SCRIPT, PROVE),
 )
 PRINTED: tuple[RecordKind[Any], ...] = (
     *(INSPECT, CHECK, VERIFY, LOG, CONVERSION, SWEEP_PLAN, SWEEP_ANSWER),

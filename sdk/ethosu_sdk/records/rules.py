@@ -64,9 +64,13 @@ def leaves(name: str) -> bool:
 
 
 def measured_on_the_fvp_alone(record: Any) -> Iterator[str]:
-    """QEMU and the host run the NPU model: what they say is modelled. Without a simulator nothing was measured."""
-    name = "nothing" if record.simulator is None else record.simulator.name
-    content = record.to_json() if name != "fvp" else {}
+    """QEMU and the host run the NPU model: what they say is modelled. Without a simulator nothing was measured. A device
+    that is hardware, or stands for the FVP, has counters of its own."""
+    name, device = "nothing" if record.simulator is None else record.simulator.name, getattr(record, "device", None)
+    has_counters = name == "fvp" or (
+        device is not None and (device.kind == "hardware" or (device.simulator or "").startswith("fvp "))
+    )
+    content = {} if has_counters else record.to_json()
     for path, value in _texts({key: content[key] for key in _OWN_FIGURES if key in content}):
         if (path.rpartition("/")[2], value) == ("source", "measured"):
             yield f"{path} is 'measured' on {name}"

@@ -130,6 +130,19 @@ class Runtime(Part):
     adapted: Adapted | None = None
 
 
+class Device(Part):
+    """A device on a wire, by its own words, and what this machine sees at its port."""
+
+    #: hardware: this machine sees an adapter, and no simulator says to stand for the board; unknown: neither
+    kind: Literal["hardware", "simulated", "unknown"]
+    place: c.Text  #: the port or socket, as --device names it
+    board: c.Text
+    firmware: c.Text
+    code_sha256: c.Sha256  #: of the firmware's code and constants in its memory, which are those of the ELF
+    simulator: c.Text | None = None  #: that says to stand for the board, and its version
+    adapter: c.Text | None = None  #: of the serial port
+
+
 class Input(c.Tensor):
     sha256: c.Sha256
     source: c.Text
@@ -271,6 +284,7 @@ class Run(Derived[Literal["pass", "fail"]], tag_field="schema", tag="run-result/
     #: prebuilt runner or on the host
     runtime: Runtime
     simulator: c.Simulator
+    device: Device | None = None  #: absent where the firmware ran on a simulator of this machine
     inferences: c.PositiveCount  #: sets of inputs
     repeats: Repeats | None = None  #: absent without repeats
     inputs: tuple[Input, ...]

@@ -14,7 +14,17 @@ from ethosu_sdk.program.execution_plan import DelegateCall, ExecutionPlan, Kerne
 from ethosu_sdk.program.output_comparison import Check
 from ethosu_sdk.program.protocol import INSTRUCTION_KINDS
 from ethosu_sdk.records.common import Loaded, Metric, Segment, Simulator, Source, Unavailable
-from ethosu_sdk.records.run import Cpu, Memory, Npu, NpuCounter, Operator, Piece, Runtime, SecondOpinion
+from ethosu_sdk.records.run import (
+    Cpu,
+    Device,
+    Memory,
+    Npu,
+    NpuCounter,
+    Operator,
+    Piece,
+    Runtime,
+    SecondOpinion,
+)
 from ethosu_sdk.run.repeats import Repeated
 from ethosu_sdk.run.sequences import StepResult
 from ethosu_sdk.simulate import simulators
@@ -51,6 +61,7 @@ class Execution(Struct, frozen=True, kw_only=True):
     pieces: tuple[Piece, ...] = ()  # counters of each piece of the command streams, where they were cut
     notes: Sequence[str] = ()  # where the firmware does not do what the memory mode says, and the like
     built: Sequence[str] = ()  # what the firmware's build wrote into the folder of results
+    device: Device | None = None  # on a wire
     second_opinion: SecondOpinion | None = None
     opinion_checks: Sequence[Check] = ()
 
@@ -110,7 +121,7 @@ def npu_part(
 def simulator_part(
     simulator: SimulatorProtocol, version: str, npu: str | None, macs: int | None
 ) -> Simulator:
-    name = cast(Literal["qemu", "fvp"], simulator.name)
+    name = cast(Literal["qemu", "fvp", "device"], simulator.name)
     return Simulator(name=name, version=version, fidelity=simulator.fidelity(npu, macs))
 
 

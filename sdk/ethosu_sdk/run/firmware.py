@@ -22,7 +22,7 @@ from ethosu_sdk.npu.program import Reach
 from ethosu_sdk.npu.stream import pieces
 from ethosu_sdk.npu.stream.pieces import Piece as StreamPart
 from ethosu_sdk.program import protocol
-from ethosu_sdk.program.execution_plan import DelegateCall, ExecutionPlan
+from ethosu_sdk.program.execution_plan import DelegateCall
 from ethosu_sdk.program.output_comparison import Check
 from ethosu_sdk.records import provenance, result_files
 from ethosu_sdk.records.common import Counter, Unavailable, Use
@@ -101,17 +101,26 @@ def choose(npu: str | None, options: RunOptions) -> BoardAndSimulator:
 
 def execute(job: RunJob, reporter: Reporter) -> Execution:
     """Build the firmware for `job` and run all of its inferences in one boot; results go to the job's folder."""
-    if job.options.split and job.samples.count > 1:
-        raise UsageError("--split takes one set of inputs", "give one set of inputs")
-    cut = _split_streams(job.plan) if job.options.split else SplitStreams()
+    cut = split_streams(job)
     streams = {index: [piece.stream for piece in row] for index, row in cut.pieces.items()}
     simulator = simulator_of(job, program_checks.reach_of_streams([job.plan], streams))
-    version = simulator.version()  # a missing simulator is reported before anything is built
+    simulator.version()  # a missing simulator is reported before anything is built
+    if job.options.resident:
+        image = resident_image(job, _resident_firmware(job, reporter), reporter)
+    else:
+        image = _built_image(job, cut, reporter)
+    return execute_on(simulator, job, image, cut, reporter)
+
+
+def execute_on(
+    simulator: simulation.Simulator, job: RunJob, image: Image, cut: SplitStreams, reporter: Reporter
+) -> Execution:
+    """Run all inferences of `job` in one boot of the firmware in `image`."""
+    version = simulator.version()
     groups = simulators.event_groups(job.npu, job.events)
     nonce = secrets.token_bytes(protocol.INPUT_IMAGE_NONCE_BYTES)
     expected = expected_of(job, groups, cut, simulator.figures, nonce)
     no_cpu_cycles = cpu_time.no_counts(simulator, wanted=job.options.cpu_cycles)
-    image = _resident_image(job, reporter) if job.options.resident else _built_image(job, cut, reporter)
     boot = Boot(job, simulator, version, image, groups, cut, expected, no_cpu_cycles)
     with reporter.stage(f"running {counted(expected.plan.inferences, 'inference')} on {simulator.name}"):
         result = simulator.run(_request(boot))
@@ -187,14 +196,18 @@ def build_image(
     )
 
 
-def _resident_image(job: RunJob, reporter: Reporter) -> Image:
-    """The firmware with every kernel, and the program to load into it. BuildError when that does not fit."""
-    path, program, board = job.path, job.program, job.choice.board
-    areas = None if job.priced is None else job.priced.areas
+def _resident_firmware(job: RunJob, reporter: Reporter) -> Executable:
+    board = job.choice.board
     tree = filesystem.sha256_bytes(str(resources.directory("firmware")).encode())
     folder = cache.directory(f"resident/{board or boards.BOARD_NAMES[0]}-{tree[:16]}")
     with reporter.stage("preparing the resident firmware (built the first time only)"):
-        firmware = resident_firmware.build_resident(folder, board)
+        return resident_firmware.build_resident(folder, board)
+
+
+def resident_image(job: RunJob, firmware: Executable, reporter: Reporter) -> Image:
+    """A `firmware` with every kernel, and the program to load into it. BuildError when that does not fit."""
+    path, program = job.path, job.program
+    areas = None if job.priced is None else job.priced.areas
     notes = resident_firmware.check_fit(
         program, job.plan.name, firmware.board, areas, allow_spill=job.options.allow_spill
     )
@@ -425,8 +438,14 @@ def _totals(samples: Sequence[PmuSample]) -> dict[int, tuple[int, bool]]:
 # Command streams that are split between operations, and the counters of each piece.
 
 
-def _split_streams(plan: ExecutionPlan) -> SplitStreams:
-    """The delegates of `plan` in pieces; one that cannot be cut stays whole. UsageError when it has none."""
+def split_streams(job: RunJob) -> SplitStreams:
+    """The delegates of the job's plan in pieces, where --split asks for it; one that cannot be cut stays whole.
+    UsageError when it has none, or several sets of inputs."""
+    if not job.options.split:
+        return SplitStreams()
+    if job.samples.count > 1:
+        raise UsageError("--split takes one set of inputs", "give one set of inputs")
+    plan = job.plan
     cut_delegates: dict[int, tuple[StreamPart, ...]] = {}
     uncut: dict[int, str] = {}
     for index, delegate in enumerate(plan.delegates):

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 HOST: Final = "host"
 FVP = "fvp"
+DEVICE: Final = "device"  # by --device alone
 SIMULATORS = ("auto", "qemu", FVP, HOST)
 OWN: Final = "own"
 EXECUTORCH: Final = "executorch"
@@ -85,6 +86,14 @@ class RunOptions:
         Option(
             "Run firmware on QEMU or on Arm's FVP, or ExecuTorch's runtime on this machine (host).",
             choices=SIMULATORS,
+        ),
+    )
+    device: str | None = option(
+        None,
+        Option(
+            "Run on a device that runs the SDK's device firmware: a serial port, or a socket of this machine.",
+            metavar="serial:PORT|socket:HOST:PORT",
+            shown_default="a simulator",
         ),
     )
     runtime: str = option(

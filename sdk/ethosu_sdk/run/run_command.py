@@ -123,6 +123,7 @@ def resolve_setting(
     """What `options` ask for, whichever method runs; `model` is compiled where it must be. UsageError for what the
     machine or the NPU of the program does not have, before anything is compiled where that can be known, InputError
     for data files that do not fit."""
+    options = runners.on_device(options)
     runners.check_runner_options(options)
     if options.save_state is not None:
         kept_state.check_place(options.save_state)
@@ -133,14 +134,15 @@ def resolve_setting(
     if program.target() is None and compiled.content is not None:
         options = replace(options, core=compiled.content.core)
     before = earlier_run(result_files.place_for_pte(path, program.target(), out_dir), program)
-    options = as_rich_as(before, options)
+    if options.device is None:
+        options = as_rich_as(before, options)
     profile = _profile(path, program, compile_options, before, reporter)
     pricing_system.keep_board(program, compile_options.system)
     priced = options.priced or _priced(path, program, compile_options, profile)
     clock = time_line.cpu_clock(profile, options.cpu_clock_mhz)
     # A program without an NPU has no other figure; Arm's runner does not show where an inference begins.
     is_core = options.core is not None and options.runtime != EXECUTORCH
-    if (clock.clock is not None or is_core) and options.script is None:
+    if (clock.clock is not None or is_core) and options.script is None and options.device is None:
         options = replace(options, cpu_cycles=True)
     runner, choice = runners.choose_runner(options, program.npu())
     if program.data_files:

@@ -25,6 +25,7 @@ from ethosu_sdk.run.job import RunJob, memory_timing_part
 from ethosu_sdk.run.options import FVP
 from ethosu_sdk.run.reference import Reference
 from ethosu_sdk.run.sequences import StepsVerdict
+from ethosu_sdk.simulate.simulation import MEASURED
 
 Status = Literal["pass", "fail"]
 
@@ -53,8 +54,10 @@ def make_run_record(
     inputs = [*result_files.program_entries(job.path, job.program), *execution.provenance_inputs]
     if options.script is not None:
         inputs.append(provenance.file_entry("script", options.script))
-    is_modelled = job.priced is not None and job.choice.simulator != FVP  # which has a timing of its own
-    npu, notes = execution.npu, (*execution.notes, *verdict.hazards)
+    npu = execution.npu
+    has_own_timing = npu is not None and npu.cycles is not None and npu.cycles.source == MEASURED
+    is_modelled = job.priced is not None and not has_own_timing and job.choice.simulator != FVP
+    notes = (*execution.notes, *verdict.hazards)
     if npu is not None:
         npu = structs.replace(npu, memory_timing=memory_timing_part(job.memories, options.memory_timing))
     checks = (
@@ -73,6 +76,7 @@ def make_run_record(
         data_memory=cast(Any, options.data_memory),
         runtime=execution.runtime,
         simulator=execution.simulator,
+        device=execution.device,
         inferences=len(execution.steps) or samples.count,
         repeats=repeats.repeats_part(execution.repeated),
         state=_state(job, execution),

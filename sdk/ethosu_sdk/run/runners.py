@@ -17,10 +17,10 @@ from ethosu_sdk.base.terminal import Reporter
 from ethosu_sdk.program.execution_plan import ExecutionPlan
 from ethosu_sdk.program.output_comparison import Check, Tolerance, compare, different_bits
 from ethosu_sdk.records.run import Npu, SecondOpinion, SecondOpinionNpu, SecondOpinionOutput
-from ethosu_sdk.run import firmware, host, prebuilt
+from ethosu_sdk.run import device, firmware, host, prebuilt
 from ethosu_sdk.run.execution import Execution
 from ethosu_sdk.run.job import RunJob
-from ethosu_sdk.run.options import BOTH, EXECUTORCH, FVP, HOST, OWN, RUNTIMES, SIMULATORS, RunOptions
+from ethosu_sdk.run.options import BOTH, DEVICE, EXECUTORCH, FVP, HOST, OWN, RUNTIMES, SIMULATORS, RunOptions
 from ethosu_sdk.run.reference import is_exact
 from ethosu_sdk.simulate.program_board import AUTO, BoardAndSimulator
 
@@ -174,6 +174,15 @@ _ON_HOST = (
     Refusal("split", "--split runs on the SDK's own firmware", "leave --simulator out"),
     *_no_simulated_time("the host simulator does not simulate time"),
 )
+_ON_DEVICE = (
+    Refusal("data_memory", "--data-memory is for firmware that is built for a program", _OUT),
+    Refusal("cpu_cycles", "--cpu-cycles is for QEMU: a device does not count executed blocks", _OUT),
+    Refusal("cpu_clock_mhz", "--cpu-clock-mhz is for QEMU: a device does not count executed blocks", _OUT),
+    Refusal(
+        "memory_timing", "--memory-timing is for modelled cycles: a device has memories of its own", _OUT
+    ),
+    *_no_simulated_time("a device does not simulate time"),
+)
 _ON_PREBUILT = (
     Refusal("data_memory", "--data-memory is for the SDK's own firmware", "leave --data-memory out"),
     Refusal(
@@ -192,6 +201,7 @@ RUNNERS = (
     Runner((OWN,), (AUTO, FVP), firmware.choose, firmware.execute, _ON_FVP),
     Runner((EXECUTORCH,), (AUTO, _QEMU, FVP), prebuilt.choose, prebuilt.execute, _ON_PREBUILT),
     Runner((BOTH,), (AUTO, _QEMU, FVP), choose_both, execute_both, _ON_PREBUILT),
+    Runner((OWN,), (DEVICE,), device.choose, device.execute, _ON_DEVICE),
     Runner(RUNTIMES, (HOST,), host.choose, host.execute, _ON_HOST),
 )
 
@@ -199,18 +209,34 @@ RUNNERS = (
 def check_runner_options(options: RunOptions) -> None:
     """UsageError for a --simulator or --runtime that does not exist, and for an option that no runner of both has."""
     for name, value, known in (
-        ("simulator", options.simulator, SIMULATORS),
+        ("simulator", options.simulator, (*SIMULATORS, DEVICE)),
         ("runtime", options.runtime, RUNTIMES),
     ):
         if value not in known:
             raise UsageError(f"unknown {name} '{value}'", suggestion(value, known))
+    if not _fitting(options):
+        raise UsageError(f"--runtime {options.runtime} runs on no device", "leave --runtime out")
     _refuse(_fitting(options), options)
+
+
+def on_device(options: RunOptions) -> RunOptions:
+    """`options`, where they name a device, as those of the runner for it: its firmware holds any program."""
+    if options.device is None:
+        return options
+    if options.simulator not in (AUTO, DEVICE):
+        raise UsageError(
+            f"--simulator {options.simulator} runs on no device", "leave --simulator or --device out"
+        )
+    if options.script is not None:
+        raise UsageError("--script runs on no device", "leave --device out")
+    return dataclasses.replace(options, simulator=DEVICE, resident=True)
 
 
 def refuse_data_files(options: RunOptions) -> None:
     """UsageError for a runner that takes a program without data files alone."""
     if options.resident:
-        raise UsageError("--resident takes no program with data files (.ptd)", "leave --resident out")
+        name = "resident" if options.device is None else "device"
+        raise UsageError(f"--{name} takes no program with data files (.ptd)", f"leave --{name} out")
     if options.runtime != OWN:
         raise UsageError(
             f"--runtime {options.runtime} takes no program with data files (.ptd): Arm's runner has no room for them",

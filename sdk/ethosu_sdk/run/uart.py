@@ -8,7 +8,6 @@ import functools
 import io
 import re
 import tomllib
-import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, cast
@@ -16,23 +15,12 @@ from typing import IO, Any, cast
 from msgspec import Struct
 
 from ethosu_sdk.base.errors import InputError, SimulationError
-from ethosu_sdk.base.json_text import parse_json
-from ethosu_sdk.program.protocol import RECORD_PREFIX, RECORD_TYPES
-
-_SHOWN = 160
+from ethosu_sdk.program.protocol import RECORD_PREFIX
+from ethosu_sdk.program.record_lines import SHOWN, UartRecord, parse_record
 
 
 class ProtocolError(SimulationError):
     """The firmware's records are damaged, incomplete or contradict each other."""
-
-
-class UartRecord(Struct, frozen=True):
-    """One record as it arrived; `covered` is the text that its CRC covers."""
-
-    sequence: int
-    type: str
-    payload: dict[str, Any]
-    covered: str
 
 
 class UartLog(Struct, frozen=True):
@@ -60,64 +48,12 @@ def parse_uart(uart: bytes) -> UartLog:
         try:
             record = parse_record(line)
         except ValueError as error:
-            problems.append(f"{error}: {line[:_SHOWN]!r}")
+            problems.append(f"{error}: {line[:SHOWN]!r}")
             continue
         if record.sequence != len(records):
             problems.append(f"record {record.sequence} ({record.type}) came instead of record {len(records)}")
         records.append(record)
     return UartLog(tuple(records), tuple(lines), tuple(problems))
-
-
-def parse_record(line: str) -> UartRecord:
-    """One record line → the record. ValueError with the reason when it is damaged."""
-    if not line.startswith(RECORD_PREFIX + " "):
-        raise ValueError("a record does not start at the beginning of a line")
-    body, _, checksum = line[len(RECORD_PREFIX) + 1 :].rpartition(" ")
-    covered, _, length = body.rpartition(" ")
-    sequence, _, rest = covered.partition(" ")
-    name, _, text = rest.partition(" ")
-    if not (_is_decimal(length) and _is_decimal(sequence) and len(checksum) == 8):
-        raise ValueError("a record's frame is damaged")
-    if int(length) != len(text):
-        raise ValueError(f"a record's payload has {len(text)} bytes, but {length} were announced")
-    if f"{zlib.crc32(covered.encode(errors='replace')):08x}" != checksum:
-        raise ValueError("a record's CRC does not match")
-    try:
-        payload = parse_json(text)
-    except ValueError as error:
-        raise ValueError(f"a record's payload is not JSON ({error})") from error
-    _check_fields(name, payload)
-    return UartRecord(int(sequence), name, payload, covered)
-
-
-def _is_decimal(text: str) -> bool:
-    return text.isascii() and text.isdecimal() and len(text) <= 9
-
-
-def _check_fields(name: str, payload: Any) -> None:
-    row = RECORD_TYPES.get(name)
-    if row is None:
-        raise ValueError(f"unknown record type '{name[:_SHOWN]}'")
-    if not isinstance(payload, dict) or set(payload) != {field.name for field in row.fields}:
-        raise ValueError(f"a '{name}' record has missing or unknown fields")
-    for field in row.fields:
-        value = payload[field.name]
-        if type(value) is not field.kind or (isinstance(value, int) and value < 0):
-            raise ValueError(f"a '{name}' record's {field.name} is {value!r}")
-        if isinstance(value, list) and not all(map(_LISTS[field.name], value)):
-            raise ValueError(f"a '{name}' record's {field.name} is {str(value)[:_SHOWN]}")
-
-
-def _is_count(value: Any) -> bool:
-    return type(value) is int and value >= 0
-
-
-# What the members of a list must be, by the field's name.
-_LISTS: dict[str, Callable[[Any], bool]] = {
-    "shape": _is_count,
-    "counters": lambda value: isinstance(value, list) and len(value) == 2 and all(map(_is_count, value)),
-    "values": _is_count,
-}
 
 
 def joined_chunks(chunks: Sequence[dict[str, Any]], where: str) -> bytes:

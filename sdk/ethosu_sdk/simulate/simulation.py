@@ -65,7 +65,8 @@ class SimulationRequest:
     NPU, None for a firmware that does not touch one; its system configuration and memory mode are for modelled
     cycles, and the family's defaults stand in for those that vela.ini does not have. `timeout_s` bounds the whole run
     by wall clock, `idle_timeout_s` the time in which the firmware neither prints a byte nor accesses the NPU.
-    `uart_log` is written while the firmware runs, and `uart_tee` gets the same bytes as they come.
+    `uart_log` is written while the firmware runs, and `uart_tee` gets the same bytes as they come. QEMU's board reads
+    what comes from the descriptor `uart_input`.
 
     The firmware may read and write files of the host only if `semihosting_cwd` is given: Arm semihosting then finds
     relative names in that folder. This is not a sandbox: the firmware's absolute names are the host's.
@@ -87,6 +88,7 @@ class SimulationRequest:
     semihosting_cwd: Path | None = None
     semihosting_arguments: tuple[str, ...] = ()
     uart_tee: IO[bytes] | None = field(default=None, repr=False)
+    uart_input: int | None = None
     fast: bool = False
     count_instructions: bool = False
     end_marks: tuple[bytes, ...] = ()

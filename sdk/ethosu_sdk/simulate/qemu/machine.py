@@ -203,16 +203,17 @@ class Channels:
 class MachineOptions:
     """How QEMU is started for a run.
 
-    By Arm semihosting the guest gets, beside its end, files below `semihosting_folder` and the command line
-    `semihosting_arguments`. With `count_instructions` every instruction takes 32 ns of the guest's time and a wait
-    none of ours: its clock then counts instructions. `npu_window_bytes` is 0 without an NPU. With `counts` the plugin
-    counts blocks in that file.
+    The guest reads its UART from `uart_input`. By Arm semihosting it gets, beside its end, files below
+    `semihosting_folder` and the command line `semihosting_arguments`. With `count_instructions` every instruction
+    takes 32 ns of the guest's time and a wait none of ours: its clock then counts instructions. `npu_window_bytes` is
+    0 without an NPU. With `counts` the plugin counts blocks in that file.
     """
 
     board: BoardMap = MPS3_AN547
     semihosting_folder: Path | None = None
     semihosting_arguments: tuple[str, ...] = ()
     count_instructions: bool = False
+    uart_input: int = subprocess.DEVNULL
     npu_window_bytes: int = 0
     counts: CountsFile | None = None
 
@@ -328,6 +329,7 @@ def start_machine(
                     cwd=options.semihosting_folder,
                     pass_fds=(*channels.all(), *counts),
                     blocked_signals=_TIDY_ENDS,
+                    stdin=options.uart_input,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,
                 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import math
+import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -148,6 +149,7 @@ class QemuSimulator:
             semihosting_folder=request.semihosting_cwd,
             semihosting_arguments=request.semihosting_arguments,
             count_instructions=request.count_instructions,
+            uart_input=subprocess.DEVNULL if request.uart_input is None else request.uart_input,
             npu_window_bytes=0 if target is None else family(target.npu).register_window_bytes,
             counts=counts,
         )
