@@ -10,11 +10,14 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
+from msgspec import Struct
+from msgspec.structs import replace
 from rich.table import Table
 
 from ethosu_sdk import __version__
-from ethosu_sdk.base import filesystem, json_text, plain_text
+from ethosu_sdk.base import filesystem, json_text, plain_text, tools
 from ethosu_sdk.base.errors import InputError
 from ethosu_sdk.base.targets import Target
 from ethosu_sdk.base.terminal import Reporter, escape
@@ -22,7 +25,7 @@ from ethosu_sdk.firmware_build import memory_fit, program_checks
 from ethosu_sdk.firmware_build.program_firmware import requirements
 from ethosu_sdk.program import pte
 from ethosu_sdk.records import bundle, kinds, provenance, result_files, validation
-from ethosu_sdk.records.build import Export, Files, Known, Library, Size, SizeName
+from ethosu_sdk.records.build import Application, Board, Export, Files, Known, Library, Size, SizeName, System
 from ethosu_sdk.records.bundle import ReadPolicy, read_record
 from ethosu_sdk.records.common import Model
 from ethosu_sdk.records.run import Run
@@ -69,9 +72,15 @@ _SETTING = re.compile(r"[A-Za-z0-9_.-]+")
 
 
 def export(
-    path: Path, run: Path | None, out_dir: Path | None, reading: ReadPolicy, reporter: Reporter
+    path: Path,
+    run: Path | None,
+    out_dir: Path | None,
+    reading: ReadPolicy,
+    reporter: Reporter,
+    system: str | None = None,
 ) -> None:
-    """Write what other builds must know of the program at `path`, with what the run at `run` measured.
+    """Write what other builds must know of the program at `path`, with what the run at `run` measured; with `system`,
+    a complete application for it too.
 
     Raises InputError for a damaged program, for names that no build file takes, and for the run of another program.
     """
@@ -100,7 +109,10 @@ def export(
                 "names of Vela's configurations may contain letters, digits, points, dashes and underscores",
             )
     folder = result_files.folder_for_pte(path, facts.target, out_dir)
+    made = None if system is None else _application(system, path, program, facts, reporter)
     record = _record(path, program, facts, run_file, reading)
+    if made is not None:
+        record = replace(record, application=made.part)
     reading.warn(reporter)
     content = record.to_json()
     validation.check_record(content, "the export's record")
@@ -111,8 +123,47 @@ def export(
         filesystem.write_bytes(folder / files.clayer, clayer_text(facts).encode())
         json_text.write_json(folder / name, content)
         add(files.cmake, files.kconfig, files.clayer, name)
+        for place, data in () if made is None else made.files.items():
+            filesystem.make_directory((folder / place).parent)
+            filesystem.write_bytes(folder / place, data)
+            add(place)
     _show(facts, folder, reporter)
+    if made is not None:
+        reporter.show(
+            f"application: {escape(str(folder / made.part.folder))} (README.md says how to build it)"
+        )
     reporter.emit(content)
+
+
+class _Made(Struct, frozen=True):
+    """An application: its part of the record, and its files by their path in the folder of results."""
+
+    part: Application
+    files: Mapping[str, bytes]
+
+
+def _application(system: str, path: Path, program: pte.Pte, facts: ExportFacts, reporter: Reporter) -> _Made:
+    from ethosu_sdk.analysis import application
+
+    plan = program.plan()
+    exported = application.ProgramToExport(path, program, plan, facts.target, facts.libraries, facts.kernels)
+    application.check(exported)
+    image, samples = application.encoded_inputs(exported)
+    with reporter.stage("building the application for this machine (the first time only)"):
+        host = application.HostRun(exported, image, samples)
+    with reporter.stage("running the application on this machine"):
+        sizes = host.measured(facts.sizes["planned"].bytes)
+    part = Application(
+        system=cast(System, system),
+        folder=f"{path.stem}-{system}",
+        board=cast(Board, exported.board.name),
+        executorch=tools.package_version("executorch") or "unknown",
+        planned_bytes=sizes.planned,
+        method_pool_bytes=sizes.method_pool,
+        temp_pool_bytes=sizes.temp_pool,
+    )
+    found = application.files_of(system, exported, image, sizes)
+    return _Made(part, {f"{part.folder}/{name}": content for name, content in found.items()})
 
 
 def _run(path: Path, program: pte.Pte, reading: ReadPolicy) -> Run:

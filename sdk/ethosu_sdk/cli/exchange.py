@@ -10,6 +10,7 @@ from ethosu_sdk.cli.options import Invocation, Loose, OutDir, Pte
 from ethosu_sdk.compile.program_options import Option
 
 FORMATS = ("junit", "sarif", "perfetto", "parquet", "model-explorer", "etdump", "bpte")
+SYSTEMS = ("zephyr", "cmsis")
 FIGURES = ("modelled", "estimated", "measured", "macs")
 
 
@@ -72,6 +73,14 @@ def export_command(
             metavar="RUN_DIR",
         ),
     ] = None,
+    app: Annotated[
+        str | None,
+        Option(
+            "Also write a complete application, for Zephyr or as a CMSIS solution. It runs on this machine first, "
+            "which gives the sizes of its pools.",
+            choices=SYSTEMS,
+        ),
+    ] = None,
     output: OutDir = None,
     loose: Loose = False,
     invocation: Invocation,
@@ -84,4 +93,4 @@ def export_command(
     from ethosu_sdk.analysis import export_command
     from ethosu_sdk.records.bundle import ReadPolicy
 
-    export_command.export(model, run, output, ReadPolicy(loose), invocation.reporter())
+    export_command.export(model, run, output, ReadPolicy(loose), invocation.reporter(), app)

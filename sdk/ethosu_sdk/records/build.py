@@ -115,6 +115,22 @@ class Files(Part):
     clayer: c.Text
 
 
+System = Literal["zephyr", "cmsis"]
+
+
+class Application(Part):
+    """A complete application for one board. The bytes of its pools are those with which it ran the program, built for
+    the machine that exported it, and not one byte less."""
+
+    system: System
+    folder: c.Text  #: with its files, below the folder of the record
+    board: Board
+    executorch: c.Text  #: the version whose runtime it ran on
+    planned_bytes: c.Count
+    method_pool_bytes: c.Count
+    temp_pool_bytes: c.Count
+
+
 class Export(Derived[Literal["pass"]], tag_field="schema", tag="export/1"):
     """What other builds must know of a program."""
 
@@ -126,6 +142,7 @@ class Export(Derived[Literal["pass"]], tag_field="schema", tag="export/1"):
     #: executorch_…: of ExecuTorch's own allocators; the others are those of the SDK's firmware
     sizes: tuple[Size, ...]
     files: Files
+    application: Application | None = None
     host: c.Host
 
 

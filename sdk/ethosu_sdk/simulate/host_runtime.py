@@ -17,9 +17,9 @@ import socket
 import struct
 import tempfile
 import tomllib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
@@ -51,7 +51,7 @@ _DTYPES = {row.number: row.dtype for row in NUMPY_TYPES}
 class Kind(enum.IntEnum):
     """What a message says; the replies of the parent carry the kind that they answer."""
 
-    DELEGATE = 1  # from the runner: index, payload; reply: u32 number of the delegate's inputs
+    DELEGATE = 1  # from the runner: index, payload; reply: u32 number of its inputs, u32 bytes of its scratch
     READY = 2  # from the runner, for each method: u32 number of inputs, a descriptor for each input and each output
     EXECUTE = 3  # from the runner: index, descriptor and data of each input, descriptor of each output;
     #              reply: the data of each output
@@ -145,8 +145,8 @@ def _exactly(connection: socket.socket, size: int) -> bytes:
 # must be told to keep them.
 
 _HERE = Path(__file__).parent / "host_runner"
-_SOURCES = (_HERE / "runner.cpp", _HERE / "firmware_kernels.cpp")
-_HEADERS = (_HERE / "named_data.hpp", _HERE / "planned_memory.hpp")
+_KERNELS = _HERE / "firmware_kernels.cpp"
+_HEADERS = tuple(_HERE / name for name in ("named_data.hpp", "planned_memory.hpp", "remote_ethosu.hpp"))
 _DEFINITIONS = ("-DC10_USING_CUSTOM_GENERATED_MACROS", "-DET_EVENT_TRACER_ENABLED", "-DET_USE_THREADPOOL")
 _KERNEL_LIBRARIES = ("executorch_threadpool", "executorch_kernels_optimized", "executorch_kernels_quantized")
 # Half a minute, but far more where another processor is emulated or the machine is busy.
@@ -158,52 +158,85 @@ _FROM_FIRMWARE = "cortex_m::"
 _USES = re.compile(r'^#include "kernels/operators/(\w+)\.hpp"', re.MULTILINE)
 
 
-def build_runner(folder: Path) -> Path:
-    """The runner program, built in `folder` (half a minute) unless one from the same sources, options and
+@dataclass(frozen=True)
+class HostProgram:
+    """A program that is linked with ExecuTorch's runtime and kernels: its sources, and generated headers by name."""
+
+    name: str
+    sources: tuple[Path, ...]
+    headers: tuple[Path, ...] = ()
+    generated: Mapping[str, str] = field(default_factory=dict)
+
+
+RUNNER = HostProgram("host-runner", (_HERE / "runner.cpp",))
+
+
+def application(protocol_header: str) -> HostProgram:
+    """The program of `export --app`, in which a program runs as it does on a board. `protocol_header` is its
+    app/protocol.hpp."""
+    firmware = resources.directory("firmware")
+    names = (
+        "exported/application",
+        "exported/no_npu_counters",
+        "app/crc32",
+        "app/input_image",
+        "app/record_writer",
+        "app/sha256",
+    )
+    headers = sorted((*(firmware / "exported").glob("*.hpp"), *(firmware / "app").glob("*.hpp")))
+    sources = (_HERE / "application_host.cpp", *(firmware / f"{name}.cpp" for name in names))
+    return HostProgram("host-application", sources, tuple(headers), {"app/protocol.hpp": protocol_header})
+
+
+def build_runner(folder: Path, program: HostProgram = RUNNER) -> Path:
+    """The program, built in `folder` (half a minute) unless one from the same sources, options and
     executorch is there already or came with the installation: that one needs no compiler. ToolError when the
     compiler or executorch is missing, or the build fails."""
     root = tools.executorch_root()
-    name = _program_name(root)
+    name = _program_name(root, program)
     shipped = cache.prebuilt(CACHE_PART)
     if shipped is not None and (shipped / name).is_file():
         return shipped / name
     with filesystem.locked_folder(folder):
-        return cache.kept(folder / name, lambda program: _make_runner(program, root))
+        return cache.kept(folder / name, lambda path: _make_runner(path, root, program))
 
 
-def _make_runner(program: Path, root: Path) -> None:
+def _make_runner(path: Path, root: Path, program: HostProgram) -> None:
     compiler = proc.find_tool("g++", hint="apt-get install g++")
     if not (root / "include").is_dir():
         raise ToolError("the installed executorch package has no C++ headers", tools.EXECUTORCH_INSTALL)
-    with filesystem.temporary_directory(".generated-", program.parent) as generated:
-        for name, text in _generated_files().items():
-            path = generated / name
-            filesystem.write_bytes(filesystem.make_directory(path.parent) / path.name, text.encode())
+    with filesystem.temporary_directory(".generated-", path.parent) as generated:
+        for name, text in (_generated_files() | dict(program.generated)).items():
+            header = generated / name
+            filesystem.write_bytes(filesystem.make_directory(header.parent) / header.name, text.encode())
 
         def compile_runner(temporary: Path) -> None:
-            argv = runner_argv(compiler, root, temporary, generated)
+            argv = runner_argv(compiler, root, temporary, generated, program)
             proc.run(argv, timeout_s=_BUILD_TIMEOUT_S, error=ToolError)
 
-        filesystem.write_atomic(program, compile_runner)
-    filesystem.make_executable(program)
+        filesystem.write_atomic(path, compile_runner)
+    filesystem.make_executable(path)
 
 
-def _program_name(root: Path) -> str:
-    """The runner's name, by all that shapes what is compiled."""
+def _program_name(root: Path, program: HostProgram) -> str:
+    """The program's name, by all that shapes what is compiled."""
     firmware = resources.directory("firmware")
     kernels = (path for name in ("kernels", "base") for path in sorted((firmware / name).rglob("*.[ch]pp")))
     key = hashlib.sha256()
-    for path in (*_SOURCES, *_HEADERS, *kernels):
+    for path in (*program.sources, *program.headers, _KERNELS, *_HEADERS, *kernels):
         key.update(path.read_bytes())
-    for text in _generated_files().values():
+    for text in (_generated_files() | dict(program.generated)).values():
         key.update(text.encode())
     version = importlib.metadata.version("executorch")
-    key.update("\n".join([version, *runner_argv("g++", root, Path("runner"), Path("generated"))]).encode())
-    return f"host-runner-{key.hexdigest()[:16]}"
+    argv = runner_argv("g++", root, Path("runner"), Path("generated"), program)
+    key.update("\n".join([version, *argv]).encode())
+    return f"{program.name}-{key.hexdigest()[:16]}"
 
 
-def runner_argv(compiler: str, root: Path, output: Path, generated: Path) -> list[str]:
-    """The compiler's command line for the runner, against the executorch package at `root`, with the files that were
+def runner_argv(
+    compiler: str, root: Path, output: Path, generated: Path, program: HostProgram = RUNNER
+) -> list[str]:
+    """The compiler's command line for `program`, against the executorch package at `root`, with the files that were
     generated into the folder `generated`."""
     libraries, include = root / "lib", root / "include"
     vendored = include / "executorch" / "runtime" / "core" / "portable_type" / "c10"  # c10 and other headers
@@ -215,8 +248,8 @@ def runner_argv(compiler: str, root: Path, output: Path, generated: Path) -> lis
     return [
         *(compiler, "-std=c++17", "-O2", "-ffp-contract=off", "-Wall", "-Wextra", *_DEFINITIONS),
         *("-I", str(generated), "-I", str(resources.directory("firmware"))),
-        *("-isystem", str(include), "-isystem", str(vendored)),
-        *map(str, (*_SOURCES, *_firmware_sources())),
+        *("-I", str(_HERE), "-isystem", str(include), "-isystem", str(vendored)),
+        *map(str, (*program.sources, _KERNELS, *_firmware_sources())),
         *("-o", str(output), str(libraries / "libexecutorch.so"), *kernels, f"-Wl,-rpath,{libraries}"),
     ]
 
@@ -302,7 +335,7 @@ class HostRuntime:
         self.methods: dict[str, tuple[tuple[TensorInfo, ...], tuple[TensorInfo, ...]]] = {
             name: self._load() for name in names
         }
-        self.inputs, self.outputs = self.methods[names[0]]
+        self.inputs, self.outputs = self.methods[names[0]] if names else ((), ())
 
     def _load(self) -> tuple[tuple[TensorInfo, ...], tuple[TensorInfo, ...]]:
         """Answer the runner's questions until it describes the next method: its inputs and outputs."""
@@ -355,9 +388,10 @@ class HostRuntime:
             if kind is Kind.ERROR:
                 raise self._failed(blobs[0].decode(errors="replace"))
             if kind is Kind.DELEGATE:
-                payload, inputs = blobs[1], len(vela_blocks.parse(blobs[1]).inputs)
+                payload, blocks = blobs[1], vela_blocks.parse(blobs[1])
+                inputs = len(blocks.inputs)
                 self._payloads.append((payload, hashlib.sha256(payload).hexdigest(), inputs))
-                self._send(Kind.DELEGATE, [u32(inputs)])
+                self._send(Kind.DELEGATE, [u32(inputs) + u32(blocks.scratch_bytes)])
             elif kind is Kind.EXECUTE:
                 self._execute(blobs)
             else:
@@ -455,6 +489,19 @@ def open_pte(
         with proc.spawn(argv, pass_fds=(theirs.fileno(),), stdout=log):
             theirs.close()
             yield HostRuntime(ours, delegate, log, timeout_s, names)
+
+
+def run_application(
+    program: Path, argv: Sequence[str], delegate: Delegate | None, timeout_s: float = DEFAULT_TIMEOUT_S
+) -> bytes:
+    """What the :func:`application` printed, started with `argv`. SimulationError when it ends early."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs, tempfile.TemporaryFile() as log:
+        with proc.spawn([str(program), *argv, str(theirs.fileno())], pass_fds=(theirs.fileno(),), stdout=log):
+            theirs.close()
+            HostRuntime(ours, delegate, log, timeout_s, ())._converse(Kind.DONE, "the application's run")
+        log.seek(0)
+        return log.read()
 
 
 def run_pte(
