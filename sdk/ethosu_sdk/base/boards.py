@@ -201,7 +201,8 @@ def board_in(name: str, path: Path) -> Board:
     npu, console = device_of(source, table, "npu"), device_of(source, table, "console")
     if not npu.bases or npu.irq is None or not console.bases or console.clock_hz is None:
         raise source.wrong(
-            ("firmware",), "firmware needs the base of npu and console, the irq of npu and the clock_hz of console"
+            ("firmware",),
+            "firmware needs the base of npu and console, the irq of npu and the clock_hz of console",
         )
     memories = {
         key: Memory(key, memory.access, memory.origin, memory.size_bytes)
