@@ -96,18 +96,15 @@ def run_stages(request: CompileRequest, spec: ModelSpec, clock: StageClock) -> C
         made = tflite_vela.compile_network(model, content, flags, config)
         program = _build(model, made, target, flags)
     with clock.stage("check"):
-        readings = _readings(spec.path, samples)
+        readings = tflite_reference.readings(spec.path, samples)
         check, chain = _check_facts(request, model, samples, readings)
     name = spec.name
     with clock.stage("write"), vela_delegates.published_folder(request.out_dir, f"{name}.etrecord") as folder:
         delegates = _write_delegates(folder, made, program.calls)
-        outputs = readings[0].outputs[0] if readings[0].outputs else ()
+        outputs = next((row.outputs[0] for row in readings if row.outputs), ())
         npz.write_npz(folder / f"{name}.io.npz", tensor_arrays.io_arrays(samples[0], outputs))
         filesystem.write_bytes(folder / f"{name}.pte", program.data)
     warnings: tuple[str, ...] = ()
-    if request.check_folder is not None and check is None:
-        reasons = "; ".join(f"{row.interpreter}: {row.reason}" for row in readings)
-        warnings += (f"The program was not compared with {spec.path.name}: {reasons}.",)
     if not program.calls:
         warnings += ("Nothing was delegated to the NPU: every operator runs on the CPU.",)
     return CompileOutput(
@@ -285,32 +282,29 @@ def _delegation(model: TfliteModel, network: TfliteModel) -> tuple[Delegation, .
     )
 
 
-def _readings(path: Path, samples: list[list[Array]]) -> tuple[Reading, ...]:
-    """What reference interpreters say, the one first that the program is compared with: those that say something."""
-    return tuple(sorted(tflite_reference.readings(path, samples), key=lambda row: not row.outputs))
-
-
 def _check_facts(
     request: CompileRequest, model: TfliteModel, samples: list[list[Array]], readings: Sequence[Reading]
 ) -> tuple[CheckFacts | None, ChainFacts | None]:
-    """Leave what the check compares in its folder. How far the interpreters are apart, rounding explains."""
-    folder, known = request.check_folder, [row for row in readings if row.outputs]
-    if folder is None or not known:
+    """Leave what the check compares in its folder: inputs, and the outputs of every interpreter."""
+    folder = request.check_folder
+    if folder is None:
         return None, None
-    trials = known[1:] or known
-    kinds = [("reference", known[0]), *((f"trial{number}_", row) for number, row in enumerate(trials))]
-    for number, given in enumerate(samples):
-        for kind, arrays in (("input", given), *((kind, row.outputs[number]) for kind, row in kinds)):
+    kinds = [("input", samples), *((f"reading{number}_", row.outputs) for number, row in enumerate(readings))]
+    for kind, rows in kinds:
+        for number, arrays in enumerate(rows):
             for index, array in enumerate(arrays):
                 np.save(folder / sample_array(kind, number, index), array)
-    outputs = tuple(_checked_output(model, row) for row in model.main.output_tensors)
-    is_stateful = any(row.is_variable or row.type == "RESOURCE" for row in model.main.tensors)
+    facts = CheckFacts(
+        outputs=tuple(_checked_output(model, row) for row in model.main.output_tensors),
+        trials=0,
+        stateful=any(row.is_variable or row.type == "RESOURCE" for row in model.main.tensors),
+        samples=len(samples),
+        readings=tuple(row.facts for row in readings),
+    )
     origins: list[SampleOrigin] = ["seeded"] * len(samples)
     if request.options.inputs is not None:
         origins[0] = "example"
-    facts = CheckFacts(outputs=outputs, trials=len(trials), stateful=is_stateful, samples=len(samples))
-    start = f"the .tflite in {known[0].interpreter}"
-    return facts, ChainFacts(samples=tuple(origins), links=(), noisy=(), start=start)
+    return facts, ChainFacts(samples=tuple(origins), links=(), noisy=(), start=".tflite")
 
 
 def _checked_output(model: TfliteModel, tensor: TfliteTensor) -> CheckedOutput:
