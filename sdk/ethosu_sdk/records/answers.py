@@ -134,7 +134,9 @@ def _compared(run: Run, compiled: Compilation | None) -> Iterator[str]:
 
 
 def _model(compiled: Compilation | None) -> str:
-    """The model in PyTorch whose outputs `compile` keeps: the one that it lowers."""
+    """The model whose outputs `compile` keeps: the one that it lowers."""
+    if compiled is not None and compiled.options.io == "model":
+        return "the .tflite in a reference interpreter"
     if compiled is None or compiled.prequantized or compiled.options.quantize is None:
         return "the model in PyTorch"
     return (

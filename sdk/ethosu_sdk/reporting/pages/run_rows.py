@@ -45,6 +45,8 @@ def reference_words(inputs: ReportInputs) -> str:
     compiled = inputs.record(Compilation)
     if compiled is None:
         return "the model in PyTorch"
+    if compiled.options.io == "model":
+        return "the .tflite in a reference interpreter"
     is_quantised = compiled.prequantized or compiled.options.quantize != "none"
     return f"the {'quantised' if is_quantised else 'floating-point'} model in PyTorch"
 
