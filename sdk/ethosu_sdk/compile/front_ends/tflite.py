@@ -244,7 +244,7 @@ def _build(model: TfliteModel, made: VelaOutput, target: Target, flags: Sequence
     ):
         part.extend(values.named(index, name) for index, name in zip(tensors, names, strict=True))
     left: list[tuple[str, str]] = []
-    for row in network.main.operators:
+    for row in tflite_kernels.needed_operators(network):
         call = calls.get(row.index)
         if call is not None:
             arguments = [values.of(index) for index in (*call.inputs, *call.outputs)]
