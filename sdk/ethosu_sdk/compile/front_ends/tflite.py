@@ -4,6 +4,7 @@ torch nor ExecuTorch is imported."""
 from __future__ import annotations
 
 import importlib.metadata
+import json
 import platform
 from collections import Counter
 from collections.abc import Sequence
@@ -57,6 +58,7 @@ _CONVERSIONS = ("QUANTIZE", "DEQUANTIZE")
 _FLOATS = ("FLOAT32", "FLOAT16", "FLOAT64", "BFLOAT16")
 _SAMPLES = 3
 _SEED = 2026
+_SHARED = "shared"  # where ExecuTorch's backend has the name of a data file
 _ESTIMATES = (("cycles", "cycles"), ("macs", "operations"), ("staging_bytes", "bytes"))
 _QUANTISE_HINT = (
     "quantise it as you convert it: converter.optimizations = [tf.lite.Optimize.DEFAULT], representative_dataset = a "
@@ -237,6 +239,7 @@ def _build(model: TfliteModel, made: VelaOutput, target: Target, flags: Sequence
     network, builder = made.network, ProgramBuilder()
     calls = {row.operator: row for row in vela_tflite.npu_calls(network)}
     values = tflite_kernels.Values(builder, network)
+    shared = Counter(row.weights for row in calls.values())
     specs = {"output_format": "vela", "target": target.name, "compile_flags": " ".join(flags)}
     for names, tensors, part in (
         (model.names(model.main.inputs, of="inputs"), network.main.inputs, builder.inputs),
@@ -248,13 +251,31 @@ def _build(model: TfliteModel, made: VelaOutput, target: Target, flags: Sequence
         call = calls.get(row.index)
         if call is not None:
             arguments = [values.of(index) for index in (*call.inputs, *call.outputs)]
-            builder.delegate(call.payload, specs, arguments)
+            _add_delegate(builder, call, specs, arguments, is_shared=shared[call.weights] > 1)
             continue
         output = network.main.tensors[row.outputs[0]].name if row.outputs else ""
         reason = made.reasons.get(output, "")
         tflite_kernels.add_operator(values, row, reason)
         left.append((row.name, reason or "Vela leaves it to the CPU"))
     return _Program(builder.build(), tuple(calls.values()), _cpu_operators(left), values.state())
+
+
+def _add_delegate(
+    builder: ProgramBuilder,
+    call: NpuCall,
+    specs: dict[str, str],
+    arguments: Sequence[int],
+    *,
+    is_shared: bool,
+) -> None:
+    """Call the NPU. Vela has the weights of all calls in one tensor, which is kept once."""
+    if not is_shared:
+        builder.delegate(call.payload, specs, arguments)
+        return
+    key = filesystem.sha256_bytes(f"{_SHARED}\0".encode() + call.weights)
+    builder.name_data(key, call.weights)
+    placed = {**specs, "external_block_placements": json.dumps({"weight_data": _SHARED})}
+    builder.delegate(vela_tflite.without_weights(call.payload, key), placed, arguments)
 
 
 def _cpu_operators(rows: Sequence[tuple[str, str]]) -> tuple[CpuOperator, ...]:

@@ -349,7 +349,8 @@ def _fully_connected(call: _Call) -> None:
     ):
         raise _RefusedError("its weights do not fit its input and output")
     rows, least_most = call.tensor(0).elements // terms, call.clamp()
-    if any(weights.quantisation.zero_points):
+    weight_zero = weights.quantisation.zero_points[0]
+    if len(weights.data) and any(weights.quantisation.zero_points):
         raise _RefusedError("its weights have a zero point")
     form = weights.quantisation.scales
     scales = [
@@ -374,7 +375,7 @@ def _fully_connected(call: _Call) -> None:
             call.value(1),
             call.build.none(),
             call.build.none(),
-            *call.numbers(-zero, 0, out_zero),
+            *call.numbers(-zero, -weight_zero, out_zero),
         ]
         limits = call.numbers(least_most[1], least_most[0])
         call.build.kernel("cortex_m::quantized_linear.out", [*arguments, multiplier, shift, *limits], made)
