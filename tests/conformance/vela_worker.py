@@ -7,6 +7,7 @@ name or null, and Vela's message. Vela may end the process.
 import contextlib
 import io
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -32,6 +33,7 @@ def compiled(model: str, accelerator: str, folder: str, options: list[str]) -> t
 
 
 if __name__ == "__main__":
-    answers = sys.stdout
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # Vela's C++ part prints too
     for line in sys.stdin:
         print(json.dumps(compiled(*json.loads(line))), file=answers, flush=True)
