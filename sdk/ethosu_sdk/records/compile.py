@@ -216,9 +216,8 @@ class Reading(Part):
     """The program's outputs against what another interpreter says of the user's file, for the same samples."""
 
     interpreter: c.Text
-    rounding: c.Text | None = (
-        None  #: the operator that was computed with another rounding than the interpreter's
-    )
+    #: the operator that was computed with another rounding than the interpreter's
+    rounding: c.Text | None = None
     elements: c.Count | None = None  #: over all samples
     equal: c.Count | None = None  #: elements with the same bits
     largest: c.Amount | None = None  #: the largest difference, in steps of its output

@@ -4,6 +4,7 @@ torch nor ExecuTorch is imported."""
 from __future__ import annotations
 
 import importlib.metadata
+import json
 import platform
 from collections import Counter
 from collections.abc import Sequence
@@ -57,6 +58,7 @@ _CONVERSIONS = ("QUANTIZE", "DEQUANTIZE")
 _FLOATS = ("FLOAT32", "FLOAT16", "FLOAT64", "BFLOAT16")
 _SAMPLES = 3
 _SEED = 2026
+_SHARED = "shared"  # where ExecuTorch's backend has the name of a data file
 _ESTIMATES = (("cycles", "cycles"), ("macs", "operations"), ("staging_bytes", "bytes"))
 _QUANTISE_HINT = (
     "quantise it as you convert it: converter.optimizations = [tf.lite.Optimize.DEFAULT], representative_dataset = a "
@@ -75,9 +77,12 @@ class _Program:
     state: tuple[State, ...]
 
 
-def run_stages(request: CompileRequest, spec: ModelSpec, clock: StageClock) -> CompileOutput:
+def run_stages(
+    request: CompileRequest, spec: ModelSpec, clock: StageClock, vela_path: str = ""
+) -> CompileOutput:
     """Compile, write every file into the (existing) output folder and return the facts. Raises InputError, UsageError
-    or BuildError; a failed run leaves the files of an earlier one as they were."""
+    or BuildError; a failed run leaves the files of an earlier one as they were. The Vela is that in `vela_path`
+    (:func:`ethosu_sdk.compile.vela_versions.python_path`)."""
     assert spec.path is not None
     target = _checked_target(request)
     with clock.stage("model"):
@@ -93,19 +98,21 @@ def run_stages(request: CompileRequest, spec: ModelSpec, clock: StageClock) -> C
     with clock.stage("lower"):
         config = vela_config.chosen_config(request.options)
         flags = tflite_vela.vela_flags(target, config, request.options.vela_flags)
-        made = tflite_vela.compile_network(model, content, flags, config)
-        program = _build(model, made, target, flags)
+        made, program = None, _Program(b"", (), (), ())
+        if not request.without_vela:
+            made = tflite_vela.compile_network(model, content, flags, config, vela_path)
+            program = _build(model, made, target, flags)
     with clock.stage("check"):
         readings = tflite_reference.readings(spec.path, samples)
         check, chain = _check_facts(request, model, samples, readings)
     name = spec.name
     with clock.stage("write"), vela_delegates.published_folder(request.out_dir, f"{name}.etrecord") as folder:
-        delegates = _write_delegates(folder, made, program.calls)
+        delegates = () if made is None else _write_delegates(folder, made, program.calls)
         outputs = next((row.outputs[0] for row in readings if row.outputs), ())
         npz.write_npz(folder / f"{name}.io.npz", tensor_arrays.io_arrays(samples[0], outputs))
         filesystem.write_bytes(folder / f"{name}.pte", program.data)
     warnings: tuple[str, ...] = ()
-    if not program.calls:
+    if made is not None and not program.calls:
         warnings += ("Nothing was delegated to the NPU: every operator runs on the CPU.",)
     return CompileOutput(
         name=name,
@@ -135,7 +142,7 @@ def run_stages(request: CompileRequest, spec: ModelSpec, clock: StageClock) -> C
         delegates=delegates,
         check=check,
         chain=chain,
-        delegation=_delegation(model, made.network),
+        delegation=() if made is None else _delegation(model, made.network),
         state=program.state,
     )
 
@@ -181,10 +188,8 @@ def _refuse_float(model: TfliteModel) -> None:
         return
     first = floats[0]
     name = tensors[first.outputs[0]].name
-    if len(floats) == len(rows):
-        raise InputError(
-            f"{model.path.name} is not quantised: all of it computes with floats", _QUANTISE_HINT
-        )
+    if all(row.quantisation is None for row in tensors):
+        raise InputError(f"{model.path.name} is not quantised: it computes with floats", _QUANTISE_HINT)
     raise InputError(
         f"{model.path.name} is quantised in part: {len(floats)} of {len(rows)} operators compute with floats, the "
         f"first is operator {first.index} ({first.name}, '{name}')",
@@ -237,6 +242,7 @@ def _build(model: TfliteModel, made: VelaOutput, target: Target, flags: Sequence
     network, builder = made.network, ProgramBuilder()
     calls = {row.operator: row for row in vela_tflite.npu_calls(network)}
     values = tflite_kernels.Values(builder, network)
+    shared = Counter(row.weights for row in calls.values())
     specs = {"output_format": "vela", "target": target.name, "compile_flags": " ".join(flags)}
     for names, tensors, part in (
         (model.names(model.main.inputs, of="inputs"), network.main.inputs, builder.inputs),
@@ -244,17 +250,35 @@ def _build(model: TfliteModel, made: VelaOutput, target: Target, flags: Sequence
     ):
         part.extend(values.named(index, name) for index, name in zip(tensors, names, strict=True))
     left: list[tuple[str, str]] = []
-    for row in network.main.operators:
+    for row in tflite_kernels.needed_operators(network):
         call = calls.get(row.index)
         if call is not None:
             arguments = [values.of(index) for index in (*call.inputs, *call.outputs)]
-            builder.delegate(call.payload, specs, arguments)
+            _add_delegate(builder, call, specs, arguments, is_shared=shared[call.weights] > 1)
             continue
         output = network.main.tensors[row.outputs[0]].name if row.outputs else ""
         reason = made.reasons.get(output, "")
         tflite_kernels.add_operator(values, row, reason)
         left.append((row.name, reason or "Vela leaves it to the CPU"))
     return _Program(builder.build(), tuple(calls.values()), _cpu_operators(left), values.state())
+
+
+def _add_delegate(
+    builder: ProgramBuilder,
+    call: NpuCall,
+    specs: dict[str, str],
+    arguments: Sequence[int],
+    *,
+    is_shared: bool,
+) -> None:
+    """Call the NPU. Vela has the weights of all calls in one tensor, which is kept once."""
+    if not is_shared:
+        builder.delegate(call.payload, specs, arguments)
+        return
+    key = filesystem.sha256_bytes(f"{_SHARED}\0".encode() + call.weights)
+    builder.name_data(key, call.weights)
+    placed = {**specs, "external_block_placements": json.dumps({"weight_data": _SHARED})}
+    builder.delegate(vela_tflite.without_weights(call.payload, key), placed, arguments)
 
 
 def _cpu_operators(rows: Sequence[tuple[str, str]]) -> tuple[CpuOperator, ...]:
