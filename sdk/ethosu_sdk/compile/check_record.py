@@ -152,12 +152,13 @@ def extend_with_chain(
     # Such as ``float → graph equal · → int8 31.4 dB · → executed equal``.
     quantised = str(record["options"].get("quantize", "quantised"))
     words = [_link_words(row, quantised) for row in links if row.link != PREPARED_LINK or row.status == FAIL]
-    start = "float → " if any(row.link == GRAPH_LINK for row in links) else "given → "
+    start = "float" if any(row.link == GRAPH_LINK for row in links) else "given"
+    start = facts.start if facts is not None and facts.start else start
     found = record_parts.Chain(
         samples=() if facts is None else facts.samples,
         links=links,
         noisy_layers=() if facts is None else facts.noisy,
-        line=start + " · → ".join(words),
+        line=f"{start} → " + " · → ".join(words),
         min_sqnr_db=least_db,
     )
     extended = {**record, "chain": found.to_json()}

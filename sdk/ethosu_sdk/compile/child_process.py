@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import importlib.util
 import json
 import os
 import selectors
@@ -26,6 +25,7 @@ from ethosu_sdk.base.json_text import Record
 from ethosu_sdk.base.targets import suggestion
 from ethosu_sdk.compile import compile_facts, vela_config
 from ethosu_sdk.compile.compile_facts import CompileOutput, CompileRequest
+from ethosu_sdk.compile.front_ends import table as front_ends
 from ethosu_sdk.compile.model_spec import check_model_file, parse_model_spec
 from ethosu_sdk.compile.program_options import (
     FALLBACK_CHOICES,
@@ -39,7 +39,6 @@ Progress = Callable[[str], None]
 Compiler = Callable[[CompileRequest, Progress | None], CompileOutput]
 
 _EXIT_GRACE_S = 60.0
-_NEEDED_PACKAGES = ("torch", "torchao", "executorch")
 _IDENTITY_PACKAGES = ("torch", "torchao", "executorch", "ethos-u-vela", "tosa-tools", "numpy")
 _SOURCE_SUFFIXES = (".py", ".toml", ".cpp", ".hpp", ".h", ".ld", ".cmake", ".txt", ".json")
 _WORDS = {"import": "import of PyTorch and ExecuTorch"}  # of stages whose names say too little to people
@@ -114,16 +113,12 @@ def check_request(request: CompileRequest) -> None:
         raise UsageError(
             f"--io int8 cannot be combined with --quantize {options.quantize}", "use --quantize int8"
         )
-    check_model_file(parse_model_spec(request.model), trust=options.trust)
+    spec = parse_model_spec(request.model)
+    check_model_file(spec, trust=options.trust)
     for path in (options.inputs, *options.calibration):
         if path is not None and not path.is_file():
             raise InputError(f"there is no file {path}")
-    missing = [name for name in _NEEDED_PACKAGES if importlib.util.find_spec(name) is None]
-    if missing:
-        raise ToolError(
-            f"compiling needs Python packages that are not installed: {', '.join(missing)}",
-            "pip install 'ethosu-sdk[compile]'",
-        )
+    front_ends.check_packages(spec.kind)
 
 
 def _check_core(request: CompileRequest) -> None:

@@ -153,11 +153,13 @@ EXPLAINED: Final = "explained"  # by the steps of quantisation
 
 @dataclass(frozen=True)
 class ChainFacts:
-    """The links that held, where each sample came from, and the noisiest layers of a quantised model."""
+    """The links that held, where each sample came from, and the noisiest layers of a quantised model. `start` says
+    what the first link compares with, where that is no model in PyTorch."""
 
     samples: tuple[record_parts.SampleOrigin, ...]
     links: tuple[record_parts.Link, ...]
     noisy: tuple[record_parts.NoisyLayer, ...]
+    start: str = ""
 
 
 # The layers of a model.
@@ -254,7 +256,7 @@ STAGES = (
 @dataclass(frozen=True)
 class CompileRequest:
     """One compilation. Its target is an NPU, or `core`, a processor without one such as ``cortex-m55``; the other is
-    None. `model` is ``zoo:NAME``, ``FILE.py[:NAME]`` or ``FILE.pt2`` (:mod:`ethosu_sdk.compile.model_spec`).
+    None. `model` is ``zoo:NAME``, or a file of one of the front ends (:mod:`ethosu_sdk.compile.model_spec`).
     `options` may be those of the command, with more than is acted on here. `evaluation` asks for eager outputs too,
     `check_folder`, which exists, for what :class:`CheckFacts` describes; with `locate`, the folder holds what the
     delegates were given (:mod:`ethosu_sdk.compile.fault_finding`), and the first wrong operation is looked for.
@@ -289,6 +291,7 @@ class TensorFacts:
     dtype: str
     shape: tuple[int, ...]
     dim_order: tuple[int, ...]
+    name: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

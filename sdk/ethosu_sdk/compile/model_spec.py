@@ -11,6 +11,10 @@ torch is imported.
     only ``nn.Module`` subclass or instance that the file itself defines.
 ``FILE.pt2``
     a program saved with ``torch.export.save``.
+``FILE.tflite``
+    a quantised TensorFlow Lite model.
+
+:mod:`ethosu_sdk.compile.front_ends.table` has a row for each kind of file.
 
 Example inputs are a tensor or a tuple of tensors. They come, first found first taken, from ``--inputs``, the
 function's second result, the file's ``ModelInputs`` or ``example_inputs``, the module's ``example_inputs`` (each a
@@ -40,9 +44,8 @@ from ethosu_sdk.base import file_kinds, filesystem
 from ethosu_sdk.base.errors import InputError, SdkError, UsageError
 from ethosu_sdk.base.targets import suggestion
 from ethosu_sdk.compile import saved_program, zoo
+from ethosu_sdk.compile.front_ends.table import ENDINGS, FORMS as _FORMS, PT2, PYTHON, ZOO, by_ending, by_kind
 
-_FORMS = "give zoo:NAME, FILE.py[:NAME] or FILE.pt2"
-_SUFFIXES = (".py", ".pt2")
 # Packages whose name on PyPI is not the name that is imported.
 _PIP_NAMES = {
     "PIL": "pillow",
@@ -58,8 +61,8 @@ _MAX_BYTES = 16 << 20
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """A parsed MODEL. `kind` is ``zoo``, ``python`` or ``pt2``; `path` is None for the zoo; `entry` is the
-    zoo model's name, or the object's name in the Python file, or None."""
+    """A parsed MODEL. `kind` is ``zoo`` or that of its front end; `path` is None for the zoo; `entry` is the zoo
+    model's name, or the object's name in the Python file, or None."""
 
     kind: str
     path: Path | None
@@ -79,20 +82,19 @@ def parse_model_spec(text: str) -> ModelSpec:
         if name not in zoo.names():
             known = suggestion(name, zoo.names())
             raise UsageError(f"the zoo has no model '{name}'", f"{known} (`ethosu-sdk zoo` describes them)")
-        return ModelSpec("zoo", None, name)
+        return ModelSpec(ZOO, None, name)
     path_text, entry = _split_entry(text)
     path = Path(path_text)
-    if path.suffix not in _SUFFIXES:
+    front_end = by_ending(path)
+    if front_end is None:
         raise _not_a_model(text, path)
-    if path.suffix == ".pt2" and entry is not None:
-        raise UsageError(f"a .pt2 file holds one program: leave out ':{entry}'", _FORMS)
+    if front_end.kind != PYTHON and entry is not None:
+        raise UsageError(f"a {path.suffix} file holds one program: leave out ':{entry}'", _FORMS)
     if path.is_dir():
         raise file_kinds.not_a(path, "a model that can be compiled", _FORMS)
     if not path.is_file():
-        raise InputError(
-            f"there is no model file {path}", file_kinds.nearest_file(path, *_SUFFIXES) or _FORMS
-        )
-    return ModelSpec("python" if path.suffix == ".py" else "pt2", path, entry)
+        raise InputError(f"there is no model file {path}", file_kinds.nearest_file(path, *ENDINGS) or _FORMS)
+    return ModelSpec(front_end.kind, path, entry)
 
 
 def check_model_file(spec: ModelSpec, *, trust: bool = False) -> None:
@@ -100,13 +102,14 @@ def check_model_file(spec: ModelSpec, *, trust: bool = False) -> None:
     `trust`, as far as this can be checked without torch and without running anything in it."""
     if spec.path is None:
         return
-    if spec.kind == "python":
+    if spec.kind == PYTHON:
         check_python_source(spec.path)
         return
-    kind = file_kinds.recognise(spec.path)
-    if kind is None or kind.id != "pt2":
-        raise file_kinds.not_a(spec.path, "a program saved by torch.export.save (.pt2)", _FORMS)
-    saved_program.read_saved_program(spec.path, trust=trust)
+    front_end, kind = by_kind(spec.kind), file_kinds.recognise(spec.path)
+    if kind is None or kind.id != front_end.content:
+        raise file_kinds.not_a(spec.path, front_end.what, _FORMS)
+    if spec.kind == PT2:
+        saved_program.read_saved_program(spec.path, trust=trust)
 
 
 def _not_a_model(text: str, path: Path) -> SdkError:
@@ -116,7 +119,7 @@ def _not_a_model(text: str, path: Path) -> SdkError:
     if named is None:
         near = difflib.get_close_matches(text, zoo.names(), n=1)
         hint = f"did you mean zoo:{near[0]}?" if near else _FORMS
-        hint = file_kinds.nearest_file(path, *_SUFFIXES, ".pte") or hint
+        hint = file_kinds.nearest_file(path, *ENDINGS, ".pte") or hint
         return UsageError(f"'{text}' is not a model that can be compiled", hint)
     return UsageError(
         f"'{text}' is not a model that can be compiled: its name says that it is {named.what}", named.way
@@ -125,7 +128,7 @@ def _not_a_model(text: str, path: Path) -> SdkError:
 
 def _split_entry(text: str) -> tuple[str, str | None]:
     head, colon, tail = text.rpartition(":")
-    if not colon or not head.endswith((".py", ".pt2")):
+    if not colon or not head.endswith(ENDINGS):
         return text, None
     if not tail.isidentifier():
         raise UsageError(f"'{tail}' in '{text}' is not a Python name", _FORMS)

@@ -27,7 +27,7 @@ _NEWER_HINT = "the file was made by a newer ExecuTorch; the SDK reads the format
 # Schema spelling → struct format. Booleans are read as bytes: "?" would take any byte for true.
 _SCALARS = {
     **{"bool": "B", "byte": "b", "ubyte": "B", "uint8": "B", "int": "i", "int32": "i"},
-    **{"uint": "I", "uint32": "I", "long": "q", "int64": "q", "uint64": "Q", "double": "d"},
+    **{"uint": "I", "uint32": "I", "long": "q", "int64": "q", "uint64": "Q", "float": "f", "double": "d"},
 }
 _MAX_FILE_BYTES = 1 << 30
 _MAX_BYTES = 1 << 31  # offsets have 32 bits, those to vtables a sign
@@ -58,12 +58,15 @@ class Schema:
     slots: Mapping[str, int]
     unions: Mapping[str, tuple[str, ...]]
     enums: Mapping[str, frozenset[int]]
+    is_open: bool = False  # fields that come after the last known one are of a newer schema, and are not read
 
 
 def make_schema(
     tables: Mapping[str, Mapping[str, str]],
     unions: Mapping[str, tuple[str, ...]],
     enums: Mapping[str, Mapping[str, int]],
+    *,
+    is_open: bool = False,
 ) -> Schema:
     """Number the vtable slots of tables that are spelled as in :mod:`ethosu_sdk.program.pte_schema`."""
     compiled: dict[str, dict[str, Field]] = {}
@@ -76,7 +79,8 @@ def make_schema(
             compiled[table][name] = Field(slot, kind, code, struct.calcsize(f"<{code}"), kind in unions)
             slot += 2 if kind in unions else 1
         slots[table] = slot
-    return Schema(compiled, slots, unions, {name: frozenset(rows.values()) for name, rows in enums.items()})
+    numbers = {name: frozenset(rows.values()) for name, rows in enums.items()}
+    return Schema(compiled, slots, unions, numbers, is_open)
 
 
 def element_code(kind: str) -> str:
@@ -107,17 +111,19 @@ def file_bytes(path: Path, suffix: str, identifier: bytes, hint: str) -> bytes:
 
 
 class FlatBuffer:
-    """A buffer, and how much of it was handed out so far. `suffix` is that of the file that it is in."""
+    """A buffer, and how much of it was handed out so far. `suffix` is that of the file that it is in, `hint` says
+    what to do about a damaged one."""
 
-    def __init__(self, data: memoryview, schema: Schema, suffix: str = ".pte") -> None:
+    def __init__(self, data: memoryview, schema: Schema, suffix: str = ".pte", hint: str = _HINT) -> None:
         if not 8 <= len(data) < _MAX_BYTES:
             raise InputError(
                 f"the {suffix} file's tables have {len(data):,} bytes, which is not a possible size for a FlatBuffer",
-                _HINT,
+                hint,
             )
         self.data = data
         self.schema = schema
         self.suffix = suffix
+        self.hint = hint
         self._left_bytes = 2 * len(data)
         self._left_tables = _MAX_TABLES
         self._left_elements = _MAX_ELEMENTS
@@ -162,8 +168,11 @@ class FlatBuffer:
         # tables whose fields have equal offsets but different sizes.
         count = (vtable_bytes - 4) // 2
         slots = self.schema.slots[table.kind]
-        if count > slots:  # writers leave out the slots after the last field that is present
+        if (
+            count > slots and not self.schema.is_open
+        ):  # writers leave out the slots after the last present field
             raise table.error("has a field that is not known", _NEWER_HINT)
+        count = min(count, slots)
         offsets = _format(count, "H").unpack_from(self.data, position + 4) + (0,) * (slots - count)
         ends = [4]
         for name, field in self.schema.tables[table.kind].items():
@@ -207,10 +216,10 @@ class Table:
             return self._label
         return f"{self._parent.where}.{self._label}"
 
-    def error(self, reason: str, hint: str = _HINT, *, field: str = "") -> InputError:
+    def error(self, reason: str, hint: str = "", *, field: str = "") -> InputError:
         """The error that says what is wrong with this table or with its `field`."""
         path = field if field and self._parent is None else f"{self.where}.{field}" if field else self.where
-        return InputError(f"damaged {self._buffer.suffix} file: {path} {reason}", hint)
+        return InputError(f"damaged {self._buffer.suffix} file: {path} {reason}", hint or self._buffer.hint)
 
     def has(self, name: str) -> bool:
         return self._offsets[self._fields[name].slot] != 0

@@ -18,7 +18,7 @@ LinkName = Literal["graph", "prepared", "quantised", "executed"]
 LinkVerdict = Literal["equal", "float-rounding", "explained", "different"]
 ExecutionName = Literal["float", "quantised", "executed"]
 Reference = Literal["float", "quantised", "labels", "expected"]
-SampleOrigin = Literal["example", "calibration", "shuffled"]
+SampleOrigin = Literal["example", "calibration", "shuffled", "seeded"]
 
 # What a check that was done has.
 _RESULTS = ("executor", "samples", "trials", "stateful", "outputs")
@@ -34,7 +34,7 @@ class Options(Part):
     #: the model's file defines a function of the quantiser that quantize and quantize_per describe, or a
     #: quantiser that is complete; absent: neither
     quantizer: Literal["function of the model file", "instance of the model file"] | None = None
-    io: Literal["int8", "float"]
+    io: Literal["int8", "float", "model"]  #: model: the types that the .tflite has
     delegate: bool
     vela_flags: tuple[Annotated[str, Meta(pattern="^--[a-z]")], ...]  #: flags that the user added to Vela's
     #: kernels that were asked for where the NPU leaves a quantised operator to the CPU; absent: portable
@@ -129,10 +129,10 @@ class CpuOperator(Part):
 
 
 class DelegateFiles(Part):
-    tosa: c.Text
     summary: c.Text
     per_layer: c.Text
     debug: c.Text
+    tosa: c.Text | None = None  #: absent for a model that came as .tflite
 
 
 class Operation(Part):
@@ -283,7 +283,8 @@ class Chain(Part):
     """Every comparison from the model as it was written to the program as it was executed, on several different
     samples in a row; absent when the comparison was left out."""
 
-    #: where each sample comes from; shuffled: the elements of the example in another order
+    #: where each sample comes from; shuffled: the elements of the example in another order; seeded: random
+    #: over the whole range of the inputs
     samples: tuple[SampleOrigin, ...]
     links: c.Some[Link]
     noisy_layers: tuple[NoisyLayer, ...]  #: the layers whose own quantisation adds most noise, worst first
