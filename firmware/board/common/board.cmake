@@ -1,5 +1,5 @@
 # A board: what all boards share, compiled against the memory_map.hpp of the one that includes this file, and the
-# board's linker.ld. memory_map.hpp and memories.ld are generated from the SDK's boards.toml.
+# board's linker.ld. memory_map.hpp and memories.ld are generated from the board's pack.
 set(common "${CMAKE_CURRENT_LIST_DIR}")
 set(shared "${ETHOSU_SHARED_SOURCES_DIR}/board/${ETHOSU_BOARD}")
 

@@ -40,7 +40,7 @@ _LIBRARIES: tuple[tuple[tuple[str, ...], str, tuple[str, ...], str | None], ...]
     ),
     (("aten", "dim_order_ops"), "portable_ops_lib", ("portable_kernels",), None),
 )
-_RUNNER_POOLS: Mapping[SizeName, str] = {  # of ExecuTorch's arm_executor_runner
+RUNNER_POOLS: Mapping[SizeName, str] = {  # of ExecuTorch's arm_executor_runner
     "executorch_method": "ET_ARM_BAREMETAL_METHOD_ALLOCATOR_POOL_SIZE",
     "executorch_temp": "ET_ARM_BAREMETAL_SCRATCH_TEMP_ALLOCATOR_POOL_SIZE",
     "fast_scratch": "ET_ARM_BAREMETAL_FAST_SCRATCH_TEMP_ALLOCATOR_POOL_SIZE",
@@ -233,7 +233,7 @@ def cmake_text(facts: ExportFacts) -> str:
     lines += [_cache(row.option, "ON") for row in facts.libraries if row.option is not None]
     if facts.kernels:
         lines.append(_cache("EXECUTORCH_SELECT_OPS_LIST", ",".join(facts.kernels)))
-    for definition, value, comment in _pools(facts, _RUNNER_POOLS):
+    for definition, value, comment in _pools(facts, RUNNER_POOLS):
         lines += [f"# {comment}", _cache(definition, value) if value else f"# set({definition} … )"]
     return "\n".join([*lines, ""])
 
@@ -257,7 +257,7 @@ def kconfig_text(facts: ExportFacts) -> str:
 def clayer_text(facts: ExportFacts) -> str:
     """A layer of CMSIS-Toolbox with the definitions that ExecuTorch's runner is compiled with."""
     lines = [_header(facts), "layer:", "  description: pool sizes of ExecuTorch for one program"]
-    rows = list(_pools(facts, _RUNNER_POOLS))
+    rows = list(_pools(facts, RUNNER_POOLS))
     if any(value for _, value, _ in rows):
         lines.append("  define:")
     for definition, value, comment in rows:

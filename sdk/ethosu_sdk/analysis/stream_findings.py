@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 from ethosu_sdk.base import targets
 from ethosu_sdk.base.board_profiles import BoardProfile
+from ethosu_sdk.base.errors import InputError
 from ethosu_sdk.base.plain_text import counted
 from ethosu_sdk.compile import pricing_system
-from ethosu_sdk.firmware_build import board_fit, generated_files, program_firmware
-from ethosu_sdk.firmware_build.program_firmware import BuildOptions
+from ethosu_sdk.firmware_build import board_fit, generated_files, program_checks, program_firmware
 from ethosu_sdk.npu.vela_blocks import REGION_FAST_SCRATCH, REGION_SCRATCH, REGION_WEIGHTS, VelaBlocks
 from ethosu_sdk.program import cop1
 from ethosu_sdk.program.pte import Pte
@@ -24,7 +24,7 @@ from ethosu_sdk.records.run import MemoryUse
 # Regions whose bases every runtime passes to the driver. Others need one that passes inputs and outputs as well.
 _USUAL_REGIONS = (REGION_WEIGHTS, REGION_SCRATCH, REGION_FAST_SCRATCH)
 _ALIGNMENT = 16  # of the region bases and of what the NPU reads in bricks or decodes
-_INVOKE = "Invoke failed"
+INVOKE = "Invoke failed"
 _MOST_OFFSETS = 3
 
 
@@ -52,7 +52,10 @@ def program_findings(program: Pte, profile: BoardProfile, mode: str = "") -> Ite
 def uses_on_board(program: Pte, profile: BoardProfile, mode: str = "") -> tuple[MemoryUse, ...]:
     """What lies where: of the system of the program's names, or else the profile's default. Empty where the profile
     does not say which memories its areas are."""
-    target = program.target()
+    try:
+        target = program.target()
+    except InputError:  # of another build, which does not record it
+        target = None
     system = profile.default_system if target is None else profile.system(target.system_config)
     system = system or profile.default_system
     mode = mode or ("" if target is None else target.memory_mode)
@@ -60,10 +63,13 @@ def uses_on_board(program: Pte, profile: BoardProfile, mode: str = "") -> tuple[
     board = board_fit.named_board(profile, pricing_system.system_of_board(profile, system.name, mode))
     if board is None:
         return ()
-    needs = program_firmware.needs_of(program, BuildOptions(methods=program.methods))
-    if program.is_stream:
-        (vela,) = (row.vela for row in program.delegates if row.vela is not None)
-        weights = cop1.reached_bytes(vela)[REGION_WEIGHTS]
+    plans = [program.plan(name) for name in program.methods]
+    fast = program_checks.fast_scratch_bytes(plans)
+    needs = program_firmware.requirements(program.size, plans, target, fast)
+    needs = replace(needs, data_bytes=tuple(row.size for row in program.data_files))
+    if program.is_stream:  # of one without weights, those that it reads are somewhere else
+        velas = [row.vela for row in program.delegates if row.vela is not None]
+        weights = sum(cop1.reached_bytes(vela)[REGION_WEIGHTS] for vela in velas if not vela.weights)
         needs = replace(needs, model_bytes=program.size + weights)
     return board.uses(needs)
 
@@ -82,7 +88,7 @@ def npu_findings(config_word: int, arch_word: int, npu: str) -> Iterator[Finding
             yield Finding(
                 f"the command stream is for {product} (CONFIG {config_word:#010x}), and the board has {npu} "
                 f"({config:#010x}): {name} is {wanted}, not {own}",
-                f"NPU config mismatch. npu.{name}={own}, optimizer.{name}={wanted}; {_INVOKE}",
+                f"NPU config mismatch. npu.{name}={own}, optimizer.{name}={wanted}; {INVOKE}",
                 again,
             )
             return
@@ -91,7 +97,7 @@ def npu_findings(config_word: int, arch_word: int, npu: str) -> Iterator[Finding
         has, needs = (".".join(map(str, row)) for row in (own_arch, wanted_arch))
         yield Finding(
             f"the command stream is for architecture {needs}, and the NPU of the board has {has}",
-            f"NPU arch mismatch. npu.arch={has}, optimizer.arch={needs}; {_INVOKE}",
+            f"NPU arch mismatch. npu.arch={has}, optimizer.arch={needs}; {INVOKE}",
             "compile with a version of Vela for this NPU",
         )
 
@@ -128,7 +134,7 @@ def address_findings(vela: VelaBlocks) -> Iterator[Finding]:
         yield Finding(
             f"the command stream uses {counted(len(regions), 'region')} beside weights, scratch and fast scratch: "
             + ", ".join(map(str, regions)),
-            f"{_INVOKE}, or wrong values: the base of the region is not set",
+            f"{INVOKE}, or wrong values: the base of the region is not set",
             "compile without Vela's --separate-io-regions, or use a runtime that passes these bases",
         )
 

@@ -1,6 +1,4 @@
-"""Board profiles: what is known of a board with an Ethos-U, and its Vela configuration; the SDK's
-(board_profiles.toml) and a user's own file.
-"""
+"""Board profiles: what a board pack says of a board with an Ethos-U, and its Vela configuration."""
 
 from __future__ import annotations
 
@@ -11,17 +9,21 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Final, Literal, get_args
 
 import msgspec
 from msgspec import Meta, Struct, defstruct
 
-from ethosu_sdk.base import toml_source
+from ethosu_sdk.base import boards, toml_source
+from ethosu_sdk.base.boards import NO_DEVICE, OWN_PACKS, PACK_FILE, Address, Device, PackTable
 from ethosu_sdk.base.errors import UsageError
 from ethosu_sdk.base.targets import suggestion, target_names
 from ethosu_sdk.base.toml_source import Place, Rows, Text, Texts, TomlKind, TomlSource, short_word
 
 NOT_PUBLIC = "not public"
+UNTESTED: Final = "untested on hardware"
+# What is known of a board from a run on it: nothing, that it was shown to be as its pack says, or that there is none.
+Hardware = Literal["untested on hardware", "proved on hardware", "simulator"]
 CODE = "code"
 MemoryKind = Literal["tcm", "sram", "mram", "flash", "dram", "rom"]
 Setting = str | int | float
@@ -46,6 +48,8 @@ class BoardMemory(Struct, frozen=True, forbid_unknown_fields=True):
     `npu`: whether the NPU's ports reach it. `cached`: whether the processor's caches may hold what is in it.
     `width_bits`: of its data bus. `read_cycles` and `write_cycles` are latencies in cycles of the clock `cycles_of`,
     `cpu_wait_cycles` the cycles for which an access that no cache answers stops the processor.
+    `base` and `secure_base` are the addresses of its Non-secure and Secure alias. A model in it begins at
+    `model_offset` or above, at a multiple of `model_alignment`.
     """
 
     name: str
@@ -58,6 +62,23 @@ class BoardMemory(Struct, frozen=True, forbid_unknown_fields=True):
     write_cycles: Cycles | None = None
     cycles_of: Literal["npu", "cpu"] | None = None
     cpu_wait_cycles: Cycles | Annotated[float, Meta(ge=0, le=1e6)] | None = None
+    base: Address | None = None
+    secure_base: Address | None = None
+    model_offset: Bytes | None = None
+    model_alignment: Annotated[int, Meta(ge=1, le=1 << 24)] | None = None
+
+
+_PLACES = ("base", "secure_base", "model_offset", "model_alignment")
+
+
+class Pools(Struct, frozen=True, forbid_unknown_fields=True):
+    """The bytes of ExecuTorch's pools in the vendor's application, by their names in `export`."""
+
+    executorch_method: Bytes | None = None
+    executorch_temp: Bytes | None = None
+
+
+NO_POOLS = Pools()
 
 
 @dataclass(frozen=True)
@@ -92,7 +113,16 @@ class BoardProfile:
     systems: tuple[VelaSystem, ...]
     memory_modes: Mapping[str, Mapping[str, Setting]]
     npu_hz: int | None = None
+    npu: Device = NO_DEVICE
+    console: Device = NO_DEVICE
+    hardware: Hardware = UNTESTED
+    pools: Pools = NO_POOLS
     sources: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def untested(self) -> Literal["untested on hardware"] | None:
+        """What records say of a board on which nothing was tried."""
+        return UNTESTED if self.hardware == UNTESTED else None
 
     @property
     def default_system(self) -> VelaSystem:
@@ -125,10 +155,12 @@ class BoardProfile:
 
     @property
     def sha256(self) -> str:
-        """The digest of every value; not of the title and the sources."""
-        values = {
-            key: part for key, part in msgspec.to_builtins(self).items() if key not in ("title", "sources")
-        }
+        """The digest of what compiling and pricing take from it; not of the title, the sources and the addresses."""
+        others = ("title", "sources", "npu", "console", "hardware", "pools")
+        values = {key: part for key, part in msgspec.to_builtins(self).items() if key not in others}
+        for memory in values["memories"]:
+            for key in _PLACES:
+                del memory[key]
         return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
     def source(self, place: str) -> str:
@@ -145,10 +177,13 @@ class BoardProfile:
             yield "areas", {row.name: row.areas for row in self.systems}
         for name in self.cpu.__struct_fields__:
             yield f"cpu.{name}", getattr(self.cpu, name)
+        for part, facts in (("npu", self.npu), ("console", self.console), ("pools", self.pools)):
+            rows = ((name, getattr(facts, name)) for name in facts.__struct_fields__)
+            yield from ((f"{part}.{name}", value) for name, value in rows if value is not None)
         for memory in self.memories:
             for name in memory.__struct_fields__[1:]:
-                # Without latencies there is no such fact as their clock.
-                if name != "cycles_of" or memory.cycles_of is not None:
+                # Without latencies there is no such fact as their clock; addresses are there if a source has them.
+                if name not in ("cycles_of", *_PLACES) or getattr(memory, name) is not None:
                     yield f"memories.{memory.name}.{name}", getattr(memory, name)
 
 
@@ -177,9 +212,7 @@ def _section(name: str, settings: Mapping[str, Setting]) -> str:
     return "\n".join(["", f"[{name}]", *lines, ""])
 
 
-ProfileTable = dict[str, Any]  # docs/guide/boards.md describes the form
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}", re.ASCII)
-_MERGED = ("cpu", "memories", "sources")  # tables of which `like` gives the rows that a profile does not have
 _DRAM = "Dram"
 _Second = Literal["OnChipFlash", "OffChipFlash", "Dram"]
 _AREAS = ("Sram", *get_args(_Second))
@@ -203,92 +236,80 @@ _SystemConfig = defstruct(  # the keys of a vela.ini; those of areas are there f
     forbid_unknown_fields=True,
 )
 
+SYSTEM_KEYS = _SystemConfig.__struct_fields__
+
 
 class _Board(Struct, forbid_unknown_fields=True):
     title: Text
     npus: Texts
     systems: Rows[Texts]
     cpu: BoardCpu
-    like: Text | None = None
+    hardware: Hardware = UNTESTED
     npu_hz: Hz | None = None
+    npu: Device = NO_DEVICE
+    console: Device = NO_DEVICE
+    pools: Pools = NO_POOLS
     areas: Rows[Rows[str]] = {}
     memories: Rows[Rows[Any]] = {}
     system_configs: Rows[Rows[Any]] = {}
+    documents: Rows[Text] = {}
     sources: Rows[Text] = {}
 
 
-@dataclass(frozen=True)
-class Shared:
-    """What profiles refer to by name: the tables of the SDK's file."""
-
-    boards: Mapping[str, ProfileTable]
-    system_configs: Mapping[str, ProfileTable]
-    memory_modes: Mapping[str, ProfileTable]
-    documents: Mapping[str, str]
+@functools.cache
+def vela_tables() -> dict[str, Rows[Any]]:
+    """The system configurations and memory modes that all packs know by name."""
+    return toml_source.read_toml(OWN_PACKS / "vela.toml", _KIND)[1]
 
 
-def _users_profile(source: TomlSource, table: ProfileTable, shared: Shared, name: str) -> BoardProfile:
-    """The profile in the tables of a user's file. InputError, with the line, for what is wrong in it."""
-    row = table
-    if "like" in table:
-        like = source.convert(table["like"], str, ("like",))
-        if like not in shared.boards:
-            raise source.unknown(("like",), "there is no board profile", like, shared.boards)
-        row = _merged_like(table, shared)
-    board = source.convert(row, _Board)
-    _check_system_configs(source, board.system_configs, shared)
-    if "like" in table:
-        given, file = table.get("sources", {}), f"this file ({name})"
-        board.sources |= {place: file for place in _places(table) if not source_of(place, given)}
-    known = {**shared.system_configs, **board.system_configs}
-    return _profile(source, (), name, board, replace(shared, system_configs=known))
-
-
-def _places(table: ProfileTable) -> list[str]:
-    """The values of a profile, as `sources` has them."""
-    found: list[str] = [key for key in ("npus", "npu_hz", "systems", "areas") if key in table]
-    found += [f"cpu.{key}" for key in table.get("cpu", {})]
-    return found + [
-        f"memories.{name}.{key}" for name, row in table.get("memories", {}).items() for key in row
-    ]
-
-
-def _merged_like(row: ProfileTable, shared: Shared) -> ProfileTable:
-    """`row` with what it takes over from the profile that it is `like`."""
-    if "like" not in row:
-        return row
-    base = _merged_like(shared.boards[row["like"]], shared)
-    tables = [key for key in _MERGED if isinstance(row.get(key, {}), dict)]
-    merged = {key: {**base.get(key, {}), **row.get(key, {})} for key in tables}
-    if "systems" in row:
-        base = {key: part for key, part in base.items() if key != "areas"}  # which are by system
-    return {**base, **row, **merged}
-
-
-def _profile(source: TomlSource, place: Place, name: str, board: _Board, shared: Shared) -> BoardProfile:
+def _profile(path: Path) -> BoardProfile:
+    """The profile in the pack at `path`. InputError, with the line, for what is wrong in it."""
+    source, table, merged = boards.read_pack(path)
+    name = _name_of(path)
+    merged.pop("firmware", None)
+    merged.pop("qemu", None)
+    board = source.convert(merged, _Board)
+    known = vela_tables()["system_configs"]
+    _check_system_configs(source, board.system_configs, known)
+    known = {**known, **board.system_configs}
     systems = tuple(
-        replace(
-            _vela_system(source, (*place, "systems", key), key, modes, shared), areas=board.areas.get(key, {})
-        )
+        replace(_vela_system(source, ("systems", key), key, modes, known), areas=board.areas.get(key, {}))
         for key, modes in board.systems.items()
     )
     if not systems:
-        raise source.wrong((*place, "systems"), "systems is empty: Vela needs a system configuration")
-    _check_areas(source, (*place, "areas"), board)
+        raise source.wrong(("systems",), "systems is empty: Vela needs a system configuration")
+    _check_areas(source, ("areas",), board)
+    sources = dict(board.sources)
+    if "like" in table and not path.is_relative_to(OWN_PACKS):
+        given, file = table.get("sources", {}), f"this file ({name})"
+        sources |= {place: file for place in _places(table) if not source_of(place, given)}
     modes = dict.fromkeys(mode for system in systems for mode in system.memory_modes)
     return BoardProfile(
         name=name,
         title=board.title,
-        npus=_npus(source, (*place, "npus"), board.npus),
+        npus=_npus(source, ("npus",), board.npus),
         npu_hz=board.npu_hz,
         cpu=board.cpu,
         memories=tuple(
-            _board_memory(source, (*place, "memories", key), key, row) for key, row in board.memories.items()
+            _board_memory(source, ("memories", key), key, row) for key, row in board.memories.items()
         ),
         systems=systems,
-        memory_modes={mode: shared.memory_modes[mode] for mode in modes},
-        sources={key: shared.documents.get(text, text) for key, text in board.sources.items()},
+        memory_modes={mode: vela_tables()["memory_modes"][mode] for mode in modes},
+        sources={key: board.documents.get(text, text) for key, text in sources.items()},
+        npu=board.npu,
+        console=board.console,
+        hardware=board.hardware,
+        pools=board.pools,
     )
+
+
+def _places(table: PackTable) -> list[str]:
+    """The values of a pack, as `sources` has them."""
+    found: list[str] = [key for key in ("npus", "npu_hz", "systems", "areas", "hardware") if key in table]
+    found += [f"{part}.{key}" for part in ("cpu", "npu", "console", "pools") for key in table.get(part, {})]
+    return found + [
+        f"memories.{name}.{key}" for name, row in table.get("memories", {}).items() for key in row
+    ]
 
 
 def _npus(source: TomlSource, place: Place, names: list[str]) -> tuple[str, ...]:
@@ -304,7 +325,7 @@ def _npus(source: TomlSource, place: Place, names: list[str]) -> tuple[str, ...]
     return tuple(dict.fromkeys(names))
 
 
-def _board_memory(source: TomlSource, place: Place, name: str, row: ProfileTable) -> BoardMemory:
+def _board_memory(source: TomlSource, place: Place, name: str, row: PackTable) -> BoardMemory:
     _check_name(source, place, name)
     if "name" in row:
         raise source.wrong((*place, "name"), f"{name} has no 'name'", "the name of the table is the memory's")
@@ -315,14 +336,16 @@ def _board_memory(source: TomlSource, place: Place, name: str, row: ProfileTable
     return found
 
 
-def _vela_system(source: TomlSource, place: Place, name: str, modes: list[str], shared: Shared) -> VelaSystem:
-    if name not in shared.system_configs:
-        raise source.unknown(place, "there is no system configuration", name, shared.system_configs)
-    settings = shared.system_configs[name]
+def _vela_system(
+    source: TomlSource, place: Place, name: str, modes: list[str], known: Mapping[str, PackTable]
+) -> VelaSystem:
+    if name not in known:
+        raise source.unknown(place, "there is no system configuration", name, known)
+    settings, known_modes = known[name], vela_tables()["memory_modes"]
     for mode in modes:
-        if mode not in shared.memory_modes:
-            raise source.unknown(place, "there is no memory mode", mode, shared.memory_modes)
-        if shared.memory_modes[mode]["arena_mem_area"] == "Axi1" and settings["axi1_port"] != _DRAM:
+        if mode not in known_modes:
+            raise source.unknown(place, "there is no memory mode", mode, known_modes)
+        if known_modes[mode]["arena_mem_area"] == "Axi1" and settings["axi1_port"] != _DRAM:
             raise source.wrong(
                 place, f"{mode} needs {_DRAM} on the second port, and {name} has {settings['axi1_port']}"
             )
@@ -341,11 +364,13 @@ def _check_areas(source: TomlSource, place: Place, board: _Board) -> None:
                 raise source.unknown((*place, system, area), f"{area} cannot be", memory, board.memories)
 
 
-def _check_system_configs(source: TomlSource, rows: Mapping[str, ProfileTable], shared: Shared) -> None:
+def _check_system_configs(
+    source: TomlSource, rows: Mapping[str, PackTable], known: Mapping[str, PackTable]
+) -> None:
     for name, row in rows.items():
         place = ("system_configs", name)
         _check_name(source, place, name)
-        if name in shared.system_configs:
+        if name in known:
             raise source.wrong(
                 place, f"the SDK has a system configuration {name} already", "choose another name"
             )
@@ -371,48 +396,51 @@ def _check_name(source: TomlSource, place: Place, name: str) -> None:
 
 
 SUFFIX = ".toml"
-_KIND = TomlKind("a board profile", most_bytes=256 << 10, most_lines=5000)
+_KIND = TomlKind("a file of the SDK", most_bytes=256 << 10, most_lines=5000)
 _FILE_NAME = re.compile(r"[\w.-]{1,64}", re.ASCII)
 
 
-@functools.cache
-def _tables() -> tuple[TomlSource, ProfileTable]:
-    return toml_source.read_toml(Path(__file__).parent / "board_profiles.toml", _KIND)
+def _name_of(path: Path) -> str:
+    """A pack is called as its folder, a file with another name as itself."""
+    name = path.absolute().parent.name if path.name == PACK_FILE else path.stem
+    return name if is_pack_name(name) else "board"
 
 
-def _shared() -> Shared:
-    _, table = _tables()
-    return Shared(table["boards"], table["system_configs"], table["memory_modes"], table["documents"])
+def is_pack_name(name: str) -> bool:
+    """Whether a pack may be called `name`."""
+    return _FILE_NAME.fullmatch(name) is not None
 
 
 def profile_names() -> tuple[str, ...]:
-    """The profiles that come with the SDK."""
-    return tuple(_shared().boards)
+    """The packs of the SDK, and those in the user's folder of packs."""
+    return tuple(sorted(boards.pack_files()))
 
 
-def is_profile_file(word: str) -> bool:
-    """Whether `word`, given for a profile, stands for a user's file."""
-    return word.endswith(SUFFIX)
+def profile_file(word: str) -> Path | None:
+    """The user's file that `word`, given for a profile, stands for: a file, a folder with a pack, or the name of one
+    in the user's folder of packs. None for a profile of the SDK."""
+    if word.endswith(SUFFIX):
+        return Path(word)
+    if "/" in word or word in (".", ".."):
+        return Path(word) / PACK_FILE
+    found = boards.pack_files().get(word)
+    return None if found is None or found.is_relative_to(OWN_PACKS) else found
 
 
 def find_profile(word: str) -> BoardProfile:
-    """The profile that a user means: one of :func:`profile_names`, or a file ``NAME.toml``.
+    """The profile that a user means: one of :func:`profile_names`, a file ``NAME.toml``, or the folder of a pack.
 
     UsageError for an unknown name, InputError for a file that is not a profile.
     """
-    if is_profile_file(word):
-        path = Path(word)
-        source, table = toml_source.read_toml(path, _KIND)
-        name = path.stem if _FILE_NAME.fullmatch(path.stem) else "board"
-        return _users_profile(source, table, _shared(), name)
+    path = profile_file(word)
+    if path is not None:
+        return _profile(path)
     if word not in profile_names():
-        hint = f"{suggestion(word, profile_names())}; a file of your own ends in {SUFFIX}"
+        hint = f"{suggestion(word, profile_names())}; a file of your own ends in {SUFFIX}, a folder has a /"
         raise UsageError(f"there is no board profile '{word}'", hint)
     return _own(word)
 
 
 @functools.cache
 def _own(name: str) -> BoardProfile:
-    source, shared, place = _tables()[0], _shared(), ("boards", name)
-    board = source.convert(_merged_like(shared.boards[name], shared), _Board, place)
-    return _profile(source, place, name, board, shared)
+    return _profile(OWN_PACKS / name / PACK_FILE)

@@ -1,15 +1,108 @@
-"""The boards (boards.toml): what firmware is built for, and the rows of QEMU's machines."""
+"""Board packs: a folder with board.toml for each board (docs/guide/boards.md describes the form), the SDK's in
+board_packs/ and those of the user's own folder; and the boards among them that firmware can be built for.
+"""
 
 from __future__ import annotations
 
 import functools
-import tomllib
+import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from msgspec import Meta, Struct
+
+from ethosu_sdk.base import toml_source
 from ethosu_sdk.base.errors import UsageError
-from ethosu_sdk.base.targets import suggestion
+from ethosu_sdk.base.targets import families, suggestion
+from ethosu_sdk.base.toml_source import Rows, TomlKind, TomlSource
+
+OWN_PACKS = Path(__file__).parent / "board_packs"
+PACK_FILE = "board.toml"
+PACKS_VARIABLE = "ETHOSU_SDK_BOARDS"  # a folder with packs of the user's
+FIRMWARE_FOLDER = "firmware"  # of a user's pack: CMakeLists.txt, linker.ld and what is not in board/common
+_KIND = TomlKind("a board profile", most_bytes=256 << 10, most_lines=5000)
+_MERGED = (
+    "cpu",
+    "console",
+    "memories",
+    "documents",
+    "sources",
+)  # `like` gives rows that a pack does not have
+PackTable = dict[str, Any]
+Address = Annotated[int, Meta(ge=0, lt=1 << 32)]
+Interrupt = Annotated[int, Meta(ge=0, le=1023)]
+Word = Annotated[str, Meta(pattern=r"\A[A-Za-z][A-Za-z0-9_.-]{0,63}\Z", extra={"words": "a word"})]
+
+
+def pack_files() -> dict[str, Path]:
+    """The file of each pack by name: the SDK's, and those in the folder that ETHOSU_SDK_BOARDS names."""
+    folders = [Path(os.environ[PACKS_VARIABLE])] if os.environ.get(PACKS_VARIABLE) else []
+    found = (path for folder in (*folders, OWN_PACKS) for path in sorted(folder.glob(f"*/{PACK_FILE}")))
+    return {path.parent.name: path for path in found}
+
+
+def read_pack(path: Path) -> tuple[TomlSource, PackTable, PackTable]:
+    """The pack in the file `path`: its own tables, and these with what it takes over from the one that it is `like`.
+
+    InputError for a file that is not TOML, and for an unknown or circular `like`.
+    """
+    source, table = toml_source.read_toml(path, _KIND)
+    merged, names = table, set[str]()
+    while "like" in merged:
+        like = source.convert(merged["like"], str, ("like",))
+        packs = {name: file for name, file in pack_files().items() if file != path and name not in names}
+        if like not in packs:
+            raise source.unknown(("like",), "there is no board profile", like, packs)
+        names.add(like)
+        merged = _merged(merged, toml_source.read_toml(packs[like], _KIND)[1])
+    return source, table, merged
+
+
+def _merged(row: PackTable, base: PackTable) -> PackTable:
+    row = {key: part for key, part in row.items() if key != "like"}
+    base = {key: part for key, part in base.items() if key not in ("firmware", "qemu")}
+    tables = [key for key in _MERGED if isinstance(row.get(key, {}), dict)]
+    merged = {key: {**base.get(key, {}), **row.get(key, {})} for key in tables}
+    if "systems" in row:
+        base.pop("areas", None)  # which are by system
+    return {**base, **row, **{key: rows for key, rows in merged.items() if rows}}
+
+
+class Device(Struct, frozen=True, forbid_unknown_fields=True):
+    """Where the processor of a board finds the NPU or the console: the registers through their Non-secure and Secure
+    alias, and the number of the interrupt at the processor. `device` is the kind of UART."""
+
+    base: Address | None = None
+    secure_base: Address | None = None
+    irq: Interrupt | None = None
+    device: Word | None = None
+    baud: Annotated[int, Meta(ge=1, le=10**8)] | None = None
+
+    @property
+    def bases(self) -> tuple[int, ...]:
+        """Both aliases, the Secure one last."""
+        return tuple(base for base in (self.base, self.secure_base) if base is not None)
+
+
+NO_DEVICE = Device()
+
+
+class _Memory(Struct, forbid_unknown_fields=True):
+    access: Word
+    origin: Address
+    size_bytes: Annotated[int, Meta(ge=1, le=1 << 32)]
+
+
+class _Firmware(Struct, forbid_unknown_fields=True):
+    clock_hz: Annotated[int, Meta(ge=1000, le=10**11)]
+    irq_count: Annotated[int, Meta(ge=16, le=1024)]
+    fast: Word
+    bulk: Word
+    near: Word
+    memories: Annotated[dict[Word, _Memory], Meta(min_length=1, max_length=32)]
+    simulators: Rows[list[Word]] = {}
+    on_request: list[Word] = []
 
 
 @dataclass(frozen=True)
@@ -28,7 +121,11 @@ class Memory:
 
 @dataclass(frozen=True)
 class Board:
-    """A board that firmware can be built for, with its NPUs in each simulator; boards.toml explains the members."""
+    """A board that firmware can be built for, with its NPUs in each simulator.
+
+    `fast` is the memory next to the NPU, `bulk` takes everything large, `near` the method pool unless it is large.
+    `folder` has the pack's own sources of firmware; None for those in firmware/board/.
+    """
 
     name: str
     core_hz: int
@@ -42,6 +139,7 @@ class Board:
     memories: tuple[Memory, ...]
     simulators: dict[str, tuple[str, ...]]
     on_request: tuple[str, ...] = ()
+    folder: Path | None = None
 
     @property
     def npus(self) -> tuple[str, ...]:
@@ -58,44 +156,85 @@ class Board:
         return simulator not in self.on_request and self.is_in(simulator, npu)
 
 
-@functools.cache
-def board_table() -> dict[str, Any]:
-    """boards.toml as parsed, for modules that read their own section of it."""
-    return tomllib.loads((Path(__file__).parent / "boards.toml").read_text(encoding="utf-8"))
+def has_table(path: Path, table: str) -> bool:
+    """Whether a pack has such a table. Names are options of the command line, which must not wait for a parser."""
+    try:
+        with path.open("rb") as file:
+            return f"\n[{table}]".encode() in file.read(_KIND.most_bytes)
+    except OSError:
+        return False  # whoever asks for this pack is told
+
+
+def _names_with(table: str) -> tuple[str, ...]:
+    return tuple(name for name, path in pack_files().items() if has_table(path, table))
+
+
+BOARD_NAMES = tuple(sorted(_names_with("firmware"), key=lambda name: not (OWN_PACKS / name).is_dir()))
+QEMU_NAMES = _names_with("qemu")
 
 
 @functools.cache
 def all_boards() -> dict[str, Board]:
-    """All boards that firmware can be built for, by name."""
-    return {name: _board(name, row) for name, row in board_table().items() if "memories" in row}
+    """All boards that firmware can be built for, by name: the SDK's first."""
+    return {name: board_in(name, pack_files()[name]) for name in BOARD_NAMES}
 
 
-def _board(name: str, row: dict[str, Any]) -> Board:
-    memories = {key: Memory(key, **value) for key, value in row["memories"].items()}
+@functools.cache
+def pack_tables(name: str) -> tuple[TomlSource, PackTable]:
+    """The tables of the pack called `name` for modules that read their own of it, with those that it is `like`."""
+    source, _, table = read_pack(pack_files()[name])
+    return source, table
+
+
+def device_of(source: TomlSource, table: PackTable, name: str) -> Device:
+    """What the pack says of its ``npu`` or ``console``."""
+    return source.convert(table.get(name, {}), Device, (name,))
+
+
+def board_in(name: str, path: Path) -> Board:
+    """The board that the pack at `path` has firmware for. InputError, with the line, for what is wrong in it."""
+    source, _, table = read_pack(path)
+    row = source.convert(table["firmware"], _Firmware, ("firmware",))
+    npu, console = device_of(source, table, "npu"), device_of(source, table, "console")
+    if not npu.bases or npu.irq is None or not console.bases:
+        raise source.wrong(("firmware",), "firmware needs the base of npu and console, and the irq of npu")
+    memories = {
+        key: Memory(key, memory.access, memory.origin, memory.size_bytes)
+        for key, memory in row.memories.items()
+    }
+    for role in (row.fast, row.bulk, row.near):
+        if role not in memories:
+            raise source.unknown(("firmware",), "firmware.memories has no", role, memories)
+    for simulator, npus in row.simulators.items():
+        for known in npus:
+            if known not in families():
+                raise source.unknown(("firmware", "simulators", simulator), "no NPU", known, families())
+    folder = path.parent / FIRMWARE_FOLDER
     return Board(
         name=name,
-        npu_bases=tuple(row["npu_bases"]),
-        **{key: row[key] for key in ("core_hz", "uart0_base", "npu_irq", "irq_count")},
-        fast=memories[row["fast"]],
-        bulk=memories[row["bulk"]],
-        near=memories[row["near"]],
+        core_hz=row.clock_hz,
+        npu_bases=npu.bases,
+        uart0_base=console.bases[-1],
+        npu_irq=npu.irq,
+        irq_count=row.irq_count,
+        fast=memories[row.fast],
+        bulk=memories[row.bulk],
+        near=memories[row.near],
         memories=tuple(memories.values()),
-        simulators={key: tuple(npus) for key, npus in row["simulators"].items()},
-        on_request=tuple(row.get("on_request", ())),
+        simulators={key: tuple(npus) for key, npus in row.simulators.items()},
+        on_request=tuple(row.on_request),
+        folder=folder if folder.is_dir() else None,
     )
 
 
 def core_of_board(name: str) -> str:
     """The processor of the board called `name`, such as ``cortex-m55``; of QEMU's boards too."""
-    found: str = board_table()[name]["core"]
+    found: str = pack_tables(name)[1]["cpu"]["core"]
     return found
-
-
-BOARD_NAMES = tuple(all_boards())
 
 
 def board_named(name: str) -> Board:
     """The board called `name`; UsageError with the known ones when there is none."""
-    if name not in all_boards():
+    if name not in BOARD_NAMES:
         raise UsageError(f"no firmware can be built for board '{name}'", suggestion(name, BOARD_NAMES))
     return all_boards()[name]

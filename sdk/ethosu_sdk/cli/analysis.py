@@ -56,6 +56,75 @@ def inspect_command(
     )
 
 
+@app.command("check")
+def check_command(
+    model: Annotated[
+        Path,
+        Option("A program, or what Vela wrote.", metavar="MODEL.pte|MODEL_vela.tflite|STREAM.cop1"),
+    ],
+    *,
+    board: Annotated[
+        str,
+        Option(
+            "The board, as `ethosu-sdk boards` lists them, or a pack of your own.",
+            metavar="NAME|PACK/",
+            completion="systems",
+        ),
+    ],
+    memory_mode: Annotated[
+        str | None,
+        Option(
+            "Where things lie on that board.",
+            name="--memory-mode",
+            metavar="NAME",
+            shown_default="as in the program, or the board's first",
+            completion="memory_modes",
+        ),
+    ] = None,
+    address: Annotated[
+        str | None, Option("Where the program is to lie, such as 0x3AB7B000.", metavar="ADDRESS")
+    ] = None,
+    method_pool: Annotated[
+        int | None,
+        Option(
+            "Bytes of ExecuTorch's method pool in your application.",
+            name="--method-pool",
+            metavar="BYTES",
+            minimum=0,
+        ),
+    ] = None,
+    temp_pool: Annotated[
+        int | None,
+        Option("Bytes of its temporary pool.", name="--temp-pool", metavar="BYTES", minimum=0),
+    ] = None,
+    sarif: Annotated[
+        Path | None, Option("Write what fails as SARIF 2.1.0 to this file.", metavar="FILE.sarif")
+    ] = None,
+    data: Data = None,
+    invocation: Invocation,
+) -> None:
+    """Say what of a program would fail on a board, what the board would show, and what to change.
+
+    The exit code is 7 if something would fail.
+    """
+    from ethosu_sdk.analysis import check_command
+    from ethosu_sdk.base import filesystem
+    from ethosu_sdk.reporting.convert.sarif import sarif_of_check
+
+    options = check_command.CheckOptions(
+        board=board,
+        memory_mode=memory_mode,
+        address=None if address is None else check_command.read_address(address),
+        method_pool=method_pool,
+        temp_pool=temp_pool,
+        data=tuple(data or ()),
+    )
+    record = check_command.check_program(model, options)
+    if sarif is not None:
+        filesystem.write_bytes(sarif, sarif_of_check(record, model))
+    check_command.show(record, invocation.reporter())
+
+
 @app.command("profile")
 def profile_command(
     subject: Annotated[

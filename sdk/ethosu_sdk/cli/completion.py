@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ethosu_sdk.base import resources
+from ethosu_sdk.base import boards, resources
 from ethosu_sdk.base.targets import families, target_names
 from ethosu_sdk.compile.program_options import Completion, Option
 
@@ -40,7 +40,7 @@ _OFFERS: dict[Completion, Callable[[], Iterable[str]]] = {
     "targets": target_names,
     "system_configs": lambda: [name for row in families().values() for name in row.system_configs],
     "memory_modes": _memory_modes,
-    "systems": lambda: _table("base/board_profiles.toml")["boards"],
+    "systems": lambda: sorted(boards.pack_files()),
     "models": lambda: [f"zoo:{name}" for name in _zoo()],
 }
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Annotated
 
+from ethosu_sdk.base.errors import UsageError
 from ethosu_sdk.cli.app import app
 from ethosu_sdk.cli.options import Invocation, Model, OutDir, Pte, SourceModel, VelaConfig
 from ethosu_sdk.compile.program_options import FOR_A_TARGET, AccuracyOptions, CompileOptions, Offer, Option
@@ -21,19 +23,50 @@ def zoo_command(invocation: Invocation) -> None:
 
 @app.command("boards")
 def boards_command(
-    board: Annotated[
+    word: Annotated[
         str | None,
         Option(
-            "Show this profile with the source of each value.", metavar="NAME|FILE.toml", completion="systems"
+            "Show this pack with the source of each value; or one of the words list, new and check.",
+            metavar="NAME|FILE.toml|PACK/|list|new|check",
+            completion="systems",
         ),
     ] = None,
+    name: Annotated[
+        str | None, Option("The pack of new or check.", metavar="NAME", completion="systems")
+    ] = None,
     *,
+    like: Annotated[
+        str | None,
+        Option("new: take over everything from this pack.", metavar="NAME", completion="systems"),
+    ] = None,
+    target: Annotated[
+        str | None,
+        Option("new: the NPU.", metavar="TARGET", completion="targets", shown_default="ethos-u55-128"),
+    ] = None,
+    vela_ini: Annotated[
+        Path | None,
+        Option(
+            "new: import the system configurations of this Vela configuration file.",
+            name="--vela-ini",
+            metavar="FILE.ini",
+        ),
+    ] = None,
     invocation: Invocation,
 ) -> None:
-    """List the boards that models can be compiled for with --system."""
-    from ethosu_sdk.installation import boards_command
+    """List the boards that models can be compiled for with --system, write a pack for a board of your own (new NAME),
+    or show what a pack lacks (check PACK)."""
+    from ethosu_sdk.installation import boards_command, new_board
 
-    boards_command.boards(board, invocation.reporter())
+    reporter = invocation.reporter()
+    if (word in ("new", "check")) != (name is not None):
+        raise UsageError("boards new and boards check take the name of a pack, nothing else does")
+    if word != "new" and (like, target, vela_ini) != (None, None, None):
+        raise UsageError("--like, --target and --vela-ini belong to boards new", "leave them out")
+    if word == "new" and name is not None:
+        new_board.new_board(name, like, target, vela_ini, reporter)
+    else:
+        shown = name if word == "check" else word
+        boards_command.boards(None if shown == "list" else shown, reporter, checked=word == "check")
 
 
 @app.command("compile")

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ethosu_sdk.base import board_profiles, filesystem
+from ethosu_sdk.base.board_profiles import BoardProfile
 from ethosu_sdk.base.json_text import Record
 from ethosu_sdk.compile import pricing_system
 from ethosu_sdk.compile.compile_facts import CompileOutput, CompileRequest, MethodFacts, TensorFacts
@@ -29,7 +30,7 @@ def compile_record(request: CompileRequest, output: CompileOutput, key: str, wal
             "entry": output.entry,
         },
         **_target(request, output),
-        **({} if profile is None else {"board_profile": {"name": profile.name, "sha256": profile.sha256}}),
+        **({} if profile is None else {"board_profile": _board_profile(profile)}),
         "options": {
             **_quantization(request, output),
             "io": output.io_type,
@@ -53,6 +54,11 @@ def compile_record(request: CompileRequest, output: CompileOutput, key: str, wal
         "wall_time_s": round(wall_time_s, 3),
         "host": provenance.host_part(),
     }
+
+
+def _board_profile(profile: BoardProfile) -> Record:
+    mark = {} if profile.untested is None else {"hardware": profile.untested}
+    return {"name": profile.name, "sha256": profile.sha256, **mark}
 
 
 def _of_method(row: MethodFacts) -> Record:
@@ -96,8 +102,8 @@ def _inputs(request: CompileRequest, output: CompileOutput) -> list[Record]:
     files: list[tuple[str, Path]] = [("calibration", path) for path in options.calibration]
     files += [("example inputs", options.inputs)] if options.inputs is not None else []
     files += [("vela configuration", options.vela_config)] if options.vela_config is not None else []
-    if options.system is not None and board_profiles.is_profile_file(options.system):
-        files.append((result_files.BOARD_PROFILE, Path(options.system)))
+    if options.system is not None and (path := board_profiles.profile_file(options.system)) is not None:
+        files.append((result_files.BOARD_PROFILE, path))
     return [
         {"role": "model source", "file": Path(output.model_source).name, "sha256": output.model_sha256},
         *({"role": role, "file": path.name, "sha256": filesystem.sha256_file(path)} for role, path in files),

@@ -149,12 +149,13 @@ def board_of_name(program: pte.Pte, name: str) -> BoardProfile | None:
 
 def keep_board(program: pte.Pte, system: str | None) -> None:
     """Leave a copy of the board profile `system` in the cache for later runs of `program`, if it is a user's file."""
-    if system is None or not board_profiles.is_profile_file(system):
+    source = None if system is None else board_profiles.profile_file(system)
+    if source is None:
         return
-    name = board_profiles.find_profile(system).name
+    name = board_profiles.find_profile(str(source)).name
     try:
         folder = filesystem.make_directory(cache.directory_or_own(_BOARDS) / program.sha256)
-        filesystem.write_bytes(folder / f"{name}{board_profiles.SUFFIX}", Path(system).read_bytes())
+        filesystem.write_bytes(folder / f"{name}{board_profiles.SUFFIX}", source.read_bytes())
     except (BuildError, OSError) as error:
         cache.note(f"the board profile {name} was not kept: {error}")
 

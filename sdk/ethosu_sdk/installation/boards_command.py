@@ -10,18 +10,22 @@ from rich.table import Table
 
 from ethosu_sdk.base import board_profiles
 from ethosu_sdk.base.board_profiles import BoardMemory, BoardProfile, VelaSystem
+from ethosu_sdk.base.boards import NO_DEVICE, Device
 from ethosu_sdk.base.terminal import Ranked, Reporter, escape
+from ethosu_sdk.installation import new_board
 from ethosu_sdk.records import printed, provenance, validation
 
 _UNKNOWN = "-"
 
 
-def boards(word: str | None, reporter: Reporter) -> None:
-    """List the profiles of the SDK, or show the one that `word` stands for.
+def boards(word: str | None, reporter: Reporter, *, checked: bool = False) -> None:
+    """List the packs of the SDK and the user's folder, show the one that `word` stands for, or what it lacks.
 
     UsageError for an unknown name, InputError for a file that is not a profile.
     """
     names = board_profiles.profile_names() if word is None else (word,)
+    if checked:
+        new_board.check_board(names[0])
     found = [board_profiles.find_profile(name) for name in names]
     record = printed.BoardList(
         status="pass",
@@ -32,6 +36,8 @@ def boards(word: str | None, reporter: Reporter) -> None:
     validation.check_record(record, "the list of boards")
     if word is None:
         reporter.show(_list(found))
+    elif checked:
+        reporter.show(*map(escape, new_board.state_of(found[0])))
     else:
         reporter.show(*_shown(found[0]))
     reporter.emit(record)
@@ -44,6 +50,9 @@ def _board(profile: BoardProfile) -> printed.Board:
         sha256=profile.sha256,
         npus=profile.npus,
         npu_hz=profile.npu_hz,
+        hardware=profile.hardware,
+        npu=_device(profile.npu),
+        console=_device(profile.console),
         cpu=convert(profile.cpu, printed.Cpu, from_attributes=True),
         memories=convert(profile.memories, tuple[printed.Memory, ...], from_attributes=True),
         systems=tuple(
@@ -59,6 +68,10 @@ def _board(profile: BoardProfile) -> printed.Board:
             printed.Source(value=row[0], source=profile.source(row[0])) for row in profile.values()
         ),
     )
+
+
+def _device(row: Device) -> printed.Device | None:
+    return None if row == NO_DEVICE else convert(row, printed.Device, from_attributes=True)
 
 
 def _list(found: list[BoardProfile]) -> Table:
@@ -82,6 +95,9 @@ def _shown(profile: BoardProfile) -> Iterator[RenderableType]:
         ("profile", f"{profile.name}, sha256 {profile.sha256[:12]}"),
         ("NPU", f"{', '.join(profile.npus)}; {_clock(profile.npu_hz)}"),
         ("CPU", f"{cpu.core}; {_clock(cpu.clock_hz)}"),
+        ("NPU registers", _registers(profile.npu)),
+        ("console", _registers(profile.console)),
+        ("hardware", profile.hardware),
         ("caches", f"instructions {_size(cpu.icache_bytes)}, data {_size(cpu.dcache_bytes)}"),
         *((f"Vela: {row.name}", f"{', '.join(row.memory_modes)}{_areas(row)}") for row in profile.systems),
     ):
@@ -90,6 +106,13 @@ def _shown(profile: BoardProfile) -> Iterator[RenderableType]:
     if profile.memories:
         yield from ("", _memories(profile.memories))
     yield from ("", _sources(profile))
+
+
+def _registers(row: Device) -> str:
+    parts = [row.device or "", *(f"{base:#010x}" for base in row.bases)]
+    parts += [] if row.irq is None else [f"IRQ {row.irq}"]
+    parts += [] if row.baud is None else [f"{row.baud} baud"]
+    return ", ".join(filter(None, parts)) or _UNKNOWN
 
 
 def _areas(row: VelaSystem) -> str:

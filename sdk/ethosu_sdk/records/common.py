@@ -93,6 +93,7 @@ Distinct = Annotated[tuple[Item, ...], Meta(extra_json_schema={"uniqueItems": Tr
 DistinctSome = Annotated[tuple[Item, ...], Meta(min_length=1, extra_json_schema={"uniqueItems": True})]
 
 Text = Annotated[str, Meta(min_length=1)]
+Untested = Literal["untested on hardware"]  # of a board, until somebody proved that it is as its pack says
 Sha256 = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
 Created = Annotated[
     str, Meta(pattern=r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(Z|[+-]\d{2}:\d{2})$", description="RFC 3339")

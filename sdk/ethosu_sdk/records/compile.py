@@ -68,6 +68,7 @@ class Options(Part):
 class BoardProfile(Part):
     name: c.Text  #: that of the profile, or of the user's file without its suffix
     sha256: c.Sha256
+    hardware: c.Untested | None = None  #: absent for a simulator, and for a board that was proved
 
 
 class Calibration(Part):

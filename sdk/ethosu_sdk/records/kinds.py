@@ -12,6 +12,7 @@ from ethosu_sdk.base.json_text import Record
 from ethosu_sdk.records import (
     advice,
     build,
+    check,
     compare,
     compile,
     debug,
@@ -67,6 +68,7 @@ GENERATE, SCRIPT = sequences.GENERATE, sequences.SCRIPT
 SWEEP, SWEEP_CELL, SWEEP_COMPARE = sweep.SWEEP, sweep.SWEEP_CELL, sweep.SWEEP_COMPARE
 # Printed only.
 INSPECT, VERIFY, LOG, CONVERSION = inspection.KIND, printed.VERIFY, parsed_log.KIND, printed.CONVERSION
+CHECK = check.KIND
 SWEEP_PLAN, SWEEP_ANSWER = sweep.SWEEP_PLAN, sweep.SWEEP_ANSWER
 DOCTOR, FVP_INSTALL = installation.DOCTOR, installation.FVP_INSTALL
 LAUNCHERS, ZOO, BOARDS = installation.LAUNCHERS, printed.ZOO, printed.BOARDS
@@ -78,7 +80,7 @@ IN_FOLDERS: tuple[RecordKind[Any], ...] = (
     *(SWEEP, SWEEP_CELL, SWEEP_COMPARE, SCRIPT),
 )
 PRINTED: tuple[RecordKind[Any], ...] = (
-    *(INSPECT, VERIFY, LOG, CONVERSION, SWEEP_PLAN, SWEEP_ANSWER),
+    *(INSPECT, CHECK, VERIFY, LOG, CONVERSION, SWEEP_PLAN, SWEEP_ANSWER),
     *(DOCTOR, FVP_INSTALL, LAUNCHERS, ZOO, BOARDS, EXPLANATION, ERROR),
 )
 BY_SCHEMA = {kind.schema: kind for kind in (*IN_FOLDERS, MANIFEST, *PRINTED)}

@@ -32,6 +32,25 @@ class Memory(Part):
     cycles_of: Literal["npu", "cpu"] | None = None
     #: cycles for which an access that no cache answers stops the processor
     cpu_wait_cycles: c.Amount | None = None
+    base: c.Count | None = None  #: the address of its Non-secure alias
+    secure_base: c.Count | None = None  #: that of its Secure alias
+    model_offset: c.Count | None = None  #: where models in it begin at the earliest
+    model_alignment: c.PositiveCount | None = None
+
+
+class Device(Part):
+    """Where the processor finds the NPU or the console."""
+
+    base: c.Count | None = None  #: the address of its registers' Non-secure alias
+    secure_base: c.Count | None = None  #: that of their Secure alias
+    irq: c.Count | None = None  #: the number of its interrupt at the processor
+    device: c.Text | None = None  #: the kind of UART
+    baud: c.PositiveCount | None = None
+
+    together: ClassVar[dict[str, Any]] = {"minProperties": 1}
+
+    def __post_init__(self) -> None:
+        require_any(self)
 
 
 class Setting(Part):
@@ -71,6 +90,9 @@ class Board(Part):
     sha256: c.Sha256  #: of every value of the profile
     npus: c.Some[c.Text]  #: targets; the first is the default
     npu_hz: c.PositiveCount | None = None  #: the clock that the NPU has on the board
+    hardware: Literal["untested on hardware", "proved on hardware", "simulator"]
+    npu: Device | None = None
+    console: Device | None = None
     cpu: Cpu  #: what no public document gives is absent
     memories: tuple[Memory, ...]
     systems: c.Some[System]  #: Vela system configurations; the first is the default

@@ -181,6 +181,7 @@ class Memory(Part):
     #: the board that `uses` are of: the one that was named for the run or the compilation, else the simulated one;
     #: absent where it is not known which of its memories hold what
     board: c.Text | None = None
+    hardware: c.Untested | None = None  #: of a named board on which nothing was tried
     #: what the program takes of each memory of that board. Of a named board, neither the harness nor the firmware's
     #: own data are listed: a product has others
     uses: c.Some[MemoryUse] | None = None

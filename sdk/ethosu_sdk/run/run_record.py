@@ -109,7 +109,10 @@ def make_run_record(
 def _memory(job: RunJob, execution: Execution) -> Memory:
     """The record's `memory`; of a program that another firmware or none held, what it takes of the named board."""
     memory, named = execution.memory, job.named
-    if memory.uses is not None or named is None:
+    if named is None:
+        return memory
+    memory = structs.replace(memory, hardware=named.profile.untested)
+    if memory.uses is not None:
         return memory
     options = BuildOptions(
         methods=(job.plan.name,),

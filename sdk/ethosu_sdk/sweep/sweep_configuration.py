@@ -73,7 +73,7 @@ def system_words(source: TomlSource, place: Place, patterns: Sequence[str]) -> t
     """DEFAULT, files of profiles, and the names of profiles that `patterns` fit. InputError if one fits none."""
     found: dict[str, None] = {}
     for pattern in patterns:
-        if pattern == DEFAULT or board_profiles.is_profile_file(pattern):
+        if pattern == DEFAULT or board_profiles.profile_file(pattern) is not None:
             found[pattern] = None
             continue
         names = [name for name in board_profiles.profile_names() if fnmatchcase(name, pattern)]
@@ -85,7 +85,8 @@ def system_words(source: TomlSource, place: Place, patterns: Sequence[str]) -> t
 
 
 def _argument(word: str | None, folder: Path) -> str | None:
-    return str((folder / word).absolute()) if word and board_profiles.is_profile_file(word) else word
+    path = board_profiles.profile_file(word) if word else None
+    return word if path is None else str((folder / path).absolute())
 
 
 Names = Mapping[str, tuple[str, ...]]  # of a dimension

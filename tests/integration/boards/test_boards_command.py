@@ -21,6 +21,18 @@ axi1_port = "OffChipFlash"
 Sram_clock_scale = 1.0
 OffChipFlash_clock_scale = 0.25
 """
+FIRMWARE = """
+[firmware]
+clock_hz = 25_000_000
+irq_count = 480
+fast = "SRAM"
+bulk = "SRAM"
+near = "SRAM"
+[firmware.simulators]
+qemu = ["ethos-u55"]
+[firmware.memories]
+SRAM = { access = "rwx", origin = 0x3100_0000, size_bytes = 0x40_0000 }
+"""
 
 
 def test_the_list_and_its_record(tmp_path: Path) -> None:
@@ -74,6 +86,67 @@ def test_what_does_not_go_with_a_board(tmp_path: Path, words: tuple[str, ...], m
     assert_clear(sdk("compile", "zoo:add", "--system", "alif-e8-hp", *words, cwd=tmp_path), 2, message)
 
 
+def test_a_new_pack_is_found_by_its_path_and_in_the_folder_of_packs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sdk_ok("boards", "new", "packs/ours", "--target", "ethos-u65-256", cwd=tmp_path)
+    shown = sdk_ok("boards", "check", "packs/ours/", cwd=tmp_path).out
+    assert "ours: the pack is valid; untested on hardware" in shown
+    assert "npu.base" in shown
+    assert "memories.SRAM.size_bytes" in shown
+    assert_clear(sdk("boards", "new", "packs/ours", cwd=tmp_path), 2, "is there already")
+    assert_clear(sdk("boards", "ours", cwd=tmp_path), 2, "there is no board profile 'ours'")
+    monkeypatch.setenv("ETHOSU_SDK_BOARDS", str(tmp_path / "packs"))
+    assert "ours" in [line.split()[0] for line in sdk_ok("boards", "list", cwd=tmp_path).out.splitlines()[1:]]
+    (by_name,) = printed(sdk("boards", "ours", "--json", cwd=tmp_path))["boards"]
+    (by_path,) = printed(sdk("boards", "packs/ours/", "--json", cwd=tmp_path))["boards"]
+    assert by_name == by_path
+    assert by_name["npus"] == ["ethos-u65-256"]
+
+
+def test_system_configurations_of_a_vela_ini_are_imported(tmp_path: Path) -> None:
+    """Those that are Arm's are known by name; one with Arm's name and other values gets a name of its own."""
+    section = "axi0_port=Sram\naxi1_port=OffChipFlash\nSram_clock_scale=1\nOffChipFlash_clock_scale=0.125\n"
+    (tmp_path / "vendor.ini").write_text(
+        f"[System_Config.Ours]\ncore_clock=300e6\n{section}OffChipFlash_read_latency=77\n"
+        f"[System_Config.Ethos_U55_Deep_Embedded]\ncore_clock=1e6\n{section}"
+        "[Memory_Mode.Parent]\nconst_mem_area=Axi1\narena_mem_area=Axi0\ncache_mem_area=Axi0\n"
+    )
+    for base in ((), ("--like", "alif-e8-hp")):
+        name = f"a{len(base)}"
+        sdk_ok("boards", "new", name, *base, "--vela-ini", "vendor.ini", cwd=tmp_path)
+        (board,) = printed(sdk("boards", f"{name}/", "--json", cwd=tmp_path))["boards"]
+        ours, renamed = board["systems"]
+        assert (renamed["name"], renamed["memory_modes"]) == (
+            "Ethos_U55_Deep_Embedded_of_board",
+            ["Shared_Sram"],
+        )
+        settings = {row["key"]: row["value"] for row in ours["settings"]}
+        assert (settings["core_clock"], settings["OffChipFlash_read_latency"]) == (300_000_000, 77)
+    (tmp_path / "odd.ini").write_text(
+        (tmp_path / "vendor.ini").read_text().replace("arena_mem_area=Axi0", "arena_mem_area=Axi7")
+    )
+    assert_clear(sdk("boards", "new", "b", "--vela-ini", "odd.ini", cwd=tmp_path), 3, "is none of Arm's")
+    assert not (tmp_path / "b").exists()
+
+
+def test_firmware_of_a_pack_is_checked(tmp_path: Path) -> None:
+    sdk_ok("boards", "new", "ours", "--like", "corstone-310-fvp", cwd=tmp_path)
+    pack = tmp_path / "ours" / "board.toml"
+    text = pack.read_text() + FIRMWARE
+    pack.write_text(text)
+    sdk_ok("boards", "check", "ours/", cwd=tmp_path)
+    for old, new, words in (
+        ('fast = "SRAM"', 'fast = "SRAMM"', "firmware.memories has no 'SRAMM'"),
+        ("irq_count = 480", "irq_count = 4", "irq_count must be a whole number from 16"),
+        ('access = "rwx"', "access = 5", "access must be a word"),
+        ('["ethos-u55"]', '["ethos-u56"]', "no NPU 'ethos-u56'"),
+    ):
+        assert text.count(old) == 1
+        pack.write_text(text.replace(old, new))
+        assert_clear(sdk("boards", "check", "ours/", cwd=tmp_path), 3, words)
+
+
 def estimated_clock(found: dict[str, Any]) -> float:
     (delegate,) = found["delegates"]
     (clock,) = (row["value"] for row in delegate["estimates"] if row["name"] == "core_clock")
@@ -85,7 +158,11 @@ def test_a_program_for_a_board(tmp_path: Path) -> None:
     """The board gives target and settings. The program is the one that the same text makes as a file."""
     compiled = printed(sdk("compile", "zoo:add", "--system", "alif-e8-hp", "--json", cwd=tmp_path))
     profile = board_profiles.find_profile("alif-e8-hp")
-    assert compiled["board_profile"] == {"name": "alif-e8-hp", "sha256": profile.sha256}
+    assert compiled["board_profile"] == {
+        "name": "alif-e8-hp",
+        "sha256": profile.sha256,
+        "hardware": "untested on hardware",
+    }
     assert compiled["target"] == {
         "npu": "ethos-u55",
         "macs": 256,

@@ -16,7 +16,8 @@ from ethosu_sdk.firmware_build.board_fit import NamedBoard
 from ethosu_sdk.firmware_build.memory_fit import Requirements
 from tests.tables import each
 
-TABLE = tomllib.loads(Path(board_profiles.__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+PACKS = Path(board_profiles.__file__).parent / "board_packs"
+VELA = tomllib.loads((PACKS / "vela.toml").read_text(encoding="utf-8"))
 MIB = 1 << 20
 # Model, scratch, fast scratch, planned buffers, method pool; the first eight as zoo programs have them.
 PROGRAMS = {
@@ -46,7 +47,7 @@ BOARDS = {
 
 def table_of(name: str) -> dict[str, Any]:
     """The board's rows in the file, those that it takes over from another too."""
-    row = TABLE["boards"][name]
+    row: dict[str, Any] = tomllib.loads((PACKS / name / "board.toml").read_text(encoding="utf-8"))
     if "like" not in row:
         return row
     base = table_of(row["like"])
@@ -57,7 +58,7 @@ def table_of(name: str) -> dict[str, Any]:
 def expected(name: str, program: str) -> tuple[Counter[str], dict[str, int | None]]:
     """Bytes in each memory, and the sizes of these."""
     config, mode = BOARDS[name]
-    table, ports, places = table_of(name), TABLE["system_configs"][config], TABLE["memory_modes"][mode]
+    table, ports, places = table_of(name), VELA["system_configs"][config], VELA["memory_modes"][mode]
     areas = table["areas"][config]
     constants, arena, cache = (
         areas[ports[f"{places[f'{kind}_mem_area'].lower()}_port"]] for kind in ("const", "arena", "cache")

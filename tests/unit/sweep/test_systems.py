@@ -39,8 +39,8 @@ def test_each_cell_is_for_its_board(sweep: Path) -> None:
     assert known == [
         (128, None, "Ethos_U55_High_End_Embedded"),
         (256, None, "Ethos_U55_High_End_Embedded"),
-        *((256, "alif-e7-hp", hp), (128, "alif-e7-he", he)),
-        *((256, "alif-e8-hp", hp), (128, "alif-e8-he", he)),
+        *((128, "alif-e7-he", he), (256, "alif-e7-hp", hp)),
+        *((128, "alif-e8-he", he), (256, "alif-e8-hp", hp)),
         (256, "slow.toml", hp),
     ]
     dropped = cells.expand(sweep_configuration.read_configuration(sweep)).dropped

@@ -15,6 +15,7 @@ from ethosu_sdk.base import plain_text
 from ethosu_sdk.base.plain_text import counted
 from ethosu_sdk.records import common, kinds
 from ethosu_sdk.records.build import Build
+from ethosu_sdk.records.check import Check
 from ethosu_sdk.records.common import SourceLine
 from ethosu_sdk.records.compile import Compilation
 from ethosu_sdk.records.debug import Debug
@@ -30,6 +31,7 @@ KINDS = (
     kinds.COMPILE.schema,
     kinds.DEBUG.schema,
     kinds.INSPECT.schema,
+    kinds.CHECK.schema,
 )
 LEFT_OUT = (
     "columns of source lines",
@@ -46,6 +48,7 @@ _RULES = {
     "memory-fit": ("The firmware does not do what the memory mode says.", "warning"),
     "accuracy-break": ("The first layer that is further from the model than the threshold.", "warning"),
     "accuracy-drop": ("The layer in which the accuracy falls most.", "note"),
+    "pre-flight": ("The program would fail on the board that was named.", "error"),
     "accuracy-advice": ("A layer whose quantisation alone costs much accuracy.", "note"),
 }
 
@@ -193,6 +196,20 @@ def _debugged(record: Debug, _: ConversionInputs) -> Iterator[_Finding]:
         yield _Finding("accuracy-advice", message, layer.source)
 
 
+def _checked(record: Check, _: ConversionInputs) -> Iterator[_Finding]:
+    for row in record.checks:
+        if row.status == "fail":
+            message = (
+                f"{row.name}: {row.detail}. {record.board.name} would show: {row.shown}. Do: {row.way_out}"
+            )
+            yield _Finding("pre-flight", message)
+
+
+def sarif_of_check(record: Check, model: Path) -> bytes:
+    """What fails of the program at `model` as a log with one run."""
+    return to_sarif(ConversionInputs(model, {kinds.CHECK.schema: record}, {}))
+
+
 _READERS: dict[str, Callable[[Any, ConversionInputs], Iterator[_Finding]]] = {
     kinds.RUN.schema: _ran,
     kinds.PROFILE.schema: _profiled,
@@ -200,4 +217,5 @@ _READERS: dict[str, Callable[[Any, ConversionInputs], Iterator[_Finding]]] = {
     kinds.COMPILE.schema: _compiled,
     kinds.DEBUG.schema: _debugged,
     kinds.INSPECT.schema: _inspected,
+    kinds.CHECK.schema: _checked,
 }

@@ -1,5 +1,5 @@
-"""The boards' memories in QEMU (boards.toml): where they are, the ways to read and write them, and what of them
-the NPU sees.
+"""The boards' memories in QEMU (`qemu` of a board pack): where they are, the ways to read and write them, and what of
+them the NPU sees.
 """
 
 from __future__ import annotations
@@ -11,13 +11,15 @@ import secrets
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Meta, Struct
 
 from ethosu_sdk.base import boards
 from ethosu_sdk.base.errors import UsageError
+from ethosu_sdk.base.toml_source import Rows
 from ethosu_sdk.npu import errors
 from ethosu_sdk.npu.device import BusError
 from ethosu_sdk.simulate.qemu.gdb_remote import GdbError, GdbRemote
@@ -76,39 +78,41 @@ class BoardMap:
         return tuple(bank for bank in self.banks if bank.option)
 
 
+class _Bank(Struct, forbid_unknown_fields=True):
+    bases: Annotated[list[boards.Address], Meta(min_length=1, max_length=8)]
+    size_bytes: Annotated[int, Meta(ge=1, le=1 << 32)]
+    npu_visible: bool = True
+    blocks: Annotated[int, Meta(ge=1, le=64)] = 1
+    option: boards.Word = ""
+
+
+class _Machine(Struct, forbid_unknown_fields=True):
+    machine: boards.Word
+    clock_hz: Annotated[int, Meta(ge=1000, le=10**11)]
+    banks: Rows[_Bank]
+    own_build: bool = False
+
+
 @functools.cache
-def _board_maps() -> dict[str, BoardMap]:
-    return {name: _board_map(name, row) for name, row in boards.board_table().items() if "qemu" in row}
-
-
-def _board_map(name: str, row: dict[str, Any]) -> BoardMap:
-    machine = row["qemu"]
-    banks = (
-        Bank(
-            name=key,
-            bases=tuple(facts["bases"]),
-            size_bytes=facts["size_bytes"],
-            block_bytes=facts["size_bytes"] // facts.get("blocks", 1),
-            npu_visible=facts.get("npu_visible", True),
-            option=facts.get("option", ""),
-        )
-        for key, facts in machine["banks"].items()
-    )
-    return BoardMap(
-        name=name,
-        machine=machine["machine"],
-        banks=tuple(banks),
-        npu_bases=tuple(row["npu_bases"]),
-        core_hz=float(row["core_hz"]),
-        own_build=machine.get("own_build", False),
-    )
-
-
 def board_map(name: str) -> BoardMap:
     """The board called `name`, such as ``corstone-300``. UsageError when QEMU has no board of that name."""
-    if name not in _board_maps():
-        raise UsageError(f"QEMU has no board '{name}'", f"one of: {', '.join(_board_maps())}")
-    return _board_maps()[name]
+    if name not in boards.QEMU_NAMES:
+        raise UsageError(f"QEMU has no board '{name}'", f"one of: {', '.join(boards.QEMU_NAMES)}")
+    source, table = boards.pack_tables(name)
+    row = source.convert(table["qemu"], _Machine, ("qemu",))
+    banks = (
+        Bank(
+            key,
+            tuple(bank.bases),
+            bank.size_bytes,
+            bank.size_bytes // bank.blocks,
+            bank.npu_visible,
+            bank.option,
+        )
+        for key, bank in row.banks.items()
+    )
+    npu_bases = boards.device_of(source, table, "npu").bases
+    return BoardMap(name, row.machine, tuple(banks), npu_bases, float(row.clock_hz), row.own_build)
 
 
 MPS3_AN547 = board_map("corstone-300")
