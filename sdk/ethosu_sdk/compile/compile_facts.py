@@ -105,6 +105,16 @@ class CheckedOutput:
 
 
 @dataclass(frozen=True)
+class ReadingFacts:
+    """An interpreter of others that ran the user's file; the operator that was computed with another `rounding` than
+    its own, in words; the `reason` why it has no outputs."""
+
+    interpreter: str
+    rounding: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True)
 class CheckFacts:
     """What a method's folder (:func:`method_folder`) holds, for `samples` in a row.
 
@@ -116,6 +126,10 @@ class CheckFacts:
     `ties_up` there are ``ties_upN.npy`` too: the outputs with the NPU's rounding
     (:mod:`ethosu_sdk.compile.npu_rounding`). With `dialect` there is ``dialect`` for every sample: the outputs of
     the lowered program by the references in Python that ExecuTorch registers beside its ``cortex_m::`` operators.
+
+    With `readings` there are no references and no trials, but ``readingR_`` for every sample and reading that has no
+    reason: the outputs of the user's file by interpreters of others, one of which the program is to equal bit by bit
+    (:mod:`ethosu_sdk.compile.front_ends.tflite_reference`).
     """
 
     outputs: tuple[CheckedOutput, ...]
@@ -124,6 +138,7 @@ class CheckFacts:
     ties_up: bool = False
     samples: int = 1
     dialect: bool = False
+    readings: tuple[ReadingFacts, ...] = ()
 
 
 def method_folder(folder: Path, method: str) -> Path:

@@ -27,8 +27,11 @@ Shape = tuple[int, int, int]
 class Rounding(Enum):
     """How a scaled value loses its fraction."""
 
-    DOUBLE = "double"  # TOSA DOUBLE_ROUND
+    DOUBLE = "double"  # TOSA DOUBLE_ROUND: twice, at bit 31 and at the last one
     NATURAL = "natural"  # half up; TOSA SINGLE_ROUND
+    DOUBLE_UP = "double up"  # twice, half up both times
+    SYMMETRIC = "symmetric"  # half away from 0
+    TOWARDS_ZERO = "towards zero"
     DOWN = "down"  # towards minus infinity: a plain shift
 
 
@@ -213,21 +216,33 @@ class Lut:
         return self.address + (256 * self.result.itemsize if self.index.itemsize == 1 else 4 * 512)
 
 
+class Curve(Enum):
+    """Functions of 16 bits that the output stage has for itself."""
+
+    TANH = "tanh"
+    SIGMOID = "sigmoid"
+
+
 @dataclass(frozen=True)
 class Scaling:
-    """Multiply by `scale`, then shift right by `shift` with rounding."""
+    """Multiply by `scale`, then shift right by `shift` with rounding.
+
+    `early`: double rounding takes the values as if they had been shifted left by so much before.
+    """
 
     scale: int
     shift: int
     rounding: Rounding
+    early: int = 0
 
 
 @dataclass(frozen=True)
 class Output:
     """The output stage: scale, round, add the zero point, clamp, look up, reverse, transpose.
 
-    `scale` None takes scale and shift per channel from the scale stream; `scaled` False skips scaling. `reverse` is
-    an axis of (height, width, depth), `transpose` an order of them; memory holds the result of both.
+    `scale` None takes scale and shift per channel from the scale stream; `scaled` False skips scaling. `early` is
+    that of a Scaling. `curve` is applied before the zero point, with the points of `lut` if there is one. `reverse`
+    is an axis of (height, width, depth), `transpose` an order of them; memory holds the result of both.
     """
 
     scaled: bool
@@ -238,19 +253,22 @@ class Output:
     lut: Lut | None = None
     reverse: int | None = None
     transpose: tuple[int, int, int] | None = None
+    early: int = 0
+    curve: Curve | None = None
 
 
 @dataclass(frozen=True)
 class Operand:
     """An operand of an elementwise operation: a feature map that may be broadcast, or a scalar.
 
-    `scaling` None takes the values (without their zero point) as they are.
+    `scaling` None takes the values (without their zero point) as they are. LRELU scales those below 0 by `negative`.
     """
 
     feature_map: FeatureMap
     broadcast: tuple[bool, bool, bool] = (False, False, False)  # height, width, depth
     scalar: int | None = None
     scaling: Scaling | None = None
+    negative: Scaling | None = None
 
 
 @dataclass(frozen=True)

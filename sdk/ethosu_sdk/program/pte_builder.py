@@ -43,6 +43,7 @@ class ProgramBuilder:
     _operators: list[tuple[str, str]] = field(default_factory=list)
     _payloads: list[bytes] = field(default_factory=list)
     _delegates: list[Node] = field(default_factory=list)
+    _named: dict[str, bytes] = field(default_factory=dict)
     _instructions: list[Node] = field(default_factory=list)
     _scalars: dict[tuple[str, Any], int] = field(default_factory=dict)
 
@@ -104,6 +105,10 @@ class ProgramBuilder:
         self._delegates.append({"id": ETHOSU_BACKEND, "processed": reference, "compile_specs": rows})
         self._call("DelegateCall", {"delegate_index": len(self._delegates) - 1, "args": tuple(arguments)})
 
+    def name_data(self, key: str, content: bytes) -> None:
+        """Keep `content` under `key`, for payloads that share it."""
+        self._named[key] = content
+
     def build(self) -> bytes:
         """The file."""
         arena_bytes = self._plan_memory()
@@ -112,7 +117,11 @@ class ProgramBuilder:
             constants += bytes(-len(constants) % _ALIGNMENT)
             offsets.append(len(constants))
             constants += content
-        segments = [bytes(constants), *self._payloads]
+        segments = [bytes(constants), *self._payloads, *self._named.values()]
+        named = [
+            {"key": key, "segment_index": 1 + len(self._payloads) + number}
+            for number, key in enumerate(self._named)
+        ]
         states = [row for row in self._planned.values() if row.state is not None]
         starts, state = [0], bytearray()
         for number, row in enumerate(states, 1):
@@ -140,6 +149,7 @@ class ProgramBuilder:
             "backend_delegate_data": [],
             "constant_segment": {"segment_index": 0, "offsets": tuple(offsets)},
             **({"mutable_data_segments": mutable} if mutable else {}),
+            **({"named_data": named} if named else {}),
         }
         return pte_tree.make_file(tree, [*segments, *([bytes(state)] if states else [])])
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ethosu_sdk.base.errors import InputError
+from ethosu_sdk.npu import vela_blocks
 from ethosu_sdk.npu.vela_blocks import FIRST_BLOCK, LAST_BLOCK, REGION_SCRATCH
 from ethosu_sdk.program.tflite import TfliteModel, TfliteOperator, TfliteTensor
 
@@ -27,6 +28,7 @@ class NpuCall:
 
     operator: int
     payload: bytes = field(repr=False)
+    weights: bytes = field(repr=False)
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     scratch_bytes: int
@@ -50,11 +52,22 @@ def pack_payload(
         "outputs": struct.pack("<i", len(outputs)) + b"".join(outputs),
         LAST_BLOCK: b"",
     }
+    return b"".join(_block(name, data) for name, data in parts.items())
+
+
+def without_weights(payload: bytes, key: str) -> bytes:
+    """The payload whose weights lie in the program's named data, under `key`."""
     out = bytearray()
-    for name, data in parts.items():
-        out += struct.pack("<16sIB11s", name.encode("ascii"), len(data), 0, bytes(11))
-        out += data + bytes(-len(data) % 16)
+    for row in vela_blocks.parse(payload).blocks:
+        is_outside = row.name == "weight_data"
+        data = key.encode("ascii") if is_outside else payload[row.offset : row.offset + row.length]
+        out += _block(row.name, data, is_outside=is_outside)
     return bytes(out)
+
+
+def _block(name: str, data: bytes, *, is_outside: bool = False) -> bytes:
+    head = struct.pack("<16sIB11s", name.encode("ascii"), len(data), is_outside, bytes(11))
+    return head + data + bytes(-len(data) % 16)
 
 
 def pack_slot(shape: Sequence[int], element_bytes: int, offset: int, region: int = REGION_SCRATCH) -> bytes:
@@ -101,7 +114,15 @@ def _call(model: TfliteModel, operator: TfliteOperator, places: Sequence[int]) -
     # Where there is no fast scratch memory, Vela names the scratch memory twice.
     fast_bytes = 0 if fast.index == scratch.index else fast.size_bytes
     payload = pack_payload(commands.data, weights.data, scratch.size_bytes, *slots)
-    return NpuCall(operator.index, payload, given, operator.outputs, scratch.size_bytes, fast_bytes)
+    return NpuCall(
+        operator.index,
+        payload,
+        bytes(weights.data),
+        given,
+        operator.outputs,
+        scratch.size_bytes,
+        fast_bytes,
+    )
 
 
 def _slot(where: str, tensor: TfliteTensor, place: int) -> bytes:

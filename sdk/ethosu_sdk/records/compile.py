@@ -212,6 +212,29 @@ class Dialect(Part):
     equal: c.Count  #: elements with the same bits; fewer than all fail the check
 
 
+class Reading(Part):
+    """The program's outputs against what another interpreter says of the user's file, for the same samples."""
+
+    interpreter: c.Text
+    #: the operator that was computed with another rounding than the interpreter's
+    rounding: c.Text | None = None
+    elements: c.Count | None = None  #: over all samples
+    equal: c.Count | None = None  #: elements with the same bits
+    largest: c.Amount | None = None  #: the largest difference, in steps of its output
+    reason: c.Text | None = None  #: why the interpreter has no outputs
+
+    together: ClassVar[dict[str, Any]] = {
+        "oneOf": [
+            {"required": ["reason"], "properties": dict.fromkeys(("elements", "equal", "largest"), False)},
+            {"required": ["elements", "equal", "largest"], "properties": {"reason": False}},
+        ]
+    }
+
+    def __post_init__(self) -> None:
+        known = None not in (self.elements, self.equal, self.largest)
+        require(known != (self.reason is not None), "a reading has either figures or a reason")
+
+
 class Check(Part):
     """The program, executed once on the host simulator on its example inputs, against the eager run of the model that
     it was lowered from."""
@@ -229,6 +252,8 @@ class Check(Part):
     #: the executed outputs of all samples against the references in Python that ExecuTorch registers beside
     #: its cortex_m operators; where these and the NPU compute everything
     dialect: Dialect | None = None
+    #: interpreters of others that ran the user's .tflite; the program passes when it equals one of them bit by bit
+    readings: tuple[Reading, ...] | None = None
     start: Start | None = None
 
     together: ClassVar[dict[str, Any]] = {
@@ -236,7 +261,7 @@ class Check(Part):
             {
                 "required": ["reason"],
                 "properties": {"status": {"enum": ["left-out", "unavailable", "fail"]}}
-                | dict.fromkeys((*_RESULTS, "dialect", "start"), False),
+                | dict.fromkeys((*_RESULTS, "dialect", "readings", "start"), False),
             },
             {"required": [*_RESULTS], "properties": {"status": {"enum": ["pass", "fail"]}, "reason": False}},
         ]
@@ -249,7 +274,7 @@ class Check(Part):
                 all(known) and self.status in ("pass", "fail"), "a check has neither results nor a reason"
             )
         else:
-            without = not any((*known, self.dialect, self.start)) and self.status != "pass"
+            without = not any((*known, self.dialect, self.readings, self.start)) and self.status != "pass"
             require(without, "a check has a reason not to have been done, and results")
 
 

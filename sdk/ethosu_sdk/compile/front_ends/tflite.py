@@ -4,6 +4,7 @@ torch nor ExecuTorch is imported."""
 from __future__ import annotations
 
 import importlib.metadata
+import json
 import platform
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -57,6 +58,7 @@ _CONVERSIONS = ("QUANTIZE", "DEQUANTIZE")
 _FLOATS = ("FLOAT32", "FLOAT16", "FLOAT64", "BFLOAT16")
 _SAMPLES = 3
 _SEED = 2026
+_SHARED = "shared"  # where ExecuTorch's backend has the name of a data file
 _ESTIMATES = (("cycles", "cycles"), ("macs", "operations"), ("staging_bytes", "bytes"))
 _QUANTISE_HINT = (
     "quantise it as you convert it: converter.optimizations = [tf.lite.Optimize.DEFAULT], representative_dataset = a "
@@ -96,18 +98,15 @@ def run_stages(request: CompileRequest, spec: ModelSpec, clock: StageClock) -> C
         made = tflite_vela.compile_network(model, content, flags, config)
         program = build_program(model, made.network, made.reasons, target, flags)
     with clock.stage("check"):
-        readings = _readings(spec.path, samples)
+        readings = tflite_reference.readings(spec.path, samples)
         check, chain = _check_facts(request, model, samples, readings)
     name = spec.name
     with clock.stage("write"), vela_delegates.published_folder(request.out_dir, f"{name}.etrecord") as folder:
         delegates = _write_delegates(folder, made, program.calls)
-        outputs = readings[0].outputs[0] if readings[0].outputs else ()
+        outputs = next((row.outputs[0] for row in readings if row.outputs), ())
         npz.write_npz(folder / f"{name}.io.npz", tensor_arrays.io_arrays(samples[0], outputs))
         filesystem.write_bytes(folder / f"{name}.pte", program.data)
     warnings: tuple[str, ...] = ()
-    if request.check_folder is not None and check is None:
-        reasons = "; ".join(f"{row.interpreter}: {row.reason}" for row in readings)
-        warnings += (f"The program was not compared with {spec.path.name}: {reasons}.",)
     if not program.calls:
         warnings += ("Nothing was delegated to the NPU: every operator runs on the CPU.",)
     return CompileOutput(
@@ -252,6 +251,7 @@ def build_program(
     builder = ProgramBuilder()
     calls = {row.operator: row for row in vela_tflite.npu_calls(network)}
     values = tflite_kernels.Values(builder, network)
+    shared = Counter(row.weights for row in calls.values())
     specs = delegate_specs(target, flags)
     for names, tensors, part in (
         (model.names(model.main.inputs, of="inputs"), network.main.inputs, builder.inputs),
@@ -263,13 +263,31 @@ def build_program(
         call = calls.get(row.index)
         if call is not None:
             arguments = [values.of(index) for index in (*call.inputs, *call.outputs)]
-            builder.delegate(call.payload, specs, arguments)
+            _add_delegate(builder, call, specs, arguments, is_shared=shared[call.weights] > 1)
             continue
         output = network.main.tensors[row.outputs[0]].name if row.outputs else ""
         reason = reasons.get(output, "")
         tflite_kernels.add_operator(values, row, reason)
         left.append((row.name, reason or "Vela leaves it to the CPU"))
     return _Program(builder.build(), tuple(calls.values()), _cpu_operators(left), values.state())
+
+
+def _add_delegate(
+    builder: ProgramBuilder,
+    call: NpuCall,
+    specs: dict[str, str],
+    arguments: Sequence[int],
+    *,
+    is_shared: bool,
+) -> None:
+    """Call the NPU. Vela has the weights of all calls in one tensor, which is kept once."""
+    if not is_shared:
+        builder.delegate(call.payload, specs, arguments)
+        return
+    key = filesystem.sha256_bytes(f"{_SHARED}\0".encode() + call.weights)
+    builder.name_data(key, call.weights)
+    placed = {**specs, "external_block_placements": json.dumps({"weight_data": _SHARED})}
+    builder.delegate(vela_tflite.without_weights(call.payload, key), placed, arguments)
 
 
 def _cpu_operators(rows: Sequence[tuple[str, str]]) -> tuple[CpuOperator, ...]:
@@ -297,32 +315,29 @@ def _delegation(model: TfliteModel, network: TfliteModel) -> tuple[Delegation, .
     )
 
 
-def _readings(path: Path, samples: list[list[Array]]) -> tuple[Reading, ...]:
-    """What reference interpreters say, the one first that the program is compared with: those that say something."""
-    return tuple(sorted(tflite_reference.readings(path, samples), key=lambda row: not row.outputs))
-
-
 def _check_facts(
     request: CompileRequest, model: TfliteModel, samples: list[list[Array]], readings: Sequence[Reading]
 ) -> tuple[CheckFacts | None, ChainFacts | None]:
-    """Leave what the check compares in its folder. How far the interpreters are apart, rounding explains."""
-    folder, known = request.check_folder, [row for row in readings if row.outputs]
-    if folder is None or not known:
+    """Leave what the check compares in its folder: inputs, and the outputs of every interpreter."""
+    folder = request.check_folder
+    if folder is None:
         return None, None
-    trials = known[1:] or known
-    kinds = [("reference", known[0]), *((f"trial{number}_", row) for number, row in enumerate(trials))]
-    for number, given in enumerate(samples):
-        for kind, arrays in (("input", given), *((kind, row.outputs[number]) for kind, row in kinds)):
+    kinds = [("input", samples), *((f"reading{number}_", row.outputs) for number, row in enumerate(readings))]
+    for kind, rows in kinds:
+        for number, arrays in enumerate(rows):
             for index, array in enumerate(arrays):
                 np.save(folder / sample_array(kind, number, index), array)
-    outputs = tuple(_checked_output(model, row) for row in model.main.output_tensors)
-    is_stateful = any(row.is_variable or row.type == "RESOURCE" for row in model.main.tensors)
+    facts = CheckFacts(
+        outputs=tuple(_checked_output(model, row) for row in model.main.output_tensors),
+        trials=0,
+        stateful=any(row.is_variable or row.type == "RESOURCE" for row in model.main.tensors),
+        samples=len(samples),
+        readings=tuple(row.facts for row in readings),
+    )
     origins: list[SampleOrigin] = ["seeded"] * len(samples)
     if request.options.inputs is not None:
         origins[0] = "example"
-    facts = CheckFacts(outputs=outputs, trials=len(trials), stateful=is_stateful, samples=len(samples))
-    start = f"the .tflite in {known[0].interpreter}"
-    return facts, ChainFacts(samples=tuple(origins), links=(), noisy=(), start=start)
+    return facts, ChainFacts(samples=tuple(origins), links=(), noisy=(), start=".tflite")
 
 
 def _checked_output(model: TfliteModel, tensor: TfliteTensor) -> CheckedOutput:

@@ -349,7 +349,8 @@ def _fully_connected(call: _Call) -> None:
     ):
         raise _RefusedError("its weights do not fit its input and output")
     rows, least_most = call.tensor(0).elements // terms, call.clamp()
-    if any(weights.quantisation.zero_points):
+    weight_zero = weights.quantisation.zero_points[0]
+    if len(weights.data) and any(weights.quantisation.zero_points):
         raise _RefusedError("its weights have a zero point")
     form = weights.quantisation.scales
     scales = [
@@ -374,7 +375,7 @@ def _fully_connected(call: _Call) -> None:
             call.value(1),
             call.build.none(),
             call.build.none(),
-            *call.numbers(-zero, 0, out_zero),
+            *call.numbers(-zero, -weight_zero, out_zero),
         ]
         limits = call.numbers(least_most[1], least_most[0])
         call.build.kernel("cortex_m::quantized_linear.out", [*arguments, multiplier, shift, *limits], made)
@@ -449,12 +450,13 @@ def _mul(call: _Call) -> None:
         call.build.kernel("aten::clamp.out", [made, *call.numbers(*limits)], out)
 
 
-def _add(call: _Call) -> None:
+def _add(call: _Call, sign: int = 1) -> None:
     (left, left_scale, left_zero), (right, right_scale, right_zero) = call.int8(0), call.int8(1)
     out, out_scale, out_zero = call.int8_output()
     twice = 2 * max(left_scale, right_scale)
     scales = (left_scale / twice, right_scale / twice, twice / ((1 << _ADD_SHIFT) * out_scale))
-    a, b, c = (call.numbers(*quantised_multiplier(scale)) for scale in scales)
+    first, second, third = (quantised_multiplier(scale) for scale in scales)
+    a, b, c = call.numbers(*first), call.numbers(sign * second[0], second[1]), call.numbers(*third)
     zeros = call.numbers(left_zero, right_zero, out_zero)
     arguments = [left, zeros[0], *a, right, zeros[1], *b, zeros[2], *c, *call.numbers(*call.clamp())]
     call.build.kernel("cortex_m::quantized_add.out", arguments, out)
@@ -548,6 +550,7 @@ _KERNELS: dict[str, Callable[[_Call], None]] = {
     "BATCH_MATMUL": _batch_matmul,
     "MUL": _mul,
     "ADD": _add,
+    "SUB": lambda call: _add(call, -1),
     "SOFTMAX": _softmax,
     "QUANTIZE": _quantize,
     "DEQUANTIZE": _dequantize,

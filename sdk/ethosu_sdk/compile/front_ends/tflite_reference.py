@@ -1,10 +1,10 @@
-"""What a user's `.tflite` computes by interpreters that are not the SDK's: tflite-micro and LiteRT's reference kernels.
+"""What a `.tflite` computes by interpreters that are not the SDK's: tflite-micro and LiteRT's reference kernels.
 
 Each interpreter runs in a process of its own, this module as a program: a file that makes it crash, hang or fill the
 memory is a reading that failed, with a sentence. State is kept over the samples, which run in a row.
 
-Vela computes as tflite-micro does. LiteRT differs from both in one operator: its FULLY_CONNECTED rounds the product of
-sum and multiplier once; theirs twice, after 31 bits and after the rest of the shift. So there is a third reading:
+Vela computes as tflite-micro does. LiteRT differs from both in one operator: its FULLY_CONNECTED rounds the product
+of sum and multiplier once; theirs twice, after 31 bits and after the rest of the shift. So there is a third reading:
 LiteRT on the same model with each FULLY_CONNECTED written as a convolution of 1 x 1, which LiteRT rounds twice.
 """
 
@@ -15,7 +15,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from ethosu_sdk.base import proc, tools
 from ethosu_sdk.base.errors import SimulationError
+from ethosu_sdk.compile.compile_facts import ReadingFacts
 
 Array = npt.NDArray[Any]
 Samples = Sequence[Sequence[Array]]
@@ -33,9 +34,10 @@ MICRO, TWICE, LITERT = "micro", "twice", "litert"
 _PACKAGES = {MICRO: "tflite-micro", TWICE: "ai-edge-litert", LITERT: "ai-edge-litert"}
 _WORDS = {
     MICRO: "tflite-micro {}",
-    TWICE: "LiteRT {}'s reference kernels, FULLY_CONNECTED rounded twice",
-    LITERT: "LiteRT {}'s reference kernels",
+    TWICE: "LiteRT {}, reference kernels",
+    LITERT: "LiteRT {}, reference kernels",
 }
+_ROUNDING = {TWICE: "FULLY_CONNECTED rounds twice, after 31 bits and at the end"}
 _MODULE = "ethosu_sdk.compile.front_ends.tflite_reference"
 _REFUSED = 3  # the exit status of this program for a model that its interpreter does not run
 _MEMORY_BYTES = 8 << 30
@@ -44,11 +46,10 @@ _ARENA_BYTES = 512 << 20  # of tflite-micro; memory that is not touched costs no
 
 @dataclass(frozen=True)
 class Reading:
-    """The outputs of one interpreter, in the model's order, for each sample; or the `reason` why there are none."""
+    """An interpreter, and its outputs in the model's order for each sample; none where the facts have a reason."""
 
-    interpreter: str
+    facts: ReadingFacts
     outputs: tuple[tuple[Array, ...], ...] = ()
-    reason: str = ""
 
 
 def readings(model: Path, samples: Samples, *, timeout_s: float = 300.0) -> tuple[Reading, ...]:
@@ -75,32 +76,27 @@ def same(left: Samples, right: Samples) -> bool:
 def _reading(kind: str, model: Path, samples: Samples, timeout_s: float) -> Reading:
     package = _PACKAGES[kind]
     version = tools.package_version(package)
+    facts = ReadingFacts(_WORDS[kind].format(version or "").strip(), _ROUNDING.get(kind, ""))
     if version is None:
-        return Reading(_WORDS[kind].format("").strip(), reason=f"{package} is not installed: {EXTRA}")
-    name = _WORDS[kind].format(version)
+        return Reading(replace(facts, reason=f"{package} is not installed: {EXTRA}"))
     with tempfile.TemporaryDirectory(prefix="ethosu-sdk-tflite-") as folder:
         given, made = Path(folder, "inputs.npz"), Path(folder, "outputs.npz")
         np.savez(given, *(array for row in samples for array in row))
-        argv = [
-            sys.executable,
-            "-P",
-            "-m",
-            _MODULE,
-            kind,
-            str(model),
-            str(len(samples)),
-            str(given),
-            str(made),
-        ]
+        words = [kind, str(model), str(len(samples)), str(given), str(made)]
         try:
-            result = proc.run(argv, timeout_s=timeout_s, error=SimulationError, check=False)
+            result = proc.run(
+                [sys.executable, "-P", "-m", _MODULE, *words],
+                timeout_s=timeout_s,
+                error=SimulationError,
+                check=False,
+            )
         except SimulationError:
-            return Reading(name, reason=f"it did not end within {timeout_s:g} s")
+            return Reading(replace(facts, reason=f"it did not end within {timeout_s:g} s"))
         if result.returncode or not made.is_file():
-            return Reading(name, reason=_failure(result))
+            return Reading(replace(facts, reason=_failure(result)))
         arrays = _stored(made)
     each = len(arrays) // len(samples)
-    return Reading(name, tuple(tuple(arrays[n * each : (n + 1) * each]) for n in range(len(samples))))
+    return Reading(facts, tuple(tuple(arrays[n * each : (n + 1) * each]) for n in range(len(samples))))
 
 
 def _failure(result: proc.ProcResult) -> str:

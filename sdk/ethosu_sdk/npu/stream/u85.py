@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from ethosu_sdk.npu.operation import (
     UNARY,
     UNSCALED,
+    Curve,
     ElementwiseMode,
     Kind,
     Lut,
@@ -30,12 +32,20 @@ from ethosu_sdk.npu.stream.registers import (
     Registers,
     clip_limits,
     feature_map,
+    scale_of,
     signed,
     streams_of,
 )
 
 _MEMORY, _CHAINED, _NONE = 0, 2, 3  # activation_storage; 1, a tile of 3x1, is never emitted
-_OFM_ROUNDING = {0: Rounding.DOUBLE, 1: Rounding.NATURAL, 5: Rounding.DOWN}
+_OFM_ROUNDING = {
+    0: Rounding.DOUBLE,
+    1: Rounding.NATURAL,
+    2: Rounding.DOUBLE_UP,
+    3: Rounding.SYMMETRIC,
+    4: Rounding.TOWARDS_ZERO,
+    5: Rounding.DOWN,
+}
 _IFM_ROUNDING = {0: Rounding.DOUBLE, 1: Rounding.NATURAL}
 _ACCUMULATOR_BITS = {0: 32, 1: 48}
 _UNACCUMULATED = frozenset({Kind.ELEMENTWISE, Kind.RESIZE})
@@ -52,9 +62,13 @@ _LUTS = {
     7: ("<i1", "<i4"),
     8: ("<i2", "<i2"),
     9: ("<i2", "<i4"),
+    10: ("<i2", "<i2"),
+    11: ("<i2", "<i2"),
 }
+_CURVES = {10: Curve.TANH, 11: Curve.SIGMOID}  # of these functions, with the table's points
 # RESIZE brings its sums to the output stage shifted by this much; OFM_SCALE makes up for it.
 _RESIZE_SHIFT = 16
+_MOST_EARLY = 30  # the first of two roundings cannot be below bit 0
 _WEIGHTS = ("WEIGHT", "WEIGHT1", "WEIGHT2", "WEIGHT3")
 
 modes: dict[Kind, frozenset[Mode]] = {
@@ -78,10 +92,10 @@ def _scaling(registers: Registers, register: str, rounding: dict[int, Rounding])
         mode = registers.choose(register, "round_mode", rounding, "rounding mode")
     else:  # rounding costs nothing
         mode = rounding.get(registers.field(register, "round_mode"), Rounding.NATURAL)
-    if mode is Rounding.DOUBLE and registers.field(register, "dbl_rnd") and registers.executable:
-        raise registers.unsupported(register, "double rounding at another bit")
-    scale = registers.field(register, "scale")
-    return Scaling(scale, registers.field(register, "shift"), mode)
+    early = registers.field(register, "dbl_rnd")
+    if early > _MOST_EARLY and registers.executable:
+        raise registers.unsupported(register, "double rounding at a bit that does not exist")
+    return Scaling(registers.field(register, "scale"), registers.field(register, "shift"), mode, early)
 
 
 def output(registers: Registers, kind: Kind, mode: Mode | None, dtype: np.dtype[Any]) -> Output:
@@ -95,11 +109,13 @@ def output(registers: Registers, kind: Kind, mode: Mode | None, dtype: np.dtype[
     no_clip = registers.field("ACTIVATION", "activation_clip_range")
     return Output(
         scaled=mode not in UNSCALED and (is_global or kind is not Kind.ELEMENTWISE),
-        scale=scaling.scale if is_global else None,
+        scale=scale_of(registers, mode, scaling.scale) if is_global else None,
         shift=scaling.shift if is_global else 0,
         rounding=scaling.rounding,
+        early=scaling.early,
         clamp=None if no_clip else clip_limits(registers, index),
         lut=lut,
+        curve=_CURVES.get(registers.field("ACTIVATION", "activation_function")),
         reverse=_REVERSED[registers.field("OFM_PRECISION", "activation_reverse")],
         transpose=registers.choose(
             "OFM_PRECISION", "activation_transpose", _TRANSPOSED, "order of the OFM's axes"
@@ -109,10 +125,11 @@ def output(registers: Registers, kind: Kind, mode: Mode | None, dtype: np.dtype[
 
 def _resize_scaling(registers: Registers, scaling: Scaling) -> Scaling:
     """The scaling with the accumulators' shift taken out of it: the same result in fewer bits."""
-    too_long = scaling.rounding is Rounding.DOUBLE and scaling.shift > 31  # rounded twice
+    twice = scaling.rounding in (Rounding.DOUBLE, Rounding.DOUBLE_UP)
+    too_long = twice and scaling.shift > 31 - scaling.early
     if scaling.shift < _RESIZE_SHIFT or too_long:
         raise registers.unsupported("OFM_SCALE", "scale of a RESIZE")
-    return Scaling(scaling.scale, scaling.shift - _RESIZE_SHIFT, scaling.rounding)
+    return replace(scaling, shift=scaling.shift - _RESIZE_SHIFT)
 
 
 def _lut(registers: Registers) -> Lut | None:
@@ -121,7 +138,7 @@ def _lut(registers: Registers) -> Lut | None:
         return None
     index, result = (
         np.dtype(name)
-        for name in registers.choose("ACTIVATION", "activation_function", _LUTS, "hardware tanh or sigmoid")
+        for name in registers.choose("ACTIVATION", "activation_function", _LUTS, "activation function")
     )
     return Lut(registers.field("ACTIVATION", "table") * Lut(0, index, result).end, index, result)
 
@@ -136,9 +153,7 @@ def _operand(registers: Registers, prefix: str, mode: Mode) -> Operand:
     values = feature_map(registers, prefix, chain(registers, prefix))
     repeated = registers.field(f"{prefix}_BROADCAST", "broadcast_mode")
     is_scalar = repeated & 8 or registers.field(f"{prefix}_PRECISION", "activation_storage") == _NONE
-    scaling: Scaling | None = _scaling(registers, f"{prefix}_SCALE", _IFM_ROUNDING)
-    if scaling is not None and (scaling.scale, scaling.shift) == (1, 0):
-        scaling = None
+    scaling = _input_scaling(registers, prefix)
     if scaling is not None and mode in (ElementwiseMode.MUL, ElementwiseMode.DIV):
         raise registers.unsupported(f"{prefix}_SCALE", "scale of an operand that has none")
     return Operand(
@@ -146,7 +161,13 @@ def _operand(registers: Registers, prefix: str, mode: Mode) -> Operand:
         (bool(repeated & 1), bool(repeated & 2), bool(repeated & 4)),
         _scalar(registers, values.dtype) if is_scalar else None,
         scaling,
+        _input_scaling(registers, "IFM2") if mode is ElementwiseMode.LRELU else None,
     )
+
+
+def _input_scaling(registers: Registers, prefix: str) -> Scaling | None:
+    scaling = _scaling(registers, f"{prefix}_SCALE", _IFM_ROUNDING)
+    return None if (scaling.scale, scaling.shift) == (1, 0) else scaling
 
 
 def _scalar(registers: Registers, dtype: np.dtype[Any]) -> int:

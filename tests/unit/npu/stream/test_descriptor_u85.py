@@ -153,10 +153,10 @@ IDX = 1 << 11  # idx_mode
 @each(
     ("name", "setting", "opcode", "mode"),
     [
-        *(("OFM_SCALE", (1, n << 13), POOL, 0) for n in (2, 3, 4, 6, 7)),  # rounding modes
-        ("OFM_SCALE", (77, 20 << 6), POOL, 0),  # dbl_rnd
-        ("IFM_SCALE", (78, 20 << 6), ELEMENTWISE, 1),
-        ("IFM2_SCALE", (79, 15 << 6), ELEMENTWISE, 2),
+        *(("OFM_SCALE", (1, n << 13), POOL, 0) for n in (6, 7)),  # rounding modes
+        ("OFM_SCALE", (77, 31 << 6), POOL, 0),  # dbl_rnd
+        ("IFM_SCALE", (78, 31 << 6), ELEMENTWISE, 1),
+        ("IFM2_SCALE", (79, 31 << 6), ELEMENTWISE, 2),
         ("IFM_PRECISION", precision(8, extra=TILE_3X1), ELEMENTWISE, 1),
         ("IFM2_PRECISION", precision(8, extra=TILE_3X1), ELEMENTWISE, 1),
         ("OFM_PRECISION", precision(8, ofm=True, extra=TILE_3X1), ELEMENTWISE, 1),
@@ -164,7 +164,7 @@ IDX = 1 << 11  # idx_mode
         ("OFM_PRECISION", precision(8, ofm=True, extra=NO_STORAGE), CONV, 0),  # sums that are brought out
         *(("ACC_FORMAT", n, POOL, 0) for n in (2, 6 << 8, 7 << 8)),
         ("ACC_FORMAT", 3 << 4, CONV, 0),
-        *(("ACTIVATION", n, POOL, 0) for n in (2, 3, 6, 10, 11, 31)),
+        *(("ACTIVATION", n, POOL, 0) for n in (2, 3, 6, 12, 31)),
         ("OFM_SCALE", (7, 32), RESIZE, 0),
         ("KERNEL_STRIDE", 1 << 5, CONV, 0),
         ("DMA0_SRC_REGION", 3 << 9, DMA_START, 0),
