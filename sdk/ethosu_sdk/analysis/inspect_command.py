@@ -19,7 +19,7 @@ from ethosu_sdk.base.terminal import escape, show_parts
 from ethosu_sdk.firmware_build import program_checks
 from ethosu_sdk.npu import vela_blocks
 from ethosu_sdk.npu.vela_blocks import TensorSlot, VelaBlocks
-from ethosu_sdk.program import cop1, execution_plan, named_data, pte
+from ethosu_sdk.program import cop1, execution_plan, named_data, pte, vela_output
 from ethosu_sdk.program.execution_plan import ExecutionPlan, List
 from ethosu_sdk.records import inspection, provenance, result_files, validation
 from ethosu_sdk.records.common import Unavailable
@@ -32,7 +32,7 @@ _NUMERIC_COLUMNS = ("#", "bytes", "calls", "offset", "value")
 _HEADS = ("index", "kind", "runs_on")  # members of an instruction that have columns of their own
 _MOST_LIST_ITEMS = 8
 _NO_NPU = "the program delegates nothing to an Ethos-U"
-_NO_SYSTEM = "a bare command stream does not say which system it was compiled for"
+_NO_SYSTEM = "the file does not say which system it was compiled for"
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,9 @@ def inspect(path: Path, *, as_json: bool, options: InspectOptions, console: Cons
 
     With `as_json`, stdout gets the record and `console` nothing. Raises InputError for a damaged file.
     """
-    record = inspect_file(path if cop1.is_stream(path) else Path(result_files.program_of(str(path))), options)
+    if not path.is_file():
+        path = Path(result_files.program_of(str(path)))
+    record = inspect_file(path, options)
     if as_json:
         sys.stdout.write(json_text.dumps(record.to_json()))
     else:
@@ -67,7 +69,8 @@ def inspect(path: Path, *, as_json: bool, options: InspectOptions, console: Cons
 
 def inspect_file(path: Path, options: InspectOptions = NOTHING_MORE) -> inspection.Inspection:
     """The record of the program at `path`, with what else `options` ask of it. InputError if damaged."""
-    program = cop1.read(path) if cop1.is_stream(path) else pte.read(path, options.data)
+    is_output = cop1.is_stream(path) or vela_output.is_output(path)
+    program = vela_output.read(path) if is_output else pte.read(path, options.data)
     record = describe(path, program, options)
     validation.check_record(record.to_json(), "the inspection")
     return record

@@ -10,15 +10,13 @@ from ethosu_sdk.analysis import profile_rows, profile_totals
 from ethosu_sdk.analysis.options import ProfileOptions
 from ethosu_sdk.analysis.profile_rows import Call
 from ethosu_sdk.analysis.profile_totals import Sums
-from ethosu_sdk.base import targets
 from ethosu_sdk.base.errors import InputError, UsageError
 from ethosu_sdk.base.targets import Target
-from ethosu_sdk.compile import pricing_system, vela_config
+from ethosu_sdk.compile import pricing_system, vela_program
 from ethosu_sdk.compile.pricing_system import PricingSystem
 from ethosu_sdk.compile.program_options import CompileOptions
-from ethosu_sdk.program import cop1
+from ethosu_sdk.program import cop1, vela_output
 from ethosu_sdk.program.execution_plan import DelegateCall
-from ethosu_sdk.program.pte import Pte
 from ethosu_sdk.records import provenance, result_files
 from ethosu_sdk.records.common import Model, Priced, Unavailable
 from ethosu_sdk.records.profile import Profile
@@ -52,18 +50,6 @@ def check_options(path: Path, run_options: RunOptions, options: ProfileOptions) 
         )
 
 
-def target_of_stream(path: Path, program: Pte, options: CompileOptions) -> Target:
-    """The stream's NPU with the system of `options`. UsageError for another NPU or system."""
-    (delegate,) = program.delegates
-    assert delegate.vela is not None, "a stream is for an Ethos-U"
-    npu = targets.accelerator(delegate.vela.config_word)
-    if options.target not in (None, npu):
-        raise UsageError(f"{path.name} is for {npu}, not {options.target}", "leave --target out")
-    found = vela_config.resolve_target(npu, options.system_config, options.memory_mode, options)
-    assert isinstance(found, Target), "an NPU's name gives a target"
-    return found
-
-
 def profile_of_stream(
     path: Path, compile_options: CompileOptions, clock_mhz: float | None
 ) -> tuple[Target, Profile]:
@@ -72,10 +58,9 @@ def profile_of_stream(
     A system that is named is taken to be the one that the stream was compiled for.
     """
     program = cop1.read(path)
-    target = target_of_stream(path, program, compile_options)
+    target = vela_program.target_of(path, vela_output.config_word(program), compile_options)
     system = pricing_system.system_for_options(target, compile_options)
-    named = (compile_options.system, compile_options.vela_config, compile_options.system_config)
-    is_named = any(row is not None for row in named)
+    is_named = vela_program.names_a_system(compile_options)
     plan = program.plan()
     found = profile_rows.read_delegate(0, plan.delegates[0], system)
     assert found is not None, "a stream is an Ethos-U's"

@@ -44,6 +44,8 @@ _NPY_HEADER = re.compile(
     r"'shape': \((?P<shape>(?:[0-9]{1,18}, ?)*(?:[0-9]{1,18},?)?)\),? ?\} *\n?"
 )
 _NUMBER_TYPES = re.compile(r"[<>|=]?(?:b1|\?|[iu][1248]|f[248])")
+_BYTES_TYPE = re.compile(r"\|S[1-9][0-9]{0,9}")
+_OBJECTS = "{'descr': '|O'"
 _KEY = re.compile(r"(input|output)(0|[1-9][0-9]{0,5})")
 
 
@@ -230,8 +232,9 @@ def _count(path: Path, name: str, entry: _Entry, tensor: TensorType) -> int | No
 class Archive:
     """An open `.npz` whose entries and headers were checked; data is read by :meth:`read` and :meth:`rows` only."""
 
-    def __init__(self, path: Path, *, bounded: bool = True) -> None:
-        self.path, self._bounded = path, bounded
+    def __init__(self, path: Path, *, bounded: bool = True, with_bytes: bool = False) -> None:
+        """`with_bytes`: arrays of bytes are read as well, and those of objects left out."""
+        self.path, self._bounded, self._with_bytes = path, bounded, with_bytes
         self.entries: dict[str, _Entry] = {}
         with ExitStack() as opened:
             stream = opened.enter_context(filesystem.open_regular(path))
@@ -278,7 +281,15 @@ class Archive:
                     f"{self.path} holds more than {_MAX_TOTAL_BYTES >> 20} MiB of data",
                     "run the inferences in several parts",
                 )
-            self.entries[name] = self._entry(info)
+            if not (self._with_bytes and self._holds_objects(info)):
+                self.entries[name] = self._entry(info)
+
+    def _holds_objects(self, info: zipfile.ZipInfo) -> bool:
+        def header() -> str:
+            with self._zip.open(info) as stream:
+                return self._header_text(stream, info.filename)[0]
+
+        return self._guard(header).startswith(_OBJECTS)
 
     def _bad(self, name: str, reason: str) -> InputError:
         return InputError(f"{self.path}: '{name}' {reason}", "write the file with numpy.savez")
@@ -304,7 +315,7 @@ class Archive:
         if match is None:
             raise self._bad(info.filename, "has no header of a plain array")
         descr = match["descr"]
-        if not _NUMBER_TYPES.fullmatch(descr):
+        if not (_NUMBER_TYPES.fullmatch(descr) or (self._with_bytes and _BYTES_TYPE.fullmatch(descr))):
             raise self._bad(info.filename, f"has the type '{descr}', which is not a numeric type")
         shape = tuple(int(size) for size in re.findall(r"[0-9]+", match["shape"]))
         if len(shape) > _MAX_DIMENSIONS:

@@ -36,7 +36,7 @@ _EXTENDED_FULL_BYTES = 32
 class Pte:
     """A checked program; views share memory with `data`. `named_data` is its own, `data_files` hold the rest.
 
-    `is_stream`: it is no `.pte` but a bare command stream, which does not say what system it was compiled for."""
+    `is_stream`: it is no `.pte` but what Vela itself wrote, which does not say what system it was compiled for."""
 
     sha256: str
     size: int
@@ -92,7 +92,7 @@ class Pte:
 
     def target(self) -> Target | None:
         """The NPU and configuration that the program was compiled for; None when nothing is delegated to one, or
-        where a bare command stream does not say it.
+        where Vela's own output does not say it.
         ExecuTorch 1.5.1 stores Vela's flags and the accelerator beside each delegate; the CONFIG word in the payload,
         which Vela derives from the accelerator, is the cross-check. Raises InputError when they are missing,
         contradict each other or name what does not exist, and when two delegates were compiled for different

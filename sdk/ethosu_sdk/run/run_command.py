@@ -22,7 +22,7 @@ from ethosu_sdk.compile.program_options import CompileOptions
 from ethosu_sdk.firmware_build import board_fit, build_command, memory_fit, program_checks, program_firmware
 from ethosu_sdk.firmware_build.board_fit import NamedBoard
 from ethosu_sdk.firmware_build.program_firmware import BuildOptions
-from ethosu_sdk.program import feeds, output_comparison, pte
+from ethosu_sdk.program import feeds, output_comparison, pte, vela_output
 from ethosu_sdk.records import answers, bundle, kinds, result_files, run_facts, validation
 from ethosu_sdk.records.bundle import read_record
 from ethosu_sdk.records.compile import Compilation
@@ -216,6 +216,10 @@ def program_file(
     exist or lacks the target's NPU, for data files of a model that is not compiled yet, and for options of `compile`
     beside a program that say another thing than it is."""
     model = result_files.program_of(model)
+    if vela_output.is_output(Path(model)):
+        from ethosu_sdk.compile import vela_program
+
+        return vela_program.write_program(Path(model), compile_options, out_dir, reporter)
     if model.endswith(".pte"):
         path = result_files.require_pte(Path(model))
         refuse_options(path, compile_options, options.data)

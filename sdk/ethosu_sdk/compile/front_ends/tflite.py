@@ -7,7 +7,7 @@ import importlib.metadata
 import json
 import platform
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -101,7 +101,7 @@ def run_stages(
         made, program = None, _Program(b"", (), (), ())
         if not request.without_vela:
             made = tflite_vela.compile_network(model, content, flags, config, vela_path)
-            program = _build(model, made, target, flags)
+            program = build_program(model, made.network, made.reasons, target, flags)
     with clock.stage("check"):
         readings = tflite_reference.readings(spec.path, samples)
         check, chain = _check_facts(request, model, samples, readings)
@@ -237,13 +237,25 @@ def _real_range(model: TfliteModel, tensor: TfliteTensor) -> tuple[float, float]
     return -1.0, 1.0
 
 
-def _build(model: TfliteModel, made: VelaOutput, target: Target, flags: Sequence[str]) -> _Program:
-    """The program of what Vela made. InputError for an operator on the CPU that no kernel does."""
-    network, builder = made.network, ProgramBuilder()
+def delegate_specs(target: Target, flags: Sequence[str]) -> dict[str, str]:
+    """The compile specifications of a delegate, as ExecuTorch has them."""
+    return {"output_format": "vela", "target": target.name, "compile_flags": " ".join(flags)}
+
+
+def build_program(
+    model: TfliteModel,
+    network: TfliteModel,
+    reasons: Mapping[str, str],
+    target: Target,
+    flags: Sequence[str],
+) -> _Program:
+    """The program of the `network` that Vela made of `model`, with its `reasons` to leave operators, by the name of
+    their output. InputError for an operator on the CPU that no kernel does."""
+    builder = ProgramBuilder()
     calls = {row.operator: row for row in vela_tflite.npu_calls(network)}
     values = tflite_kernels.Values(builder, network)
     shared = Counter(row.weights for row in calls.values())
-    specs = {"output_format": "vela", "target": target.name, "compile_flags": " ".join(flags)}
+    specs = delegate_specs(target, flags)
     for names, tensors, part in (
         (model.names(model.main.inputs, of="inputs"), network.main.inputs, builder.inputs),
         (model.names(model.main.outputs, of="outputs"), network.main.outputs, builder.outputs),
@@ -257,7 +269,7 @@ def _build(model: TfliteModel, made: VelaOutput, target: Target, flags: Sequence
             _add_delegate(builder, call, specs, arguments, is_shared=shared[call.weights] > 1)
             continue
         output = network.main.tensors[row.outputs[0]].name if row.outputs else ""
-        reason = made.reasons.get(output, "")
+        reason = reasons.get(output, "")
         tflite_kernels.add_operator(values, row, reason)
         left.append((row.name, reason or "Vela leaves it to the CPU"))
     return _Program(builder.build(), tuple(calls.values()), _cpu_operators(left), values.state())
