@@ -107,7 +107,7 @@ def _read_opcodes(data: bytes) -> tuple[list[tuple[str, str]], list[str]]:
 
 # What a file is.
 
-_OWN = ("pte", "pt2", "tflite")
+_OWN = ("pte", "pt2", "tflite", "onnx")
 _HEAD_BYTES = 4096
 _MAX_MEMBERS = 100_000
 _MAX_FIELDS = 10_000

@@ -6,11 +6,13 @@ operation is computed in stripes of rows, which are stored together when the las
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ethosu_sdk.npu import errors, ops
 from ethosu_sdk.npu.config import NpuConfig, ceil_div, volume
@@ -29,11 +31,13 @@ from ethosu_sdk.npu.operation import (
     Padding,
     PoolMode,
     ResizeMode,
+    Rounding,
+    ScaleFormat,
     ScaleStreams,
     Scaling,
     Shape,
 )
-from ethosu_sdk.npu.ops import arranged, finish, padded, rescale, resize, upscaled
+from ethosu_sdk.npu.ops import ChannelScaling, arranged, finish, padded, rescale, resize, upscaled
 from ethosu_sdk.npu.weight_cache import Scales, WeightCache, scale_bytes, unpack_scales
 
 _STRIPE_ELEMENTS = 1 << 21  # some tens of milliseconds
@@ -46,10 +50,25 @@ _MOST_SUMS = 1 << 24  # that stay in the accumulators, eight bytes each; hardwar
 _FLOAT64_EXACT = 1 << 53
 _INT64_LARGEST = (1 << 63) - 1
 _DOUBLE_ROUND_EXTRA = 1 << 30
+_QUICK_BITS = 32  # accumulators that hold what ChannelScaling holds
+_KEPT_SCALES = 256  # operations whose scales are kept
 
 Accumulate = Callable[
     [slice], Int64
 ]  # some rows → their accumulators, (rows, width, depth) or broadcast to that
+
+
+@functools.lru_cache(_KEPT_SCALES)
+def _unpacked(data: tuple[bytes, ...], form: ScaleFormat, depth: int) -> Scales:
+    return unpack_scales([np.frombuffer(part, np.uint8) for part in data], form, depth)
+
+
+@functools.lru_cache(_KEPT_SCALES)
+def _channel_scaling(
+    data: tuple[bytes, ...], form: ScaleFormat, depth: int, rounding: Rounding, zero_point: int
+) -> ChannelScaling:
+    found = _unpacked(data, form, depth)
+    return ChannelScaling.of_scales(found.bias, found.scale, found.shift, rounding, zero_point)
 
 
 class Executor:
@@ -81,7 +100,7 @@ class Executor:
             copy(op, self._memory)
             return
         _check_work(op)
-        accumulate = self._prepare(op)
+        accumulate, largest_sum = self._prepare(op)
         if op.is_partial:
             self._keep(op, accumulate)
             return
@@ -90,13 +109,19 @@ class Executor:
         scale: Any = op.output.scale
         shift: Any = op.output.shift
         bias: Any = 0
+        channels = None
         if op.scales is not None:
-            per_channel = self._scales(op.scales, op.shape[2])
+            per_channel, channels = self._scales(op, op.scales)
             scale, shift, bias = per_channel.scale, per_channel.shift, per_channel.bias
+            if channels is None or largest_sum is None or not channels.holds(largest_sum):
+                channels = None
         result = np.empty(op.shape, op.ofm.dtype)
         for rows in _stripes(op):
             errors.check()
-            sums = accumulate(rows) + bias if op.scales is not None else accumulate(rows)
+            if channels is not None:
+                result[rows] = channels.finish(accumulate(rows), op.output.clamp, op.ofm.dtype)
+                continue
+            sums = accumulate(rows).astype(np.int64, copy=False) + bias
             _check_width(op, sums, scale, shift)
             result[rows] = finish(
                 sums, op.output, scale, shift, op.ofm.zero_point, op.ofm.dtype, self._memory.own
@@ -139,26 +164,37 @@ class Executor:
             )
         return values
 
-    def _scales(self, scales: ScaleStreams, depth: int) -> Scales:
+    def _scales(self, op: BlockOp, scales: ScaleStreams) -> tuple[Scales, ChannelScaling | None]:
+        """The scales of the OFM's channels, and the whole output stage where it is a usual one."""
+        depth = op.shape[2]
         lengths = scale_bytes(depth, len(scales.streams))
-        data = [
-            self._memory.span(stream.region, stream.address, length, Channel.SCALES)
+        data = tuple(
+            self._memory.span(stream.region, stream.address, length, Channel.SCALES).tobytes()
             for stream, length in zip(scales.streams, lengths, strict=True)
-        ]
-        return unpack_scales(data, scales.format, depth)
+        )
+        found = _unpacked(data, scales.format, depth)
+        output = op.output
+        is_usual = output.scaled and output.rounding in (Rounding.NATURAL, Rounding.DOUBLE) and not output.early
+        if not is_usual or output.lut is not None or op.accumulator_bits < _QUICK_BITS:
+            return found, None
+        return found, _channel_scaling(data, scales.format, depth, output.rounding, op.ofm.zero_point)
 
-    def _prepare(self, op: BlockOp) -> Accumulate:
-        """Read what `op` takes from memory; what gives the accumulators of some rows."""
+    def _prepare(self, op: BlockOp) -> tuple[Accumulate, int | None]:
+        """Read what `op` takes from memory; what gives the accumulators of some rows, and the largest of them if that
+        is known."""
         if op.kind is Kind.ELEMENTWISE:
             stored = [self._operand(op, operand) for operand in op.operands]
-            return lambda rows: _elementwise(op, [row if len(row) == 1 else row[rows] for row in stored])
+            elementwise: Accumulate = lambda rows: _elementwise(
+                op, [row if len(row) == 1 else row[rows] for row in stored]
+            )
+            return elementwise, None
         if op.mode is PoolMode.NONE:
-            return self._start(op)
-        products = self._products(op)
+            return self._start(op), None
+        products, largest = self._products(op)
         if not (op.accumulates or op.continues):
-            return products
+            return products, largest
         start = self._start(op)
-        return lambda rows: products(rows) + start(rows)
+        return lambda rows: products(rows) + start(rows), None
 
     def _start(self, op: BlockOp) -> Accumulate:
         """What the accumulators start from."""
@@ -174,11 +210,11 @@ class Executor:
         zero_point, values = op.ifm2.zero_point, self._load(op, op.ifm2, op.shape)
         return lambda rows: values[rows].astype(np.int64) - zero_point
 
-    def _products(self, op: BlockOp) -> Accumulate:
+    def _products(self, op: BlockOp) -> tuple[Accumulate, int | None]:
         if op.kind is Kind.RESIZE:
-            return self._resize(op)
+            return self._resize(op), None
         if op.kind is Kind.MATMUL:
-            return self._matmul(op)
+            return self._matmul(op), None
         stored = self._input(op)
         if op.kind is Kind.POOL:
             # int64 does not hold the sums of wider elements, or their sums times a reciprocal.
@@ -186,19 +222,19 @@ class Executor:
                 raise UnsupportedCommand(
                     "SET_IFM_PRECISION", op.offset, op.ifm.dtype.itemsize, "pooled elements"
                 )
-            return lambda rows: _pool(op, *_window(op, stored, rows))
+            return lambda rows: _pool(op, *_window(op, stored, rows)), None
         largest = _largest_input(op.ifm)
         kernels = self._cache.get(op, self._memory, self._config)
-        if kernels.matrix is not None:
-            _check_exact(op, kernels.matrix.largest_sum * largest)
+        bound = kernels.largest_sum * largest
+        _check_exact(op, bound)
+        kind = ops.exact_float(bound)
 
-        def convolved(rows: slice) -> Int64:
-            values = padded(*_window(op, stored, rows), 0)
-            if kernels.matrix is not None:
-                return ops.convolve(values, kernels.matrix, op.kernel, largest)
-            return ops.convolve_depthwise(values, kernels.weights, op.kernel, largest)
+        def convolved(rows: slice) -> Array:
+            values = padded(*_window(op, stored, rows, kind), 0)
+            convolve = ops.convolve_depthwise if op.kind is Kind.DEPTHWISE else ops.convolve
+            return convolve(values, kernels.weights, op.kernel)
 
-        return convolved
+        return convolved, bound
 
     def _resize(self, op: BlockOp) -> Accumulate:
         assert op.resize is not None
@@ -278,10 +314,12 @@ def _stripes(op: BlockOp) -> Iterator[slice]:
         yield slice(start, min(start + step, height))
 
 
-def _window(op: BlockOp, stored: Array, rows: slice) -> tuple[Array, Padding]:
+def _window(
+    op: BlockOp, stored: Array, rows: slice, kind: npt.DTypeLike = None
+) -> tuple[Array, Padding]:
     """What of the IFM is under the kernel at `rows`: its elements, upscaled, zero point subtracted, and the padding.
 
-    `stored` is the IFM as it is in memory.
+    `stored` is the IFM as it is in memory; `kind` a type that holds its elements, if not that of `_widened`.
     """
     height, width, _ = op.ifm_shape
     top = rows.start * op.kernel.stride_y - op.padding.top
@@ -291,15 +329,15 @@ def _window(op: BlockOp, stored: Array, rows: slice) -> tuple[Array, Padding]:
     padding = Padding(above, op.padding.left, bottom - top - above - (last - first), op.padding.right)
     factor = 2 if op.upscale else 1
     start = first // factor
-    wide = _widened(op, stored[start : ceil_div(last, factor)])
+    wide = _widened(op, stored[start : ceil_div(last, factor)], kind)
     wide = upscaled(wide, op.upscale, factor * wide.shape[0], width)
     skipped = first - start * factor
     return wide[skipped : skipped + last - first], padding
 
 
-def _widened(op: BlockOp, stored: Array) -> Array:
+def _widened(op: BlockOp, stored: Array, kind: npt.DTypeLike = None) -> Array:
     """Elements of the IFM without their zero point, in a type that holds them."""
-    wide: Array = stored.astype(np.int32 if op.ifm.dtype.itemsize < 4 else np.int64)
+    wide: Array = stored.astype(kind or (np.int32 if op.ifm.dtype.itemsize < 4 else np.int64))
     wide -= op.ifm.zero_point
     return wide
 

@@ -246,6 +246,10 @@ def copy(op: DmaOp, memory: Memory) -> None:
     if not total:
         return
     memory.check_size(op.target_region, total, Channel.COPY_WRITE)
+    if op.counts == (1, 1) and op.index is None:
+        data = memory.span(op.source_region, op.source, op.length, Channel.COPY_READ).copy()
+        memory.span(op.target_region, op.target, op.length, Channel.COPY_WRITE)[:] = data
+        return
     numbers = None if op.index is None else _indices(op.index, op.counts, memory)
     scatters = op.index is not None and op.index.scatters
     source = _Side(op.source_region, op.source, op.source_strides, None if scatters else numbers)

@@ -30,6 +30,7 @@ from ethosu_sdk.npu.operation import (
 Factor = Int64 | int
 
 _ONE = np.int64(1)
+_CACHED_ELEMENTS = 1 << 15
 _FAR = 31  # shifts above this one round twice
 
 
@@ -96,6 +97,52 @@ def finish(
     if output.lut is not None and output.curve is None:
         values = look_up(values, output.lut, own_memory)
     return values.astype(dtype)
+
+
+@dataclass(frozen=True)
+class ChannelScaling:
+    """What the output stage does to each channel's sums, of 32 bits without their bias: `sign` chooses what negative
+    ones lose beside, and `added` is what rounds them and the zero point, before the shift."""
+
+    bias: Int64
+    scale: Int64
+    shift: Int64
+    added: Int64
+    sign: Int64 | None
+
+    @classmethod
+    def of_scales(
+        cls, bias: Int64, scale: Int64, shift: Int64, rounding: Rounding, zero_point: int
+    ) -> ChannelScaling:
+        """For NATURAL and DOUBLE, as `finish` rounds."""
+        added = np.where(shift > 0, _ONE << np.maximum(shift - 1, 0), 0) + (np.int64(zero_point) << shift)
+        far = shift > _FAR if rounding is Rounding.DOUBLE else np.zeros(shift.shape, bool)
+        added += np.where(far, _ONE << _FAR - 1, 0)
+        return cls(bias, scale, shift, added, np.where(far, -_ONE << _FAR, 0) if far.any() else None)
+
+    def holds(self, largest_sum: int) -> bool:
+        """Whether sums up to this one have 32 bits with their bias, and all products 63."""
+        largest = largest_sum + int(np.abs(self.bias).max())
+        product = largest * int(self.scale.max()) + int(np.abs(self.added).max()) + (1 << _FAR)
+        return largest < _INT32_SAFE and product < 1 << 63
+
+    def finish(self, sums: Array, clamp: tuple[int, int] | None, dtype: np.dtype[Any]) -> Array:
+        """The OFM's elements, computed in parts that stay in the cache."""
+        result = np.empty(sums.shape, dtype)
+        step = max(1, _CACHED_ELEMENTS // max(1, sums[0].size))
+        for top in range(0, len(sums), step):
+            values = sums[top : top + step].astype(np.int64)
+            values += self.bias
+            below = None if self.sign is None else values & self.sign
+            values *= self.scale
+            values += self.added
+            if below is not None:
+                values += below
+            values >>= self.shift
+            if clamp is not None:
+                np.clip(values, *clamp, out=values)
+            result[top : top + step] = values
+        return result
 
 
 def arranged(elements: npt.NDArray[Any], output: Output) -> npt.NDArray[Any]:
@@ -235,6 +282,8 @@ def padded(values: Array, padding: Padding, fill: int) -> Array:
 
 def windows(values: Array, kernel: Kernel) -> Array:
     """A view of (OFM height, OFM width, depth, kernel height, kernel width)."""
+    if kernel.height == kernel.width == 1:
+        return values[:: kernel.stride_y, :: kernel.stride_x, :, np.newaxis, np.newaxis]
     spans = (kernel.dilated_height, kernel.dilated_width)
     view = np.lib.stride_tricks.sliding_window_view(values, spans, axis=(0, 1))  # type: ignore[call-overload]
     return np.asarray(
@@ -260,42 +309,31 @@ def taps(values: Array, kernel: Kernel, axis: int) -> Iterator[Array]:
 _FLOAT32_EXACT = 1 << 24  # every integer up to here is a float32
 _INT32_SAFE = 1 << 31
 _COLUMN_ELEMENTS = 1 << 20  # of the unrolled input at a time: it stays in the cache
+_UNCHECKED = 64  # pieces between two looks at the clock
 _ONE_THREAD = 1 << 18  # multiply-accumulates that OpenBLAS does not share between threads
 
 
-@dataclass(frozen=True)
-class ConvWeights:
-    """Convolution weights as a matrix of (kernel height x kernel width x IFM, OFM).
-
-    `largest_sum` is the largest sum of absolute weights over one OFM channel: together with the largest absolute
-    input it bounds every partial sum, whatever the order of the additions.
-    """
-
-    matrix: npt.NDArray[np.int16]
-    largest_sum: int
-
-    @classmethod
-    def from_weights(cls, weights: npt.NDArray[np.int16]) -> ConvWeights:
-        """From weights of (OFM, height, width, IFM)."""
-        flat = weights.reshape(weights.shape[0], -1)
-        return cls(flat.T, int(np.abs(flat).sum(axis=1, dtype=np.int64).max(initial=0)))
+def largest_sum(weights: npt.NDArray[np.int16]) -> int:
+    """The largest sum of absolute weights, of (OFM, height, width, IFM), over one OFM channel: together with the
+    largest absolute input it bounds every partial sum, whatever the order of the additions."""
+    return int(np.abs(weights).sum(axis=(1, 2, 3), dtype=np.int64).max(initial=0))
 
 
-def exact_float(largest_sum: int, largest_input: int) -> type[np.float32] | type[np.float64]:
-    """The narrowest float type in which no partial sum can be rounded.
+def exact_float(largest_sum: int) -> type[np.float32] | type[np.float64]:
+    """The narrowest float type in which no partial sum up to `largest_sum` is rounded.
 
     float64 holds 53 bits; 16-bit inputs times 9-bit weights need 2^28 terms to get there, more than fit memory.
     """
-    return np.float32 if largest_sum * largest_input < _FLOAT32_EXACT else np.float64
+    return np.float32 if largest_sum < _FLOAT32_EXACT else np.float64
 
 
-def convolve(values: Array, weights: ConvWeights, kernel: Kernel, largest_input: int) -> Int64:
-    """Sums of products, (OFM height, OFM width, OFM depth). `values` is padded, zero points subtracted."""
-    kind = exact_float(weights.largest_sum, largest_input)
-    matrix = weights.matrix.astype(kind)
-    columns = windows(values.astype(kind), kernel).transpose(0, 1, 3, 4, 2)
+def convolve(values: Array, weights: npt.NDArray[np.int16], kernel: Kernel) -> Array:
+    """Sums of products, (OFM height, OFM width, OFM depth). `values` is padded, zero points subtracted, of a type
+    that holds every sum; `weights` (OFM, height, width, IFM)."""
+    matrix = weights.reshape(weights.shape[0], -1).astype(values.dtype).T
+    columns = windows(values, kernel).transpose(0, 1, 3, 4, 2)
     height, width = columns.shape[:2]
-    result = np.empty((height, width, matrix.shape[1]), np.int64)
+    result = np.empty((height, width, matrix.shape[1]), values.dtype)
     wide = min(width, max(1, _COLUMN_ELEMENTS // matrix.shape[0]))
     high = max(1, _COLUMN_ELEMENTS // (wide * matrix.shape[0]))
     for top, left in itertools.product(range(0, height, high), range(0, width, wide)):
@@ -317,37 +355,43 @@ def multiply(left: Array, right: Array) -> Array:
     high = max(1, _ONE_THREAD // (inner * wide))
     result: Array = np.empty((rows, columns), left.dtype)
     for first in range(0, columns, wide):
-        for top in range(0, rows, high):
-            errors.check()
+        for number, top in enumerate(range(0, rows, high)):
+            if not number % _UNCHECKED:
+                errors.check()
             piece = result[top : top + high, first : first + wide]
             np.matmul(left[top : top + high], right[:, first : first + wide], out=piece)
     return result
 
 
-def convolve_depthwise(
-    values: Array, weights: npt.NDArray[np.int16], kernel: Kernel, largest_input: int
-) -> Int64:
-    """One kernel per channel. `values` is (rows, columns, OFM depth), `weights` (OFM, height, width, 1).
+def convolve_depthwise(values: Array, weights: npt.NDArray[np.int16], kernel: Kernel) -> Array:
+    """One kernel per channel. `values` is (rows, columns, OFM depth), of a type that holds every sum, `weights` (OFM,
+    height, width, 1).
 
     An IFM of one channel is used for all.
     """
     height = (values.shape[0] - kernel.dilated_height) // kernel.stride_y + 1
     width = (values.shape[1] - kernel.dilated_width) // kernel.stride_x + 1
-    bound = int(np.abs(weights).sum(axis=(1, 2, 3), dtype=np.int64).max(initial=0)) * largest_input
-    kind: npt.DTypeLike = np.int32 if bound < _INT32_SAFE else np.int64
-    data: Array = values.astype(kind)
-    taps: Array = weights.astype(kind)
-    total: Array = np.zeros((height, width, weights.shape[0]), kind)
-    for row in range(kernel.height):
-        for column in range(kernel.width):
-            errors.check()
-            top, left = row * kernel.dilation_y, column * kernel.dilation_x
-            part = data[
-                top : top + (height - 1) * kernel.stride_y + 1 : kernel.stride_y,
+    row_elements = width * weights.shape[0]
+    step = max(1, _CACHED_ELEMENTS // row_elements)
+    total: Array = np.zeros((height, width, weights.shape[0]), values.dtype)
+    product: Array = np.empty((min(step, height), width, weights.shape[0]), values.dtype)
+    places = list(itertools.product(range(kernel.height), range(kernel.width)))
+    # Repeated along the row, so that each multiplication has long rows.
+    row = np.ones((width, 1), values.dtype)
+    taps = [row * weights[:, y, x, 0].astype(values.dtype) for y, x in places]
+    for start in range(0, height, step):
+        errors.check()
+        sums = total[start : start + step]
+        products = product[: len(sums)]
+        for (y, x), tap in zip(places, taps, strict=True):
+            top, left = start * kernel.stride_y + y * kernel.dilation_y, x * kernel.dilation_x
+            part = values[
+                top : top + (len(sums) - 1) * kernel.stride_y + 1 : kernel.stride_y,
                 left : left + (width - 1) * kernel.stride_x + 1 : kernel.stride_x,
             ]
-            total += part * taps[:, row, column, 0]
-    return np.asarray(total.astype(np.int64))
+            np.multiply(part, tap, out=products)
+            sums += products
+    return total
 
 
 def multiply_batches(pairs: Iterable[tuple[Array, Array]], largest: int) -> Int64:
@@ -357,7 +401,7 @@ def multiply_batches(pairs: Iterable[tuple[Array, Array]], largest: int) -> Int6
     """
     products = []
     for values, matrix in pairs:
-        kind = exact_float(values.shape[1] * largest, 1)
+        kind = exact_float(values.shape[1] * largest)
         products.append(multiply(values.astype(kind), matrix.astype(kind).T).astype(np.int64))
     return np.stack(products)
 

@@ -15,7 +15,7 @@ from ethosu_sdk.npu.config import NpuConfig, ceil_div
 from ethosu_sdk.npu.errors import BusError, Channel, WeightOrderError, WeightStreamError
 from ethosu_sdk.npu.memory import Memory
 from ethosu_sdk.npu.operation import BlockOp, Bytes, DmaOp, Int64, Operation, ScaleFormat, Stream, Weights
-from ethosu_sdk.npu.ops import ConvWeights
+from ethosu_sdk.npu.ops import largest_sum
 from ethosu_sdk.npu.weight_order import OrderKey, arrange, order_key, share, stream_sizes
 from ethosu_sdk.npu.weight_stream import Coded, Decoded
 
@@ -80,10 +80,10 @@ _REMEMBERED = 32  # programs that were decoded ahead
 
 @dataclass(frozen=True)
 class Kernels:
-    """Decoded weights as (OFM, height, width, IFM; 1 for depthwise), and for a CONV the matrix made of them."""
+    """Decoded weights as (OFM, height, width, IFM; 1 for depthwise), and what bounds the sums made with them."""
 
     weights: Weights
-    matrix: ConvWeights | None
+    largest_sum: int
 
 
 @dataclass(frozen=True)
@@ -193,10 +193,7 @@ def _decoded(
             if not missing[number]:
                 order = one.key[1]
                 weights = arrange(parts[number], order, one.offset)
-                yield (
-                    one.key,
-                    Kernels(weights, None if order.depthwise else ConvWeights.from_weights(weights)),
-                )
+                yield one.key, Kernels(weights, largest_sum(weights))
                 parts[number] = []
         except (WeightStreamError, WeightOrderError) as error:
             yield one.key, error

@@ -99,10 +99,10 @@ FILES = {
             "Ethos_U55_Deep_Embedded",
         ),
         (
-            "compile absent.onnx",
+            "compile absent.h5",
             2,
-            "'absent.onnx' is not a model that can be compiled: its name",
-            "onnx2torch",
+            "'absent.h5' is not a model that can be compiled: its name",
+            "tf2onnx",
         ),
     ],
 )

@@ -50,7 +50,8 @@ def test_output_name_is_safe_in_every_tool(model_file: Path) -> None:
     [
         ("zoo:mobilnet_v2", UsageError, "mobilenet_v2"),
         ("zoo:", UsageError, "zoo has no model"),
-        ("net.onnx", UsageError, "net.onnx"),
+        ("net.h5", UsageError, "net.h5"),
+        ("absent.onnx", InputError, "absent.onnx"),
         ("", UsageError, "not a model"),
         ("absent.py", InputError, "absent.py"),
         ("absent.py:Net", InputError, "absent.py"),

@@ -83,9 +83,14 @@ def read_onnx(path: Path, given: Sequence[Array] | None) -> OnnxFile:
             f"{path} has more than {_MOST_BYTES >> 20} MiB", "a model for a microcontroller is smaller"
         )
     try:
-        model = onnx.load_model_from_string(content)
+        return _checked(path, onnx.load_model_from_string(content), given)
     except DecodeError as error:
         raise InputError(f"{path} is damaged: it is no complete ONNX model", "export it again") from error
+    except (TypeError, ValueError) as error:  # a text that is no UTF-8 comes as bytes
+        raise _invalid(path, error) from error
+
+
+def _checked(path: Path, model: Any, given: Sequence[Array] | None) -> OnnxFile:
     beside = _load_beside(path, model)
     functions = {row.domain for row in model.functions}
     for node in (*_all_nodes(model.graph), *(node for row in model.functions for node in row.node)):

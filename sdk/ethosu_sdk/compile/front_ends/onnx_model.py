@@ -79,7 +79,7 @@ def load_onnx(path: Path, given: Path | None) -> OnnxModel:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of modes that may differ: the outputs are compared
-            module = onnx2torch.convert(model)
+            module = onnx2torch.convert(model).eval()
             _put_numbers(module, tensors, {node.name: node.op_type for node in model.graph.node})
     except InputError:
         raise
@@ -88,7 +88,7 @@ def load_onnx(path: Path, given: Path | None) -> OnnxModel:
             f"onnx2torch cannot convert {path}: {plain_text.error(error)}",
             "compile the PyTorch model that the file was exported from",
         ) from error
-    return OnnxModel(file, module.eval(), tensors)
+    return OnnxModel(file, module, tensors)
 
 
 def _examples(file: OnnxFile, given: Sequence[Array] | None) -> list[Array]:
@@ -192,6 +192,9 @@ def _put_numbers(module: Any, inputs: Tensors, operators: Mapping[str, str]) -> 
         Replacing(module).run(*inputs)
     for node in rows:
         node.args, node.kwargs = node.args[:1], {}
+    output = module.graph.output_node()
+    if isinstance(output.args[0], list):
+        output.args = (tuple(output.args[0]),)  # a list would be another structure once it was exported
     module.graph.eliminate_dead_code()
     module.delete_all_unused_submodules()
     module.recompile()

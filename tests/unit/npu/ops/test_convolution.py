@@ -191,7 +191,7 @@ def test_an_ifm_of_one_channel_serves_every_depthwise_kernel() -> None:
 def test_float32_is_used_only_where_every_partial_sum_is_exact(
     largest_sum: int, largest_input: int, kind: type
 ) -> None:
-    assert exact_float(largest_sum, largest_input) is kind
+    assert exact_float(largest_sum * largest_input) is kind
     if kind is np.float32:
         assert np.float32(largest_sum * largest_input) == largest_sum * largest_input
 
