@@ -30,6 +30,7 @@ from ethosu_sdk.npu.operation import (
     PoolMode,
     ResizeMode,
     ScaleStreams,
+    Scaling,
     Shape,
 )
 from ethosu_sdk.npu.ops import arranged, finish, padded, rescale, resize, upscaled
@@ -249,9 +250,10 @@ class Executor:
 
     def _operand(self, op: BlockOp, operand: Operand) -> Array:
         """An operand of an elementwise operation as it is in memory."""
-        if operand.scaling is not None:
-            largest = _largest_input(operand.feature_map)
-            _check_product(op, "SET_IFM_SCALE", largest, operand.scaling.scale, operand.scaling.shift)
+        largest = _largest_input(operand.feature_map)
+        for scaling in (operand.scaling, operand.negative):
+            if scaling is not None:
+                _check_product(op, "SET_IFM_SCALE", largest, scaling.scale, scaling.shift)
         if operand.scalar is not None:
             return np.full((1, 1, 1), operand.scalar, np.int64)
         height, width, depth = (
@@ -308,9 +310,12 @@ def _elementwise(op: BlockOp, stored: list[Array]) -> Int64:
     for operand, elements in zip(op.operands, stored, strict=True):
         part = elements.astype(np.int64)
         part -= operand.feature_map.zero_point
-        if (scaling := operand.scaling) is not None:
-            part = rescale(part, scaling.scale, scaling.shift, scaling.rounding)
-        values.append(part)
+        scaled = _scaled(part, operand.scaling)
+        if op.mode is ElementwiseMode.LRELU:
+            scaled = np.where(part < 0, _scaled(part, operand.negative), scaled)
+        values.append(scaled)
+    if op.mode is ElementwiseMode.LRELU:
+        return values[0]
     if op.mode is ElementwiseMode.SHR:
         return ops.shift_right(values[0], values[1], op.output.rounding)
     if op.mode is ElementwiseMode.LSR:
@@ -323,6 +328,12 @@ def _elementwise(op: BlockOp, stored: list[Array]) -> Int64:
     if op.mode not in ops.UNARY:
         raise UnsupportedCommand("NPU_OP_ELEMENTWISE", op.offset, op.mode.value, op.mode.name)
     return ops.UNARY[op.mode](values[0])
+
+
+def _scaled(values: Int64, scaling: Scaling | None) -> Int64:
+    if scaling is None:
+        return values
+    return rescale(values, scaling.scale, scaling.shift, scaling.rounding, scaling.early)
 
 
 def _pool(op: BlockOp, ifm: Array, padding: Padding) -> Int64:
@@ -339,7 +350,7 @@ def _pool(op: BlockOp, ifm: Array, padding: Padding) -> Int64:
         return ops.argmax(values, kernel, padding)
     if op.divides:
         # Any other scale is not emitted.
-        if (op.output.scale, op.output.shift) != (1, 0):
+        if op.output.scaled and (op.output.scale, op.output.shift) != (1, 0):
             raise UnsupportedCommand("SET_OFM_SCALE", op.offset, op.output.scale or 0, "scaled average")
         return ops.average_of_valid(values, kernel, padding)
     reduce = {PoolMode.MAX: ops.maximum, PoolMode.MIN: ops.minimum}.get(op.mode, ops.total)

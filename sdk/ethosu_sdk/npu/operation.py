@@ -27,8 +27,11 @@ Shape = tuple[int, int, int]
 class Rounding(Enum):
     """How a scaled value loses its fraction."""
 
-    DOUBLE = "double"  # TOSA DOUBLE_ROUND
+    DOUBLE = "double"  # TOSA DOUBLE_ROUND: twice, at bit 31 and at the last one
     NATURAL = "natural"  # half up; TOSA SINGLE_ROUND
+    DOUBLE_UP = "double up"  # twice, half up both times
+    SYMMETRIC = "symmetric"  # half away from 0
+    TOWARDS_ZERO = "towards zero"
     DOWN = "down"  # towards minus infinity: a plain shift
 
 
@@ -84,6 +87,9 @@ Mode = PoolMode | ElementwiseMode | ResizeMode
 UNARY = frozenset({ElementwiseMode.LRELU, ElementwiseMode.ABS, ElementwiseMode.CLZ, ElementwiseMode.NOT})
 # These bring their result to the OFM as it is.
 UNSCALED = frozenset({ElementwiseMode.SHR, ElementwiseMode.SHL})
+# Products of 32-bit elements have no bits left for a scale: they are only shifted, whatever the scale. Vela writes 1,
+# or a power of two that TFLite's kernels would multiply by: their products are shifted by 31 before.
+UNREAD_SCALES = frozenset({1, 1 << 30})
 
 
 class Kind(Enum):
@@ -215,19 +221,24 @@ class Lut:
 
 @dataclass(frozen=True)
 class Scaling:
-    """Multiply by `scale`, then shift right by `shift` with rounding."""
+    """Multiply by `scale`, then shift right by `shift` with rounding.
+
+    `early`: double rounding takes the values as if they had been shifted left by so much before.
+    """
 
     scale: int
     shift: int
     rounding: Rounding
+    early: int = 0
 
 
 @dataclass(frozen=True)
 class Output:
     """The output stage: scale, round, add the zero point, clamp, look up, reverse, transpose.
 
-    `scale` None takes scale and shift per channel from the scale stream; `scaled` False skips scaling. `reverse` is
-    an axis of (height, width, depth), `transpose` an order of them; memory holds the result of both.
+    `scale` None takes scale and shift per channel from the scale stream; `scaled` False skips scaling. `early` is
+    that of a Scaling. `reverse` is an axis of (height, width, depth), `transpose` an order of them; memory holds the
+    result of both.
     """
 
     scaled: bool
@@ -238,19 +249,21 @@ class Output:
     lut: Lut | None = None
     reverse: int | None = None
     transpose: tuple[int, int, int] | None = None
+    early: int = 0
 
 
 @dataclass(frozen=True)
 class Operand:
     """An operand of an elementwise operation: a feature map that may be broadcast, or a scalar.
 
-    `scaling` None takes the values (without their zero point) as they are.
+    `scaling` None takes the values (without their zero point) as they are. LRELU scales those below 0 by `negative`.
     """
 
     feature_map: FeatureMap
     broadcast: tuple[bool, bool, bool] = (False, False, False)  # height, width, depth
     scalar: int | None = None
     scaling: Scaling | None = None
+    negative: Scaling | None = None
 
 
 @dataclass(frozen=True)

@@ -32,31 +32,41 @@ _ONE = np.int64(1)
 _FAR = 31  # shifts above this one round twice
 
 
-def shift_round(values: Int64, shift: Factor, rounding: Rounding, sign_of: Int64 | None = None) -> Int64:
-    """`values` / 2^`shift`, rounded. `sign_of` decides the sign rule of DOUBLE (default: `values`).
+def shift_round(
+    values: Int64, shift: Factor, rounding: Rounding, sign_of: Int64 | None = None, early: int = 0
+) -> Int64:
+    """`values` / 2^`shift`, rounded. `sign_of` decides the sign rules (default: `values`).
 
     NATURAL is half up. DOUBLE is TOSA's DOUBLE_ROUND: for shifts above 31 another 2^30 is added or, for negative
-    values, taken away before the shift (TOSA 1.0 specification, apply_scale_32).
+    values, taken away before the shift (TOSA 1.0 specification, apply_scale_32). Of values that TFLite's kernels
+    would have shifted left by `early` bits, that bit is `early` lower.
     """
     amount = np.asarray(shift, np.int64)
     if rounding is Rounding.DOWN:
         return np.asarray(values >> amount)
+    sign = values if sign_of is None else sign_of
+    if rounding is Rounding.TOWARDS_ZERO:
+        return np.asarray((values + np.where(sign < 0, (_ONE << amount) - 1, 0)) >> amount)
     added = np.where(amount > 0, _ONE << np.maximum(amount - 1, 0), 0)
-    far = amount > _FAR
+    far = amount > _FAR - early
     if rounding is Rounding.DOUBLE and far.any():
-        sign = values if sign_of is None else sign_of
-        total = (sign >> 63) * np.where(far, _ONE << 31, 0)  # turns +2^30 into -2^30 for negative values
+        # turns the addition into a subtraction for negative values
+        total = (sign >> 63) * np.where(far, _ONE << _FAR - early, 0)
         total += values
-        total += added + np.where(far, _ONE << 30, 0)
+        total += added + np.where(far, _ONE << _FAR - 1 - early, 0)
+    elif rounding is Rounding.DOUBLE_UP:
+        total = values + added + np.where(far, _ONE << _FAR - 1 - early, 0)
+    elif rounding is Rounding.SYMMETRIC:
+        total = values + added + np.where(amount > 0, sign >> 63, 0)
     else:
         total = values + added
     total >>= amount
     return np.asarray(total)
 
 
-def rescale(values: Int64, scale: Factor, shift: Factor, rounding: Rounding) -> Int64:
+def rescale(values: Int64, scale: Factor, shift: Factor, rounding: Rounding, early: int = 0) -> Int64:
     """values * scale / 2^shift, rounded. The caller knows that the product fits int64."""
-    return shift_round(values * np.asarray(scale, np.int64), shift, rounding, sign_of=values)
+    return shift_round(values * np.asarray(scale, np.int64), shift, rounding, sign_of=values, early=early)
 
 
 def finish(
@@ -75,7 +85,7 @@ def finish(
     """
     values = accumulator
     if output.scaled and scale is not None and shift is not None:
-        values = rescale(values, scale, shift, output.rounding)
+        values = rescale(values, scale, shift, output.rounding, output.early)
     values = values + zero_point
     if output.clamp is not None:
         np.clip(values, *output.clamp, out=values)

@@ -140,10 +140,10 @@ def test_a_failing_operation_names_its_channel_and_those_before_are_done(bench: 
 
 def test_limits_of_the_model_reach_the_caller(bench: Bench) -> None:
     """They are no hardware state: nothing may take them for a result."""
-    data = stream((add(), ELEMENTWISE, 5))
+    data = stream((add(), ELEMENTWISE, 10))
     with pytest.raises(UnsupportedCommand, match="ELEMENTWISE") as raised:
         bench.run(data)
-    assert (raised.value.offset, raised.value.value) == (len(data) - 8, 5)
+    assert (raised.value.offset, raised.value.value) == (len(data) - 8, 10)
     assert not bench.device.irq
 
 

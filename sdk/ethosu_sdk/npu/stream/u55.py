@@ -8,6 +8,7 @@ import numpy as np
 
 from ethosu_sdk.npu.operation import (
     UNARY,
+    UNREAD_SCALES,
     UNSCALED,
     ElementwiseMode,
     FeatureMap,
@@ -38,7 +39,8 @@ _ACCUMULATOR_BITS = {0: 32, 1: 40}
 _LUT_FUNCTIONS = range(16, 24)
 _LUT_INDICES = {1: None, 2: np.dtype("<i2"), 4: np.dtype("<i1")}  # OFM element size → index; None: as the OFM
 # When one operand of ADD or SUB has the wide scale, the hardware shifts the other left by this much, per element
-# size in bytes. It is in no register: ethos-u-vela 5.1.0 chooses its scales for it.
+# size in bytes. It is in no register: ethos-u-vela 5.1.0 chooses its scales for it, as for TFLite's kernels. These
+# shift both by one bit more and then scale by at most one half; double rounding is at their bits.
 _PARTNER_SHIFT = {1: 19, 2: 14}
 
 modes: dict[Kind, frozenset[Mode]] = {
@@ -59,17 +61,27 @@ def _rounding(registers: Registers, prefix: str) -> Rounding:
 def output(registers: Registers, kind: Kind, mode: Mode | None, dtype: np.dtype[Any]) -> Output:
     """The output stage."""
     is_global = bool(registers.field("OFM_PRECISION", "scale_mode"))
+    is_unscaled = kind in (Kind.ELEMENTWISE, Kind.POOL) and not is_global
     # 32-bit results are not clamped unless a range is named.
     clips = dtype.itemsize <= 2 or registers.field("ACTIVATION", "activation_clip_range")
     return Output(
-        scaled=mode not in UNSCALED and (is_global or kind is not Kind.ELEMENTWISE),
-        scale=registers.field("OFM_SCALE", "scale") if is_global else None,
+        scaled=mode not in (*UNSCALED, ElementwiseMode.LRELU) and not is_unscaled,
+        scale=_scale(registers, mode) if is_global else None,
         shift=registers.field("OFM_SCALE", "shift") if is_global else 0,
         # SHR rounds half up whatever the rounding mode.
         rounding=Rounding.NATURAL if mode is ElementwiseMode.SHR else _rounding(registers, "OFM"),
         clamp=clip_limits(registers, dtype) if clips else None,
         lut=_lut(registers, dtype),
     )
+
+
+def _scale(registers: Registers, mode: Mode | None) -> int:
+    scale = registers.field("OFM_SCALE", "scale")
+    if mode is not ElementwiseMode.MUL or registers.field("IFM_PRECISION", "activation_precision") != 2:
+        return scale
+    if scale not in UNREAD_SCALES and registers.executable:
+        raise registers.unsupported("OFM_SCALE", "scale of a product of 32-bit elements")
+    return 1
 
 
 def _lut(registers: Registers, dtype: np.dtype[Any]) -> Lut | None:
@@ -85,6 +97,9 @@ def _lut(registers: Registers, dtype: np.dtype[Any]) -> Lut | None:
 def operands(registers: Registers, mode: Mode) -> tuple[Operand, ...]:
     """Operands A and B: IFM and IFM2, unless they are exchanged."""
     first = feature_map(registers, "IFM", None)
+    if mode is ElementwiseMode.LRELU:
+        scale, shift = (registers.field("OFM_SCALE", name) for name in ("scale", "shift"))
+        return (Operand(first, negative=Scaling(scale, shift, _rounding(registers, "OFM"))),)
     if mode in UNARY:
         return (Operand(first),)
     scale_a, scale_b = (
@@ -121,11 +136,12 @@ def _scalings(registers: Registers, dtype: np.dtype[Any]) -> tuple[Scaling | Non
             Scaling(registers.field("OPB_SCALE", "scale"), 0, Rounding.NATURAL),
         )
     partner = 1 << _PARTNER_SHIFT[dtype.itemsize]
-    # Vela writes the low bits of the other operand's scale, which the hardware does not read in these modes. Any
+    # Vela writes 0 or the low bits of the other operand's scale, which the hardware does not read in these modes. Any
     # scale but the implied one gives a result that is neither Vela's intention nor known.
-    if registers.field("OPB_SCALE", "scale") != partner & 0xFFFF:
+    if registers.field("OPB_SCALE", "scale") not in (0, partner & 0xFFFF):
         raise registers.unsupported("OPB_SCALE", "scale of the operand that the hardware only shifts")
-    wide = Scaling(scale, registers.field("OPA_SCALE", "shift"), _rounding(registers, "IFM"))
+    early = _PARTNER_SHIFT[dtype.itemsize] + 1
+    wide = Scaling(scale, registers.field("OPA_SCALE", "shift"), _rounding(registers, "IFM"), early)
     shifted = Scaling(partner, 0, Rounding.NATURAL)
     return (wide, shifted) if mode == "a" else (shifted, wide)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ethosu_sdk.npu.operation import (
     UNARY,
+    UNREAD_SCALES,
     UNSCALED,
     ElementwiseMode,
     Kind,
@@ -35,7 +37,14 @@ from ethosu_sdk.npu.stream.registers import (
 )
 
 _MEMORY, _CHAINED, _NONE = 0, 2, 3  # activation_storage; 1, a tile of 3x1, is never emitted
-_OFM_ROUNDING = {0: Rounding.DOUBLE, 1: Rounding.NATURAL, 5: Rounding.DOWN}
+_OFM_ROUNDING = {
+    0: Rounding.DOUBLE,
+    1: Rounding.NATURAL,
+    2: Rounding.DOUBLE_UP,
+    3: Rounding.SYMMETRIC,
+    4: Rounding.TOWARDS_ZERO,
+    5: Rounding.DOWN,
+}
 _IFM_ROUNDING = {0: Rounding.DOUBLE, 1: Rounding.NATURAL}
 _ACCUMULATOR_BITS = {0: 32, 1: 48}
 _UNACCUMULATED = frozenset({Kind.ELEMENTWISE, Kind.RESIZE})
@@ -55,6 +64,7 @@ _LUTS = {
 }
 # RESIZE brings its sums to the output stage shifted by this much; OFM_SCALE makes up for it.
 _RESIZE_SHIFT = 16
+_MOST_EARLY = 30  # the first of two roundings cannot be below bit 0
 _WEIGHTS = ("WEIGHT", "WEIGHT1", "WEIGHT2", "WEIGHT3")
 
 modes: dict[Kind, frozenset[Mode]] = {
@@ -78,16 +88,18 @@ def _scaling(registers: Registers, register: str, rounding: dict[int, Rounding])
         mode = registers.choose(register, "round_mode", rounding, "rounding mode")
     else:  # rounding costs nothing
         mode = rounding.get(registers.field(register, "round_mode"), Rounding.NATURAL)
-    if mode is Rounding.DOUBLE and registers.field(register, "dbl_rnd") and registers.executable:
-        raise registers.unsupported(register, "double rounding at another bit")
-    scale = registers.field(register, "scale")
-    return Scaling(scale, registers.field(register, "shift"), mode)
+    early = registers.field(register, "dbl_rnd")
+    if early > _MOST_EARLY and registers.executable:
+        raise registers.unsupported(register, "double rounding at a bit that does not exist")
+    return Scaling(registers.field(register, "scale"), registers.field(register, "shift"), mode, early)
 
 
 def output(registers: Registers, kind: Kind, mode: Mode | None, dtype: np.dtype[Any]) -> Output:
     """The output stage."""
     is_global = bool(registers.field("OFM_PRECISION", "scale_mode"))
     scaling = _scaling(registers, "OFM_SCALE", _OFM_ROUNDING)
+    if mode is ElementwiseMode.MUL and registers.field("IFM_PRECISION", "activation_precision") == 2:
+        scaling = _product_scaling(registers, scaling)
     if kind is Kind.RESIZE and registers.executable:
         scaling = _resize_scaling(registers, scaling)
     lut = _lut(registers)
@@ -98,6 +110,7 @@ def output(registers: Registers, kind: Kind, mode: Mode | None, dtype: np.dtype[
         scale=scaling.scale if is_global else None,
         shift=scaling.shift if is_global else 0,
         rounding=scaling.rounding,
+        early=scaling.early,
         clamp=None if no_clip else clip_limits(registers, index),
         lut=lut,
         reverse=_REVERSED[registers.field("OFM_PRECISION", "activation_reverse")],
@@ -107,12 +120,20 @@ def output(registers: Registers, kind: Kind, mode: Mode | None, dtype: np.dtype[
     )
 
 
+def _product_scaling(registers: Registers, scaling: Scaling) -> Scaling:
+    """Products of 32-bit elements are only shifted, as on Ethos-U55."""
+    if scaling.scale not in UNREAD_SCALES and registers.executable:
+        raise registers.unsupported("OFM_SCALE", "scale of a product of 32-bit elements")
+    return replace(scaling, scale=1)
+
+
 def _resize_scaling(registers: Registers, scaling: Scaling) -> Scaling:
     """The scaling with the accumulators' shift taken out of it: the same result in fewer bits."""
-    too_long = scaling.rounding is Rounding.DOUBLE and scaling.shift > 31  # rounded twice
+    twice = scaling.rounding in (Rounding.DOUBLE, Rounding.DOUBLE_UP)
+    too_long = twice and scaling.shift > 31 - scaling.early
     if scaling.shift < _RESIZE_SHIFT or too_long:
         raise registers.unsupported("OFM_SCALE", "scale of a RESIZE")
-    return Scaling(scaling.scale, scaling.shift - _RESIZE_SHIFT, scaling.rounding)
+    return replace(scaling, shift=scaling.shift - _RESIZE_SHIFT)
 
 
 def _lut(registers: Registers) -> Lut | None:
@@ -136,9 +157,7 @@ def _operand(registers: Registers, prefix: str, mode: Mode) -> Operand:
     values = feature_map(registers, prefix, chain(registers, prefix))
     repeated = registers.field(f"{prefix}_BROADCAST", "broadcast_mode")
     is_scalar = repeated & 8 or registers.field(f"{prefix}_PRECISION", "activation_storage") == _NONE
-    scaling: Scaling | None = _scaling(registers, f"{prefix}_SCALE", _IFM_ROUNDING)
-    if scaling is not None and (scaling.scale, scaling.shift) == (1, 0):
-        scaling = None
+    scaling = _input_scaling(registers, prefix)
     if scaling is not None and mode in (ElementwiseMode.MUL, ElementwiseMode.DIV):
         raise registers.unsupported(f"{prefix}_SCALE", "scale of an operand that has none")
     return Operand(
@@ -146,7 +165,13 @@ def _operand(registers: Registers, prefix: str, mode: Mode) -> Operand:
         (bool(repeated & 1), bool(repeated & 2), bool(repeated & 4)),
         _scalar(registers, values.dtype) if is_scalar else None,
         scaling,
+        _input_scaling(registers, "IFM2") if mode is ElementwiseMode.LRELU else None,
     )
+
+
+def _input_scaling(registers: Registers, prefix: str) -> Scaling | None:
+    scaling = _scaling(registers, f"{prefix}_SCALE", _IFM_ROUNDING)
+    return None if (scaling.scale, scaling.shift) == (1, 0) else scaling
 
 
 def _scalar(registers: Registers, dtype: np.dtype[Any]) -> int:

@@ -9,6 +9,7 @@ from ethosu_sdk.npu.errors import UnsupportedCommand
 from ethosu_sdk.npu.operation import Rounding
 from ethosu_sdk.npu.ops import count_leading_zeros, shift_left, shift_right
 from tests.tables import each
+from tests.unit.npu.gemmlowp import high_product, scaled
 from tests.unit.npu.machine import place, run, taken
 from tests.unit.npu.ops.elementwise import (
     A_BASE,
@@ -98,7 +99,8 @@ def test_one_operand_is_scaled_and_the_other_shifted(
 ) -> None:
     """The operand without the wide scale is shifted left by 19 (8 bits) or 14 (16 bits).
 
-    The scale belongs to the operand, whatever feature map that is: the order may be reversed.
+    Double rounding is that of TFLite's kernels, which shift by one bit more before they scale. The scale belongs to
+    the operand, whatever feature map that is: the order may be reversed.
     """
     rounding = NATURAL if natural else 0
     settings = {
@@ -112,13 +114,21 @@ def test_one_operand_is_scaled_and_the_other_shifted(
         "IFM2_ZERO_POINT": 2,
         "IFM2_BROADCAST": 1 << 6 if is_reversed else 0,
     }
+
+    def once_or_twice(value: int) -> int:
+        return (
+            apply_scale_32(value, scale, shift, False)
+            if natural
+            else scaled(value, scale, shift, implied + 1)
+        )
+
     expected = []
     for a, b in zip(*PAIRS_8, strict=True):
         left, right = (b - 2, a + 1) if is_reversed else (a + 1, b - 2)
         if wide == "a":
-            left, right = apply_scale_32(left, scale, shift, not natural), right << implied
+            left, right = once_or_twice(left), right << implied
         else:
-            left, right = left << implied, apply_scale_32(right, scale, shift, not natural)
+            left, right = left << implied, once_or_twice(right)
         total = left + right if mode == ADD else left - right
         expected.append((total + 2**31) % 2**32 - 2**31)
     assert result(mode, *PAIRS_8, bits, settings, 32) == expected
@@ -179,8 +189,45 @@ def test_absolute_values_and_in_place() -> None:
     assert taken(scratch, A_BASE, 8, "<i1") == [3, 4, 5, 6, 7, 8, 9, 10]
     settings = {**registers(8, out=GLOBAL_SCALE | NATURAL), "OFM_SCALE": (1, 0), "IFM_ZERO_POINT": 2}
     assert result(ABS, PAIRS_8[0], [0] * 8, 8, settings) == [127, 3, 2, 1, 125, 3, 7, 62]
-    with pytest.raises(UnsupportedCommand, match="LRELU"):
-        result(LRELU, [1], [1], 8, {**registers(1, out=GLOBAL_SCALE), "OFM_SCALE": (1, 0)})
+
+
+@each("natural", [False, True])
+@each(("scale", "shift"), [(1 << 30, 31), (0x6666_6666, 33), (1 << 30, 35)])
+def test_leaky_values_below_zero_are_scaled(natural: bool, scale: int, shift: int) -> None:
+    """Alpha is in OFM_SCALE; what is not below 0 stays as it is."""
+    rounding = NATURAL if natural else 0
+    settings = {
+        **registers(8, 16, out=GLOBAL_SCALE | rounding),
+        "OFM_SCALE": (scale, shift),
+        "IFM_ZERO_POINT": 2,
+        "OFM_ZERO_POINT": -7,
+    }
+    values = [-32768, -1025, -5, -3, 1, 2, 3, 32767]
+    expected = [
+        max(-32768, (x - 2 if x >= 2 else apply_scale_32(x - 2, scale, shift, not natural)) - 7)
+        for x in values
+    ]
+    assert result(LRELU, values, [0] * 8, 16, settings) == expected
+
+
+@each(("scale", "shift"), [(1, 0), (1, 31), (1 << 30, 31), (1 << 30, 30)])
+def test_32_bit_products_are_only_shifted(scale: int, shift: int) -> None:
+    """TFLite's SOFTMAX multiplies fixed-point numbers with this: their high product, whatever the scale says."""
+    first, second = [2**31 - 1, -(2**31), 3, -3, 2**30 + 1], [2**31 - 1, 2**31 - 1, 2**30, 2**30, -(2**29)]
+    settings = {**registers(5, 32, out=GLOBAL_SCALE), "OFM_SCALE": (scale, shift)}
+    expected = [
+        ((a * b + (1 << shift >> 1) >> shift) + 2**31) % 2**32 - 2**31
+        for a, b in zip(first, second, strict=True)
+    ]
+    assert result(MUL, first, second, 32, settings) == expected
+    if shift == 31:
+        assert expected == [high_product(a, b) for a, b in zip(first, second, strict=True)]
+
+
+def test_another_scale_of_32_bit_products_is_named() -> None:
+    settings = {**registers(1, 32, out=GLOBAL_SCALE), "OFM_SCALE": (3, 31)}
+    with pytest.raises(UnsupportedCommand, match="scale of a product of 32-bit"):
+        result(MUL, [1], [1], 32, settings)
 
 
 @each(

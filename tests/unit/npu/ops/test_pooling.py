@@ -1,6 +1,6 @@
 """Pooling, from registers to bytes, against plain loops."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import pytest
@@ -21,6 +21,7 @@ from tests.unit.npu.streams import (
     Setting,
     feature_map,
     ofm,
+    precision,
     stream,
 )
 from tests.unit.npu.tosa import apply_scale_32, reciprocal_average
@@ -37,11 +38,11 @@ def pool(
     kernel: tuple[int, int],
     stride: tuple[int, int],
     pad: tuple[int, int, int, int],
-    changes: dict[str, Setting],
+    changes: Mapping[str, Setting | None],
     depth: int | None = None,
     config: NpuConfig = U55_128,
 ) -> list[int]:
-    """The OFM as a flat list; int8, zero points 0, scale 1, half up."""
+    """The OFM as a flat list; int8, zero points 0, scale 1, half up. None in `changes` leaves a register unset."""
     top, left, bottom, right = pad
     rows = (ifm.shape[0] + top + bottom - kernel[0]) // stride[0] + 1
     columns = (ifm.shape[1] + left + right - kernel[1]) // stride[1] + 1
@@ -61,8 +62,10 @@ def pool(
         "ACC_FORMAT": 0,
         "ACTIVATION": 0,
         "OFM_SCALE": (1, NATURAL_85 if is_u85 else 0),
-        **changes,
+        **{name: value for name, value in changes.items() if value is not None},
     }
+    for name in (name for name, value in changes.items() if value is None):
+        del settings[name]
     scratch = place((IFM_BASE, ifm.astype(np.int8)))
     run(stream((settings, POOL, mode)), scratch, config=config)
     return taken(scratch, OFM_BASE, shape[0] * shape[1] * shape[2], "<i1")
@@ -192,6 +195,20 @@ def test_sums_over_depth_of_another_geometry_are_refused(
 ) -> None:
     with pytest.raises(UnsupportedCommand):
         pool(REDUCE_SUM, IFM, kernel, stride, pad, {}, depth=depth)
+
+
+@each("scale", [None, (7, 3)])
+@each(("mode", "pad"), [(MAX, (0, 0, 0, 0)), (MAX, (1, 1, 0, 0)), (AVERAGE, (1, 1, 0, 0))])
+def test_without_the_global_scale_a_pool_reads_none(
+    mode: int, pad: tuple[int, int, int, int], scale: Setting | None
+) -> None:
+    """Vela up to 4.x leaves OFM_SCALE as an operation before has set it, or unset."""
+    changes: dict[str, Setting | None] = {
+        "OFM_PRECISION": precision(8, ofm=True, extra=NATURAL),
+        "OFM_SCALE": scale,
+    }
+    geometry = ((2, 2), (1, 1), pad)
+    assert pool(mode, IFM, *geometry, changes) == pool(mode, IFM, *geometry, {"OFM_SCALE": (1, 0)})
 
 
 def test_what_no_pool_does_is_refused() -> None:

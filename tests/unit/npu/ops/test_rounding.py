@@ -9,13 +9,14 @@ from hypothesis import given, strategies as st
 from ethosu_sdk.npu.operation import Kernel, Padding, Rounding
 from ethosu_sdk.npu.ops import average_of_valid, rescale, shift_round
 from tests.tables import each
+from tests.unit.npu.gemmlowp import scaled
 from tests.unit.npu.tosa import apply_scale_32, reciprocal_average
 
 NATURAL, DOUBLE = Rounding.NATURAL, Rounding.DOUBLE
 
 
-def rescaled(value: int, scale: int, shift: int, rounding: Rounding) -> int:
-    return int(rescale(np.array([value], np.int64), scale, shift, rounding)[0])
+def rescaled(value: int, scale: int, shift: int, rounding: Rounding, early: int = 0) -> int:
+    return int(rescale(np.array([value], np.int64), scale, shift, rounding, early)[0])
 
 
 @each(
@@ -161,3 +162,52 @@ def test_padded_averages_use_the_reciprocal(total: int, count: int, expected: in
     row = [total - (count - 1) * (total // count), *[total // count] * (count - 1)]
     assert reciprocal_average(total, count) == expected
     assert average([row], (1, count + 1), Padding(0, 1, 0, 0)) == [[expected]]
+
+
+@given(
+    early=st.sampled_from([0, 15, 20]),
+    value=st.integers(-(2**17), 2**17),
+    scale=st.integers(2**30, 2**31 - 1),
+    shift=st.integers(1, 45),
+)
+def test_double_rounding_of_values_that_a_kernel_shifts_left(
+    early: int, value: int, scale: int, shift: int
+) -> None:
+    """TFLite's ADD and SUB, in its kernels' own two roundings."""
+    assert rescaled(value, scale, shift, DOUBLE, early) == scaled(value, scale, shift, early)
+
+
+@each("early", [0, 15, 20])
+@each("value", [*range(-70, 71), 12345, -12345])
+def test_double_rounding_at_directed_ties(early: int, value: int) -> None:
+    for shift in range(30 - early, 40 - early):
+        assert rescaled(value, 1 << 30, shift, DOUBLE, early) == scaled(value, 1 << 30, shift, early)
+
+
+@each(
+    ("value", "shift", "symmetric", "to_zero", "down"),
+    [
+        (5, 1, 3, 2, 2),  # 2.5
+        (-5, 1, -3, -2, -3),
+        (3, 2, 1, 0, 0),  # 0.75
+        (-3, 2, -1, 0, -1),
+        (1, 2, 0, 0, 0),  # 0.25
+        (-1, 2, 0, 0, -1),
+        (-8, 2, -2, -2, -2),  # nothing to round
+        (-5, 0, -5, -5, -5),
+        (0, 3, 0, 0, 0),
+    ],
+)
+def test_roundings_with_one_step(value: int, shift: int, symmetric: int, to_zero: int, down: int) -> None:
+    roundings = (Rounding.SYMMETRIC, Rounding.TOWARDS_ZERO, Rounding.DOWN)
+    assert [rescaled(value, 1, shift, rounding) for rounding in roundings] == [symmetric, to_zero, down]
+
+
+@each("value", [-9, -6, -5, -3, -1, 0, 1, 3, 5, 6, 9])
+@each("shift", [31, 32, 34])
+def test_double_up_is_half_up_twice(value: int, shift: int) -> None:
+    """The first rounding to bit 31, the second to the end."""
+    product = value << 30
+    first = (product + (1 << 30)) >> 31
+    expected = (first + (1 << (shift - 31) >> 1)) >> (shift - 31)
+    assert rescaled(value, 1 << 30, shift, Rounding.DOUBLE_UP) == expected

@@ -153,10 +153,10 @@ IDX = 1 << 11  # idx_mode
 @each(
     ("name", "setting", "opcode", "mode"),
     [
-        *(("OFM_SCALE", (1, n << 13), POOL, 0) for n in (2, 3, 4, 6, 7)),  # rounding modes
-        ("OFM_SCALE", (77, 20 << 6), POOL, 0),  # dbl_rnd
-        ("IFM_SCALE", (78, 20 << 6), ELEMENTWISE, 1),
-        ("IFM2_SCALE", (79, 15 << 6), ELEMENTWISE, 2),
+        *(("OFM_SCALE", (1, n << 13), POOL, 0) for n in (6, 7)),  # rounding modes
+        ("OFM_SCALE", (77, 31 << 6), POOL, 0),  # dbl_rnd
+        ("IFM_SCALE", (78, 31 << 6), ELEMENTWISE, 1),
+        ("IFM2_SCALE", (79, 31 << 6), ELEMENTWISE, 2),
         ("IFM_PRECISION", precision(8, extra=TILE_3X1), ELEMENTWISE, 1),
         ("IFM2_PRECISION", precision(8, extra=TILE_3X1), ELEMENTWISE, 1),
         ("OFM_PRECISION", precision(8, ofm=True, extra=TILE_3X1), ELEMENTWISE, 1),
