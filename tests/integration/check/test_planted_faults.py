@@ -5,10 +5,13 @@ The words of the board are those of Arm's driver (ethosu_driver.c) and of ExecuT
 
 import json
 import struct
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import jsonschema
+import numpy as np
 import pytest
 
 from ethosu_sdk.analysis.check_command import check_program
@@ -21,6 +24,7 @@ from tests.places import GOLDEN_PTE, ROOT
 from tests.pte_files import golden
 from tests.records import printed
 from tests.tables import each
+from tests.tflite_files import Model
 
 pytestmark = pytest.mark.core
 _CONFIG, _ID = 8, 12  # bytes from COP1 to the words
@@ -272,6 +276,44 @@ def test_programs_on_boards_with_their_npu_have_no_faults() -> None:
         found = _check(GOLDEN_PTE / f"{name}.pte", board)
         assert [row.detail for row in found.checks if row.status == "fail"] == []
         assert found.board.hardware == "untested on hardware"
+
+
+@pytest.fixture
+def compiled(tmp_path: Path) -> Path:
+    """A convolution of a .tflite, compiled by Vela itself for Ethos-U55 with 64 MACs."""
+    model = Model()
+    x = model.input("x", (1, 8, 8, 4), "int8", 0.05, -3)
+    weights = np.arange(16 * 9 * 4, dtype=np.int32).reshape(16, 3, 3, 4) % 251 - 125
+    w = model.constant(weights.astype(np.int8), [0.01] * 16, axis=0)
+    b = model.constant(np.zeros(16, np.int32), [0.0005] * 16, axis=0)
+    y = model.tensor((1, 8, 8, 16), "int8", 0.1, 5)
+    model.operator("CONV_2D", [x, w, b], y, padding="SAME", stride_w=1, stride_h=1)
+    model.output(y, name="y")
+    path = tmp_path / "conv.tflite"
+    model.write(path)
+    run = "import sys; from ethosu.vela.vela import main; sys.exit(main(sys.argv[1:]))"
+    vela = [sys.executable, "-c", run, str(path), "--accelerator-config", "ethos-u55-64"]
+    subprocess.run([*vela, "--output-dir", str(tmp_path)], check=True, capture_output=True, timeout=120)
+    return tmp_path / "conv_vela.tflite"
+
+
+def test_what_vela_wrote_into_a_tflite(compiled: Path, tmp_path: Path) -> None:
+    found = _check(compiled, "grove-vision-ai-v2")
+    assert found.status == "pass"
+    assert found.accelerators == ("ethos-u55-64",)
+    details = [row.detail for row in found.checks if row.name == "memory"]
+    assert f"FLASH: model {compiled.stat().st_size:,} of 14,680,064 bytes" in details[0]
+    assert "SRAM: scratch 1,280 of" in details[1], "the IFM of 256 bytes and the OFM of 1,024"
+    assert "npu.macs_per_cc=7, optimizer.macs_per_cc=6" in (
+        _fault(_check(compiled, "psoc-edge-e84")).shown or ""
+    )
+    for name, content, words in (
+        ("conv.tflite", (tmp_path / "conv.tflite").read_bytes(), "has no operator of Vela's"),
+        ("cut_vela.tflite", compiled.read_bytes()[:-300], "cut_vela.tflite"),
+    ):
+        path = tmp_path / name
+        path.write_bytes(content)
+        assert_clear(sdk("check", path, "--board", "psoc-edge-e84", cwd=tmp_path), 3, words)
 
 
 def test_the_command_its_record_and_sarif(tmp_path: Path) -> None:
