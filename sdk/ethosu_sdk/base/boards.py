@@ -29,6 +29,10 @@ _MERGED = (
     "documents",
     "sources",
 )  # `like` gives rows that a pack does not have
+_OWN = ("firmware", "qemu", "hardware", "pools")  # what `like` does not give: it is of one board
+# What linker.ld and placement.ld call the places of sections and pools.
+_ALIASES = {"VECTORS", "CODE", "DATA", "STACK", "MODEL", "MODEL_DATA", "SCRATCH", "FAST_SCRATCH", "PLANNED"}
+_ALIASES |= {"METHOD_POOL", "INPUT_IMAGE"}
 PackTable = dict[str, Any]
 Address = Annotated[int, Meta(ge=0, lt=1 << 32)]
 Interrupt = Annotated[int, Meta(ge=0, le=1023)]
@@ -61,7 +65,7 @@ def read_pack(path: Path) -> tuple[TomlSource, PackTable, PackTable]:
 
 def _merged(row: PackTable, base: PackTable) -> PackTable:
     row = {key: part for key, part in row.items() if key != "like"}
-    base = {key: part for key, part in base.items() if key not in ("firmware", "qemu")}
+    base = {key: part for key, part in base.items() if key not in _OWN}
     tables = [key for key in _MERGED if isinstance(row.get(key, {}), dict)]
     merged = {key: {**base.get(key, {}), **row.get(key, {})} for key in tables}
     if "systems" in row:
@@ -208,6 +212,11 @@ def board_in(name: str, path: Path) -> Board:
         key: Memory(key, memory.access, memory.origin, memory.size_bytes)
         for key, memory in row.memories.items()
     }
+    for key in _ALIASES & set(memories):
+        raise source.wrong(
+            ("firmware", "memories", key),
+            f"no memory can be called {key}: the linker script calls a place so",
+        )
     for role in (row.fast, row.bulk, row.near):
         if role not in memories:
             raise source.unknown(("firmware",), "firmware.memories has no", role, memories)
