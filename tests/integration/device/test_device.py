@@ -68,7 +68,7 @@ def results(folder: Path) -> dict[str, Any]:
 def test_a_device_gives_the_records_of_the_plain_run(
     name: str, place: str, zoo_pte: ZooPte, tmp_path: Path
 ) -> None:
-    program = zoo_pte(name, U55)
+    program = zoo_pte(name, U55).pte
     sdk_ok("run", program, "-o", tmp_path / "plain", cwd=tmp_path)
     sdk_ok("run", program, "--device", place, "-o", tmp_path / "wired", cwd=tmp_path)
     assert content(tmp_path / "wired") == content(tmp_path / "plain")
