@@ -9,6 +9,7 @@ import contextlib
 import json
 import os
 import random
+import shutil
 import signal
 import socket
 import threading
@@ -78,6 +79,24 @@ def test_a_device_gives_the_records_of_the_plain_run(
     assert record["device"]["kind"] == "simulated"
     assert record["device"]["simulator"].startswith("qemu ")
     assert record["npu"]["cycles"]["source"] == "modelled"
+
+
+@pytest.mark.torch
+def test_other_commands_take_a_run_on_a_device(place: str, zoo_pte: ZooPte, tmp_path: Path) -> None:
+    shutil.copytree(zoo_pte("digits_cnn", U55).pte.parent, tmp_path / "wired")
+    sdk_ok("run", "wired/digits_cnn.pte", "--device", place, "-o", "wired", cwd=tmp_path)
+    for words in (("profile",), ("advise",), ("summary",), ("report",), ("compare", "wired")):
+        sdk_ok(*words, "wired", cwd=tmp_path)
+    assert_clear(sdk("advise", "wired", "--try", cwd=tmp_path), 3, "the run was on a device")
+    assert_clear(sdk("verify", "wired/run.json", cwd=tmp_path), 2, "the run was on a device")
+
+
+def test_the_firmware_to_flash_is_the_one_that_is_asked_for(place: str, tmp_path: Path) -> None:
+    outcome = sdk_ok("firmware", "-o", "flash", cwd=tmp_path)
+    assert (tmp_path / "flash" / "device_runner.elf").is_file()
+    sdk_ok("run", GOLDEN_PTE / "softmax.pte", "--device", place, "-o", "wired", cwd=tmp_path)
+    digest = json.loads((tmp_path / "wired" / "run.json").read_text())["device"]["code_sha256"]
+    assert digest[:16] in outcome.out
 
 
 def test_a_device_takes_one_program_after_the_other(place: str, tmp_path: Path) -> None:
