@@ -70,17 +70,15 @@ def device_firmware(board: str, reporter: Reporter, out_dir: Path | None = None)
         return resident_firmware.build_resident(folder, board, resident_firmware.DEVICE_EXECUTABLE)
 
 
-def build_firmware(board: str | None, out_dir: Path | None, reporter: Reporter) -> None:
+def build_firmware(board: str, out_dir: Path | None, reporter: Reporter) -> None:
     """The firmware to flash, in `out_dir`, by default build/device-BOARD."""
-    chosen = board or boards.BOARD_NAMES[0]
-    folder = filesystem.make_directory(out_dir or Path(f"build/device-{chosen}"))
-    built = device_firmware(chosen, reporter, folder)
+    folder = filesystem.make_directory(out_dir or Path(f"build/device-{board}"))
+    built = device_firmware(board, reporter, folder)
     code = code_of(built)
     reporter.show(
-        f"{escape(str(built.elf))}: for {chosen}, {len(code):,} bytes of code with SHA-256 "
+        f"{escape(str(built.elf))}: for {board}, {len(code):,} bytes of code with SHA-256 "
         f"{filesystem.sha256_bytes(code)[:16]}…"
     )
-    reporter.emit({"elf": built.elf.name, "board": chosen, "code_sha256": filesystem.sha256_bytes(code)})
 
 
 def code_of(built: Executable) -> bytes:
