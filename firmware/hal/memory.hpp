@@ -2,8 +2,7 @@
 #pragma once
 
 #include <cstddef>
-
-#include "base/span.hpp"
+#include <cstdint>
 
 namespace ethosu_sdk::hal {
 
@@ -12,6 +11,7 @@ std::size_t stack_used();
 std::size_t stack_size();
 
 // The firmware's own code and constants, as they were linked: from board_code_begin to board_code_end.
-Bytes code();
+const std::uint8_t* code_begin();
+std::size_t code_size();
 
 }  // namespace ethosu_sdk::hal

@@ -47,9 +47,11 @@ def test_the_image_is_found_by_the_same_name() -> None:
 
 
 def test_the_resident_firmware_has_the_symbols_that_the_host_looks_for() -> None:
-    text = (FIRMWARE / "app" / "resident" / "main.cpp").read_text(encoding="utf-8")
+    text = (FIRMWARE / "app" / "resident" / "loading.cpp").read_text(encoding="utf-8")
     for name in resident_firmware.SYMBOLS:
         assert f"std::uint8_t {name}[" in text
+    device = (FIRMWARE / "app" / "device" / "main.cpp").read_text(encoding="utf-8")
+    assert f"{protocol.DEVICE_MARK_SYMBOL}[" in device
 
 
 @pytest.mark.toolchain

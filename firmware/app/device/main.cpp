@@ -64,8 +64,8 @@ int run() {
   app::Failure failure;
   app::GivenMode mode;
   Span<const std::uint8_t> program;
-  const bool is_ready = app::take_laid_program(program, mode, failure) &&
-                        app::set_up(program, mode, nullptr, setup, failure);
+  const bool is_ready =
+      app::take_laid_program(program, mode, failure) && app::set_up(program, mode, nullptr, setup, failure);
   const int code = is_ready ? runner.run(setup) : runner.refuse(failure);
   hal::set_fault_reporter(nullptr);  // the runner goes
   return code;
@@ -81,9 +81,9 @@ char digest[app::sha256_hex_size];
 int hal::firmware_main() {
   hal::uart_open_both(app::protocol::wire_baud);
   hal::clock_open();
-  app::sha256_hex(hal::code().data(), hal::code().size(), digest);
+  app::sha256_hex(hal::code_begin(), hal::code_size(), digest);
   const app::DeviceIdentity identity{resident_config::firmware, hal::board_name(),
-                                     static_cast<std::uint32_t>(hal::code().size()), digest,
+                                     static_cast<std::uint32_t>(hal::code_size()), digest,
                                      simulator_name(simulator)};
   static app::Receiver receiver({app::program_header_room(), app::program_room(), app::input_room()},
                                 identity, records);

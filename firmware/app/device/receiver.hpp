@@ -1,5 +1,5 @@
-// What a device takes over its UART before a run: a program and an input image, in checked frames. Laid out in the
-// SDK: program/protocol.py.
+// What a device takes over its UART before a run: a program and an input image, in checked frames. Laid out
+// in the SDK: program/protocol.py.
 #pragma once
 
 #include <cstddef>

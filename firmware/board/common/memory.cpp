@@ -26,9 +26,13 @@ std::size_t stack_used() {
   return (words - untouched) * sizeof(std::uint32_t);
 }
 
-Bytes code() {
-  return {board_code_begin, static_cast<std::size_t>(reinterpret_cast<std::uintptr_t>(board_code_end) -
-                                                     reinterpret_cast<std::uintptr_t>(board_code_begin))};
+const std::uint8_t* code_begin() {
+  return board_code_begin;
+}
+
+std::size_t code_size() {
+  return static_cast<std::size_t>(reinterpret_cast<std::uintptr_t>(board_code_end) -
+                                  reinterpret_cast<std::uintptr_t>(board_code_begin));
 }
 
 }  // namespace ethosu_sdk::hal

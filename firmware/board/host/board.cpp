@@ -98,8 +98,12 @@ void hal::npu_memory_barrier() {}
 
 void hal::set_fault_reporter(FaultReporter) {}
 
-Bytes hal::code() {
-  return {};
+const std::uint8_t* hal::code_begin() {
+  return nullptr;
+}
+
+std::size_t hal::code_size() {
+  return 0;
 }
 
 std::size_t hal::stack_used() {

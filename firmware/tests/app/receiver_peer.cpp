@@ -1,5 +1,6 @@
-// A device's receiver on this machine, for tests that send it damaged transfers. Each command on standard input is a
-// kind, a length and bytes; the answer is what the device printed, and what it would run if it now would.
+// A device's receiver on this machine, for tests that send it damaged transfers. Each command on standard
+// input is a kind, a length and bytes; the answer is what the device printed, and what it would run if it now
+// would.
 #include <cstdio>
 #include <cstring>
 #include <string>

@@ -34,7 +34,7 @@ from ethosu_sdk.records.profile import cycles
 from ethosu_sdk.records.time_line import headline
 from ethosu_sdk.records.trials import Candidate, Distance, Measured, Outcome, Tries
 from ethosu_sdk.run import run_command
-from ethosu_sdk.run.options import HOST, RunOptions
+from ethosu_sdk.run.options import DEVICE, HOST, RunOptions
 
 Array = npt.NDArray[Any]
 _CONVERSIONS = ("::quantize_per_tensor.out", "::dequantize_per_tensor.out", "::_clone_dim_order.out")
@@ -85,6 +85,10 @@ def subject_of(
 
     InputError when the record of `compile` is missing, or the model or a file of its options is not there as it was.
     """
+    if done.content.simulator.name == DEVICE:
+        raise InputError(
+            "the run was on a device, and --try runs on simulators", "run it on a simulator first"
+        )
     path = result_files.compile_record_path(done.pte)
     record = read_record(path) if path.is_file() else None
     if not isinstance(record, Compilation) or record.model.sha256 != filesystem.sha256_file(done.pte):

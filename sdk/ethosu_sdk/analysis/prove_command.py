@@ -14,7 +14,6 @@ from rich.table import Table
 
 from ethosu_sdk.base import filesystem, npz
 from ethosu_sdk.base.errors import InputError, SimulationError, ToolError, UsageError, VerdictError
-from ethosu_sdk.base.plain_text import counted
 from ethosu_sdk.base.terminal import Reporter, escape
 from ethosu_sdk.compile.program_options import CompileOptions
 from ethosu_sdk.npu import pmu
@@ -292,7 +291,11 @@ def _summary(record: Prove, folder: Path) -> Table:
         table.add_row(
             escape(row.name),
             outputs if all(part.status == "pass" for part in row.outputs) else "[red]differ[/red]",
-            f"{equal} of {compared} equal" if compared else counted(len(row.counters), "measured"),
+            f"{equal} of {compared} equal"
+            if compared
+            else f"{len(row.counters)} measured"
+            if row.counters
+            else "",
             f"{cycles.value:,} ({cycles.source})" if cycles else "",
             f"{cycles.modelled:,}" if cycles else "",
         )

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from ethosu_sdk.analysis.options import CheckOptions, DebugOptions, ProfileOptions
+from ethosu_sdk.base.boards import BOARD_NAMES
 from ethosu_sdk.cli.app import app
 from ethosu_sdk.cli.options import Data, Invocation, Model, OutDir, Pte, VelaConfig
 from ethosu_sdk.compile.program_options import FOR_A_TARGET, CompileOptions, Offer, Option
@@ -207,7 +208,7 @@ def prove_command(
         list[str] | None,
         Option(
             "Models or programs to run.",
-            metavar="[MODEL…]",
+            metavar="MODEL…",
             completion="models",
             shown_default="the conformance set of the zoo",
         ),
@@ -231,11 +232,11 @@ def prove_command(
 @app.command("firmware")
 def firmware_command(
     *,
-    options: Annotated[RunOptions, Offer(only=("board",))],
+    board: Annotated[str, Option("The board that it is for.", choices=tuple(BOARD_NAMES))] = BOARD_NAMES[0],
     output: OutDir = None,
-    invocation: Invocation,
+    invocation: Annotated[Invocation, Offer(without=("json",))],
 ) -> None:
     """Build the firmware that --device expects: device_runner.elf, which takes programs over its UART."""
     from ethosu_sdk.run import device
 
-    device.build_firmware(options.board, output, invocation.reporter())
+    device.build_firmware(board, output, invocation.reporter())

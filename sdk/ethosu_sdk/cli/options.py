@@ -51,6 +51,7 @@ PANELS = {
     "Board": (
         "--system",
         "--simulator",
+        "--device",
         "--runtime",
         "--board",
         "--cpu-cycles",

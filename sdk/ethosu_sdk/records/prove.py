@@ -74,11 +74,9 @@ class Prove(Derived[Status], tag_field="schema", tag="prove/1"):
 def status_follows_models(record: Prove) -> Iterator[str]:
     """One program that is not proved fails all; one output or counter fails its program."""
     for row in record.models:
-        parts = [
-            *(part.status == "fail" for part in row.outputs),
-            *(part.status == "differs" for part in row.counters),
-        ]
-        if (row.status == "fail") != (row.problem is not None or any(parts)):
+        wrong = any(part.status == "fail" for part in row.outputs)
+        wrong |= any(part.status == "differs" for part in row.counters)
+        if (row.status == "fail") != (row.problem is not None or wrong):
             yield f"{row.name} is '{row.status}', which its outputs and counters are not"
     if (record.status == "fail") != any(row.status == "fail" for row in record.models):
         yield f"the programs are not all '{record.status}'"

@@ -11,6 +11,7 @@ from ethosu_sdk.base.errors import UsageError
 from ethosu_sdk.base.terminal import Reporter, escape
 from ethosu_sdk.firmware_build import executable, resident_firmware
 from ethosu_sdk.firmware_build.executable import Executable
+from ethosu_sdk.program import protocol
 from ethosu_sdk.records.run import Device as DevicePart
 from ethosu_sdk.run import firmware
 from ethosu_sdk.run.execution import Execution
@@ -20,6 +21,9 @@ from ethosu_sdk.simulate import program_board
 from ethosu_sdk.simulate.device import device
 from ethosu_sdk.simulate.device.port import parse_place
 from ethosu_sdk.simulate.program_board import BoardAndSimulator
+
+_BITS = 10  # of a byte on the line
+_LONG_S = 5.0
 
 
 def choose(npu: str | None, options: RunOptions) -> BoardAndSimulator:
@@ -35,6 +39,10 @@ def execute(job: RunJob, reporter: Reporter) -> Execution:
     assert job.options.device is not None
     image = firmware.resident_image(job, device_firmware(job.choice.board, reporter), reporter)
     cut = firmware.split_streams(job)
+    if (seconds := job.program.size * _BITS / protocol.WIRE_BAUD) > _LONG_S:
+        reporter.note(
+            f"sending {job.program.size:,} bytes takes {seconds:.0f} s at {protocol.WIRE_BAUD:,} baud"
+        )
     with device.open_device(job.options.device) as opened:
         identity = opened.identity
         device.check_firmware(identity, job.choice.board, code_of(image.firmware), str(image.firmware.elf))
@@ -62,17 +70,15 @@ def device_firmware(board: str, reporter: Reporter, out_dir: Path | None = None)
         return resident_firmware.build_resident(folder, board, resident_firmware.DEVICE_EXECUTABLE)
 
 
-def build_firmware(board: str | None, out_dir: Path | None, reporter: Reporter) -> None:
+def build_firmware(board: str, out_dir: Path | None, reporter: Reporter) -> None:
     """The firmware to flash, in `out_dir`, by default build/device-BOARD."""
-    chosen = board or boards.BOARD_NAMES[0]
-    folder = filesystem.make_directory(out_dir or Path(f"build/device-{chosen}"))
-    built = device_firmware(chosen, reporter, folder)
+    folder = filesystem.make_directory(out_dir or Path(f"build/device-{board}"))
+    built = device_firmware(board, reporter, folder)
     code = code_of(built)
     reporter.show(
-        f"{escape(str(built.elf))}: for {chosen}, {len(code):,} bytes of code with SHA-256 "
+        f"{escape(str(built.elf))}: for {board}, {len(code):,} bytes of code with SHA-256 "
         f"{filesystem.sha256_bytes(code)[:16]}…"
     )
-    reporter.emit({"elf": built.elf.name, "board": chosen, "code_sha256": filesystem.sha256_bytes(code)})
 
 
 def code_of(built: Executable) -> bytes:

@@ -55,8 +55,7 @@ def make_run_record(
     if options.script is not None:
         inputs.append(provenance.file_entry("script", options.script))
     npu = execution.npu
-    has_own_timing = npu is not None and npu.cycles is not None and npu.cycles.source == MEASURED
-    is_modelled = job.priced is not None and not has_own_timing and job.choice.simulator != FVP
+    is_modelled = job.choice.simulator != FVP and not _is_measured(npu)  # which have a timing of their own
     notes = (*execution.notes, *verdict.hazards)
     if npu is not None:
         npu = structs.replace(npu, memory_timing=memory_timing_part(job.memories, options.memory_timing))
@@ -108,6 +107,10 @@ def make_run_record(
     )
     time, missing = time_line.time_of_run(time_line.TimeFacts(run, job.priced, job.cpu_clock))
     return structs.replace(run, time=time, unavailable=(*run.unavailable, *missing))
+
+
+def _is_measured(npu: Npu | None) -> bool:
+    return npu is not None and npu.cycles is not None and npu.cycles.source == MEASURED
 
 
 def _memory(job: RunJob, execution: Execution) -> Memory:

@@ -214,6 +214,8 @@ def check_runner_options(options: RunOptions) -> None:
     ):
         if value not in known:
             raise UsageError(f"unknown {name} '{value}'", suggestion(value, known))
+    if options.simulator == DEVICE and options.device is None:
+        raise UsageError("the run was on a device", "run it with --device")
     if not _fitting(options):
         raise UsageError(f"--runtime {options.runtime} runs on no device", "leave --runtime out")
     _refuse(_fitting(options), options)

@@ -178,7 +178,7 @@ def transfer_once(
     line = FaultyLine(peer, generator, rate, foreign)
     peer.ran.clear()
     try:
-        transfer.send_content(line, content, session, lambda done, of: None)
+        transfer.send_content(line, content, session)
         said = True
     except TransferError:
         said = False
@@ -217,7 +217,7 @@ def test_light_faults_are_repaired(peer: Peer) -> None:
         content = random_content(generator)
         line = FaultyLine(peer, generator, 0.1, ends=False)
         try:
-            transfer.send_content(line, content, transfer.new_session(), lambda done, of: None)
+            transfer.send_content(line, content, transfer.new_session())
             said += 1
         except TransferError:
             lost += 1
@@ -267,5 +267,5 @@ def test_what_does_not_fit_is_refused(peer: Peer) -> None:
     for program, image, words in ((ROOM + 1, 8, "the program"), (8, ROOM + 1, "the input image")):
         content = Content(encode_program_header(program), bytes(program), bytes(image))
         with pytest.raises(TransferError, match=f"{words} is larger than the room"):
-            transfer.send_content(line, content, transfer.new_session(), lambda done, of: None)
+            transfer.send_content(line, content, transfer.new_session())
     assert peer.ran == [] or all(len(row) for row in peer.ran)

@@ -103,7 +103,7 @@ class Device:
         session = transfer.new_session()
         tee = () if request.uart_tee is None else (request.uart_tee,)
         with open_log(request.uart_log) as log:
-            transfer.send_content(self._wire, content, session, lambda done, of: None)
+            transfer.send_content(self._wire, content, session)
             limits = Limits(request.timeout_s, request.idle_timeout_s, MAX_UART_BYTES)
             printed, code = self._wire.copy_until_end(session, (log, *tee), limits)
         return SimulationResult(uart=printed, exit_code=code, npu_accesses=0, npu_jobs=None)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import secrets
 import struct
 import zlib
-from collections.abc import Callable
 from typing import Any, Protocol
 
 from msgspec import Struct
@@ -83,8 +82,8 @@ def identify(link: Link) -> dict[str, Any]:
     )
 
 
-def send_content(link: Link, content: Content, session: int, progress: Callable[[int, int], None]) -> None:
-    """Send `content` and start its run; `progress` is told of chunks that the device has, and of their number.
+def send_content(link: Link, content: Content, session: int) -> None:
+    """Send `content` and start its run.
 
     It ends when the device says that it runs this content. TransferError when it does not.
     """
@@ -98,7 +97,6 @@ def send_content(link: Link, content: Content, session: int, progress: Callable[
     while transfer.next < len(chunks):
         number = transfer.next
         transfer.ask(frame(session, protocol.FRAME_CHUNK, number, chunks[number]), protocol.WIRE_TAKEN)
-        progress(transfer.next, len(chunks))
     transfer.ask(frame(session, protocol.FRAME_START), protocol.WIRE_RUNNING)
 
 
