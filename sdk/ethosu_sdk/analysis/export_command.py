@@ -102,14 +102,9 @@ def export(
         libraries=tuple(libraries_of(kernels)),
         sizes=pool_sizes(program, program.plan().name, ran),
     )
-    for value in () if target is None else (target.system_config, target.memory_mode):
-        if not _SETTING.fullmatch(value):
-            raise InputError(
-                f"the program was compiled for {value[:80]!r}, which a build file cannot name",
-                "names of Vela's configurations may contain letters, digits, points, dashes and underscores",
-            )
-    folder = result_files.folder_for_pte(path, facts.target, out_dir)
+    _check_settings(target)
     made = None if system is None else _application(system, path, program, facts, reporter)
+    folder = result_files.folder_for_pte(path, facts.target, out_dir)
     record = _record(path, program, facts, run_file, reading)
     if made is not None:
         record = replace(record, application=made.part)
@@ -133,6 +128,15 @@ def export(
             f"application: {escape(str(folder / made.part.folder))} (README.md says how to build it)"
         )
     reporter.emit(content)
+
+
+def _check_settings(target: Target | None) -> None:
+    for value in () if target is None else (target.system_config, target.memory_mode):
+        if not _SETTING.fullmatch(value):
+            raise InputError(
+                f"the program was compiled for {value[:80]!r}, which a build file cannot name",
+                "names of Vela's configurations may contain letters, digits, points, dashes and underscores",
+            )
 
 
 class _Made(Struct, frozen=True):
