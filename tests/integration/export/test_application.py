@@ -167,6 +167,16 @@ def test_the_overlay_is_a_device_tree(zephyr: Path, tmp_path: Path) -> None:
             _tree(tmp_path, planted)
 
 
+def test_the_npu_of_a_corstone_320_is_the_board_s_own_node(tmp_path: Path) -> None:
+    folder = _exported(SEGMENT, "zephyr", tmp_path / "out")
+    overlay = (folder / "boards" / "mps4_corstone320_fvp.overlay").read_text(encoding="utf-8")
+    # As in Zephyr's mps4_corstone320_fvp.dts.
+    own = '/ { ethosu { ethosu0: ethosu@50004000 { compatible = "arm,ethos-u"; }; }; };\n'
+    npu = _tree(tmp_path, own + overlay).label2node["ethosu0"]
+    assert (npu.regs[0].addr, npu.interrupts[0].data["irq"]) == (0x5000_4000, 16)
+    assert "CONFIG_ETHOS_U85_" in (folder / "prj.conf").read_text(encoding="utf-8")
+
+
 def _refused(folder: Path, settings: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[str, str]]:
     """The settings of a prj.conf that Kconfig does not keep as they were assigned, which Zephyr refuses."""
     monkeypatch.setenv("srctree", str(folder))
