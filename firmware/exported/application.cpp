@@ -19,6 +19,10 @@
 #include "exported/platform.hpp"
 #include "exported/program.hpp"
 
+// Method::step, which ExecuTorch marks as deprecated while it may change: without it, nothing tells the
+// instructions apart.
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+
 namespace ethosu_sdk::exported {
 namespace {
 

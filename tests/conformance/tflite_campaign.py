@@ -16,8 +16,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from ethosu_sdk.base.errors import SdkError
 from tests.conformance import tflite_comparison as comparison
 from tests.conformance.tflite_expected import Expected, expected

@@ -50,10 +50,6 @@ void console_put(char character) {
   uart().DATA = static_cast<unsigned char>(character);
 }
 
-const char* board_name() {
-  return ETHOSU_SDK_BOARD;
-}
-
 #ifdef ETHOSU_SDK_NPU_BASE
 std::uintptr_t npu_base() {
   return ETHOSU_SDK_NPU_BASE;

@@ -18,10 +18,6 @@ void console_put(char character) {
   uart_poll_out(console, static_cast<unsigned char>(character));
 }
 
-const char* board_name() {
-  return ETHOSU_SDK_BOARD;
-}
-
 #if DT_NODE_EXISTS(DT_NODELABEL(ethosu0))
 std::uintptr_t npu_base() {
   return DT_REG_ADDR(DT_NODELABEL(ethosu0));

@@ -44,8 +44,11 @@ _HEADERS = (
     "app/sha256.hpp",
 )
 
-# Board of the SDK → its name for `west build`, and the file of its overlay.
+# Board of the SDK → its name for `west build`.
 _WEST_BOARDS = {"corstone-300": "mps3/corstone300/fvp", "corstone-320": "mps4/corstone320/fvp"}
+# The NPU's registers as Zephyr's device trees and Arm's packs address them: a node at another address would be a
+# second NPU.
+_NPU_BASES = {"corstone-300": 0x4810_2000, "corstone-320": 0x5000_4000}
 # Board of the SDK → its pack, its names there, and the NPU's interrupt in the device header.
 _PACKS = {
     "corstone-300": {
@@ -284,7 +287,7 @@ def _values(exported: ProgramToExport, sizes: Sizes) -> Mapping[str, Any]:
         "uses_cmsis_nn": any("cmsis-nn" in row.links for row in exported.libraries),
         "npu": f"ETHOS_{npu}" if npu else "",
         "family": npu.partition("_")[0],
-        "npu_base": board.npu_bases[0],
+        "npu_base": _NPU_BASES[board.name],
         "npu_irq": board.npu_irq,
         "uart_base": board.uart0_base,
         "board": board.name,

@@ -85,7 +85,7 @@ def subject_of(
 
     InputError when the record of `compile` is missing, or the model or a file of its options is not there as it was.
     """
-    if done.content.simulator.name == DEVICE:
+    if done.content.simulator is not None and done.content.simulator.name == DEVICE:
         raise InputError(
             "the run was on a device, and --try runs on simulators", "run it on a simulator first"
         )

@@ -73,11 +73,15 @@ def read_notes(path: Path) -> dict[int, DelegateNotes]:
         return {}
     record = compilation_of(file, filesystem.sha256_file(path))
     rows = () if record is None else record.delegates
-    return {row.index: _delegate_notes(path.parent, row) for row in rows}
+    return {
+        row.index: _delegate_notes(path.parent, row, row.files.tosa)
+        for row in rows
+        if row.files.tosa is not None
+    }
 
 
-def _delegate_notes(folder: Path, row: Delegate) -> DelegateNotes:
-    tosa = _content(folder / row.files.tosa)
+def _delegate_notes(folder: Path, row: Delegate, tosa_name: str) -> DelegateNotes:
+    tosa = _content(folder / tosa_name)
     xml = _content(folder / row.files.debug)
     try:
         shapes = {name: tensor.shape for name, tensor in tosa_graph.graph_tensors(tosa).items()}

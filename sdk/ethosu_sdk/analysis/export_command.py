@@ -25,7 +25,7 @@ from ethosu_sdk.firmware_build import memory_fit, program_checks
 from ethosu_sdk.firmware_build.program_firmware import requirements
 from ethosu_sdk.program import pte
 from ethosu_sdk.records import bundle, kinds, provenance, result_files, validation
-from ethosu_sdk.records.build import Application, Board, Export, Files, Known, Library, Size, SizeName, System
+from ethosu_sdk.records.build import Application, Export, Files, Known, Library, Size, SizeName, System
 from ethosu_sdk.records.bundle import ReadPolicy, read_record
 from ethosu_sdk.records.common import Model
 from ethosu_sdk.records.run import Run
@@ -102,14 +102,9 @@ def export(
         libraries=tuple(libraries_of(kernels)),
         sizes=pool_sizes(program, program.plan().name, ran),
     )
-    for value in () if target is None else (target.system_config, target.memory_mode):
-        if not _SETTING.fullmatch(value):
-            raise InputError(
-                f"the program was compiled for {value[:80]!r}, which a build file cannot name",
-                "names of Vela's configurations may contain letters, digits, points, dashes and underscores",
-            )
-    folder = result_files.folder_for_pte(path, facts.target, out_dir)
+    _check_settings(target)
     made = None if system is None else _application(system, path, program, facts, reporter)
+    folder = result_files.folder_for_pte(path, facts.target, out_dir)
     record = _record(path, program, facts, run_file, reading)
     if made is not None:
         record = replace(record, application=made.part)
@@ -135,6 +130,15 @@ def export(
     reporter.emit(content)
 
 
+def _check_settings(target: Target | None) -> None:
+    for value in () if target is None else (target.system_config, target.memory_mode):
+        if not _SETTING.fullmatch(value):
+            raise InputError(
+                f"the program was compiled for {value[:80]!r}, which a build file cannot name",
+                "names of Vela's configurations may contain letters, digits, points, dashes and underscores",
+            )
+
+
 class _Made(Struct, frozen=True):
     """An application: its part of the record, and its files by their path in the folder of results."""
 
@@ -156,7 +160,7 @@ def _application(system: str, path: Path, program: pte.Pte, facts: ExportFacts, 
     part = Application(
         system=cast(System, system),
         folder=f"{path.stem}-{system}",
-        board=cast(Board, exported.board.name),
+        board=exported.board.name,
         executorch=tools.package_version("executorch") or "unknown",
         planned_bytes=sizes.planned,
         method_pool_bytes=sizes.method_pool,

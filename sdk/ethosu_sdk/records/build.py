@@ -123,7 +123,7 @@ class Application(Part):
 
     system: System
     folder: c.Text  #: with its files, below the folder of the record
-    board: Board
+    board: c.BoardName
     executorch: c.Text  #: the version whose runtime it ran on
     planned_bytes: c.Count
     method_pool_bytes: c.Count

@@ -64,8 +64,8 @@ def leaves(name: str) -> bool:
 
 
 def measured_on_the_fvp_alone(record: Any) -> Iterator[str]:
-    """QEMU and the host run the NPU model: what they say is modelled. Without a simulator nothing was measured. A device
-    that is hardware, or stands for the FVP, has counters of its own."""
+    """QEMU and the host run the NPU model: what they say is modelled. Without a simulator nothing was measured. A
+    device that is hardware, or stands for the FVP, has counters of its own."""
     name = "nothing" if record.simulator is None else record.simulator.name
     device = getattr(record, "device", None)
     has_counters = name == "fvp" or (

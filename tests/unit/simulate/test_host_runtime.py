@@ -12,7 +12,7 @@ from ethosu_sdk.base.errors import InputError, SimulationError
 from ethosu_sdk.simulate import host_runtime
 from ethosu_sdk.simulate.host_runtime import Kind, TensorInfo, runner_argv
 
-SOURCE = Path(host_runtime.__file__).with_name("host_runner") / "runner.cpp"
+SOURCE = Path(host_runtime.__file__).with_name("host_runner") / "remote_ethosu.hpp"
 
 
 @pytest.fixture
