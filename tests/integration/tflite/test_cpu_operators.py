@@ -213,7 +213,7 @@ def test_a_network_in_several_parts(tmp_path: Path) -> None:
     net.output(net.conv(net.binary("MUL", z, z), 4, (1, 1)), "scores")
     path = net.model().write(tmp_path / "parts.tflite")
     flags = [*vela_flags(TARGET, None, ()), "--ignore-ops=TRANSPOSE,MUL"]
-    made = compile_network(read_tflite(path), path.read_bytes(), flags, None)
+    made = compile_network(read_tflite(path), flags, None)
     assert [row.name for row in made.network.main.operators] == [
         "ethos-u",
         "TRANSPOSE",

@@ -86,21 +86,14 @@ def run_stages(
     assert spec.path is not None
     target = _checked_target(request)
     with clock.stage("model"):
-        content = filesystem.file_content(spec.path, 1 << 30)
-        model = read_tflite(spec.path)
-        _refuse_float(model)
-        if model.npu_operators:
-            raise InputError(
-                f"{spec.path.name} was compiled by Vela already, for one NPU",
-                f"`ethosu-sdk inspect {spec.path.name}` reads it; compile the original .tflite",
-            )
+        model = _checked_model(spec.path)
         samples = _samples(model, request.options.inputs)
     with clock.stage("lower"):
-        config = vela_config.chosen_config(request.options)
-        flags = tflite_vela.vela_flags(target, config, request.options.vela_flags)
         made, program = None, _Program(b"", (), (), ())
         if not request.without_vela:
-            made = tflite_vela.compile_network(model, content, flags, config, vela_path)
+            config = vela_config.chosen_config(request.options)
+            flags = tflite_vela.vela_flags(target, config, request.options.vela_flags)
+            made = tflite_vela.compile_network(model, flags, config, vela_path)
             program = _build(model, made, target, flags)
     with clock.stage("check"):
         readings = tflite_reference.readings(spec.path, samples)
@@ -126,10 +119,7 @@ def run_stages(
         quantize="none",
         io_type="model",
         methods=("forward",),
-        versions={
-            "python": platform.python_version(),
-            **{row: importlib.metadata.version(row) for row in _PACKAGES},
-        },
+        versions=_versions(),
         timings_s=clock.timings_s,
         warnings=warnings,
         prequantized=True,
@@ -145,6 +135,25 @@ def run_stages(
         delegation=() if made is None else _delegation(model, made.network),
         state=program.state,
     )
+
+
+def _versions() -> dict[str, str]:
+    return {
+        "python": platform.python_version(),
+        **{row: importlib.metadata.version(row) for row in _PACKAGES},
+    }
+
+
+def _checked_model(path: Path) -> TfliteModel:
+    """The model at `path`. InputError for one that cannot be compiled."""
+    model = read_tflite(path)
+    _refuse_float(model)
+    if model.npu_operators:
+        raise InputError(
+            f"{path.name} was compiled by Vela already, for one NPU",
+            f"`ethosu-sdk inspect {path.name}` reads it; compile the original .tflite",
+        )
+    return model
 
 
 def _checked_target(request: CompileRequest) -> Target:
