@@ -153,6 +153,13 @@ def _checked_model(path: Path) -> TfliteModel:
             f"{path.name} was compiled by Vela already, for one NPU",
             f"`ethosu-sdk inspect {path.name}` reads it; compile the original .tflite",
         )
+    kept = next((row for row in model.main.tensors if row.is_variable), None)
+    if kept is not None:
+        raise InputError(
+            f"{path.name} keeps state in the variable tensor '{kept.name}', which the SDK does not carry over",
+            "keep state as a tf.Variable (converter.experimental_enable_resource_variables = True), or as an input "
+            "and an output of the model (`run --feed`)",
+        )
     return model
 
 
@@ -191,7 +198,8 @@ def _checked_target(request: CompileRequest) -> Target:
 def _refuse_float(model: TfliteModel) -> None:
     """InputError for a model that computes with floating-point numbers."""
     tensors = model.main.tensors
-    rows = [row for row in model.main.operators if row.name not in _CONVERSIONS]
+    moves = (*_CONVERSIONS, *tflite_kernels.MOVES)
+    rows = [row for row in model.main.operators if row.name not in moves]
     floats = [row for row in rows if any(tensors[index].type in _FLOATS for index in row.outputs)]
     if not floats:
         return
@@ -269,7 +277,8 @@ def _build(model: TfliteModel, made: VelaOutput, target: Target, flags: Sequence
         reason = made.reasons.get(output, "")
         tflite_kernels.add_operator(values, row, reason)
         left.append((row.name, reason or "Vela leaves it to the CPU"))
-    return _Program(builder.build(), tuple(calls.values()), _cpu_operators(left), values.state())
+    data = builder.build()
+    return _Program(data, tuple(calls.values()), _cpu_operators(left), values.state())
 
 
 def _add_delegate(
