@@ -90,7 +90,7 @@ def _structural(choice: random.Random) -> bytes:
             operator.kind, operator.options = choice.choice(_KINDS), {}
         else:
             index = choice.randrange(1, len(model.buffers))
-            model.buffers[index] = model.buffers[index][: choice.randrange(len(model.buffers[index]))]
+            model.buffers[index] = model.buffers[index][: choice.randrange(len(model.buffers[index]) + 1)]
     return model.to_bytes()
 
 
