@@ -77,37 +77,35 @@ class _Program:
     state: tuple[State, ...]
 
 
-def run_stages(request: CompileRequest, spec: ModelSpec, clock: StageClock) -> CompileOutput:
+def run_stages(
+    request: CompileRequest, spec: ModelSpec, clock: StageClock, vela_path: str = ""
+) -> CompileOutput:
     """Compile, write every file into the (existing) output folder and return the facts. Raises InputError, UsageError
-    or BuildError; a failed run leaves the files of an earlier one as they were."""
+    or BuildError; a failed run leaves the files of an earlier one as they were. The Vela is that in `vela_path`
+    (:func:`ethosu_sdk.compile.vela_versions.python_path`)."""
     assert spec.path is not None
     target = _checked_target(request)
     with clock.stage("model"):
-        content = filesystem.file_content(spec.path, 1 << 30)
-        model = read_tflite(spec.path)
-        _refuse_float(model)
-        if model.npu_operators:
-            raise InputError(
-                f"{spec.path.name} was compiled by Vela already, for one NPU",
-                f"`ethosu-sdk inspect {spec.path.name}` reads it; compile the original .tflite",
-            )
+        model = _checked_model(spec.path)
         samples = _samples(model, request.options.inputs)
     with clock.stage("lower"):
-        config = vela_config.chosen_config(request.options)
-        flags = tflite_vela.vela_flags(target, config, request.options.vela_flags)
-        made = tflite_vela.compile_network(model, content, flags, config)
-        program = _build(model, made, target, flags)
+        made, program = None, _Program(b"", (), (), ())
+        if not request.without_vela:
+            config = vela_config.chosen_config(request.options)
+            flags = tflite_vela.vela_flags(target, config, request.options.vela_flags)
+            made = tflite_vela.compile_network(model, flags, config, vela_path)
+            program = _build(model, made, target, flags)
     with clock.stage("check"):
         readings = tflite_reference.readings(spec.path, samples)
         check, chain = _check_facts(request, model, samples, readings)
     name = spec.name
     with clock.stage("write"), vela_delegates.published_folder(request.out_dir, f"{name}.etrecord") as folder:
-        delegates = _write_delegates(folder, made, program.calls)
+        delegates = () if made is None else _write_delegates(folder, made, program.calls)
         outputs = next((row.outputs[0] for row in readings if row.outputs), ())
         npz.write_npz(folder / f"{name}.io.npz", tensor_arrays.io_arrays(samples[0], outputs))
         filesystem.write_bytes(folder / f"{name}.pte", program.data)
     warnings: tuple[str, ...] = ()
-    if not program.calls:
+    if made is not None and not program.calls:
         warnings += ("Nothing was delegated to the NPU: every operator runs on the CPU.",)
     return CompileOutput(
         name=name,
@@ -121,10 +119,7 @@ def run_stages(request: CompileRequest, spec: ModelSpec, clock: StageClock) -> C
         quantize="none",
         io_type="model",
         methods=("forward",),
-        versions={
-            "python": platform.python_version(),
-            **{row: importlib.metadata.version(row) for row in _PACKAGES},
-        },
+        versions=_versions(),
         timings_s=clock.timings_s,
         warnings=warnings,
         prequantized=True,
@@ -137,9 +132,28 @@ def run_stages(request: CompileRequest, spec: ModelSpec, clock: StageClock) -> C
         delegates=delegates,
         check=check,
         chain=chain,
-        delegation=_delegation(model, made.network),
+        delegation=() if made is None else _delegation(model, made.network),
         state=program.state,
     )
+
+
+def _versions() -> dict[str, str]:
+    return {
+        "python": platform.python_version(),
+        **{row: importlib.metadata.version(row) for row in _PACKAGES},
+    }
+
+
+def _checked_model(path: Path) -> TfliteModel:
+    """The model at `path`. InputError for one that cannot be compiled."""
+    model = read_tflite(path)
+    _refuse_float(model)
+    if model.npu_operators:
+        raise InputError(
+            f"{path.name} was compiled by Vela already, for one NPU",
+            f"`ethosu-sdk inspect {path.name}` reads it; compile the original .tflite",
+        )
+    return model
 
 
 def _checked_target(request: CompileRequest) -> Target:
@@ -183,10 +197,8 @@ def _refuse_float(model: TfliteModel) -> None:
         return
     first = floats[0]
     name = tensors[first.outputs[0]].name
-    if len(floats) == len(rows):
-        raise InputError(
-            f"{model.path.name} is not quantised: all of it computes with floats", _QUANTISE_HINT
-        )
+    if all(row.quantisation is None for row in tensors):
+        raise InputError(f"{model.path.name} is not quantised: it computes with floats", _QUANTISE_HINT)
     raise InputError(
         f"{model.path.name} is quantised in part: {len(floats)} of {len(rows)} operators compute with floats, the "
         f"first is operator {first.index} ({first.name}, '{name}')",
