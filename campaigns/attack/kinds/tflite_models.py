@@ -47,7 +47,7 @@ def network() -> Model:
 
 def _other_tensor(choice: random.Random, tensor: Tensor) -> Tensor:
     """The tensor with one of its members changed."""
-    shape = list(tensor.shape)
+    shape = list(tensor.shape) or [1]
     shape[choice.randrange(len(shape))] = choice.choice(_NUMBERS)
     change = choice.choice(
         (

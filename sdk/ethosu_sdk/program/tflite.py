@@ -29,6 +29,12 @@ _SCHEMA = make_schema(tflite_schema.TABLES, tflite_schema.UNIONS, tflite_schema.
 _MAX_RANK = 8
 _MAX_ELEMENTS = 1 << 30  # of a tensor; what is larger fits no board
 _ABSENT = -1  # an optional input that is not given
+# Options that count elements of a feature map, from one to the largest that it has.
+_STEPS = (
+    *("stride_w", "stride_h", "filter_width", "filter_height"),
+    *("dilation_w_factor", "dilation_h_factor"),
+)
+_MOST_STEPS = 1 << 16
 # Elements of less than a byte, in bits.
 _PACKED = {"INT4": 4, "UINT4": 4, "INT2": 2}
 
@@ -328,6 +334,9 @@ def _options(table: Table) -> dict[str, Any]:
         found[name] = value if table.has(name) else tflite_schema.DEFAULTS.get(name, value)
     if not 0 <= found.get("fused_activation_function", 0) < len(tflite_schema.ACTIVATIONS):
         raise table.error("is no activation function", field="fused_activation_function")
+    for name in _STEPS:
+        if not 0 < found.get(name, 1) <= _MOST_STEPS:
+            raise table.error(f"is {found[name]}", field=name)
     return found
 
 

@@ -51,6 +51,7 @@ class Reading:
 
     facts: ReadingFacts
     outputs: tuple[tuple[Array, ...], ...] = ()
+    is_installed: bool = True
 
 
 def readings(model: Path, samples: Samples, *, timeout_s: float = 300.0) -> tuple[Reading, ...]:
@@ -79,7 +80,9 @@ def _reading(kind: str, model: Path, samples: Samples, timeout_s: float) -> Read
     version = tools.package_version(package)
     facts = ReadingFacts(_WORDS[kind].format(version or "").strip(), _ROUNDING.get(kind, ""))
     if version is None:
-        return Reading(replace(facts, reason=f"{package} is not installed: {_INSTALL[package]}"))
+        return Reading(
+            replace(facts, reason=f"{package} is not installed: {_INSTALL[package]}"), is_installed=False
+        )
     with tempfile.TemporaryDirectory(prefix="ethosu-sdk-tflite-") as folder:
         given, made = Path(folder, "inputs.npz"), Path(folder, "outputs.npz")
         np.savez(given, *(array for row in samples for array in row))
