@@ -156,6 +156,17 @@ def _checked_model(path: Path) -> TfliteModel:
             f"{path.name} was compiled by Vela already, for one NPU",
             f"`ethosu-sdk inspect {path.name}` reads it; compile the original .tflite",
         )
+    tensors = model.main.tensors
+    empty = {
+        n
+        for row in model.main.operators
+        for n in (*row.inputs, *row.outputs)
+        if n >= 0 and not tensors[n].elements
+    }
+    if empty:
+        raise InputError(
+            f"tensor '{tensors[min(empty)].name}' of {path.name} has no elements", "convert the model again"
+        )
     kept = next((row for row in model.main.tensors if row.is_variable), None)
     if kept is not None:
         raise InputError(
