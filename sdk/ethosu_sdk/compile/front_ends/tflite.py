@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ethosu_sdk.base import filesystem, npz
-from ethosu_sdk.base.errors import BuildError, InputError, SdkError, UsageError
+from ethosu_sdk.base.errors import InputError, UsageError
 from ethosu_sdk.base.targets import Target
 from ethosu_sdk.compile import vela_capture, vela_config, vela_database, vela_delegates
 from ethosu_sdk.compile.compile_facts import (
@@ -93,13 +93,11 @@ def run_stages(
         if not request.without_vela:
             config = vela_config.chosen_config(request.options)
             flags = tflite_vela.vela_flags(target, config, request.options.vela_flags)
-            try:
-                made = tflite_vela.compile_network(model, flags, config, vela_path)
-            except BuildError as error:
-                raise _blame(error, spec.path, samples) from error
+            made = tflite_vela.compile_network(model, flags, config, vela_path)
             program = _build(model, made, target, flags)
     with clock.stage("check"):
-        readings = tflite_reference.readings(spec.path, samples)
+        real = () if made is None else tflite_kernels.real_values(made.network)
+        readings = tflite_reference.readings(spec.path, samples, real)
         check, chain = _check_facts(request, model, samples, readings)
     name = spec.name
     with clock.stage("write"), vela_delegates.published_folder(request.out_dir, f"{name}.etrecord") as folder:
@@ -175,17 +173,6 @@ def _checked_model(path: Path) -> TfliteModel:
             "and an output of the model (`run --feed`)",
         )
     return model
-
-
-def _blame(error: BuildError, path: Path, samples: list[list[Array]]) -> SdkError:
-    """Vela's `error`; InputError where no interpreter runs the model either."""
-    rows = [row for row in tflite_reference.readings(path, samples) if row.is_installed]
-    if not rows or any(row.outputs for row in rows):
-        return error
-    reasons = "; ".join(f"{row.facts.interpreter}: {row.facts.reason}" for row in rows)
-    return InputError(
-        f"no interpreter runs {path.name}: {reasons}", f"convert the model again; {error.message}"
-    )
 
 
 def _checked_target(request: CompileRequest) -> Target:

@@ -654,6 +654,8 @@ _KERNELS: dict[str, Callable[[_Call], None]] = {
     "HARD_SWISH": _looked_up(lambda call, x: x * np.clip(x + 3, 0, 6) / 6),
 }
 ON_CPU = tuple(sorted(_KERNELS))
+# Tables of real values, rounded once, where TensorFlow Lite computes in other steps.
+_REAL = ("LOGISTIC", "TANH", "EXP", "RELU", "RELU6", "LEAKY_RELU", "ELU", "HARD_SWISH")
 # What may have floats: it moves them.
 MOVES = (
     "READ_VARIABLE",
@@ -666,3 +668,9 @@ MOVES = (
     "PACK",
     "PAD",
 )
+
+
+def real_values(network: TfliteModel) -> tuple[str, ...]:
+    """The tensors of `network`, which Vela made, that the CPU computes as real values and rounds once."""
+    main = network.main
+    return tuple(main.tensors[row.outputs[0]].name for row in main.operators if row.name in _REAL)

@@ -52,7 +52,6 @@ class Reading:
 
     facts: ReadingFacts
     outputs: tuple[tuple[Array, ...], ...] = ()
-    is_installed: bool = True
 
 
 def readings(
@@ -89,9 +88,7 @@ def _reading(kind: str, model: Path, samples: Samples, timeout_s: float, real: S
     if real:
         facts = replace(facts, rounding=f"{facts.rounding}; {_REAL.format(', '.join(real))}")
     if version is None:
-        return Reading(
-            replace(facts, reason=f"{package} is not installed: {_INSTALL[package]}"), is_installed=False
-        )
+        return Reading(replace(facts, reason=f"{package} is not installed: {_INSTALL[package]}"))
     with tempfile.TemporaryDirectory(prefix="ethosu-sdk-tflite-") as folder:
         given, made = Path(folder, "inputs.npz"), Path(folder, "outputs.npz")
         np.savez(given, *(array for row in samples for array in row))

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -12,15 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ethosu_sdk.base import filesystem, proc
-from ethosu_sdk.base.errors import BuildError, InputError
+from ethosu_sdk.base.errors import InputError
 from ethosu_sdk.base.targets import Target
 from ethosu_sdk.compile import vela_capture
 from ethosu_sdk.compile.vela_config import VelaConfig
 from ethosu_sdk.program.tflite import TfliteModel, read_tflite
 
-_INVALID = "Failed to parse TFLite file"  # Vela's last line
-_FAILED = "Compilation failed: Error: "
-_HINT = "convert the model again; compile.log has Vela's whole output"
 _RUN = "import sys; from ethosu.vela.vela import main; sys.exit(main(sys.argv[1:]))"
 _TIMEOUT_S = 3600.0
 _NAME = "network"  # not that of the user's file, which is an argument and a part of paths
@@ -43,6 +41,19 @@ class VelaOutput:
     printed: str
 
 
+def _refusal(model: TfliteModel, done: proc.ProcResult) -> InputError:
+    lines = [line for line in done.output.splitlines() if line.strip()]
+    if done.returncode < 0:
+        return InputError(
+            f"Vela crashes on {model.path.name} ({signal.Signals(-done.returncode).name})",
+            "the file is damaged, or has an operator in a form that Vela does not expect; compile.log has its output",
+        )
+    return InputError(
+        f"Vela refuses {model.path.name}: {lines[-1] if lines else 'it says nothing'}",
+        "compile.log has its whole output",
+    )
+
+
 def vela_flags(target: Target, config: VelaConfig | None, flags: Sequence[str]) -> list[str]:
     """Vela's flags, in the order in which ExecuTorch gives them."""
     return [
@@ -55,13 +66,6 @@ def vela_flags(target: Target, config: VelaConfig | None, flags: Sequence[str]) 
     ]
 
 
-def _reason(lines: Sequence[str]) -> str:
-    """What Vela says of a model with an operator that contradicts itself: its last message."""
-    first = max((n for n, line in enumerate(lines) if _FAILED in line), default=len(lines) - 1)
-    words = [lines[first].rpartition(_FAILED)[2], *lines[first + 1 :]]
-    return "; ".join(word.removeprefix("- ") for word in words)
-
-
 def compile_network(
     model: TfliteModel,
     flags: Sequence[str],
@@ -69,7 +73,7 @@ def compile_network(
     python_path: str = "",
 ) -> VelaOutput:
     """Compile `model` with `flags`, by the Vela in `python_path`, which is empty for the SDK's own.
-    InputError for a model that contradicts itself, BuildError when Vela fails."""
+    InputError when Vela refuses it, or crashes."""
     # Its raw format has one block of operators for the NPU; this one has all, and what is between them.
     words = ["--output-format=tflite" if flag.startswith("--output-format=") else flag for flag in flags]
     with tempfile.TemporaryDirectory(prefix="ethosu-vela-", dir=vela_capture.spaceless_directory()) as name:
@@ -86,14 +90,7 @@ def compile_network(
         print(done.output)  # into the log of the compilation
         made = output / f"{_NAME}_vela.tflite"
         if done.returncode or not made.is_file():
-            lines = [line.strip() for line in done.output.splitlines() if line.strip()]
-            if lines and lines[-1] == _INVALID:
-                raise InputError(f"Vela does not accept {model.path.name}: {_reason(lines[:-1])}", _HINT)
-            how = f"ended with exit status {done.returncode}" if done.returncode >= 0 else "crashed"
-            raise BuildError(
-                f"Vela {how} on {model.path.name}: {lines[-1] if lines else 'it says nothing'}",
-                "compile.log has its whole output",
-            )
+            raise _refusal(model, done)
         # The folder's random name is in it: without, the report is the same in each run.
         debug = vela_capture.read_report(output, "*_debug.xml").replace(f"{folder}/".encode(), b"")
         return VelaOutput(
