@@ -1,6 +1,6 @@
 """Operators of TFLite on the NPU model against TFLite's reference kernels, for one or more Velas.
 
-    python -m tests.conformance.tflite_campaign RESULTS.jsonl [--vela VERSION=PYTHON …] [--seeds 0:40] [--operators NAME,…]
+    python -m tests.conformance.tflite_campaign RESULTS [--vela VERSION=PYTHON …] [--seeds 0:40] [--operators NAME,…]
 
 Adds a line of JSON to RESULTS for each model and NPU: what came out (see OUTCOMES).
 """
@@ -14,8 +14,6 @@ from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from ethosu_sdk.base.errors import SdkError
 from tests.conformance import tflite_comparison as comparison

@@ -64,12 +64,21 @@ def modelled(made: TfliteModel, inputs: Mapping[str, Array]) -> list[Array] | No
     if len(calls) != 1 or len(made.main.operators) != 1:
         return None
     tensors = made.main.tensors
-    results = npu.run(calls[0].payload, [inputs[tensors[index].name] for index in calls[0].inputs]).outputs
+    named = [tensors[index].name for index in made.main.inputs]
+    # Vela renames some inputs, but keeps their order.
+    ordered = [inputs[name] for name in named] if set(named) <= set(inputs) else list(inputs.values())
+    given = dict(zip(made.main.inputs, ordered, strict=False))
+    if not set(calls[0].inputs) <= set(given):
+        return None
+    results = npu.run(calls[0].payload, [given[index] for index in calls[0].inputs]).outputs
     by_index = dict(zip(calls[0].outputs, results, strict=True))
     if not set(made.main.outputs) <= set(by_index):
         return None
     return [
-        np.ascontiguousarray(by_index[index]).reshape(-1).view(tensors[index].dtype).reshape(tensors[index].shape)
+        np.ascontiguousarray(by_index[index])
+        .reshape(-1)
+        .view(tensors[index].dtype)
+        .reshape(tensors[index].shape)
         for index in made.main.outputs
     ]
 

@@ -1,7 +1,7 @@
 """Random .tflite models of one operator each: every operator that Vela supports, with its data.
 
-`make(operator, seed)` gives the same model for the same seed. Scales are powers of two in two of five models, so that sums
-and products meet exact halves; else they are any numbers.
+`make(operator, seed)` gives the same model for the same seed. Scales are powers of two in two of five models, so that
+sums and products meet exact halves; else they are any numbers.
 """
 
 from collections.abc import Callable
@@ -171,7 +171,9 @@ def _unary(operator: str, dtypes: tuple[str, ...], **fixed: Any) -> Build:
         else:
             shape = (1, 16, 16, m.size(1, 3))
         # Vela's table of EXP overflows where the result is far above the type.
-        scale = float(np.float32(m.rng.uniform(0.002, 0.03))) if operator == "EXP" and dtype == "int8" else None
+        scale = (
+            float(np.float32(m.rng.uniform(0.002, 0.03))) if operator == "EXP" and dtype == "int8" else None
+        )
         x = m.input(shape, dtype, scale, fixed.get("zero"))
         if dtype != "int16":
             every = np.arange(256).astype(np.uint8).view(dtype)
@@ -194,10 +196,7 @@ def _weights(m: Maker, shape: Shape, axis: int, x: Tensor, bias: bool = True) ->
     channels = shape[axis]
     per_channel = m.chance(0.6) and x.dtype != "uint8"
     count = channels if per_channel else 1
-    if m.exact:
-        scales = 2.0 ** m.rng.integers(-8, -5, count)
-    else:
-        scales = m.rng.uniform(0.003, 0.03, count)
+    scales = 2.0 ** m.rng.integers(-8, -5, count) if m.exact else m.rng.uniform(0.003, 0.03, count)
     scales = scales.astype(np.float32)
     if x.dtype == "uint8":
         weights = m.model.constant(m.values(shape, "uint8"), float(scales[0]), m.size(0, 255), axis=axis)
@@ -383,8 +382,8 @@ def _resize(operator: str) -> Build:
     return build
 
 
-def _moved(operator: str) -> Build:  # noqa: C901 one branch per operator
-    def build(m: Maker) -> None:
+def _moved(operator: str) -> Build:
+    def build(m: Maker) -> None:  # noqa: C901 one branch per operator
         dtype = m.pick(UP_TO_16)
         x = m.input(m.shape(4, 10), dtype)
         shape, inputs, options = x.shape, [x], {}
