@@ -29,6 +29,12 @@ _SCHEMA = make_schema(tflite_schema.TABLES, tflite_schema.UNIONS, tflite_schema.
 _MAX_RANK = 8
 _MAX_ELEMENTS = 1 << 30  # of a tensor; what is larger fits no board
 _ABSENT = -1  # an optional input that is not given
+# Options that count elements of a feature map, from one to the largest that it has.
+_STEPS = (
+    *("stride_w", "stride_h", "filter_width", "filter_height"),
+    *("dilation_w_factor", "dilation_h_factor"),
+)
+_MOST_STEPS = 1 << 16
 # Elements of less than a byte, in bits.
 _PACKED = {"INT4": 4, "UINT4": 4, "INT2": 2}
 
@@ -126,6 +132,7 @@ class TfliteModel:
     subgraphs: tuple[TfliteSubgraph, ...]
     signatures: tuple[Signature, ...]
     metadata: Mapping[str, memoryview] = field(repr=False)
+    data: memoryview = field(repr=False)
 
     @property
     def main(self) -> TfliteSubgraph:
@@ -181,7 +188,7 @@ def parse_tflite(data: bytes | bytearray | memoryview) -> TfliteModel:
         for table in root.tables("metadata")
     }
     sha256 = hashlib.sha256(file).hexdigest()
-    return TfliteModel(Path(), sha256, root.string("description"), subgraphs, signatures, metadata)
+    return TfliteModel(Path(), sha256, root.string("description"), subgraphs, signatures, metadata, file)
 
 
 def _index(table: Table, name: str, count: int) -> int:
@@ -327,6 +334,9 @@ def _options(table: Table) -> dict[str, Any]:
         found[name] = value if table.has(name) else tflite_schema.DEFAULTS.get(name, value)
     if not 0 <= found.get("fused_activation_function", 0) < len(tflite_schema.ACTIVATIONS):
         raise table.error("is no activation function", field="fused_activation_function")
+    for name in _STEPS:
+        if not 0 < found.get(name, 1) <= _MOST_STEPS:
+            raise table.error(f"is {found[name]}", field=name)
     return found
 
 

@@ -39,6 +39,7 @@ _WORDS = {
     LITERT: "LiteRT {}, reference kernels",
 }
 _ROUNDING = {TWICE: "FULLY_CONNECTED rounds twice, after 31 bits and at the end"}
+_REAL = "real values are rounded on the CPU in {}"
 _MODULE = "ethosu_sdk.compile.front_ends.tflite_reference"
 _REFUSED = 3  # the exit status of this program for a model that its interpreter does not run
 _MEMORY_BYTES = 8 << 30
@@ -53,17 +54,23 @@ class Reading:
     outputs: tuple[tuple[Array, ...], ...] = ()
 
 
-def readings(model: Path, samples: Samples, *, timeout_s: float = 300.0) -> tuple[Reading, ...]:
+def readings(
+    model: Path, samples: Samples, real: Sequence[str] = (), *, timeout_s: float = 300.0
+) -> tuple[Reading, ...]:
     """What each interpreter says of the model at `model` for `samples` in a row: the one that Vela follows first.
 
     The LiteRT that rounds twice is asked only where it can say something new: LiteRT runs the model, and tflite-micro
-    does not or says something else.
+    does not or says something else. `real` are the names of tensors that the SDK's kernels compute as real values,
+    rounded once; there a LiteRT that does so too is asked, between DEQUANTIZE and QUANTIZE.
     """
     micro = _reading(MICRO, model, samples, timeout_s)
     plain = _reading(LITERT, model, samples, timeout_s)
+    rows = [micro, plain]
     if plain.outputs and not same(micro.outputs, plain.outputs):
-        return micro, _reading(TWICE, model, samples, timeout_s), plain
-    return micro, plain
+        rows.insert(1, _reading(TWICE, model, samples, timeout_s))
+    if plain.outputs and real:
+        rows.append(_reading(TWICE, model, samples, timeout_s, real))
+    return tuple(rows)
 
 
 def same(left: Samples, right: Samples) -> bool:
@@ -74,16 +81,18 @@ def same(left: Samples, right: Samples) -> bool:
     )
 
 
-def _reading(kind: str, model: Path, samples: Samples, timeout_s: float) -> Reading:
+def _reading(kind: str, model: Path, samples: Samples, timeout_s: float, real: Sequence[str] = ()) -> Reading:
     package = _PACKAGES[kind]
     version = tools.package_version(package)
     facts = ReadingFacts(_WORDS[kind].format(version or "").strip(), _ROUNDING.get(kind, ""))
+    if real:
+        facts = replace(facts, rounding=f"{facts.rounding}; {_REAL.format(', '.join(real))}")
     if version is None:
         return Reading(replace(facts, reason=f"{package} is not installed: {_INSTALL[package]}"))
     with tempfile.TemporaryDirectory(prefix="ethosu-sdk-tflite-") as folder:
         given, made = Path(folder, "inputs.npz"), Path(folder, "outputs.npz")
         np.savez(given, *(array for row in samples for array in row))
-        words = [kind, str(model), str(len(samples)), str(given), str(made)]
+        words = [kind, str(model), str(len(samples)), str(given), str(made), *real]
         try:
             result = proc.run(
                 [sys.executable, "-P", "-m", _MODULE, *words],
@@ -117,14 +126,18 @@ def _stored(path: Path) -> list[Array]:
 # The program.
 
 
-def _main(kind: str, model: str, count: str, given: str, made: str) -> None:
+def _main(kind: str, model: str, count: str, given: str, made: str, *real: str) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     arrays = _stored(Path(given))
     each = len(arrays) // int(count)
     try:
         content = Path(model).read_bytes()
-        execute = _micro(content) if kind == MICRO else _litert(_twice(content) if kind == TWICE else content)
+        execute = (
+            _micro(content)
+            if kind == MICRO
+            else _litert(_rewritten(content, real) if kind == TWICE else content)
+        )
         outputs = [row for n in range(int(count)) for row in execute(arrays[n * each : (n + 1) * each])]
     except (RuntimeError, ValueError, MemoryError) as error:
         print(" ".join(str(error).split()) or type(error).__name__)
@@ -169,22 +182,27 @@ def _litert(content: bytes) -> Callable[[Sequence[Array]], list[Array]]:
     return execute
 
 
-def _twice(content: bytes) -> bytes:
-    """The model with its FULLY_CONNECTED operators of constant weights written as convolutions of 1 x 1."""
+def _rewritten(content: bytes, real: Sequence[str]) -> bytes:
+    """The model with its FULLY_CONNECTED operators of constant weights written as convolutions of 1 x 1, and with
+    floats in the operators that make the tensors called `real`."""
     import flatbuffers
     from ai_edge_litert import schema_py_generated as schema
 
     model = schema.ModelT.InitFromPackedBuf(content, 0)
     graph = model.subgraphs[0]
     codes = [max(row.builtinCode, row.deprecatedBuiltinCode) for row in model.operatorCodes]
-    for code in (schema.BuiltinOperator.CONV_2D, schema.BuiltinOperator.RESHAPE):
+    kinds = schema.BuiltinOperator
+    for code in (kinds.CONV_2D, kinds.RESHAPE, kinds.DEQUANTIZE, kinds.QUANTIZE):
         made = schema.OperatorCodeT()
         made.builtinCode = made.deprecatedBuiltinCode = code
         made.version = 1
         model.operatorCodes.append(made)
     operators = []
     for operator in graph.operators:
-        is_dense = codes[operator.opcodeIndex] == schema.BuiltinOperator.FULLY_CONNECTED
+        if len(operator.outputs) and graph.tensors[operator.outputs[0]].name.decode() in real:
+            operators += _in_floats(schema, graph, operator, len(codes) + 2)
+            continue
+        is_dense = codes[operator.opcodeIndex] == kinds.FULLY_CONNECTED
         data = model.buffers[graph.tensors[operator.inputs[1]].buffer].data if is_dense else None
         operators += [operator] if data is None else _as_convolution(schema, graph, operator, len(codes))
     graph.operators = operators
@@ -206,16 +224,10 @@ def _as_convolution(schema: Any, graph: Any, operator: Any, code: int) -> list[A
         graph.tensors.append(one)
         return len(graph.tensors) - 1
 
-    def made(kind: int, options: Any, union: int, inputs: Sequence[int], output: int) -> Any:
-        one = schema.OperatorT()
-        one.opcodeIndex, one.builtinOptionsType, one.builtinOptions = kind, union, options
-        one.inputs, one.outputs = np.array(inputs, np.int32), np.array([output], np.int32)
-        return one
-
     def reshape(source: int, target: int) -> Any:
         options = schema.ReshapeOptionsT()
         options.newShape = graph.tensors[target].shape
-        return made(code + 1, options, schema.BuiltinOptions.ReshapeOptions, [source], target)
+        return _operator(schema, code + 1, [source], target, schema.BuiltinOptions.ReshapeOptions, options)
 
     rows = int(np.prod(graph.tensors[operator.inputs[0]].shape)) // depth
     source = shaped(operator.inputs[0], rows, 1, 1, depth)
@@ -226,9 +238,32 @@ def _as_convolution(schema: Any, graph: Any, operator: Any, code: int) -> list[A
     inputs = [source, shaped(operator.inputs[1], units, 1, 1, depth), *operator.inputs[2:]]
     return [
         reshape(operator.inputs[0], source),
-        made(code, convolution, schema.BuiltinOptions.Conv2DOptions, inputs, target),
+        _operator(schema, code, inputs, target, schema.BuiltinOptions.Conv2DOptions, convolution),
         reshape(target, operator.outputs[0]),
     ]
+
+
+def _in_floats(schema: Any, graph: Any, operator: Any, code: int) -> list[Any]:
+    """An operator between DEQUANTIZE, whose `code` it is, and QUANTIZE, whose code is the next."""
+    floats = []
+    for index in (operator.inputs[0], operator.outputs[0]):
+        one, other = schema.TensorT(), graph.tensors[index]
+        one.type, one.shape, one.name = schema.TensorType.FLOAT32, other.shape, other.name + b" in floats"
+        graph.tensors.append(one)
+        floats.append(len(graph.tensors) - 1)
+    before = _operator(schema, code, operator.inputs[:1], floats[0])
+    after = _operator(schema, code + 1, floats[1:], operator.outputs[0])
+    operator.inputs, operator.outputs = np.array(floats[:1], np.int32), np.array(floats[1:], np.int32)
+    return [before, operator, after]
+
+
+def _operator(
+    schema: Any, code: int, inputs: Sequence[int], output: int, union: int = 0, options: Any = None
+) -> Any:
+    made = schema.OperatorT()
+    made.opcodeIndex, made.builtinOptionsType, made.builtinOptions = code, union, options
+    made.inputs, made.outputs = np.array(inputs, np.int32), np.array([output], np.int32)
+    return made
 
 
 if __name__ == "__main__":
