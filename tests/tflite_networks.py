@@ -157,8 +157,12 @@ class Network:
 
     def model(self) -> Model:
         """The quantised model."""
+        return self.emit(self.ranges())[0]
+
+    def ranges(self) -> dict[Node, tuple[float, float]]:
+        """The range of each activation on random samples."""
         plain, tensors = self.emit(None)
-        return self.emit(_ranges(plain, {node: tensors[node].index for node in self.nodes}, self.random))[0]
+        return _ranges(plain, {node: tensors[node].index for node in self.nodes}, self.random)
 
     def emit(self, ranges: dict[Node, tuple[float, float]] | None) -> tuple[Model, dict[Node, Tensor]]:
         """The model, quantised for these ranges, or the float one; the tensor of each node."""
@@ -394,7 +398,15 @@ def int16() -> Network:
     y = net.separable(x, 16)
     x = net.binary("ADD", x, y)
     x = net.pool(x, "MAX", (2, 2), 2)
-    net.output(net.logistic(net.dense(net.reshape(x, 1, 256), 10)), "scores")
+    net.output(net.dense(net.reshape(x, 1, 256), 10), "scores")
+    return net
+
+
+def int16_gates() -> Network:
+    """A gated recurrent unit with activations of 16 bits."""
+    net = Network("int16", seed=12)
+    state = net.input("state", 1, 24)
+    net.output(_gru(net, net.dense(net.input("features", 1, 42), 24), state), "state_out")
     return net
 
 
@@ -438,6 +450,7 @@ NETWORKS: dict[str, Callable[[], Network]] = {
         rnnoise,
         autoencoder,
         int16,
+        int16_gates,
         matmul,
         cpu_operator,
     )

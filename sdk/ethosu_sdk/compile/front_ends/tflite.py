@@ -77,9 +77,12 @@ class _Program:
     state: tuple[State, ...]
 
 
-def run_stages(request: CompileRequest, spec: ModelSpec, clock: StageClock) -> CompileOutput:
+def run_stages(
+    request: CompileRequest, spec: ModelSpec, clock: StageClock, vela_path: str = ""
+) -> CompileOutput:
     """Compile, write every file into the (existing) output folder and return the facts. Raises InputError, UsageError
-    or BuildError; a failed run leaves the files of an earlier one as they were."""
+    or BuildError; a failed run leaves the files of an earlier one as they were. The Vela is that in `vela_path`
+    (:func:`ethosu_sdk.compile.vela_versions.python_path`)."""
     assert spec.path is not None
     target = _checked_target(request)
     with clock.stage("model"):
@@ -89,25 +92,27 @@ def run_stages(request: CompileRequest, spec: ModelSpec, clock: StageClock) -> C
         if model.npu_operators:
             raise InputError(
                 f"{spec.path.name} was compiled by Vela already, for one NPU",
-                f"`ethosu-sdk inspect {spec.path.name}` reads it; compile the original .tflite",
+                f"`ethosu-sdk run {spec.path.name}` runs it; compile the original .tflite",
             )
         samples = _samples(model, request.options.inputs)
     with clock.stage("lower"):
         config = vela_config.chosen_config(request.options)
         flags = tflite_vela.vela_flags(target, config, request.options.vela_flags)
-        made = tflite_vela.compile_network(model, content, flags, config)
-        program = build_program(model, made.network, made.reasons, target, flags)
+        made, program = None, _Program(b"", (), (), ())
+        if not request.without_vela:
+            made = tflite_vela.compile_network(model, content, flags, config, vela_path)
+            program = build_program(model, made.network, made.reasons, target, flags)
     with clock.stage("check"):
         readings = tflite_reference.readings(spec.path, samples)
         check, chain = _check_facts(request, model, samples, readings)
     name = spec.name
     with clock.stage("write"), vela_delegates.published_folder(request.out_dir, f"{name}.etrecord") as folder:
-        delegates = _write_delegates(folder, made, program.calls)
+        delegates = () if made is None else _write_delegates(folder, made, program.calls)
         outputs = next((row.outputs[0] for row in readings if row.outputs), ())
         npz.write_npz(folder / f"{name}.io.npz", tensor_arrays.io_arrays(samples[0], outputs))
         filesystem.write_bytes(folder / f"{name}.pte", program.data)
     warnings: tuple[str, ...] = ()
-    if not program.calls:
+    if made is not None and not program.calls:
         warnings += ("Nothing was delegated to the NPU: every operator runs on the CPU.",)
     return CompileOutput(
         name=name,
@@ -137,7 +142,7 @@ def run_stages(request: CompileRequest, spec: ModelSpec, clock: StageClock) -> C
         delegates=delegates,
         check=check,
         chain=chain,
-        delegation=_delegation(model, made.network),
+        delegation=() if made is None else _delegation(model, made.network),
         state=program.state,
     )
 
@@ -183,10 +188,8 @@ def _refuse_float(model: TfliteModel) -> None:
         return
     first = floats[0]
     name = tensors[first.outputs[0]].name
-    if len(floats) == len(rows):
-        raise InputError(
-            f"{model.path.name} is not quantised: all of it computes with floats", _QUANTISE_HINT
-        )
+    if all(row.quantisation is None for row in tensors):
+        raise InputError(f"{model.path.name} is not quantised: it computes with floats", _QUANTISE_HINT)
     raise InputError(
         f"{model.path.name} is quantised in part: {len(floats)} of {len(rows)} operators compute with floats, the "
         f"first is operator {first.index} ({first.name}, '{name}')",

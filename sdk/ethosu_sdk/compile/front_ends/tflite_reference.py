@@ -3,9 +3,10 @@
 Each interpreter runs in a process of its own, this module as a program: a file that makes it crash, hang or fill the
 memory is a reading that failed, with a sentence. State is kept over the samples, which run in a row.
 
-Vela computes as tflite-micro does. LiteRT differs from both in one operator: its FULLY_CONNECTED rounds the product
-of sum and multiplier once; theirs twice, after 31 bits and after the rest of the shift. So there is a third reading:
-LiteRT on the same model with each FULLY_CONNECTED written as a convolution of 1 x 1, which LiteRT rounds twice.
+Vela computes as tflite-micro does. LiteRT differs from both in one operator: its FULLY_CONNECTED rounds the real
+product of sum and scale once; theirs twice, after 31 bits and after the rest of the shift. So there is a third
+reading: LiteRT on the same model with each FULLY_CONNECTED written as a convolution of 1 x 1, which LiteRT rounds
+twice.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +30,7 @@ from ethosu_sdk.compile.compile_facts import ReadingFacts
 Array = npt.NDArray[Any]
 Samples = Sequence[Sequence[Array]]
 
-EXTRA: Final = "pip install 'ethosu-sdk[tflite]'"
+_INSTALL = {"tflite-micro": "pip install tflite-micro", "ai-edge-litert": "pip install 'ethosu-sdk[tflite]'"}
 MICRO, TWICE, LITERT = "micro", "twice", "litert"
 _PACKAGES = {MICRO: "tflite-micro", TWICE: "ai-edge-litert", LITERT: "ai-edge-litert"}
 _WORDS = {
@@ -78,7 +79,7 @@ def _reading(kind: str, model: Path, samples: Samples, timeout_s: float) -> Read
     version = tools.package_version(package)
     facts = ReadingFacts(_WORDS[kind].format(version or "").strip(), _ROUNDING.get(kind, ""))
     if version is None:
-        return Reading(replace(facts, reason=f"{package} is not installed: {EXTRA}"))
+        return Reading(replace(facts, reason=f"{package} is not installed: {_INSTALL[package]}"))
     with tempfile.TemporaryDirectory(prefix="ethosu-sdk-tflite-") as folder:
         given, made = Path(folder, "inputs.npz"), Path(folder, "outputs.npz")
         np.savez(given, *(array for row in samples for array in row))

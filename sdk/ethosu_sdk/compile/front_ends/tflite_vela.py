@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import tempfile
@@ -52,9 +53,14 @@ def vela_flags(target: Target, config: VelaConfig | None, flags: Sequence[str]) 
 
 
 def compile_network(
-    model: TfliteModel, content: bytes, flags: Sequence[str], config: VelaConfig | None
+    model: TfliteModel,
+    content: bytes,
+    flags: Sequence[str],
+    config: VelaConfig | None,
+    python_path: str = "",
 ) -> VelaOutput:
-    """Compile the `content` of `model` with `flags`. BuildError when Vela fails."""
+    """Compile the `content` of `model` with `flags`, by the Vela in `python_path`, which is empty for the SDK's own.
+    BuildError when Vela fails."""
     # Its raw format has one block of operators for the NPU; this one has all, and what is between them.
     words = ["--output-format=tflite" if flag.startswith("--output-format=") else flag for flag in flags]
     with tempfile.TemporaryDirectory(prefix="ethosu-vela-", dir=vela_capture.spaceless_directory()) as name:
@@ -64,6 +70,7 @@ def compile_network(
         arguments = [*vela_capture.with_config(words, config, folder), *vela_capture.REPORT_FLAGS]
         done = proc.run(
             [sys.executable, "-P", "-c", _RUN, *arguments, f"--output-dir={output}", str(source)],
+            env={**os.environ, **({"PYTHONPATH": python_path} if python_path else {})},
             timeout_s=_TIMEOUT_S,
             check=False,
         )
