@@ -34,6 +34,11 @@ class Case:
         """Shapes and types of the model's outputs."""
         return [(tensor.shape, tensor.dtype) for _, tensor in self.model.outputs]
 
+    @property
+    def named_inputs(self) -> dict[str, Array]:
+        """The inputs by the names of their tensors."""
+        return {name: data for (name, _), data in zip(self.model.inputs, self.inputs, strict=True)}
+
 
 class Maker:
     """A model under construction, and its random numbers."""
