@@ -32,6 +32,7 @@ from campaigns.attack.kinds import (
     steps,
     streams,
     tokens,
+    vela_outputs,
 )
 from ethosu_sdk.base import filesystem
 from ethosu_sdk.base.errors import SdkError
@@ -59,6 +60,7 @@ KINDS: dict[str, Kind] = {
         settings.KIND,
         state.KIND,
         tokens.KIND,
+        vela_outputs.KIND,
         edited.SWEEP,
     )
 }
