@@ -68,7 +68,10 @@ def modelled(made: TfliteModel, inputs: Mapping[str, Array]) -> list[Array] | No
     if not set(made.main.outputs) <= set(by_index):
         return None
     return [
-        np.ascontiguousarray(by_index[index]).reshape(-1).view(tensors[index].dtype).reshape(tensors[index].shape)
+        np.ascontiguousarray(by_index[index])
+        .reshape(-1)
+        .view(tensors[index].dtype)
+        .reshape(tensors[index].shape)
         for index in made.main.outputs
     ]
 

@@ -38,7 +38,8 @@ class Expected:
 
 def _same(left: list[Array], right: list[Array]) -> bool:
     return len(left) == len(right) and all(
-        a.size == b.size and np.array_equal(a.reshape(-1), b.reshape(-1)) for a, b in zip(left, right, strict=True)
+        a.size == b.size and np.array_equal(a.reshape(-1), b.reshape(-1))
+        for a, b in zip(left, right, strict=True)
     )
 
 

@@ -96,6 +96,15 @@ class VelaSystem:
     areas: Mapping[str, str] = field(default_factory=dict)
 
 
+class AdapterSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """What the board's firmware sets the timing adapters of AXI port 0 and 1 to, for these `npus`: registers by the
+    names that a file of `--memory-timing` has."""
+
+    npus: Texts
+    axi0: Rows[int]
+    axi1: Rows[int]
+
+
 @dataclass(frozen=True)
 class BoardProfile:
     """A board. `npus` are targets of one family; the first one is the default, and so is the first of `systems`.
@@ -118,6 +127,7 @@ class BoardProfile:
     hardware: Hardware = UNTESTED
     pools: Pools = NO_POOLS
     sources: Mapping[str, str] = field(default_factory=dict)
+    adapters: Mapping[str, AdapterSettings] = field(default_factory=dict)
 
     @property
     def untested(self) -> Literal["untested on hardware"] | None:
@@ -158,10 +168,16 @@ class BoardProfile:
         """The digest of what compiling and pricing take from it; not of the title, the sources and the addresses."""
         others = ("title", "sources", "npu", "console", "hardware", "pools")
         values = {key: part for key, part in msgspec.to_builtins(self).items() if key not in others}
+        if not self.adapters:
+            del values["adapters"]
         for memory in values["memories"]:
             for key in _PLACES:
                 del memory[key]
         return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
+
+    def adapters_for(self, npu: str) -> AdapterSettings | None:
+        """The settings of the timing adapters for `npu`, such as ``ethos-u85-256``."""
+        return next((row for row in self.adapters.values() if npu in row.npus), None)
 
     def source(self, place: str) -> str:
         """Where the value at `place` comes from, such as ``cpu.clock_hz``; why it is absent for one that is."""
@@ -173,6 +189,8 @@ class BoardProfile:
         yield "npus", self.npus
         yield "npu_hz", self.npu_hz
         yield "systems", tuple(row.name for row in self.systems)
+        if self.adapters:
+            yield "adapters", tuple(self.adapters)
         if any(row.areas for row in self.systems):
             yield "areas", {row.name: row.areas for row in self.systems}
         for name in self.cpu.__struct_fields__:
@@ -249,6 +267,7 @@ class _Board(Struct, forbid_unknown_fields=True):
     npu: Device = NO_DEVICE
     console: Device = NO_DEVICE
     pools: Pools = NO_POOLS
+    adapters: Rows[AdapterSettings] = {}
     areas: Rows[Rows[str]] = {}
     memories: Rows[Rows[Any]] = {}
     system_configs: Rows[Rows[Any]] = {}
@@ -300,6 +319,7 @@ def _profile(path: Path) -> BoardProfile:
         console=board.console,
         hardware=board.hardware,
         pools=board.pools,
+        adapters=board.adapters,
     )
 
 

@@ -37,7 +37,9 @@ def compile_lowered(lowered: Lowered, request: CompileRequest, version: str) -> 
     path = vela_versions.python_path(version)
     source, spec_of_model = lowered.output, parse_model_spec(request.model)
     if spec_of_model.kind == TFLITE:  # which has nothing that is lowered once
-        output = tflite.run_stages(replace(request, check_folder=None), spec_of_model, StageClock(print), path)
+        output = tflite.run_stages(
+            replace(request, check_folder=None), spec_of_model, StageClock(print), path
+        )
         return replace(output, check=source.check, chain=source.chain)
     from executorch.exir._serialize._program import deserialize_pte_binary, serialize_pte_binary
 
