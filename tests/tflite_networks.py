@@ -411,11 +411,11 @@ def int16_gates() -> Network:
 
 
 def matmul() -> Network:
-    """A product of two activations, written as a FULLY_CONNECTED layer, between convolutions."""
+    """A product of an activation and an input, written as a FULLY_CONNECTED layer, between convolutions."""
     net = Network(seed=10)
+    b = net.input("keys", 16, 16)
     x = net.conv(net.input("image", 1, 8, 8, 8), 16, (3, 3))
     a = net.reshape(x, 64, 16)
-    b = net.reshape(net.conv(x, 4, (1, 1), relu="NONE"), 16, 16)
     y = net.add("FULLY_CONNECTED", [a, b], (64, 16), fused_activation_function="NONE")
     x = net.conv(net.reshape(y, 1, 8, 8, 16), 8, (3, 3), stride=2)
     net.output(net.classify(x, 5), "scores")

@@ -37,6 +37,7 @@ class ProgramBuilder:
 
     inputs: list[int] = field(default_factory=list)
     outputs: list[int] = field(default_factory=list)
+    places: dict[int, int] = field(default_factory=dict)  # offsets in planned memory, once it is built
     _values: list[Node] = field(default_factory=list)
     _planned: dict[int, _Planned] = field(default_factory=dict)
     _constants: list[bytes] = field(default_factory=list)
@@ -196,6 +197,7 @@ class ProgramBuilder:
                 if not apart and start < offset + max(row.nbytes, 1):
                     offset = max(offset, start + other.nbytes + -other.nbytes % _ALIGNMENT)
             placed.append((row, offset))
+            self.places[row.value] = offset
             node = self._values[row.value]["val"][1]
             node["allocation_info"] = {"memory_id": WORK_ID, "memory_offset_low": offset}
         return max((offset + row.nbytes + -row.nbytes % _ALIGNMENT for row, offset in placed), default=0)

@@ -2,7 +2,7 @@
 
 Its inputs are command stream, weights, scratch memory, fast scratch memory and what the NPU reads. The addresses of
 its inputs and outputs are those of Vela's plan of the arena, which is region 1 of the command stream (metadata
-``OfflineMemoryAllocation``: version, subgraph, number of tensors, an offset for each; -1 for a tensor without one).
+``OfflineMemoryAllocation``: version, subgraph, number of tensors in all subgraphs, an offset for each; -1 for none).
 """
 
 from __future__ import annotations
@@ -86,11 +86,11 @@ def npu_calls(model: TfliteModel) -> tuple[NpuCall, ...]:
 
 
 def _arena_places(model: TfliteModel) -> tuple[int, ...]:
-    """Where Vela puts each tensor of the main subgraph in the arena, -1 without a place."""
+    """Where Vela puts each tensor in the arena, those of the main subgraph first; -1 without a place."""
     content = model.metadata.get(_PLAN)
     if content is None:
         raise InputError(f"{model.path.name} has no {_PLAN}: where the NPU's inputs lie is not known", _HINT)
-    count = len(model.main.tensors)
+    count = sum(len(row.tensors) for row in model.subgraphs)
     if len(content) != 4 * (3 + count):
         raise InputError(f"{model.path.name}: {_PLAN} has {len(content)} bytes for {count} tensors", _HINT)
     _, _, counted, *places = struct.unpack(f"<{3 + count}i", content)

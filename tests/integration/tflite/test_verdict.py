@@ -57,6 +57,19 @@ def test_an_interpreter_with_other_rounding_is_named(model: Path, tmp_path: Path
     assert rows["tflite-micro"].get("equal", 3 * 256) == 3 * 256  # not installed on arm64
 
 
+def test_what_vela_compiles_wrongly_fails(tmp_path: Path) -> None:
+    """Vela 5.1.0 gives the first layer an IFM of 2 x 2 and an OFM of 1 x 4 elements: the other layer, which has its
+    output as weights, changes the one and not the other."""
+    net = Network(seed=10)
+    rows, weights = net.input("rows", 4, 8), net.dense(net.input("keys", 4, 8), 8)
+    net.output(net.add("FULLY_CONNECTED", [rows, weights], (4, 4), fused_activation_function="NONE"), "y")
+    check = judged(net.model().write(tmp_path / "net.tflite"), tmp_path / "out", child_process.compile_model)[
+        "check"
+    ]
+    assert check["status"] == "fail"
+    assert all(row["equal"] == row["elements"] // 2 for row in check["readings"] if "equal" in row)
+
+
 def test_a_changed_weight_fails(model: Path, tmp_path: Path) -> None:
     changed = network()
     weights = changed.tensors[changed.operators[-1].inputs[1]].buffer

@@ -47,7 +47,7 @@ def test_it_says_what_the_file_says(tmp_path: Path) -> None:
     assert (x.shape, x.dtype, x.quantisation) == (
         (1, 4, 4, 2),
         "int8",
-        Quantisation((np.float32(0.05),), (-3,)),
+        Quantisation((float(np.float32(0.05)),), (-3,)),
     )
     assert w.quantisation is not None
     assert (w.quantisation.scales, w.quantisation.axis) == ((0.5, 0.25, 0.125), 0)

@@ -86,21 +86,14 @@ def run_stages(
     assert spec.path is not None
     target = _checked_target(request)
     with clock.stage("model"):
-        content = filesystem.file_content(spec.path, 1 << 30)
-        model = read_tflite(spec.path)
-        _refuse_float(model)
-        if model.npu_operators:
-            raise InputError(
-                f"{spec.path.name} was compiled by Vela already, for one NPU",
-                f"`ethosu-sdk run {spec.path.name}` runs it; compile the original .tflite",
-            )
+        model = _checked_model(spec.path)
         samples = _samples(model, request.options.inputs)
     with clock.stage("lower"):
-        config = vela_config.chosen_config(request.options)
-        flags = tflite_vela.vela_flags(target, config, request.options.vela_flags)
         made, program = None, _Program(b"", (), (), ())
         if not request.without_vela:
-            made = tflite_vela.compile_network(model, content, flags, config, vela_path)
+            config = vela_config.chosen_config(request.options)
+            flags = tflite_vela.vela_flags(target, config, request.options.vela_flags)
+            made = tflite_vela.compile_network(model, flags, config, vela_path)
             program = build_program(model, made.network, made.reasons, target, flags)
     with clock.stage("check"):
         readings = tflite_reference.readings(spec.path, samples)
@@ -126,10 +119,7 @@ def run_stages(
         quantize="none",
         io_type="model",
         methods=("forward",),
-        versions={
-            "python": platform.python_version(),
-            **{row: importlib.metadata.version(row) for row in _PACKAGES},
-        },
+        versions=_versions(),
         timings_s=clock.timings_s,
         warnings=warnings,
         prequantized=True,
@@ -145,6 +135,32 @@ def run_stages(
         delegation=() if made is None else _delegation(model, made.network),
         state=program.state,
     )
+
+
+def _versions() -> dict[str, str]:
+    return {
+        "python": platform.python_version(),
+        **{row: importlib.metadata.version(row) for row in _PACKAGES},
+    }
+
+
+def _checked_model(path: Path) -> TfliteModel:
+    """The model at `path`. InputError for one that cannot be compiled."""
+    model = read_tflite(path)
+    _refuse_float(model)
+    if model.npu_operators:
+        raise InputError(
+            f"{path.name} was compiled by Vela already, for one NPU",
+            f"`ethosu-sdk inspect {path.name}` reads it; compile the original .tflite",
+        )
+    kept = next((row for row in model.main.tensors if row.is_variable), None)
+    if kept is not None:
+        raise InputError(
+            f"{path.name} keeps state in the variable tensor '{kept.name}', which the SDK does not carry over",
+            "keep state as a tf.Variable (converter.experimental_enable_resource_variables = True), or as an input "
+            "and an output of the model (`run --feed`)",
+        )
+    return model
 
 
 def _checked_target(request: CompileRequest) -> Target:
@@ -182,7 +198,8 @@ def _checked_target(request: CompileRequest) -> Target:
 def _refuse_float(model: TfliteModel) -> None:
     """InputError for a model that computes with floating-point numbers."""
     tensors = model.main.tensors
-    rows = [row for row in model.main.operators if row.name not in _CONVERSIONS]
+    moves = (*_CONVERSIONS, *tflite_kernels.MOVES)
+    rows = [row for row in model.main.operators if row.name not in moves]
     floats = [row for row in rows if any(tensors[index].type in _FLOATS for index in row.outputs)]
     if not floats:
         return
@@ -272,7 +289,8 @@ def build_program(
         reason = reasons.get(output, "")
         tflite_kernels.add_operator(values, row, reason)
         left.append((row.name, reason or "Vela leaves it to the CPU"))
-    return _Program(builder.build(), tuple(calls.values()), _cpu_operators(left), values.state())
+    data = builder.build()
+    return _Program(data, tuple(calls.values()), _cpu_operators(left), values.state())
 
 
 def _add_delegate(

@@ -9,11 +9,13 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from ethosu_sdk.base.errors import InputError
 from ethosu_sdk.program import pte_schema, tflite_schema
+from ethosu_sdk.program.execution_plan import WORK_ID
 from ethosu_sdk.program.pte_builder import ProgramBuilder
 from ethosu_sdk.program.tflite import TfliteModel, TfliteOperator, TfliteTensor
 from ethosu_sdk.records.compile import State
@@ -30,6 +32,8 @@ class Values:
     builder: ProgramBuilder
     network: TfliteModel
     _numbers: dict[int, int] = field(default_factory=dict)
+    _handles: dict[int, str] = field(default_factory=dict)  # tensors that stand for a variable, and its name
+    _variables: dict[str, tuple[int, TfliteTensor]] = field(default_factory=dict)
 
     def tensor(self, index: int) -> TfliteTensor:
         return self.network.main.tensors[index]
@@ -55,8 +59,42 @@ class Values:
         """What is known of a tensor before the program runs."""
         self._numbers[index] = self.builder.constant(array)
 
+    def add_handle(self, index: int, name: str) -> None:
+        """The tensor stands for the variable `name`."""
+        self._handles[index] = name
+
+    def variable(self, handle: int, like: TfliteTensor) -> int:
+        """The value that keeps a variable from one inference to the next, a tensor like `like`."""
+        name = self._handles[handle]
+        if name not in self._variables:
+            state = _initial_values(self.network).get(name, bytes(like.size_bytes))
+            if len(state) != like.size_bytes:
+                raise _RefusedError(
+                    f"the variable '{name}' begins with {len(state)} bytes, not {like.size_bytes}"
+                )
+            number = self.builder.tensor(self._dtype(like), like.shape, name=name, state=state)
+            self._variables[name] = number, like
+        number, known = self._variables[name]
+        if (known.type, known.shape) != (like.type, like.shape):
+            raise _RefusedError(f"the variable '{name}' has several types or shapes")
+        return number
+
     def state(self) -> tuple[State, ...]:
-        return ()
+        """What the finished program keeps from one inference to the next."""
+        return tuple(
+            msgspec.convert(
+                {
+                    "name": name,
+                    "shape": tensor.shape,
+                    "dtype": tensor.dtype,
+                    "bytes": tensor.size_bytes,
+                    "arena": WORK_ID - 1,
+                    "offset": self.builder.places[number],
+                },
+                State,
+            )
+            for name, (number, tensor) in self._variables.items()
+        )
 
     def _dtype(self, tensor: TfliteTensor) -> str:
         if not tensor.dtype or np.dtype(tensor.dtype).kind not in "iufb":
@@ -64,6 +102,31 @@ class Values:
                 f"tensor '{tensor.name}' of the model is {tensor.type}, which a program cannot have"
             )
         return tensor.dtype
+
+
+def _initial_values(network: TfliteModel) -> dict[str, bytes]:
+    """What variables begin with: constants that subgraphs assign which are called once."""
+    found: dict[str, bytes] = {}
+    for call in network.main.operators:
+        if call.name != "CALL_ONCE":
+            continue
+        number = int(call.options.get("init_subgraph_index", 0))
+        if not 0 < number < len(network.subgraphs):
+            raise _RefusedError(f"CALL_ONCE calls subgraph {number} of {len(network.subgraphs)}")
+        graph, handles = network.subgraphs[number], {}
+        for row in graph.operators:
+            if row.name == "VAR_HANDLE" and row.outputs:
+                handles[row.outputs[0]] = _variable_name(row)
+            elif row.name == "ASSIGN_VARIABLE" and len(row.inputs) == 2 and row.inputs[0] in handles:
+                found[handles[row.inputs[0]]] = bytes(graph.tensors[row.inputs[1]].data)
+            else:
+                raise _RefusedError(f"the subgraph that is called once computes ({row.name})")
+    return found
+
+
+def _variable_name(operator: TfliteOperator) -> str:
+    name = str(operator.options.get("shared_name", ""))
+    return "/".join(part for part in (str(operator.options.get("container", "")), name) if part) or "variable"
 
 
 # Of these, the first input alone counts: the output's shape is known.
@@ -90,7 +153,7 @@ def add_operator(values: Values, operator: TfliteOperator, reason: str) -> None:
     try:
         if operator.name not in _KERNELS:
             raise _RefusedError("the SDK has no kernel for it on the CPU")
-        if not operator.outputs or not operator.inputs:
+        if operator.name not in _STATE and not (operator.outputs and operator.inputs):
             raise _RefusedError("it has no inputs or no outputs")
         _KERNELS[operator.name](_Call(values, operator))
     except _RefusedError as error:
@@ -333,6 +396,28 @@ def _slices(call: _Call, ranges: Sequence[tuple[int, int, int]]) -> None:
     _view(call, source, prod(shape))
 
 
+# State: a variable is read and assigned as a whole.
+
+
+def _var_handle(call: _Call) -> None:
+    call.values.add_handle(call.operator.outputs[0], _variable_name(call.operator))
+
+
+def _read_variable(call: _Call) -> None:
+    variable = call.values.variable(call.operator.inputs[0], call.output)
+    _view(call, variable, call.output.elements)  # a copy: the variable may be assigned before this is used
+
+
+def _assign_variable(call: _Call) -> None:
+    tensor = call.tensor(1)
+    variable = call.values.variable(call.operator.inputs[0], tensor)
+    call.build.kernel("aten::view_copy.out", [call.value(1), call.build.numbers(tensor.shape)], variable)
+
+
+def _nothing(call: _Call) -> None:
+    """What a subgraph that is called once assigns is in the file of the program."""
+
+
 # Operators that compute.
 
 
@@ -534,7 +619,12 @@ def _dequantize(call: _Call) -> None:
     call.build.kernel("quantized_decomposed::dequantize_per_tensor.out", arguments, call.out)
 
 
+_STATE = ("VAR_HANDLE", "ASSIGN_VARIABLE", "CALL_ONCE")
 _KERNELS: dict[str, Callable[[_Call], None]] = {
+    "CALL_ONCE": _nothing,
+    "VAR_HANDLE": _var_handle,
+    "READ_VARIABLE": _read_variable,
+    "ASSIGN_VARIABLE": _assign_variable,
     "TRANSPOSE": _transpose,
     "SHAPE": _shape,
     "RESHAPE": _reshape,
@@ -564,3 +654,15 @@ _KERNELS: dict[str, Callable[[_Call], None]] = {
     "HARD_SWISH": _looked_up(lambda call, x: x * np.clip(x + 3, 0, 6) / 6),
 }
 ON_CPU = tuple(sorted(_KERNELS))
+# What may have floats: it moves them.
+MOVES = (
+    "READ_VARIABLE",
+    "VAR_HANDLE",
+    *_SHAPED,
+    "TRANSPOSE",
+    "CONCATENATION",
+    "SLICE",
+    "STRIDED_SLICE",
+    "PACK",
+    "PAD",
+)

@@ -5,14 +5,15 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ethosu_sdk.base import proc
-from ethosu_sdk.base.errors import BuildError
+from ethosu_sdk.base import filesystem, proc
+from ethosu_sdk.base.errors import InputError
 from ethosu_sdk.base.targets import Target
 from ethosu_sdk.compile import vela_capture
 from ethosu_sdk.compile.vela_config import VelaConfig
@@ -40,6 +41,19 @@ class VelaOutput:
     printed: str
 
 
+def _refusal(model: TfliteModel, done: proc.ProcResult) -> InputError:
+    lines = [line for line in done.output.splitlines() if line.strip()]
+    if done.returncode < 0:
+        return InputError(
+            f"Vela crashes on {model.path.name} ({signal.Signals(-done.returncode).name})",
+            "the file is damaged, or has an operator in a form that Vela does not expect; compile.log has its output",
+        )
+    return InputError(
+        f"Vela refuses {model.path.name}: {lines[-1] if lines else 'it says nothing'}",
+        "compile.log has its whole output",
+    )
+
+
 def vela_flags(target: Target, config: VelaConfig | None, flags: Sequence[str]) -> list[str]:
     """Vela's flags, in the order in which ExecuTorch gives them."""
     return [
@@ -54,19 +68,18 @@ def vela_flags(target: Target, config: VelaConfig | None, flags: Sequence[str]) 
 
 def compile_network(
     model: TfliteModel,
-    content: bytes,
     flags: Sequence[str],
     config: VelaConfig | None,
     python_path: str = "",
 ) -> VelaOutput:
-    """Compile the `content` of `model` with `flags`, by the Vela in `python_path`, which is empty for the SDK's own.
-    BuildError when Vela fails."""
+    """Compile `model` with `flags`, by the Vela in `python_path`, which is empty for the SDK's own.
+    InputError when Vela refuses it, or crashes."""
     # Its raw format has one block of operators for the NPU; this one has all, and what is between them.
     words = ["--output-format=tflite" if flag.startswith("--output-format=") else flag for flag in flags]
     with tempfile.TemporaryDirectory(prefix="ethosu-vela-", dir=vela_capture.spaceless_directory()) as name:
         folder = Path(name)
         source, output = folder / f"{_NAME}.tflite", folder / "output"
-        source.write_bytes(content)
+        filesystem.write_bytes(source, bytes(model.data))
         arguments = [*vela_capture.with_config(words, config, folder), *vela_capture.REPORT_FLAGS]
         done = proc.run(
             [sys.executable, "-P", "-c", _RUN, *arguments, f"--output-dir={output}", str(source)],
@@ -77,12 +90,7 @@ def compile_network(
         print(done.output)  # into the log of the compilation
         made = output / f"{_NAME}_vela.tflite"
         if done.returncode or not made.is_file():
-            lines = [line for line in done.output.splitlines() if line.strip()]
-            how = f"ended with exit status {done.returncode}" if done.returncode >= 0 else "crashed"
-            raise BuildError(
-                f"Vela {how} on {model.path.name}: {lines[-1] if lines else 'it says nothing'}",
-                "compile.log has its whole output",
-            )
+            raise _refusal(model, done)
         # The folder's random name is in it: without, the report is the same in each run.
         debug = vela_capture.read_report(output, "*_debug.xml").replace(f"{folder}/".encode(), b"")
         return VelaOutput(
