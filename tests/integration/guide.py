@@ -10,7 +10,7 @@ from tests import warm
 from tests.integration.cli import sdk
 from tests.places import ROOT
 
-_FILE = re.compile(r'^```\w+ title="(\w+\.\w+)"\n(.*?)^```$', re.DOTALL | re.MULTILINE)
+_FILE = re.compile(r'^```\w+ title="([\w/]+\.\w+)"\n(.*?)^```$', re.DOTALL | re.MULTILINE)
 _COMMAND = re.compile(r"^\$ (ethosu-sdk|python) (.*)$", re.MULTILINE)
 _TIMEOUT_S = 900
 
@@ -25,12 +25,19 @@ def run(page: str, folder: Path, *, count: int) -> None:
 
     Each must end with exit code 0. `count` is their number: a command that is not found is not left out silently.
     """
-    for name, content in _FILE.findall(_text(page)):
-        (folder / name).write_text(content, encoding="utf-8")
+    write_files(page, folder)
     found = commands(page)
     assert len(found) == count
     for program, *words in found:
         execute(program, words, folder)
+
+
+def write_files(page: str, folder: Path) -> None:
+    """Write the files of docs/guide/`page` into `folder`."""
+    for name, content in _FILE.findall(_text(page)):
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content, encoding="utf-8")
 
 
 def execute(program: str, words: list[str], folder: Path) -> None:

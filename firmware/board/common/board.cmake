@@ -3,17 +3,18 @@
 set(common "${CMAKE_CURRENT_LIST_DIR}")
 set(shared "${ETHOSU_SHARED_SOURCES_DIR}/board/${ETHOSU_BOARD}")
 
+# A board whose devices differ has a file of the same name beside its linker.ld.
+set(sources)
+foreach(name IN ITEMS clock.cpp exit.cpp fault.cpp marks.S memory.cpp npu_port.cpp semihosting.cpp startup.cpp uart.cpp)
+  if(EXISTS "${CMAKE_CURRENT_SOURCE_DIR}/${name}")
+    list(APPEND sources "${CMAKE_CURRENT_SOURCE_DIR}/${name}")
+  else()
+    list(APPEND sources "${common}/${name}")
+  endif()
+endforeach()
+
 # Objects, not an archive: the vector table is referenced by the linker script alone.
-add_library(ethosu_board OBJECT
-  ${common}/clock.cpp
-  ${common}/exit.cpp
-  ${common}/fault.cpp
-  ${common}/marks.S
-  ${common}/memory.cpp
-  ${common}/npu_port.cpp
-  ${common}/semihosting.cpp
-  ${common}/startup.cpp
-  ${common}/uart.cpp)
+add_library(ethosu_board OBJECT ${sources})
 target_link_libraries(ethosu_board PUBLIC ethosu_hal_iface)
 target_include_directories(ethosu_board PRIVATE ${shared} ${common})
 # The compiler's own library without its debug information, which names the folder where Debian built it: another one

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from rich.table import Table
 
 from ethosu_sdk.analysis import stream_findings
 from ethosu_sdk.analysis.export_command import RUNNER_POOLS, pool_sizes
+from ethosu_sdk.analysis.options import CheckOptions
 from ethosu_sdk.analysis.stream_findings import INVOKE, Finding
 from ethosu_sdk.base import board_profiles, targets
 from ethosu_sdk.base.board_profiles import BoardMemory, BoardProfile
@@ -20,7 +21,6 @@ from ethosu_sdk.base.terminal import Reporter, escape
 from ethosu_sdk.firmware_build import generated_files, program_checks
 from ethosu_sdk.npu.vela_blocks import VelaBlocks
 from ethosu_sdk.program import cop1, pte, tflite, vela_output
-from ethosu_sdk.program.execution_plan import DelegateCall, ExecutionPlan, Tensor
 from ethosu_sdk.program.pte import Pte
 from ethosu_sdk.records import bundle, check, provenance, result_files, validation
 from ethosu_sdk.records.build import Size, SizeName
@@ -40,19 +40,6 @@ _WRONG_VELA = {
 
 
 @dataclass(frozen=True)
-class CheckOptions:
-    """`address`: where the program is to lie. The pools are ExecuTorch's in the user's application, in bytes; None:
-    those of the board's pack."""
-
-    board: str
-    memory_mode: str | None = None
-    address: int | None = None
-    method_pool: int | None = None
-    temp_pool: int | None = None
-    data: tuple[Path, ...] = ()
-
-
-@dataclass(frozen=True)
 class _Subject:
     """A program that is checked: a .pte, or what Vela left in a .tflite. `version` is Vela's."""
 
@@ -62,7 +49,7 @@ class _Subject:
     of_tflm: bool = False
 
 
-def read_address(text: str) -> int:
+def _address(text: str) -> int:
     """The address that the user means. UsageError for what is none."""
     try:
         address = int(text, 0)
@@ -73,10 +60,10 @@ def read_address(text: str) -> int:
     return address
 
 
-def check_program(path: Path, options: CheckOptions) -> check.Check:
+def check_program(path: Path, board: str, options: CheckOptions, data: Sequence[Path] = ()) -> check.Check:
     """The record of the program at `path` on a board. InputError for a damaged file, UsageError for no board."""
-    profile = board_profiles.find_profile(options.board)
-    subject = _read(path, options)
+    profile = board_profiles.find_profile(board)
+    subject = _read(path, data)
     rows = list(_rows(subject, profile, options))
     program = subject.program
     record = check.Check(
@@ -132,13 +119,13 @@ def _shown(record: check.Check) -> Iterator[RenderableType]:
     yield f"pass: {', '.join(fine)}"
 
 
-def _read(path: Path, options: CheckOptions) -> _Subject:
+def _read(path: Path, data: Sequence[Path]) -> _Subject:
     if path.suffix == tflite.SUFFIX:
         return _read_tflite(path)
     if cop1.is_stream(path) or path.suffix == vela_output.RAW_SUFFIX:
         return _Subject(vela_output.read(path), None, ())
     path = result_files.require_pte(path)
-    program = pte.read(path, options.data)
+    program = pte.read(path, data)
     record = result_files.compile_record_path(path)
     compiled = bundle.compilation_of(record, program.sha256) if record.is_file() else None
     tools = {} if compiled is None else {row.name: row.version for row in compiled.provenance.tools}
@@ -188,16 +175,19 @@ def _rows(subject: _Subject, profile: BoardProfile, options: CheckOptions) -> It
     yield from _judged("npu", (row for vela in velas for row in _npu(vela, profile)), fits)
     yield _vela_version(subject.version)
     yield from _system(program)
-    yield from _judged("commands", _commands(program), "every command can be decoded")
-    readable = [vela for vela in velas if not list(_undecodable(vela))]
+    known = [vela for vela in velas if _is_known(vela)]
+    if len(known) < len(velas):
+        detail = "a command stream is for an NPU that does not exist, and cannot be decoded"
+        yield Row(name="commands", status="unknown", detail=detail)
+    undecodable = {id(vela): list(_undecodable(vela)) for vela in known}
+    found = (row for rows in undecodable.values() for row in rows)
+    yield from _judged("commands", (*found, *_commands(program)), "every command can be decoded")
+    readable = [vela for vela in known if not undecodable[id(vela)]]
     found = (row for vela in readable for row in stream_findings.address_findings(vela))
     yield from _judged(
         "addresses", (*found, *_payloads(program)), "aligned, in regions that every runtime sets"
     )
     yield from _judged("hazards", (row for vela in readable for row in _hazards(vela)), "none")
-    yield from _judged(
-        "inputs and outputs", _sizes_of_calls(program.plans), "the sizes of program and command stream agree"
-    )
     yield from _kernels(subject)
     yield from _judged("data files", _data_files(program), "all data of the program is there")
     yield from _memories(subject, profile, options)
@@ -246,6 +236,16 @@ def _system(program: Pte) -> Iterator[Row]:
         yield Row(name="system", status="pass", detail=f"{target.system_config}, {target.memory_mode}")
 
 
+def _is_known(vela: VelaBlocks) -> bool:
+    from ethosu_sdk.npu.config import NpuConfig  # NumPy comes with it
+
+    try:
+        NpuConfig.from_word(vela.config_word)
+    except UsageError:
+        return False
+    return True
+
+
 def _undecodable(vela: VelaBlocks) -> Iterator[Finding]:
     from ethosu_sdk.npu import program  # NumPy comes with it
     from ethosu_sdk.npu.config import NpuConfig
@@ -257,8 +257,6 @@ def _undecodable(vela: VelaBlocks) -> Iterator[Finding]:
 
 
 def _commands(program: Pte) -> Iterator[Finding]:
-    for vela in _velas(program):
-        yield from _undecodable(vela)
     try:
         program_checks.refuse_lost_tables(program.plans)
     except InputError as error:
@@ -285,35 +283,6 @@ def _payloads(program: Pte) -> Iterator[Finding]:
 def _hazards(vela: VelaBlocks) -> Iterator[Finding]:
     for text in program_checks.hazard_sentences(vela):
         yield Finding(text, "wrong values on hardware, now and then", _MAKE_AGAIN)
-
-
-def _sizes_of_calls(plans: Iterable[ExecutionPlan]) -> Iterator[Finding]:
-    """Calls of delegates with other tensors than the command stream has."""
-    for plan in plans:
-        for call in plan.instructions:
-            if not isinstance(call, DelegateCall):
-                continue
-            vela = plan.delegates[call.delegate_index].vela
-            if vela is None or not vela.blocks:
-                continue
-            slots = [slot.nbytes for slot in (*vela.inputs, *vela.outputs)]
-            values = [plan.values[index] for index in call.args]
-            own = [value.nbytes for value in values if isinstance(value, Tensor)]
-            for number, (size, slot) in enumerate(zip(own, slots, strict=False)):
-                if size != slot:
-                    yield Finding(
-                        f"tensor {number} of delegate {call.delegate_index} has {size:,} bytes in the program and "
-                        f"{slot:,} in the command stream",
-                        f"Byte size mismatch: tensor {size}, Vela {slot}",
-                        _MAKE_AGAIN,
-                    )
-            if len(own) != len(slots):
-                yield Finding(
-                    f"delegate {call.delegate_index} is called with {len(own)} tensors, and its command stream has "
-                    f"{len(slots)}",
-                    "0x23 (InvalidProgram), or a fault",
-                    _MAKE_AGAIN,
-                )
 
 
 def _kernels(subject: _Subject) -> Iterator[Row]:
@@ -349,7 +318,9 @@ def _memories(subject: _Subject, profile: BoardProfile, options: CheckOptions) -
     model = next((row for row in uses if row.role == "model"), None)
     memory = None if model is None else profile.memory(model.memory)
     if memory is not None:
-        yield from _place(subject.program.size, memory, options.address)
+        yield from _place(
+            subject.program.size, memory, None if options.address is None else _address(options.address)
+        )
 
 
 def _memory(rows: list[MemoryUse], memory: BoardMemory | None, board: str) -> Iterator[Row]:

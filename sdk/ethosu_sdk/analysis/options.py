@@ -1,10 +1,32 @@
-"""The options of `profile` and `debug`. The module is imported for every `--help`: it must stay light."""
+"""The options of `check`, `profile` and `debug`. The module is imported for every `--help`: it must stay light."""
 
 from dataclasses import dataclass
 from pathlib import Path
 
 from ethosu_sdk.compile.program_options import INPUTS, Option, option
 from ethosu_sdk.run.options import TIMEOUT
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckOptions:
+    """The options of `check`. The pools are those of the user's application; None: those of the board's pack."""
+
+    memory_mode: str | None = option(
+        None,
+        Option(
+            "Where things lie on the board.",
+            metavar="NAME",
+            shown_default="as in the program, or the board's first",
+            completion="memory_modes",
+        ),
+    )
+    address: str | None = option(
+        None, Option("Where the program is to lie, such as 0x3AB7B000.", metavar="ADDRESS")
+    )
+    method_pool: int | None = option(
+        None, Option("Bytes of ExecuTorch's method pool in your application.", metavar="BYTES", minimum=0)
+    )
+    temp_pool: int | None = option(None, Option("Bytes of its temporary pool.", metavar="BYTES", minimum=0))
 
 
 @dataclass(frozen=True, kw_only=True)

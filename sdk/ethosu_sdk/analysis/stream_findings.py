@@ -70,7 +70,7 @@ def uses_on_board(program: Pte, profile: BoardProfile, mode: str = "") -> tuple[
     if program.is_stream:  # of one without weights, those that it reads are somewhere else
         velas = [row.vela for row in program.delegates if row.vela is not None]
         weights = sum(cop1.reached_bytes(vela)[REGION_WEIGHTS] for vela in velas if not vela.weights)
-        needs = replace(needs, model_bytes=program.size + weights)
+        needs = replace(needs, model_bytes=program.size + weights, method_pool_bytes=0)
     return board.uses(needs)
 
 

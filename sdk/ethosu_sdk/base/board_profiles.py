@@ -25,6 +25,7 @@ UNTESTED: Final = "untested on hardware"
 # What is known of a board from a run on it: nothing, that it was shown to be as its pack says, or that there is none.
 Hardware = Literal["untested on hardware", "proved on hardware", "simulator"]
 CODE = "code"
+INI_SOURCE = "board profile {}"
 MemoryKind = Literal["tcm", "sram", "mram", "flash", "dram", "rom"]
 Setting = str | int | float
 Hz = Annotated[int, Meta(ge=1, le=10**11)]
@@ -150,7 +151,7 @@ class BoardProfile:
     @property
     def ini_source(self) -> str:
         """What messages and records call the configuration file of :meth:`vela_ini`."""
-        return f"board profile {self.name}"
+        return INI_SOURCE.format(self.name)
 
     def vela_ini(self) -> str:
         """The text of a Vela configuration file with all of its system configurations and memory modes."""
@@ -417,18 +418,12 @@ def _check_name(source: TomlSource, place: Place, name: str) -> None:
 
 SUFFIX = ".toml"
 _KIND = TomlKind("a file of the SDK", most_bytes=256 << 10, most_lines=5000)
-_FILE_NAME = re.compile(r"[\w.-]{1,64}", re.ASCII)
 
 
 def _name_of(path: Path) -> str:
     """A pack is called as its folder, a file with another name as itself."""
     name = path.absolute().parent.name if path.name == PACK_FILE else path.stem
-    return name if is_pack_name(name) else "board"
-
-
-def is_pack_name(name: str) -> bool:
-    """Whether a pack may be called `name`."""
-    return _FILE_NAME.fullmatch(name) is not None
+    return name if boards.is_pack_name(name) else "board"
 
 
 def profile_names() -> tuple[str, ...]:

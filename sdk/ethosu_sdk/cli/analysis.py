@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from ethosu_sdk.analysis.options import DebugOptions, ProfileOptions
+from ethosu_sdk.analysis.options import CheckOptions, DebugOptions, ProfileOptions
 from ethosu_sdk.cli.app import app
 from ethosu_sdk.cli.options import Data, Invocation, Model, OutDir, Pte, VelaConfig
 from ethosu_sdk.compile.program_options import FOR_A_TARGET, CompileOptions, Offer, Option
@@ -71,32 +71,7 @@ def check_command(
             completion="systems",
         ),
     ],
-    memory_mode: Annotated[
-        str | None,
-        Option(
-            "Where things lie on that board.",
-            name="--memory-mode",
-            metavar="NAME",
-            shown_default="as in the program, or the board's first",
-            completion="memory_modes",
-        ),
-    ] = None,
-    address: Annotated[
-        str | None, Option("Where the program is to lie, such as 0x3AB7B000.", metavar="ADDRESS")
-    ] = None,
-    method_pool: Annotated[
-        int | None,
-        Option(
-            "Bytes of ExecuTorch's method pool in your application.",
-            name="--method-pool",
-            metavar="BYTES",
-            minimum=0,
-        ),
-    ] = None,
-    temp_pool: Annotated[
-        int | None,
-        Option("Bytes of its temporary pool.", name="--temp-pool", metavar="BYTES", minimum=0),
-    ] = None,
+    options: CheckOptions,
     sarif: Annotated[
         Path | None, Option("Write what fails as SARIF 2.1.0 to this file.", metavar="FILE.sarif")
     ] = None,
@@ -111,15 +86,7 @@ def check_command(
     from ethosu_sdk.base import filesystem
     from ethosu_sdk.reporting.convert.sarif import sarif_of_check
 
-    options = check_command.CheckOptions(
-        board=board,
-        memory_mode=memory_mode,
-        address=None if address is None else check_command.read_address(address),
-        method_pool=method_pool,
-        temp_pool=temp_pool,
-        data=tuple(data or ()),
-    )
-    record = check_command.check_program(model, options)
+    record = check_command.check_program(model, board, options, data or ())
     if sarif is not None:
         filesystem.write_bytes(sarif, sarif_of_check(record, model))
     check_command.show(record, invocation.reporter())

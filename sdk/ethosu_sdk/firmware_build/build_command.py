@@ -18,7 +18,7 @@ from ethosu_sdk.firmware_build import board_fit, cmake, memory_fit, program_chec
 from ethosu_sdk.firmware_build.program_firmware import BuildOptions, FirmwareBuild
 from ethosu_sdk.program import pte
 from ethosu_sdk.records import bundle, kinds, provenance, result_files, run_facts, validation
-from ethosu_sdk.records.build import Board, Build, DataMemory, Elf, Kernel, Memory, Options, Pool, Section
+from ethosu_sdk.records.build import Build, DataMemory, Elf, Kernel, Memory, Options, Pool, Section
 from ethosu_sdk.records.common import FileDigest, Model
 from ethosu_sdk.simulate import program_board
 from ethosu_sdk.simulate.program_board import board_for_build
@@ -132,7 +132,7 @@ def _content(
         **provenance.origin(result_files.program_entries(path, program), tool_rows()),
         model=Model(file=path.name, sha256=program.sha256, bytes=program.size, entry=firmware.methods[0]),
         target=target,
-        board=convert(firmware.board, Board),
+        board=firmware.board,
         board_reason=firmware.board_reason,
         build_key=firmware.build_key,
         options=Options(

@@ -89,6 +89,7 @@ _BUILD_TIMEOUT_S = 600.0
 PROGRAMS = ("arm-none-eabi-g++", "cmake", "ninja", "flatc")
 INCLUDE_ROOTS = ("/usr/include", "/usr/local/include")  # where firmware/runtime looks, too
 _CONFIGURED_FOR = "configured-for.json"
+_PRESET = "corstone-300"  # whose generator and compiler all boards have
 EXECUTABLE = "executor_runner"  # firmware/cmake
 OPERATORS = "operators.txt"  # firmware/kernels/CMakeLists.txt
 LOG_NAME = "build.log"
@@ -120,7 +121,7 @@ class TreeConfiguration:
     """What a CMake build tree is configured for: another configuration needs another tree, or a new one."""
 
     sources: Mapping[str, bytes]  # the firmware tree: file name relative to it → content
-    preset: str
+    board: str
     toolchain: Toolchain
 
 
@@ -181,7 +182,8 @@ def build_tree(
     if not (work / _CONFIGURED_FOR).is_file():
         argv = [
             *(toolchain.path("cmake"), "-S", str(source), "-B", str(objects)),
-            *("--preset", configuration.preset),
+            *("--preset", _PRESET),
+            f"-DETHOSU_BOARD={configuration.board}",
             f"-DETHOSU_GENERATED_DIR={generated}",
             f"-DCMAKE_MAKE_PROGRAM={toolchain.path('ninja')}",
             f"-DETHOSU_FLATC={toolchain.path('flatc')}",
@@ -215,7 +217,7 @@ def mirror_sources(folder: Path, files: Mapping[str, bytes]) -> None:
 def _identity(work: Path, configuration: TreeConfiguration) -> Record:
     """Everything that makes two build trees different. Sources are not part of it: Ninja notices their changes."""
     return {
-        "preset": configuration.preset,
+        "board": configuration.board,
         "programs": {row.tool.name: str(row.path) for row in configuration.toolchain.programs},
         "versions": configuration.toolchain.versions(),
         "place": str(work.absolute()),  # CMake's trees hold absolute paths

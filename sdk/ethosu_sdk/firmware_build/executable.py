@@ -58,7 +58,9 @@ def make_executable(recipe: Recipe, out_dir: Path, work: Path) -> Executable:
     """
     toolchain = cmake.find_toolchain()
     source = resources.directory("firmware")
-    configuration = cmake.TreeConfiguration(firmware_sources(source), recipe.board.name, toolchain)
+    configuration = cmake.TreeConfiguration(
+        firmware_sources(source, recipe.board), recipe.board.name, toolchain
+    )
     files = {
         **recipe.files,
         "selected_kernels.cpp": generated_files.selected_kernels(recipe.kernels).encode(),
@@ -68,7 +70,7 @@ def make_executable(recipe: Recipe, out_dir: Path, work: Path) -> Executable:
         {
             "files": content_hashes(files),
             "sources": content_hashes(configuration.sources),
-            "preset": configuration.preset,
+            "board": configuration.board,
             "toolchain": toolchain.versions(),
         }
     )
@@ -78,7 +80,7 @@ def make_executable(recipe: Recipe, out_dir: Path, work: Path) -> Executable:
         stamp = work / STAMP_NAME
         cached = is_current(stamp, key, products)
         if not cached:
-            shared = work_directory({"source": str(source), "preset": configuration.preset})
+            shared = work_directory({"source": str(source), "board": configuration.board})
             cmake.publish_products(configuration, files, work, shared, (elf, linker_map), recipe.name)
             remember(stamp, key, products)
     image = read_elf(elf)
@@ -112,14 +114,18 @@ def work_directory(identity: Mapping[str, object]) -> Path | None:
         return None
 
 
-def firmware_sources(root: Path) -> dict[str, bytes]:
-    """All files below `root` that a firmware is built from, and the generated ones, by their names relative to it.
+def firmware_sources(root: Path, board: Board | None = None) -> dict[str, bytes]:
+    """All files below `root` that a firmware is built from, and the generated ones, by their names relative to it;
+    with those of a user's `board`.
 
     Raises InputError when one cannot be read.
     """
-    found = generated_files.shared_sources()
-    for path in sorted(root.rglob("*")):
-        relative = path.relative_to(root)
+    found = generated_files.shared_sources(board)
+    rows = [(path, path.relative_to(root)) for path in sorted(root.rglob("*"))]
+    if board is not None and board.folder is not None:
+        place = Path("board", board.name)
+        rows += [(path, place / path.relative_to(board.folder)) for path in sorted(board.folder.rglob("*"))]
+    for path, relative in rows:
         if path.is_file() and not {"tests", "README.md"} & set(relative.parts):
             try:
                 found[relative.as_posix()] = path.read_bytes()

@@ -109,15 +109,19 @@ def header_text(notice: str, includes: Sequence[str], namespace: str, lines: Ite
     )
 
 
-def shared_sources() -> dict[str, bytes]:
-    """What the firmware of every model has besides the files of firmware/: name relative to that folder → content."""
+def shared_sources(own: Board | None = None) -> dict[str, bytes]:
+    """What the firmware of every model has besides the files of firmware/: name relative to that folder → content.
+
+    Of boards it is about the SDK's, and about a user's `own`, whose sources are in its pack.
+    """
+    rows = [row for row in all_boards().values() if row.folder is None or row == own]
     return {
         "app/protocol.hpp": protocol_header().encode(),
         "npu/products.hpp": npu_products().encode(),
         f"runtime/{pte_schema.FILE_NAME}": pte_schema.program_fbs().encode(),
         f"runtime/{pte_schema.DATA_FILE_NAME}": pte_schema.data_file_fbs().encode(),
-        **{f"board/{row.name}/memory_map.hpp": memory_map(row).encode() for row in all_boards().values()},
-        **{f"board/{row.name}/memories.ld": memories_script(row).encode() for row in all_boards().values()},
+        **{f"board/{row.name}/memory_map.hpp": memory_map(row).encode() for row in rows},
+        **{f"board/{row.name}/memories.ld": memories_script(row).encode() for row in rows},
     }
 
 

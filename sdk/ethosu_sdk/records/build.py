@@ -10,7 +10,6 @@ from ethosu_sdk.records import common as c, rules
 from ethosu_sdk.records.common import Derived, Part, RecordKind
 
 # The parts of build-result/1.
-Board = Literal["corstone-300", "corstone-320"]
 DataMemory = Literal["sram", "ddr"]
 
 
@@ -54,7 +53,7 @@ class Build(Derived[Literal["pass"]], tag_field="schema", tag="build-result/1"):
 
     model: c.Model
     target: c.Target | None = None
-    board: Board
+    board: c.BoardName
     board_reason: c.Text  #: why it is this board: what was asked for, or what is installed here
     build_key: c.Sha256
     options: Options  #: what shaped the firmware beside the model and the board

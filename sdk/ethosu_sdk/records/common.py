@@ -93,6 +93,7 @@ Distinct = Annotated[tuple[Item, ...], Meta(extra_json_schema={"uniqueItems": Tr
 DistinctSome = Annotated[tuple[Item, ...], Meta(min_length=1, extra_json_schema={"uniqueItems": True})]
 
 Text = Annotated[str, Meta(min_length=1)]
+BoardName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]  # a board that firmware was built for
 Untested = Literal["untested on hardware"]  # of a board, until somebody proved that it is as its pack says
 Sha256 = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
 Created = Annotated[

@@ -253,7 +253,7 @@ class Profile(Derived[Literal["pass", "fail"]], tag_field="schema", tag="profile
     target: c.Target | None = None
     priced: c.Priced | None = None
     #: that the run was on; absent, as the simulator, for a bare command stream, which does not run
-    board: Literal["corstone-300", "corstone-320", "host"] | None = None
+    board: c.BoardName | None = None
     simulator: c.Simulator | None = None
     clock: Clock | None = None  #: of the NPU
     operations: tuple[Operation, ...]

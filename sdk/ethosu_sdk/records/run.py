@@ -265,7 +265,7 @@ class Run(Derived[Literal["pass", "fail"]], tag_field="schema", tag="run-result/
     """What happened in one simulated run."""
 
     model: c.Model
-    board: Literal["corstone-300", "corstone-320", "host"]
+    board: c.BoardName  #: or host
     board_reason: c.Text  #: why it is this board: what was asked for, or what is installed here
     #: what interpreted the program: own, the SDK's firmware; executorch, ExecuTorch's own runtime, in Arm's
     #: prebuilt runner or on the host

@@ -138,6 +138,7 @@ def test_firmware_of_a_pack_is_checked(tmp_path: Path) -> None:
     sdk_ok("boards", "check", "ours/", cwd=tmp_path)
     for old, new, words in (
         ('fast = "SRAM"', 'fast = "SRAMM"', "firmware.memories has no 'SRAMM'"),
+        ("SRAM = { access", "DATA = { access", "no memory can be called DATA"),
         ("irq_count = 480", "irq_count = 4", "irq_count must be a whole number from 16"),
         ('access = "rwx"', "access = 5", "access must be a word"),
         ('["ethos-u55"]', '["ethos-u56"]', "no NPU 'ethos-u56'"),

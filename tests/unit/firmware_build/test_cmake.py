@@ -46,6 +46,7 @@ def test_cmake_is_configured_once_and_told_where_everything_is(
     assert configure[:7] == [
         *("/bin/cmake", "-S", str(work / "source"), "-B", str(objects), "--preset", "corstone-300")
     ]
+    assert "-DETHOSU_BOARD=corstone-300" in configure
     assert f"-DETHOSU_GENERATED_DIR={objects / 'generated'}" in configure
     assert compile_[:3] == ["/bin/cmake", "--build", str(objects)]
     assert {path.name: path.read_bytes() for path in (objects / "generated").iterdir()} == FILES
@@ -60,7 +61,7 @@ def test_a_tree_for_other_tools_is_made_anew(
 ) -> None:
     older = tuple(replace(row, version="0.9") for row in configuration.toolchain.programs)
     others = (
-        replace(configuration, preset="other"),
+        replace(configuration, board="other"),
         replace(configuration, toolchain=Toolchain(older)),
     )
     for other in others:

@@ -151,7 +151,7 @@ def _checked_model(path: Path) -> TfliteModel:
     if model.npu_operators:
         raise InputError(
             f"{path.name} was compiled by Vela already, for one NPU",
-            f"`ethosu-sdk inspect {path.name}` reads it; compile the original .tflite",
+            f"`ethosu-sdk run {path.name}` runs it; compile the original .tflite",
         )
     kept = next((row for row in model.main.tensors if row.is_variable), None)
     if kept is not None:
