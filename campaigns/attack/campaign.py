@@ -33,6 +33,7 @@ from campaigns.attack.kinds import (
     streams,
     tflite_models,
     tokens,
+    vela_outputs,
 )
 from ethosu_sdk.base import filesystem
 from ethosu_sdk.base.errors import SdkError
@@ -61,6 +62,7 @@ KINDS: dict[str, Kind] = {
         settings.KIND,
         state.KIND,
         tokens.KIND,
+        vela_outputs.KIND,
         edited.SWEEP,
     )
 }

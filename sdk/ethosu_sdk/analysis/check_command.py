@@ -20,7 +20,7 @@ from ethosu_sdk.base.plain_text import counted
 from ethosu_sdk.base.terminal import Reporter, escape
 from ethosu_sdk.firmware_build import generated_files, program_checks
 from ethosu_sdk.npu.vela_blocks import VelaBlocks
-from ethosu_sdk.program import cop1, pte, tflite
+from ethosu_sdk.program import cop1, pte, tflite, vela_output
 from ethosu_sdk.program.pte import Pte
 from ethosu_sdk.records import bundle, check, provenance, result_files, validation
 from ethosu_sdk.records.build import Size, SizeName
@@ -122,8 +122,8 @@ def _shown(record: check.Check) -> Iterator[RenderableType]:
 def _read(path: Path, data: Sequence[Path]) -> _Subject:
     if path.suffix == tflite.SUFFIX:
         return _read_tflite(path)
-    if cop1.is_stream(path):
-        return _Subject(cop1.read(path), None, ())
+    if cop1.is_stream(path) or path.suffix == vela_output.RAW_SUFFIX:
+        return _Subject(vela_output.read(path), None, ())
     path = result_files.require_pte(path)
     program = pte.read(path, data)
     record = result_files.compile_record_path(path)

@@ -25,6 +25,7 @@ UNTESTED: Final = "untested on hardware"
 # What is known of a board from a run on it: nothing, that it was shown to be as its pack says, or that there is none.
 Hardware = Literal["untested on hardware", "proved on hardware", "simulator"]
 CODE = "code"
+INI_SOURCE = "board profile {}"
 MemoryKind = Literal["tcm", "sram", "mram", "flash", "dram", "rom"]
 Setting = str | int | float
 Hz = Annotated[int, Meta(ge=1, le=10**11)]
@@ -96,6 +97,15 @@ class VelaSystem:
     areas: Mapping[str, str] = field(default_factory=dict)
 
 
+class AdapterSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """What the board's firmware sets the timing adapters of AXI port 0 and 1 to, for these `npus`: registers by the
+    names that a file of `--memory-timing` has."""
+
+    npus: Texts
+    axi0: Rows[int]
+    axi1: Rows[int]
+
+
 @dataclass(frozen=True)
 class BoardProfile:
     """A board. `npus` are targets of one family; the first one is the default, and so is the first of `systems`.
@@ -118,6 +128,7 @@ class BoardProfile:
     hardware: Hardware = UNTESTED
     pools: Pools = NO_POOLS
     sources: Mapping[str, str] = field(default_factory=dict)
+    adapters: Mapping[str, AdapterSettings] = field(default_factory=dict)
 
     @property
     def untested(self) -> Literal["untested on hardware"] | None:
@@ -140,7 +151,7 @@ class BoardProfile:
     @property
     def ini_source(self) -> str:
         """What messages and records call the configuration file of :meth:`vela_ini`."""
-        return f"board profile {self.name}"
+        return INI_SOURCE.format(self.name)
 
     def vela_ini(self) -> str:
         """The text of a Vela configuration file with all of its system configurations and memory modes."""
@@ -158,10 +169,16 @@ class BoardProfile:
         """The digest of what compiling and pricing take from it; not of the title, the sources and the addresses."""
         others = ("title", "sources", "npu", "console", "hardware", "pools")
         values = {key: part for key, part in msgspec.to_builtins(self).items() if key not in others}
+        if not self.adapters:
+            del values["adapters"]
         for memory in values["memories"]:
             for key in _PLACES:
                 del memory[key]
         return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
+
+    def adapters_for(self, npu: str) -> AdapterSettings | None:
+        """The settings of the timing adapters for `npu`, such as ``ethos-u85-256``."""
+        return next((row for row in self.adapters.values() if npu in row.npus), None)
 
     def source(self, place: str) -> str:
         """Where the value at `place` comes from, such as ``cpu.clock_hz``; why it is absent for one that is."""
@@ -173,6 +190,8 @@ class BoardProfile:
         yield "npus", self.npus
         yield "npu_hz", self.npu_hz
         yield "systems", tuple(row.name for row in self.systems)
+        if self.adapters:
+            yield "adapters", tuple(self.adapters)
         if any(row.areas for row in self.systems):
             yield "areas", {row.name: row.areas for row in self.systems}
         for name in self.cpu.__struct_fields__:
@@ -249,6 +268,7 @@ class _Board(Struct, forbid_unknown_fields=True):
     npu: Device = NO_DEVICE
     console: Device = NO_DEVICE
     pools: Pools = NO_POOLS
+    adapters: Rows[AdapterSettings] = {}
     areas: Rows[Rows[str]] = {}
     memories: Rows[Rows[Any]] = {}
     system_configs: Rows[Rows[Any]] = {}
@@ -300,6 +320,7 @@ def _profile(path: Path) -> BoardProfile:
         console=board.console,
         hardware=board.hardware,
         pools=board.pools,
+        adapters=board.adapters,
     )
 
 
@@ -397,18 +418,12 @@ def _check_name(source: TomlSource, place: Place, name: str) -> None:
 
 SUFFIX = ".toml"
 _KIND = TomlKind("a file of the SDK", most_bytes=256 << 10, most_lines=5000)
-_FILE_NAME = re.compile(r"[\w.-]{1,64}", re.ASCII)
 
 
 def _name_of(path: Path) -> str:
     """A pack is called as its folder, a file with another name as itself."""
     name = path.absolute().parent.name if path.name == PACK_FILE else path.stem
-    return name if is_pack_name(name) else "board"
-
-
-def is_pack_name(name: str) -> bool:
-    """Whether a pack may be called `name`."""
-    return _FILE_NAME.fullmatch(name) is not None
+    return name if boards.is_pack_name(name) else "board"
 
 
 def profile_names() -> tuple[str, ...]:

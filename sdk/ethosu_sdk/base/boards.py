@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -34,6 +35,8 @@ _OWN = ("firmware", "qemu", "hardware", "pools")  # what `like` does not give: i
 _ALIASES = {"VECTORS", "CODE", "DATA", "STACK", "MODEL", "MODEL_DATA", "SCRATCH", "FAST_SCRATCH", "PLANNED"}
 _ALIASES |= {"METHOD_POOL", "INPUT_IMAGE"}
 PackTable = dict[str, Any]
+_NAME = re.compile(r"[\w.-]{1,64}", re.ASCII)
+_NO_PACKS = ("common", "host")  # other folders of firmware/board
 Address = Annotated[int, Meta(ge=0, lt=1 << 32)]
 Interrupt = Annotated[int, Meta(ge=0, le=1023)]
 Word = Annotated[str, Meta(pattern=r"\A[A-Za-z][A-Za-z0-9_.-]{0,63}\Z", extra={"words": "a word"})]
@@ -43,7 +46,12 @@ def pack_files() -> dict[str, Path]:
     """The file of each pack by name: the SDK's, and those in the folder that ETHOSU_SDK_BOARDS names."""
     folders = [Path(os.environ[PACKS_VARIABLE])] if os.environ.get(PACKS_VARIABLE) else []
     found = (path for folder in (*folders, OWN_PACKS) for path in sorted(folder.glob(f"*/{PACK_FILE}")))
-    return {path.parent.name: path for path in found}
+    return {path.parent.name: path for path in found if is_pack_name(path.parent.name)}
+
+
+def is_pack_name(name: str) -> bool:
+    """Whether a pack may be called `name`, which becomes a part of C++ source and of paths."""
+    return _NAME.fullmatch(name) is not None and name not in _NO_PACKS
 
 
 def read_pack(path: Path) -> tuple[TomlSource, PackTable, PackTable]:
@@ -51,22 +59,32 @@ def read_pack(path: Path) -> tuple[TomlSource, PackTable, PackTable]:
 
     InputError for a file that is not TOML, and for an unknown or circular `like`.
     """
-    source, table = toml_source.read_toml(path, _KIND)
-    merged, names = table, set[str]()
+    source, table = _read(path)
+    merged, names = dict(table), set[str]()
     while "like" in merged:
         like = source.convert(merged["like"], str, ("like",))
         packs = {name: file for name, file in pack_files().items() if file != path and name not in names}
         if like not in packs:
             raise source.unknown(("like",), "there is no board profile", like, packs)
         names.add(like)
-        merged = _merged(merged, toml_source.read_toml(packs[like], _KIND)[1])
+        merged = _merged(merged, _read(packs[like])[1])
     return source, table, merged
+
+
+def _read(path: Path) -> tuple[TomlSource, PackTable]:
+    return _read_own(path) if path.is_relative_to(OWN_PACKS) else toml_source.read_toml(path, _KIND)
+
+
+@functools.cache
+def _read_own(path: Path) -> tuple[TomlSource, PackTable]:
+    return toml_source.read_toml(path, _KIND)
 
 
 def _merged(row: PackTable, base: PackTable) -> PackTable:
     row = {key: part for key, part in row.items() if key != "like"}
     base = {key: part for key, part in base.items() if key not in _OWN}
-    tables = [key for key in _MERGED if isinstance(row.get(key, {}), dict)]
+    both = (row, base)
+    tables = [key for key in _MERGED if all(isinstance(part.get(key, {}), dict) for part in both)]
     merged = {key: {**base.get(key, {}), **row.get(key, {})} for key in tables}
     if "systems" in row:
         base.pop("areas", None)  # which are by system

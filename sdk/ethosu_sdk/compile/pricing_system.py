@@ -123,9 +123,9 @@ def board_of_program(path: Path, program: pte.Pte) -> BoardProfile | None:
     """The board that the `program` at `path` was compiled for; None without one, or if its profile has changed."""
     target = program.target()
     own = None if target is None else _compiled_for(path, program, target)
-    for name in board_profiles.profile_names() if own is not None else ():
-        profile = board_profiles.find_profile(name)
-        if own is not None and own.source == profile.ini_source:
+    for name in board_profiles.profile_names():
+        if own is not None and own.source == board_profiles.INI_SOURCE.format(name):
+            profile = board_profiles.find_profile(name)
             return profile if own.sha256 == profile.ini_sha256 else None
     record = result_files.compile_record_path(path)
     found = bundle.compilation_of(record, program.sha256) if record.is_file() else None

@@ -50,7 +50,7 @@ def new_board(
     """Write a pack called `name` into the folder of that name: `like` another one, or for an NPU, with the system
     configurations of a `vela_ini`. UsageError where the folder has a pack already."""
     path = Path(name) / boards.PACK_FILE
-    if not board_profiles.is_pack_name(path.absolute().parent.name):
+    if not boards.is_pack_name(path.absolute().parent.name):
         raise UsageError(
             f"'{name}' cannot be the name of a board", "letters, digits, '.', '_' and '-', 64 at most"
         )

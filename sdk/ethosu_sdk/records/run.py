@@ -227,7 +227,7 @@ class Interface(Part):
 
 
 class MemoryTiming(Part):
-    name: c.Text  #: executorch, or the name of a file
+    name: c.Text  #: executorch, board (of the profile) or the name of a file
     interfaces: Annotated[tuple[Interface, ...], Meta(min_length=1, max_length=2)]
 
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from ethosu_sdk.base import boards, toml_source
+from ethosu_sdk.base.board_profiles import BoardProfile
 from ethosu_sdk.base.errors import UsageError
 from ethosu_sdk.base.targets import Target, suggestion
 from ethosu_sdk.base.terminal import Reporter
@@ -25,7 +26,7 @@ from ethosu_sdk.records import common
 from ethosu_sdk.records.run import Interface, MemoryTiming, Run
 from ethosu_sdk.run.input_values import Samples
 from ethosu_sdk.run.kept_state import KeptState
-from ethosu_sdk.run.options import EXECUTORCH, VELA_TIMING, RunOptions
+from ethosu_sdk.run.options import BOARD_TIMING, EXECUTORCH, VELA_TIMING, RunOptions
 from ethosu_sdk.run.reference import CompileRecord
 from ethosu_sdk.run.time_line import CpuClock
 from ethosu_sdk.simulate.program_board import BoardAndSimulator
@@ -92,10 +93,12 @@ class RunJob(Setting, frozen=True, kw_only=True):
 # The memory timing for modelled cycles: that of the system, or timing adapters.
 
 
-def choose_memories(target: Target | None, priced: PricingSystem | None, choice: str) -> SystemConfig | None:
-    """The memories of the system that is `priced`, behind the timing adapters that `choice` names; None without an
-    NPU. UsageError for a choice that does not exist, or has no values for the target; InputError for a damaged
-    file."""
+def choose_memories(
+    target: Target | None, priced: PricingSystem | None, choice: str, board: BoardProfile | None = None
+) -> SystemConfig | None:
+    """The memories of the system that is `priced`, behind the timing adapters that `choice` names, which may be those
+    of the `board`; None without an NPU. UsageError for a choice that does not exist, or has no values for the target;
+    InputError for a damaged file."""
     plain = None if priced is None else priced.system
     if choice == VELA_TIMING:
         return plain
@@ -103,14 +106,28 @@ def choose_memories(target: Target | None, priced: PricingSystem | None, choice:
         raise UsageError("--memory-timing needs a program that uses the NPU", "leave --memory-timing out")
     if choice == EXECUTORCH:
         found = systems.executorch_adapters(target.system_config, target.memory_mode)
+    elif choice == BOARD_TIMING:
+        found = _adapters_of_board(board, target)
     elif choice.endswith(".toml"):
         _, tables = toml_source.read_toml(Path(choice), _ADAPTERS)
         found = systems.adapters_from_tables(tables, choice)
     else:
-        names = (VELA_TIMING, EXECUTORCH)
+        names = (VELA_TIMING, BOARD_TIMING, EXECUTORCH)
         hint = suggestion(choice, names)
         raise UsageError(f"unknown memory timing '{choice}'", f"{hint}; or a FILE.toml" if hint else "")
     return systems.behind_adapters(plain, found, target.npu)
+
+
+def _adapters_of_board(board: BoardProfile | None, target: Target) -> systems.Adapters:
+    """What the board sets its timing adapters to for the NPU, whatever the program was compiled for."""
+    if board is None:
+        raise UsageError(f"--memory-timing {BOARD_TIMING} needs a board", "--system NAME names it")
+    settings = board.adapters_for(target.name)
+    if settings is None:
+        raise UsageError(
+            f"{board.name} has no settings of timing adapters for {target.name}", "leave --memory-timing out"
+        )
+    return systems.adapters_from_tables({"axi0": settings.axi0, "axi1": settings.axi1}, board.name)
 
 
 def memory_timing_part(system: SystemConfig | None, choice: str) -> MemoryTiming | None:

@@ -26,6 +26,7 @@ SENT = (ALL_STEPS, LAST_STEP)
 _IDLE_LIMIT_S = 30.0
 _DIGESTED_BYTES_PER_S = 0.5e6  # SHA-256 on QEMU, on a busy machine; ten times that on a quiet one
 VELA_TIMING = "vela"  # memories as the system configuration has them
+BOARD_TIMING = "board"  # behind the timing adapters of the board's profile
 LONGEST_S = 604_800.0  # a week: a limit that is never reached is none
 TIMEOUT = Option(
     "Wall-clock limit of the run in seconds.", name="--timeout", metavar="S", minimum=0.1, maximum=LONGEST_S
@@ -116,8 +117,8 @@ class RunOptions:
         VELA_TIMING,
         Option(
             "Memories for modelled cycles: those of the system configuration, or behind timing adapters "
-            "(ExecuTorch's, or a file's).",
-            metavar="vela|executorch|FILE.toml",
+            "(those of the board of --system, ExecuTorch's, or a file's).",
+            metavar="vela|board|executorch|FILE.toml",
         ),
     )
     fast: bool = option(False, Option("FVP: skip the NPU's timing; its counters are then meaningless."))

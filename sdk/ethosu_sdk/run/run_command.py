@@ -156,7 +156,7 @@ def resolve_setting(
         execute=runner.execute,
         events=choose_events(program.npu(), options.events),
         priced=priced,
-        memories=choose_memories(program.target(), priced, options.memory_timing),
+        memories=choose_memories(program.target(), priced, options.memory_timing, profile),
         cpu_clock=clock,
         named=board_fit.named_board(profile, None if priced is None else priced.system),
     )

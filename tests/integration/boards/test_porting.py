@@ -13,6 +13,7 @@ from tests.records import valid
 _PAGE = "porting.md"
 
 
+@pytest.mark.full
 @pytest.mark.torch
 @pytest.mark.qemu
 def test_the_page_command_by_command(tmp_path: Path, own_qemu: Path, monkeypatch: pytest.MonkeyPatch) -> None:

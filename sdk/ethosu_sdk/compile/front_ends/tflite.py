@@ -152,7 +152,7 @@ def _checked_model(path: Path) -> TfliteModel:
     if model.npu_operators:
         raise InputError(
             f"{path.name} was compiled by Vela already, for one NPU",
-            f"`ethosu-sdk inspect {path.name}` reads it; compile the original .tflite",
+            f"`ethosu-sdk run {path.name}` runs it; compile the original .tflite",
         )
     tensors = model.main.tensors
     empty = {
