@@ -119,7 +119,7 @@ class Executor:
         for rows in _stripes(op):
             errors.check()
             if channels is not None:
-                result[rows] = channels.finish(accumulate(rows), op.output.clamp, op.ofm.dtype)
+                channels.finish(accumulate(rows), op.output.clamp, result[rows])
                 continue
             sums = accumulate(rows).astype(np.int64, copy=False) + bias
             _check_width(op, sums, scale, shift)
