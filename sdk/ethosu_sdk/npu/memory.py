@@ -176,9 +176,12 @@ class Memory:
             dtype, depth, deep = np.dtype((np.void, along)), depth // BRICK, feature_map.stride_c
         shape = (rows.stop - rows.start, columns.stop - columns.start, depth)
         strides = (feature_map.stride_y, along, deep)
-        reach = [(count - 1) * stride for count, stride in zip(shape, strides, strict=True)]
-        first = address + sum(min(0, distance) for distance in reach)
-        last = address + sum(max(0, distance) for distance in reach) + dtype.itemsize
+        first, last = address, address + dtype.itemsize
+        for count, stride in zip(shape, strides, strict=True):
+            if stride < 0:
+                first += (count - 1) * stride
+            else:
+                last += (count - 1) * stride
         store = self._checked(feature_map.region, first, last, channel)
         return np.ndarray(shape, dtype, store.data, address, strides)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -130,12 +131,11 @@ class ChannelScaling:
     def finish(self, sums: Array, clamp: tuple[int, int] | None, result: Array) -> None:
         """Put the OFM's elements into `result`, computed in parts that stay in the cache."""
         height, width, depth = sums.shape
-        # Some positions as one row: NumPy's inner loops are as long as what is the same in all rows.
-        together = next(part for part in range(max(1, _LONG_ROW // depth), 0, -1) if not width % part)
+        together = _together(width, depth)
         shape = (height, width // together, together * depth)
         rows, given = result.reshape(shape), sums.reshape(shape)
-        steps = np.broadcast_to(self.steps[:, np.newaxis], (len(self.steps), together, depth))
-        bias, scale, added, shift, *sign = steps.reshape(len(self.steps), -1)
+        steps = self.steps.reshape(-1, 1, depth).repeat(together, 1)
+        bias, scale, added, shift, *sign = steps.reshape(len(steps), -1)
         high = max(1, _CACHED_ELEMENTS // (width * depth))
         for top in range(0, height, high):
             values = given[top : top + high].astype(np.int64)
@@ -150,6 +150,12 @@ class ChannelScaling:
                 np.maximum(values, clamp[0], out=values)
                 np.minimum(values, clamp[1], out=values)
             rows[top : top + high] = values
+
+
+@functools.lru_cache(1024)
+def _together(width: int, depth: int) -> int:
+    """How many positions of a row are taken as one: NumPy's inner loops are as long as what is the same in all rows."""
+    return next(part for part in range(max(1, _LONG_ROW // depth), 0, -1) if not width % part)
 
 
 def arranged(elements: npt.NDArray[Any], output: Output) -> npt.NDArray[Any]:
@@ -292,29 +298,29 @@ def convolve_depthwise(values: Array, weights: npt.NDArray[np.float32], kernel: 
     """
     height = (values.shape[0] - kernel.dilated_height) // kernel.stride_y + 1
     width = (values.shape[1] - kernel.dilated_width) // kernel.stride_x + 1
-    row_elements = width * weights.shape[0]
-    step = max(1, _CACHED_ELEMENTS // row_elements)
-    total: Array = np.empty((height, width, weights.shape[0]), values.dtype)
-    product: Array = np.empty((min(step, height), width, weights.shape[0]), values.dtype)
+    depth, stride = weights.shape[0], kernel.stride_x
+    # For each column that a stride begins with, all that lie strides behind it: a row of the OFM is then multiplied
+    # with what lies together in memory.
+    wide: Array = np.broadcast_to(values, (*values.shape[:2], depth))
+    phases = [np.ascontiguousarray(wide[:, first::stride]) for first in range(min(stride, wide.shape[1]))]
+    step, together = max(1, _CACHED_ELEMENTS // (width * depth)), _together(width, depth)
+    total: Array = np.empty((height, width // together, together * depth), values.dtype)
+    product: Array = np.empty((min(step, height), *total.shape[1:]), values.dtype)
     places = list(itertools.product(range(kernel.height), range(kernel.width)))
-    # Repeated along the row, so that each multiplication has long rows.
-    row = np.ones((width, 1), values.dtype)
-    taps = [row * weights[:, y, x, 0].astype(values.dtype) for y, x in places]
+    taps = np.tile(weights.reshape(depth, -1).T.astype(values.dtype), together)
     for start in range(0, height, step):
         errors.check()
         sums = total[start : start + step]
         products = sums
         for (y, x), tap in zip(places, taps, strict=True):
-            top, left = start * kernel.stride_y + y * kernel.dilation_y, x * kernel.dilation_x
-            part = values[
-                top : top + (len(sums) - 1) * kernel.stride_y + 1 : kernel.stride_y,
-                left : left + (width - 1) * kernel.stride_x + 1 : kernel.stride_x,
-            ]
-            np.multiply(part, tap, out=products)
+            top = start * kernel.stride_y + y * kernel.dilation_y
+            left, phase = divmod(x * kernel.dilation_x, stride)
+            rows = slice(top, top + (len(sums) - 1) * kernel.stride_y + 1, kernel.stride_y)
+            np.multiply(phases[phase][rows, left : left + width].reshape(sums.shape), tap, out=products)
             if products is not sums:
                 sums += products
             products = product[: len(sums)]
-    return total
+    return total.reshape(height, width, depth)
 
 
 def multiply_batches(pairs: Iterable[tuple[Array, Array]], largest: int) -> Int64:
