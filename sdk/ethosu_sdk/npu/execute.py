@@ -174,7 +174,9 @@ class Executor:
         )
         found = _unpacked(data, scales.format, depth)
         output = op.output
-        is_usual = output.scaled and output.rounding in (Rounding.NATURAL, Rounding.DOUBLE) and not output.early
+        is_usual = (
+            output.scaled and output.rounding in (Rounding.NATURAL, Rounding.DOUBLE) and not output.early
+        )
         if not is_usual or output.lut is not None or op.accumulator_bits < _QUICK_BITS:
             return found, None
         return found, _channel_scaling(data, scales.format, depth, output.rounding, op.ofm.zero_point)
@@ -314,9 +316,7 @@ def _stripes(op: BlockOp) -> Iterator[slice]:
         yield slice(start, min(start + step, height))
 
 
-def _window(
-    op: BlockOp, stored: Array, rows: slice, kind: npt.DTypeLike = None
-) -> tuple[Array, Padding]:
+def _window(op: BlockOp, stored: Array, rows: slice, kind: npt.DTypeLike = None) -> tuple[Array, Padding]:
     """What of the IFM is under the kernel at `rows`: its elements, upscaled, zero point subtracted, and the padding.
 
     `stored` is the IFM as it is in memory; `kind` a type that holds its elements, if not that of `_widened`.

@@ -31,7 +31,7 @@ Factor = Int64 | int
 
 _ONE = np.int64(1)
 _CACHED_ELEMENTS = 1 << 15  # that several steps compute one after the other
-_LONG_ROW = 1 << 10
+_LONG_ROW = 1 << 11
 _FAR = 31  # shifts above this one round twice
 
 
