@@ -186,10 +186,9 @@ class Executor:
         is known."""
         if op.kind is Kind.ELEMENTWISE:
             stored = [self._operand(op, operand) for operand in op.operands]
-            elementwise: Accumulate = lambda rows: _elementwise(
-                op, [row if len(row) == 1 else row[rows] for row in stored]
-            )
-            return elementwise, None
+            return (
+                lambda rows: _elementwise(op, [row if len(row) == 1 else row[rows] for row in stored])
+            ), None
         if op.mode is PoolMode.NONE:
             return self._start(op), None
         products, largest = self._products(op)

@@ -101,7 +101,7 @@ def finish(
 class ChannelScaling:
     """What the output stage does to each channel's sums, of 32 bits without their bias. `steps` has a row for what is
     added first, the scale, what is added then (which rounds, and is the zero point), the shift, and the bits of a
-    negative sum that are added beside; no row is that where it is 0. `largest` are the largest absolute values of the
+    negative sum that are added beside; no row is that where it is 0. `largest` bounds the absolute values of the
     first three."""
 
     steps: Int64
@@ -118,14 +118,14 @@ class ChannelScaling:
         if rounding is Rounding.DOUBLE and far.any():
             added += np.where(far, _ONE << _FAR - 1, 0)
             rows.append(np.where(far, -_ONE << _FAR, 0))  # of a negative number of 32 bits: -2^31
-        first, second, third = (int(np.abs(row).max()) for row in rows[:3])
-        return cls(np.stack(rows), (first, second, third))
+        most = (abs(zero_point) + 1 << int(shift.max())) + (1 << _FAR)
+        return cls(np.stack(rows), (int(np.abs(bias).max()), int(scale.max()), most))
 
     def holds(self, largest_sum: int) -> bool:
         """Whether sums up to this one have 32 bits with their bias, and all products 63."""
         bias, scale, added = self.largest
         return largest_sum + bias < _INT32_SAFE and (
-            (largest_sum + bias) * scale + added + (1 << _FAR) <= np.iinfo(np.int64).max
+            (largest_sum + bias) * scale + added <= np.iinfo(np.int64).max
         )
 
     def finish(self, sums: Array, clamp: tuple[int, int] | None, result: Array) -> None:
@@ -154,7 +154,7 @@ class ChannelScaling:
 
 @functools.lru_cache(1024)
 def _together(width: int, depth: int) -> int:
-    """How many positions of a row are taken as one: NumPy's inner loops are as long as what is the same in all rows."""
+    """How many positions of a row are taken as one: NumPy's inner loops are as long as what all rows share."""
     return next(part for part in range(max(1, _LONG_ROW // depth), 0, -1) if not width % part)
 
 
