@@ -4,7 +4,8 @@ model = Model()
 x = model.input("x", (1, 8, 8, 4), "int8", 0.05, -3)
 w = model.constant(weights, scales, axis=0)
 b = model.constant(bias, 0.05 * scales, axis=0)
-y = model.operator("CONV_2D", [x, w, b], model.tensor((1, 8, 8, 16), "int8", 0.1, 5), padding="SAME", stride_w=1, stride_h=1)
+y = model.tensor((1, 8, 8, 16), "int8", 0.1, 5)
+    model.operator("CONV_2D", [x, w, b], y, padding="SAME", stride_w=1, stride_h=1)
 model.output(y, name="y")
 model.write(path)
 """
@@ -85,7 +86,7 @@ class Model:
         shape: Sequence[int],
         dtype: str = "int8",
         scale: float | Sequence[float] | NDArray[Any] | None = None,
-        zero_point: int | Sequence[int] | np.ndarray = 0,
+        zero_point: int | Sequence[int] | NDArray[Any] = 0,
         *,
         name: str | None = None,
         axis: int = 0,
@@ -130,7 +131,7 @@ class Model:
         self,
         array: NDArray[Any],
         scale: float | Sequence[float] | NDArray[Any] | None = None,
-        zero_point: int | Sequence[int] | np.ndarray = 0,
+        zero_point: int | Sequence[int] | NDArray[Any] = 0,
         axis: int = 0,
         name: str | None = None,
     ) -> Tensor:

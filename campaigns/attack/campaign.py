@@ -31,6 +31,7 @@ from campaigns.attack.kinds import (
     state,
     steps,
     streams,
+    tflite_models,
     tokens,
 )
 from ethosu_sdk.base import filesystem
@@ -41,6 +42,7 @@ KINDS: dict[str, Kind] = {
     kind.name: kind
     for kind in (
         programs.KIND,
+        tflite_models.KIND,
         data_files.KIND,
         streams.KIND,
         bounds.KIND,

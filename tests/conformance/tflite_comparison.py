@@ -1,10 +1,9 @@
 """One .tflite compiled by a Vela, run by the NPU model, compared with TFLite's reference kernels."""
 
 import json
-import struct
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ethosu_sdk import npu
+from ethosu_sdk.program.tflite import TfliteModel, read_tflite
+from ethosu_sdk.program.vela_tflite import npu_calls
 
 Array = npt.NDArray[Any]
 _WORKER = Path(__file__).parent / "vela_worker.py"
@@ -31,10 +32,8 @@ class Vela:
         if self._process is not None:
             self._process.communicate()
 
-    def compile(
-        self, model: Path, accelerator: str, folder: Path, options: Sequence[str] = ()
-    ) -> tuple[Path | None, str]:
-        """The npz of `model`; None with Vela's message where it makes none."""
+    def compile(self, model: Path, accelerator: str, folder: Path) -> tuple[TfliteModel | None, str]:
+        """What Vela makes of `model`, and the end of what it says."""
         if self._process is None or self._process.poll() is not None:
             self._process = subprocess.Popen(
                 [self._python, str(_WORKER)],
@@ -42,59 +41,35 @@ class Vela:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 text=True,
+                env={},
             )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        request = json.dumps([str(model), accelerator, str(folder), list(options)])
         try:
-            print(request, file=self._process.stdin, flush=True)
+            print(json.dumps([str(model), accelerator, str(folder)]), file=self._process.stdin, flush=True)
             answer = self._process.stdout.readline()
         except BrokenPipeError:
             answer = ""
         if not answer:
             self._process.wait()
             return None, "Vela ended its process"
-        made, said = json.loads(answer)
-        return (Path(made) if made else None), said
+        is_made, said = json.loads(answer)
+        return (read_tflite(folder / f"{model.stem}_vela.tflite") if is_made else None), said
 
 
-def payload(npz: Path) -> bytes:
-    """Vela's raw output as the payload of a delegate."""
-    raw = np.load(npz, allow_pickle=True)
-
-    def slots(kind: str) -> bytes:
-        columns = (raw[f"{kind}_{part}"] for part in ("shape", "elem_size", "offset", "region"))
-        rows = [
-            struct.pack(
-                "<9i", *(1,) * (6 - len(shape)), *map(int, shape), int(size), int(offset), int(region)
-            )
-            for shape, size, offset, region in zip(*columns, strict=True)
-        ]
-        return struct.pack("<i", len(rows)) + b"".join(rows)
-
-    blocks = {
-        "vela_bin_stream": b"",
-        "cmd_data": raw["cmd_data"].tobytes(),
-        "weight_data": raw["weight_data"].tobytes(),
-        "scratch_size": struct.pack("<I", int(raw["scratch_shape"][0])),
-        "inputs": slots("input"),
-        "outputs": slots("output"),
-        "vela_end_stream": b"",
-    }
-    return b"".join(
-        struct.pack("<16sIB11s", name.encode(), len(data), 0, bytes(11)) + data + bytes(-len(data) % 16)
-        for name, data in blocks.items()
-    )
-
-
-def modelled(
-    npz: Path, inputs: Sequence[Array], outputs: Sequence[tuple[tuple[int, ...], str]]
-) -> list[Array]:
-    """What the NPU model makes of `inputs`, as arrays of the shapes and types in `outputs`."""
-    results = npu.run(payload(npz), inputs).outputs
+def modelled(made: TfliteModel, inputs: Mapping[str, Array]) -> list[Array] | None:
+    """What the NPU model makes of `inputs`, by their names; None where something is left to the CPU."""
+    calls = npu_calls(made)
+    if len(calls) != 1 or len(made.main.operators) != 1:
+        return None
+    tensors = made.main.tensors
+    results = npu.run(calls[0].payload, [inputs[tensors[index].name] for index in calls[0].inputs]).outputs
+    by_index = dict(zip(calls[0].outputs, results, strict=True))
+    if not set(made.main.outputs) <= set(by_index):
+        return None
     return [
-        np.ascontiguousarray(result).reshape(-1).view(dtype).reshape(shape)
-        for result, (shape, dtype) in zip(results, outputs, strict=True)
+        np.ascontiguousarray(by_index[index]).reshape(-1).view(tensors[index].dtype).reshape(tensors[index].shape)
+        for index in made.main.outputs
     ]
 
 
@@ -109,7 +84,7 @@ def reference(model: bytes, inputs: Sequence[Array]) -> list[Array]:
     for detail, value in zip(interpreter.get_input_details(), inputs, strict=True):
         interpreter.set_tensor(detail["index"], value)
     interpreter.invoke()
-    return [interpreter.get_tensor(detail["index"]) for detail in interpreter.get_output_details()]
+    return [np.array(interpreter.get_tensor(row["index"])) for row in interpreter.get_output_details()]
 
 
 def micro_reference(model: bytes, inputs: Sequence[Array], outputs: int) -> list[Array]:

@@ -24,6 +24,8 @@ WRITES = {
     "compile/evaluation_outputs.py": "a new folder",
     "compile/check_references.py": "a new folder",
     "compile/program_check.py": "a new folder",
+    "compile/front_ends/tflite.py": "a new folder",
+    "compile/front_ends/tflite_reference.py": "a new folder",
     "reporting/convert/executorch_formats.py": "a new folder",
     "installation/doctor_exercises.py": "a new folder",
     "installation/install_fvp.py": "the new folder of an installation",

@@ -6,9 +6,9 @@
     done.time_ms, done.npu_cycles, done.outputs["output0"]
 
 A model is an ``nn.Module`` or an exported program, with its example inputs behind it; or what the commands take:
-``zoo:NAME``, the path of a FILE.py, FILE.pt2 or MODEL.pte; or what :func:`compile` returned. Inputs are a tensor or
-an array, a tuple of them, or a dictionary by name. Keywords are the options of the command, with ``_`` for ``-``. An
-option that takes an `.npz` takes arrays, too. An option that does not exist raises at once.
+``zoo:NAME``, the path of a FILE.py, FILE.pt2, FILE.tflite or MODEL.pte; or what :func:`compile` returned. Inputs are
+a tensor or an array, a tuple of them, or a dictionary by name. Keywords are the options of the command, with ``_``
+for ``-``. An option that takes an `.npz` takes arrays, too. An option that does not exist raises at once.
 
 Results lie where the commands put them: below ``build/`` in the working folder, or in `out`. Each has its `record`,
 and ``to_dataframe()`` where pandas is installed. A notebook shows them as tables, and a line of progress. Every

@@ -43,6 +43,7 @@ class Checked:
     start: record_parts.Start | None = None
     linked: Sequence[record_parts.LinkOutput] = ()
     dialect: record_parts.Dialect | None = None
+    readings: tuple[record_parts.Reading, ...] | None = None
 
     @property
     def explained(self) -> bool:
@@ -99,6 +100,7 @@ def _check(checked: Checked) -> record_parts.Check:
         stateful=checked.facts.stateful,
         outputs=tuple(_output(index, array, row) for index, (array, row) in rows),
         dialect=checked.dialect,
+        readings=checked.readings,
         start=start,
     )
 
@@ -152,14 +154,13 @@ def extend_with_chain(
     # Such as ``float → graph equal · → int8 31.4 dB · → executed equal``.
     quantised = str(record["options"].get("quantize", "quantised"))
     words = [_link_words(row, quantised) for row in links if row.link != PREPARED_LINK or row.status == FAIL]
-    start = "float → " if any(row.link == GRAPH_LINK for row in links) else "given → "
-    if any(row.link == CONVERTED_LINK for row in links):
-        start = "onnxruntime → "
+    start = "float" if any(row.link == GRAPH_LINK for row in links) else "given"
+    start = facts.start if facts is not None and facts.start else start
     found = record_parts.Chain(
         samples=() if facts is None else facts.samples,
         links=links,
         noisy_layers=() if facts is None else facts.noisy,
-        line=start + " · → ".join(words),
+        line=f"{start} → " + " · → ".join(words),
         min_sqnr_db=least_db,
     )
     extended = {**record, "chain": found.to_json()}
@@ -275,7 +276,9 @@ def check_line(record: Record) -> str:
     rows = check["outputs"]
     names = [f"output{row['index']}: " if len(rows) > 1 else "" for row in rows]
     words = [name + row["detail"] for name, row in zip(names, rows, strict=True)]
-    return f"{'; '.join([*words, *_dialect(check)])} {seconds}".rstrip()
+    if "readings" in check and check["status"] == PASS:
+        words = []  # an interpreter has the same bits everywhere
+    return f"{'; '.join([*words, *_dialect(check), *_readings(check)])} {seconds}".rstrip()
 
 
 def _dialect(check: Record) -> list[str]:
@@ -285,6 +288,21 @@ def _dialect(check: Record) -> list[str]:
     if equal == elements:
         return ["the same bits as ExecuTorch's references of cortex_m"]
     return [f"{elements - equal:,} of {elements:,} elements differ from ExecuTorch's references of cortex_m"]
+
+
+def _readings(check: Record) -> list[str]:
+    """What each interpreter of the user's .tflite says of the program."""
+    found = []
+    for row in check.get("readings", ()):
+        name = row["interpreter"] + (f" where {row['rounding']}" if "rounding" in row else "")
+        if "reason" in row:
+            found.append(f"{name}: not compared, {row['reason']}")
+        elif row["equal"] == row["elements"]:
+            found.append(f"{name}: equal")
+        else:
+            count = f"{row['elements'] - row['equal']:,} of {row['elements']:,} elements differ"
+            found.append(f"{name}: {count}, by {row['largest']:.3g} steps at most")
+    return found
 
 
 def raise_if_failed(record: Record, method: str = "", *, recorded: bool) -> None:
@@ -297,7 +315,7 @@ def raise_if_failed(record: Record, method: str = "", *, recorded: bool) -> None
         operators = convert(record["cpu_operators"], tuple[record_parts.CpuOperator, ...])
         raise _unrunnable(convert(check, record_parts.Check), operators, method, recorded=recorded)
     lines = [f"  output{row['index']}: {row['detail']}" for row in check["outputs"] if row["status"] == FAIL]
-    lines += [f"  {words}" for words in _dialect(check)]
+    lines += [f"  {words}" for words in (*_dialect(check), *_readings(check))]
     lines += [f"  {check['start']['text']}"] if "start" in check else []
     raise VerdictError(
         f"{method}the program's outputs differ from those of the model it was made from:\n"

@@ -105,6 +105,16 @@ class CheckedOutput:
 
 
 @dataclass(frozen=True)
+class ReadingFacts:
+    """An interpreter of others that ran the user's file; the operator that was computed with another `rounding` than
+    its own, in words; the `reason` why it has no outputs."""
+
+    interpreter: str
+    rounding: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True)
 class CheckFacts:
     """What a method's folder (:func:`method_folder`) holds, for `samples` in a row.
 
@@ -116,6 +126,10 @@ class CheckFacts:
     `ties_up` there are ``ties_upN.npy`` too: the outputs with the NPU's rounding
     (:mod:`ethosu_sdk.compile.npu_rounding`). With `dialect` there is ``dialect`` for every sample: the outputs of
     the lowered program by the references in Python that ExecuTorch registers beside its ``cortex_m::`` operators.
+
+    With `readings` there are no references and no trials, but ``readingR_`` for every sample and reading that has no
+    reason: the outputs of the user's file by interpreters of others, one of which the program is to equal bit by bit
+    (:mod:`ethosu_sdk.compile.front_ends.tflite_reference`).
     """
 
     outputs: tuple[CheckedOutput, ...]
@@ -124,6 +138,7 @@ class CheckFacts:
     ties_up: bool = False
     samples: int = 1
     dialect: bool = False
+    readings: tuple[ReadingFacts, ...] = ()
 
 
 def method_folder(folder: Path, method: str) -> Path:
@@ -154,11 +169,13 @@ EXPLAINED: Final = "explained"  # by the steps of quantisation
 
 @dataclass(frozen=True)
 class ChainFacts:
-    """The links that held, where each sample came from, and the noisiest layers of a quantised model."""
+    """The links that held, where each sample came from, and the noisiest layers of a quantised model. `start` says
+    what the first link compares with, where that is no model in PyTorch."""
 
     samples: tuple[record_parts.SampleOrigin, ...]
     links: tuple[record_parts.Link, ...]
     noisy: tuple[record_parts.NoisyLayer, ...]
+    start: str = ""
 
 
 # The layers of a model.
@@ -255,7 +272,7 @@ STAGES = (
 @dataclass(frozen=True)
 class CompileRequest:
     """One compilation. Its target is an NPU, or `core`, a processor without one such as ``cortex-m55``; the other is
-    None. `model` is ``zoo:NAME``, ``FILE.py[:NAME]`` or another file (:mod:`ethosu_sdk.compile.model_spec`).
+    None. `model` is ``zoo:NAME``, or a file of one of the front ends (:mod:`ethosu_sdk.compile.model_spec`).
     `options` may be those of the command, with more than is acted on here. `evaluation` asks for eager outputs too,
     `check_folder`, which exists, for what :class:`CheckFacts` describes; with `locate`, the folder holds what the
     delegates were given (:mod:`ethosu_sdk.compile.fault_finding`), and the first wrong operation is looked for.
@@ -290,6 +307,7 @@ class TensorFacts:
     dtype: str
     shape: tuple[int, ...]
     dim_order: tuple[int, ...]
+    name: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

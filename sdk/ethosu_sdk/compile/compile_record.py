@@ -105,4 +105,12 @@ def _inputs(request: CompileRequest, output: CompileOutput) -> list[Record]:
 
 
 def _tensors(rows: Iterable[TensorFacts]) -> list[Record]:
-    return [{"index": index, "shape": list(row.shape), "dtype": row.dtype} for index, row in enumerate(rows)]
+    return [
+        {
+            "index": index,
+            "shape": list(row.shape),
+            "dtype": row.dtype,
+            **({"name": row.name} if row.name else {}),
+        }
+        for index, row in enumerate(rows)
+    ]

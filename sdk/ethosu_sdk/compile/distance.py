@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -111,6 +112,19 @@ def distance(
             limit=_LARGEST_FACTOR * worst + 2.0 * least,
         ),
         differing=None,
+    )
+
+
+def exact_distance(executed: Array, reference: Array, step: float | None) -> Distance:
+    """How far `executed` is from a `reference` whose every element it must have."""
+    given, wanted = executed.astype(np.float64), reference.astype(np.float64)
+    found = distance(given, wanted, [wanted], step)
+    assert found.rms is not None
+    assert found.largest is not None
+    return replace(
+        found,
+        rms=msgspec.structs.replace(found.rms, limit=0.0),
+        largest=msgspec.structs.replace(found.largest, limit=0.0),
     )
 
 

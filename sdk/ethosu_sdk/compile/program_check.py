@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -22,7 +23,7 @@ from ethosu_sdk.compile.child_process import compile_model
 from ethosu_sdk.compile.distance import Distance, linked_output
 from ethosu_sdk.compile.evaluation import in_float
 from ethosu_sdk.npu.errors import UnsupportedCommand
-from ethosu_sdk.records.compile import Dialect, LinkOutput, Start
+from ethosu_sdk.records.compile import Dialect, LinkOutput, Reading, Start
 from ethosu_sdk.simulate import host_runtime
 from ethosu_sdk.simulate.host_runtime import NpuModel
 
@@ -90,6 +91,9 @@ class _MethodCheck:
         facts, reporter = self.method.check, self.reporter
         if facts is None:
             return Checked(unavailable="the compiler left nothing to compare with")
+        if facts.readings and all(row.reason for row in facts.readings):
+            reasons = "; ".join(f"{row.interpreter}: {row.reason}" for row in facts.readings)
+            return Checked(unavailable=f"no other interpreter ran the model: {reasons}")
         try:
             with reporter.stage("building the host runner (the first time only)"):
                 runner = host_runtime.build_runner(cache.directory_or_own(host_runtime.CACHE_PART))
@@ -99,6 +103,10 @@ class _MethodCheck:
         try:
             with reporter.stage("checking the program on the host simulator"):
                 executed = self._execute(runner, facts.samples)
+                if facts.readings:
+                    return replace(
+                        self._readings(facts, executed), executed=executed[0], facts=facts, runner=runner
+                    )
                 distances = self._distances(facts, executed)
         except SdkError as error:
             limit = isinstance(error, UnsupportedCommand) or _NO_KERNEL in error.message
@@ -111,6 +119,49 @@ class _MethodCheck:
             linked=self._linked(facts, executed),
             dialect=self._dialect(executed) if facts.dialect else None,
         )
+
+    def _readings(self, facts: compile_facts.CheckFacts, executed: Sequence[Sequence[Array]]) -> Checked:
+        """The program against every interpreter that ran the user's file. The figures of the outputs are those of the
+        nearest one, of equally near ones the first."""
+        rows: list[Reading] = []
+        nearest, least = Checked(), math.inf
+        for number, reading in enumerate(facts.readings):
+            name, rounding = reading.interpreter, reading.rounding or None
+            if reading.reason:
+                rows.append(Reading(interpreter=name, rounding=rounding, reason=reading.reason))
+                continue
+            kind = f"reading{number}_"
+            found = [
+                self._exact_distances(facts, executed, kind, index) for index in range(len(facts.outputs))
+            ]
+            each = [row for output in found for row in output]
+            elements, equal = sum(row.elements for row in each), sum(row.equal for row in each)
+            largest = max(
+                row.largest.executed / row.step for row in each if row.largest is not None and row.step
+            )
+            rows.append(
+                Reading(interpreter=name, rounding=rounding, elements=elements, equal=equal, largest=largest)
+            )
+            if elements - equal < least:
+                least = elements - equal
+                worst = [next((row for row in output if not row.explained), output[0]) for output in found]
+                nearest = Checked(distances=worst, linked=self._linked(facts, executed, kind))
+        return replace(nearest, readings=tuple(rows))
+
+    def _exact_distances(
+        self, facts: compile_facts.CheckFacts, executed: Sequence[Sequence[Array]], kind: str, index: int
+    ) -> list[Distance]:
+        """The distances of an output on each sample from a reading."""
+        form = facts.outputs[index].quantisation
+        found = []
+        for sample, outputs in enumerate(executed):
+            array, wanted = outputs[index], self._load(kind, sample, index)
+            if (array.shape, array.dtype) != (wanted.shape, wanted.dtype):
+                given, there = (f"{row.dtype} {list(row.shape)}" for row in (array, wanted))
+                raise SimulationError(f"output {index} is {given}, the model's {there}")
+            near = distance.exact_distance(array, wanted, form.scale if form is not None else None)
+            found.append(replace(near, sample=sample))
+        return found
 
     def _dialect(self, executed: Sequence[Sequence[Array]]) -> Dialect:
         """How many elements, over all samples, have the bits of the Cortex-M dialect's references."""
@@ -170,7 +221,7 @@ class _MethodCheck:
         return found
 
     def _linked(
-        self, facts: compile_facts.CheckFacts, executed: Sequence[Sequence[Array]]
+        self, facts: compile_facts.CheckFacts, executed: Sequence[Sequence[Array]], kind: str = "reference"
     ) -> tuple[LinkOutput, ...]:
         rows = [in_float(facts.outputs, sample) for sample in executed]
         return tuple(
@@ -178,7 +229,7 @@ class _MethodCheck:
                 index,
                 f"output{index}",
                 np.stack([row[index] for row in rows]),
-                np.stack([self._load("reference", sample, index) for sample in range(facts.samples)]),
+                np.stack([self._load(kind, sample, index) for sample in range(facts.samples)]),
             )
             for index in range(len(facts.outputs))
         )

@@ -9,7 +9,11 @@ from typing import Any
 from ethosu_sdk.base import filesystem
 from ethosu_sdk.compile import lowering, vela_capture, vela_config, vela_delegates, vela_versions
 from ethosu_sdk.compile.compile_facts import CompileOutput, CompileRequest
+from ethosu_sdk.compile.front_ends import tflite
+from ethosu_sdk.compile.front_ends.table import TFLITE
 from ethosu_sdk.compile.graphs.source_lines import SourceFinder
+from ethosu_sdk.compile.model_spec import parse_model_spec
+from ethosu_sdk.compile.pipeline import StageClock
 from ethosu_sdk.compile.shared_lowering import Lowered, LoweredDelegate
 from ethosu_sdk.compile.vela_capture import VelaCapture
 from ethosu_sdk.compile.vela_config import VelaConfig
@@ -30,10 +34,15 @@ def compile_lowered(lowered: Lowered, request: CompileRequest, version: str) -> 
     """Compile `lowered` for the target of `request` with the Vela of that `version` into its folder, which exists.
     BuildError when Vela refuses or gives a delegate something else than its graph, InputError when it loses a look-up
     table, ToolError when that version is not there."""
+    path = vela_versions.python_path(version)
+    source, spec_of_model = lowered.output, parse_model_spec(request.model)
+    if spec_of_model.kind == TFLITE:  # which has nothing that is lowered once
+        output = tflite.run_stages(
+            replace(request, check_folder=None), spec_of_model, StageClock(print), path
+        )
+        return replace(output, check=source.check, chain=source.chain)
     from executorch.exir._serialize._program import deserialize_pte_binary, serialize_pte_binary
 
-    path = vela_versions.python_path(version)
-    source = lowered.output
     name = f"{source.name}.pte"
     file = deserialize_pte_binary((lowered.folder / name).read_bytes())
     (plan,) = (plan for plan in file.program.execution_plan if plan.name == ENTRY)

@@ -81,12 +81,17 @@ class VelaCapture:
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        found = parse_summary(self.summary_csv.decode())
-        return tuple(
-            Estimate(name=name, value=found[column] * factor, unit=unit, source="estimated")
-            for column, name, unit, factor in _columns()
-            if column in found
-        )
+        return summary_estimates(self.summary_csv)
+
+
+def summary_estimates(summary_csv: bytes) -> tuple[Estimate, ...]:
+    """What Vela estimates of a network, from its summary."""
+    found = parse_summary(summary_csv.decode())
+    return tuple(
+        Estimate(name=name, value=found[column] * factor, unit=unit, source="estimated")
+        for column, name, unit, factor in _columns()
+        if column in found
+    )
 
 
 def run_turns(payloads: Iterable[bytes], captures: Sequence[VelaCapture]) -> list[int]:
@@ -205,17 +210,18 @@ def read_capture(
         payload_sha256=filesystem.sha256_bytes(payload),
         payload_bytes=len(payload),
         tosa=tosa,
-        summary_csv=_only(output, "*_summary_*.csv"),
-        per_layer_csv=_only(output, "*_per-layer.csv"),
+        summary_csv=read_report(output, "*_summary_*.csv"),
+        per_layer_csv=read_report(output, "*_per-layer.csv"),
         # The folder's random name is in it: without, the report is the same in each run.
-        debug_xml=_only(output, "*_debug.xml").replace(f"{folder}/".encode(), b""),
+        debug_xml=read_report(output, "*_debug.xml").replace(f"{folder}/".encode(), b""),
         scratch_bytes=scratch,
         scratch_fast_bytes=fast,
         nodes=nodes,
     )
 
 
-def _only(folder: Path, pattern: str) -> bytes:
+def read_report(folder: Path, pattern: str) -> bytes:
+    """The only file in `folder` with a name like `pattern`. BuildError when there is not one."""
     matches = sorted(folder.glob(pattern))
     if len(matches) != 1:
         raise BuildError(f"Vela wrote {len(matches)} files like {pattern} instead of one")

@@ -60,16 +60,20 @@ class ScheduledOperation:
     tosa_index: int | None
 
 
-def scheduled_operations(xml: bytes) -> tuple[ScheduledOperation, ...]:
-    """The operations of the command stream, in its order. All operations inside of branches are one, whose operator
-    is UNKNOWN_OPERATOR. BuildError when the database lacks a table."""
+def scheduled_operations(xml: bytes, stream: int | None = None) -> tuple[ScheduledOperation, ...]:
+    """The operations of the command stream, in its order; of several streams, those of number `stream`, from 0. All
+    operations inside of branches are one, whose operator is UNKNOWN_OPERATOR. BuildError when the database lacks a
+    table."""
     database = database_tables(xml)
     with _known_format():
         scheduled, optimised, source = (
             {row["id"]: row for row in database[name]} for name in ("perf", "optimised", "source")
         )
         offsets: dict[tuple[str, str], list[int]] = {}
+        streams = list(dict.fromkeys(row["cmdstream_id"] for row in database["queue"]))
         for row in database["queue"]:
+            if stream is not None and row["cmdstream_id"] not in streams[stream : stream + 1]:
+                continue
             key = ("", _NO_ORIGIN)
             if row["optimised_id"] != _NO_ORIGIN:
                 key = (row["scheduled_id"], row["optimised_id"])

@@ -35,6 +35,8 @@ from ethosu_sdk.compile import (
     vela_delegates,
     zoo,
 )
+from ethosu_sdk.compile.front_ends import tflite
+from ethosu_sdk.compile.front_ends.table import TFLITE
 from ethosu_sdk.compile.graphs import execution, tensor_arrays
 from ethosu_sdk.compile.graphs.source_lines import SourceFinder, lines_recorded
 from ethosu_sdk.compile.loading import DeclaredFeeds
@@ -72,9 +74,11 @@ def run_stages(
     or BuildError; a failed run leaves the files of an earlier one as they were. Where the process `is_alone` with
     this model, to its end, the facts say what the model read."""
     clock, environment = StageClock(progress), dict(os.environ)
+    spec = parse_model_spec(request.model)
+    if spec.kind == TFLITE:
+        return tflite.run_stages(request, spec, clock)
     with clock.stage("import"):
         import_tools()
-    spec = parse_model_spec(request.model)
     recorder = model_reads.Recorder(environment) if is_alone and spec.kind == "python" else None
     with clock.stage("model"):
         loaded = loading.load_model(spec, trust=request.options.trust, inputs=request.options.inputs)

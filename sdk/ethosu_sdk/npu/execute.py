@@ -386,8 +386,8 @@ def _pool(op: BlockOp, ifm: Array, padding: Padding) -> Int64:
             raise UnsupportedCommand(*place, "two-dimensional ARGMAX")
         return ops.argmax(values, kernel, padding)
     if op.divides:
-        # Any other scale is not emitted.
-        if op.output.scaled and (op.output.scale, op.output.shift) != (1, 0):
+        # No scale but 1 is emitted.
+        if op.output.scaled and op.output.scale != 1 << op.output.shift:
             raise UnsupportedCommand("SET_OFM_SCALE", op.offset, op.output.scale or 0, "scaled average")
         return ops.average_of_valid(values, kernel, padding)
     reduce = {PoolMode.MAX: ops.maximum, PoolMode.MIN: ops.minimum}.get(op.mode, ops.total)

@@ -88,9 +88,6 @@ Mode = PoolMode | ElementwiseMode | ResizeMode
 UNARY = frozenset({ElementwiseMode.LRELU, ElementwiseMode.ABS, ElementwiseMode.CLZ, ElementwiseMode.NOT})
 # These bring their result to the OFM as it is.
 UNSCALED = frozenset({ElementwiseMode.SHR, ElementwiseMode.SHL})
-# Products of 32-bit elements have no bits left for a scale: they are only shifted, whatever the scale. Vela writes 1,
-# or a power of two that TFLite's kernels would multiply by: their products are shifted by 31 before.
-UNREAD_SCALES = frozenset({1, 1 << 30})
 
 
 class Kind(Enum):
@@ -220,6 +217,13 @@ class Lut:
         return self.address + (256 * self.result.itemsize if self.index.itemsize == 1 else 4 * 512)
 
 
+class Curve(Enum):
+    """Functions of 16 bits that the output stage has for itself."""
+
+    TANH = "tanh"
+    SIGMOID = "sigmoid"
+
+
 @dataclass(frozen=True)
 class Scaling:
     """Multiply by `scale`, then shift right by `shift` with rounding.
@@ -238,8 +242,8 @@ class Output:
     """The output stage: scale, round, add the zero point, clamp, look up, reverse, transpose.
 
     `scale` None takes scale and shift per channel from the scale stream; `scaled` False skips scaling. `early` is
-    that of a Scaling. `reverse` is an axis of (height, width, depth), `transpose` an order of them; memory holds the
-    result of both.
+    that of a Scaling. `curve` is applied before the zero point, with the points of `lut` if there is one. `reverse`
+    is an axis of (height, width, depth), `transpose` an order of them; memory holds the result of both.
     """
 
     scaled: bool
@@ -251,6 +255,7 @@ class Output:
     reverse: int | None = None
     transpose: tuple[int, int, int] | None = None
     early: int = 0
+    curve: Curve | None = None
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from ethosu_sdk.npu.errors import BusError
 from ethosu_sdk.npu.operation import (
     Array,
     Bool,
+    Curve,
     ElementwiseMode,
     Int64,
     Kernel,
@@ -89,10 +90,13 @@ def finish(
     values = accumulator
     if output.scaled and scale is not None and shift is not None:
         values = rescale(values, scale, shift, output.rounding, output.early)
+    if output.curve is not None:
+        points = _CURVES[output.curve] if output.lut is None else _points(output.lut, own_memory)
+        values = curved(values, output.curve, points)
     values = values + zero_point
     if output.clamp is not None:
         np.clip(values, *output.clamp, out=values)
-    if output.lut is not None:
+    if output.lut is not None and output.curve is None:
         values = look_up(values, output.lut, own_memory)
     return values.astype(dtype)
 
@@ -172,17 +176,106 @@ def look_up(values: Int64, lut: Lut, own_memory: npt.NDArray[np.uint8]) -> Int64
     """
     limits = np.iinfo(lut.index)
     index = np.clip(values, limits.min, limits.max) - limits.min
+    if lut.index.itemsize == 1:
+        return np.asarray(_table(lut, own_memory).view(lut.result).astype(np.int64)[index])
+    points = _points(lut, own_memory)
+    entry, fraction = index >> 7, index & 127
+    fine = (points[entry, 0] << 7) + points[entry, 1] * fraction
+    return np.asarray(fine if lut.result.itemsize == 4 else (fine + 64) >> 7)
+
+
+def _table(lut: Lut, own_memory: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
     if not 0 <= lut.address <= lut.end <= own_memory.size:
         raise BusError(
             f"a look-up table of {lut.end - lut.address} bytes at {lut.address:#x} of the NPU's memory does not exist"
         )
-    table = own_memory[lut.address : lut.end]
-    if lut.index.itemsize == 1:
-        return np.asarray(table.view(lut.result).astype(np.int64)[index])
-    points = table.view("<i2").astype(np.int64).reshape(-1, 2)
-    entry, fraction = index >> 7, index & 127
-    fine = (points[entry, 0] << 7) + points[entry, 1] * fraction
-    return np.asarray(fine if lut.result.itemsize == 4 else (fine + 64) >> 7)
+    return own_memory[lut.address : lut.end]
+
+
+def _points(lut: Lut, own_memory: npt.NDArray[np.uint8]) -> Int64:
+    """Base and slope at 512 places."""
+    return np.asarray(_table(lut, own_memory).view("<i2").astype(np.int64).reshape(-1, 2))
+
+
+# The places (in steps of 1/24) where TFLite's table of the logistic function is one higher than the rounded function.
+_RAISED = (
+    4,
+    8,
+    12,
+    14,
+    15,
+    16,
+    17,
+    19,
+    20,
+    21,
+    22,
+    25,
+    27,
+    28,
+    29,
+    30,
+    31,
+    33,
+    34,
+    35,
+    37,
+    39,
+    40,
+    41,
+    43,
+    44,
+    45,
+    46,
+    49,
+    50,
+    54,
+    62,
+    63,
+    64,
+    66,
+    82,
+    86,
+    93,
+    100,
+    103,
+    112,
+    116,
+    135,
+    255,
+)
+
+
+def _sigmoid_points() -> Int64:
+    """What TFLite's 16-bit kernels interpolate: 65536 times the logistic function, less its half, in steps of 1/24."""
+    upper = np.round(65536 / (1 + np.exp(-np.arange(256) / 24))).astype(np.int64) - 32768
+    upper[list(_RAISED)] += 1
+    base = np.concatenate([[-upper[-1]], -upper[:0:-1], upper])
+    return np.stack([base, np.append(np.diff(base), 0)], axis=1)
+
+
+def _saturated(points: Int64) -> Int64:
+    """The points with flat ends, one step short of 0 and 1: how TFLite's logistic function ends."""
+    ends = np.array([-32766, 0]), np.array([32766, 0])
+    return np.concatenate([np.tile(ends[0], (2, 1)), points[2:-1], ends[1][np.newaxis]])
+
+
+_CURVES = {Curve.TANH: _sigmoid_points(), Curve.SIGMOID: _saturated(_sigmoid_points())}
+
+
+def curved(values: Int64, curve: Curve, points: Int64) -> Int64:
+    """tanh or the logistic function of `values` / 12288, in units of 2^-15, as TFLite's 16-bit kernels compute them.
+
+    The same points serve both: tanh(x) is twice the logistic function of 2x, less 1. Ties go away from the middle.
+    """
+    bits = 8 if curve is Curve.TANH else 9
+    most = (256 << bits) - 1
+    place = np.clip(values, -most, most)
+    entry = (place >> bits) + 256
+    fine = (points[entry, 0] << bits) + points[entry, 1] * (place & ((1 << bits) - 1))
+    if curve is Curve.TANH:
+        return np.asarray((fine + 128 + (place >> 63)) >> 8)
+    return np.asarray((fine + (1 << 24) + 512 + (place >> 63)) >> 10)
 
 
 def upscaled(values: Array, mode: int, height: int, width: int) -> Array:

@@ -5,6 +5,7 @@ name and table; a vector of numbers is a tuple, one of bytes is `bytes`, one of 
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from typing import Any
 
 from ethosu_sdk.program import pte_schema
@@ -16,6 +17,9 @@ Node = dict[str, Any]
 _HEAD_BYTES = 8  # offset of the root table, file identifier; the extended header follows
 _BYTES_ALIGNMENT = 16  # of a vector of bytes: the strictest in the schema, that of constants and payloads
 _SEGMENT_ALIGNMENT = 4096
+_EXTENDED_HEADER = struct.Struct(
+    "<4sIQQQ"
+)  # magic, size, bytes of the program, base and bytes of the segments
 _PROGRAM_BYTES, _SEGMENT_BASE = 16, 24  # where these two numbers of the extended header stand in the file
 
 
@@ -40,6 +44,24 @@ def write_tree(program: Pte, tree: Node) -> bytes:
         out.extend(bytes(-len(out) % _SEGMENT_ALIGNMENT))
         struct.pack_into("<Q", out, _SEGMENT_BASE, len(out))
         out.extend(program.data[header.segment_base :])
+    return bytes(out)
+
+
+def make_file(tree: Node, segments: Sequence[bytes]) -> bytes:
+    """A file with the program `tree` and its `segments`, whose places it notes in the tree."""
+    offset, rows = 0, []
+    for content in segments:
+        rows.append({"offset": offset, "size": len(content)})
+        offset += len(content) + -len(content) % _BYTES_ALIGNMENT
+    out = bytearray(4) + pte_schema.FILE_IDENTIFIER
+    out += _EXTENDED_HEADER.pack(b"eh00", _EXTENDED_HEADER.size, 0, 0, offset)
+    root = _Writer(out).table(pte_schema.ROOT_TABLE, {**tree, "segments": rows})
+    program_bytes = len(out)
+    out.extend(bytes(-len(out) % _SEGMENT_ALIGNMENT))
+    struct.pack_into("<I", out, 0, root)
+    struct.pack_into("<QQ", out, _PROGRAM_BYTES, program_bytes, len(out))
+    for content in segments:
+        out += content + bytes(-len(content) % _BYTES_ALIGNMENT)
     return bytes(out)
 
 

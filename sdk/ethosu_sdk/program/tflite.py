@@ -126,6 +126,7 @@ class TfliteModel:
     subgraphs: tuple[TfliteSubgraph, ...]
     signatures: tuple[Signature, ...]
     metadata: Mapping[str, memoryview] = field(repr=False)
+    data: memoryview = field(repr=False)
 
     @property
     def main(self) -> TfliteSubgraph:
@@ -181,7 +182,7 @@ def parse_tflite(data: bytes | bytearray | memoryview) -> TfliteModel:
         for table in root.tables("metadata")
     }
     sha256 = hashlib.sha256(file).hexdigest()
-    return TfliteModel(Path(), sha256, root.string("description"), subgraphs, signatures, metadata)
+    return TfliteModel(Path(), sha256, root.string("description"), subgraphs, signatures, metadata, file)
 
 
 def _index(table: Table, name: str, count: int) -> int:

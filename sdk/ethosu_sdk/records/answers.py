@@ -133,8 +133,16 @@ def _compared(run: Run, compiled: Compilation | None) -> Iterator[str]:
         yield unjudged
 
 
+def interpreted(compiled: Compilation | None) -> str:
+    """The .tflite in the interpreter whose outputs `compile` keeps, in words; empty for another model."""
+    rows = () if compiled is None else compiled.check.readings or ()
+    return next((f"the .tflite in {row.interpreter}" for row in rows if row.reason is None), "")
+
+
 def _model(compiled: Compilation | None) -> str:
-    """The model in PyTorch whose outputs `compile` keeps: the one that it lowers."""
+    """The model whose outputs `compile` keeps: the one that it lowers."""
+    if words := interpreted(compiled):
+        return words
     if compiled is None or compiled.prequantized or compiled.options.quantize is None:
         return "the model in PyTorch"
     return (

@@ -251,6 +251,7 @@ class Tensor(Part):
     index: Count
     shape: tuple[Count, ...]
     dtype: Dtype
+    name: Text | None = None  #: in a model whose inputs and outputs have names, such as a .tflite
 
 
 class Use(Part):

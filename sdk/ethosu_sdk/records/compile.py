@@ -18,7 +18,7 @@ LinkName = Literal["converted", "graph", "prepared", "quantised", "executed"]
 LinkVerdict = Literal["equal", "float-rounding", "explained", "different"]
 ExecutionName = Literal["float", "quantised", "executed"]
 Reference = Literal["float", "quantised", "labels", "expected"]
-SampleOrigin = Literal["example", "calibration", "shuffled"]
+SampleOrigin = Literal["example", "calibration", "shuffled", "seeded"]
 
 # What a check that was done has.
 _RESULTS = ("executor", "samples", "trials", "stateful", "outputs")
@@ -34,7 +34,7 @@ class Options(Part):
     #: the model's file defines a function of the quantiser that quantize and quantize_per describe, or a
     #: quantiser that is complete; absent: neither
     quantizer: Literal["function of the model file", "instance of the model file"] | None = None
-    io: Literal["int8", "float"]
+    io: Literal["int8", "float", "model"]  #: model: the types that the .tflite has
     delegate: bool
     vela_flags: tuple[Annotated[str, Meta(pattern="^--[a-z]")], ...]  #: flags that the user added to Vela's
     #: kernels that were asked for where the NPU leaves a quantised operator to the CPU; absent: portable
@@ -129,10 +129,10 @@ class CpuOperator(Part):
 
 
 class DelegateFiles(Part):
-    tosa: c.Text
     summary: c.Text
     per_layer: c.Text
     debug: c.Text
+    tosa: c.Text | None = None  #: absent for a model that came as .tflite
 
 
 class Operation(Part):
@@ -211,6 +211,29 @@ class Dialect(Part):
     equal: c.Count  #: elements with the same bits; fewer than all fail the check
 
 
+class Reading(Part):
+    """The program's outputs against what another interpreter says of the user's file, for the same samples."""
+
+    interpreter: c.Text
+    #: the operator that was computed with another rounding than the interpreter's
+    rounding: c.Text | None = None
+    elements: c.Count | None = None  #: over all samples
+    equal: c.Count | None = None  #: elements with the same bits
+    largest: c.Amount | None = None  #: the largest difference, in steps of its output
+    reason: c.Text | None = None  #: why the interpreter has no outputs
+
+    together: ClassVar[dict[str, Any]] = {
+        "oneOf": [
+            {"required": ["reason"], "properties": dict.fromkeys(("elements", "equal", "largest"), False)},
+            {"required": ["elements", "equal", "largest"], "properties": {"reason": False}},
+        ]
+    }
+
+    def __post_init__(self) -> None:
+        known = None not in (self.elements, self.equal, self.largest)
+        require(known != (self.reason is not None), "a reading has either figures or a reason")
+
+
 class Check(Part):
     """The program, executed once on the host simulator on its example inputs, against the eager run of the model that
     it was lowered from."""
@@ -228,6 +251,8 @@ class Check(Part):
     #: the executed outputs of all samples against the references in Python that ExecuTorch registers beside
     #: its cortex_m operators; where these and the NPU compute everything
     dialect: Dialect | None = None
+    #: interpreters of others that ran the user's .tflite; the program passes when it equals one of them bit by bit
+    readings: tuple[Reading, ...] | None = None
     start: Start | None = None
 
     together: ClassVar[dict[str, Any]] = {
@@ -235,7 +260,7 @@ class Check(Part):
             {
                 "required": ["reason"],
                 "properties": {"status": {"enum": ["left-out", "unavailable", "fail"]}}
-                | dict.fromkeys((*_RESULTS, "dialect", "start"), False),
+                | dict.fromkeys((*_RESULTS, "dialect", "readings", "start"), False),
             },
             {"required": [*_RESULTS], "properties": {"status": {"enum": ["pass", "fail"]}, "reason": False}},
         ]
@@ -248,7 +273,7 @@ class Check(Part):
                 all(known) and self.status in ("pass", "fail"), "a check has neither results nor a reason"
             )
         else:
-            without = not any((*known, self.dialect, self.start)) and self.status != "pass"
+            without = not any((*known, self.dialect, self.readings, self.start)) and self.status != "pass"
             require(without, "a check has a reason not to have been done, and results")
 
 
@@ -283,7 +308,8 @@ class Chain(Part):
     """Every comparison from the model as it was written to the program as it was executed, on several different
     samples in a row; absent when the comparison was left out."""
 
-    #: where each sample comes from; shuffled: the elements of the example in another order
+    #: where each sample comes from; shuffled: the elements of the example in another order; seeded: random
+    #: over the whole range of the inputs
     samples: tuple[SampleOrigin, ...]
     links: c.Some[Link]
     noisy_layers: tuple[NoisyLayer, ...]  #: the layers whose own quantisation adds most noise, worst first

@@ -37,7 +37,7 @@ FRONT_ENDS = (
         ".tflite",
         "tflite",
         "a TensorFlow Lite model (.tflite)",
-        "the .tflite in LiteRT's reference kernels",
+        "the .tflite in a reference interpreter",
         packages=("ethosu.vela", "flatbuffers"),
     ),
     FrontEnd(

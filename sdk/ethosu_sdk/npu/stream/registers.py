@@ -14,6 +14,7 @@ from ethosu_sdk.npu import errors
 from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.errors import CommandError, UnsupportedCommand
 from ethosu_sdk.npu.operation import (
+    ElementwiseMode,
     FeatureMap,
     Kernel,
     Kind,
@@ -289,6 +290,16 @@ def clip_limits(registers: Registers, dtype: np.dtype[Any]) -> tuple[int, int]:
     low = registers.field("ACTIVATION_MIN", "clip_boundary")
     high = registers.field("ACTIVATION_MAX", "clip_boundary")
     return (signed(low, 16), signed(high, 16)) if dtype.kind == "i" else (low, high)
+
+
+def scale_of(registers: Registers, mode: Mode | None, scale: int) -> int:
+    """What the accumulators are multiplied by, where the register says `scale`.
+
+    Products of 32-bit elements have no bits left for it: they are only shifted. Vela multiplies by the scale itself, as
+    a constant operand, where it matters.
+    """
+    is_wide = registers.field("IFM_PRECISION", "activation_precision") == 2
+    return 1 if mode is ElementwiseMode.MUL and is_wide else scale
 
 
 def streams_of(registers: Registers, prefixes: tuple[str, ...], region: str) -> tuple[Stream, ...]:

@@ -8,8 +8,8 @@ import numpy as np
 
 from ethosu_sdk.npu.operation import (
     UNARY,
-    UNREAD_SCALES,
     UNSCALED,
+    Curve,
     ElementwiseMode,
     FeatureMap,
     Kind,
@@ -30,12 +30,14 @@ from ethosu_sdk.npu.stream.registers import (
     Registers,
     clip_limits,
     feature_map,
+    scale_of,
     signed,
     streams_of,
 )
 
 _ROUNDING = {0: Rounding.DOUBLE, 2: Rounding.NATURAL}
 _ACCUMULATOR_BITS = {0: 32, 1: 40}
+_CURVES = {3: Curve.TANH, 4: Curve.SIGMOID}
 _LUT_FUNCTIONS = range(16, 24)
 _LUT_INDICES = {1: None, 2: np.dtype("<i2"), 4: np.dtype("<i1")}  # OFM element size → index; None: as the OFM
 # When one operand of ADD or SUB has the wide scale, the hardware shifts the other left by this much, per element
@@ -66,32 +68,31 @@ def output(registers: Registers, kind: Kind, mode: Mode | None, dtype: np.dtype[
     clips = dtype.itemsize <= 2 or registers.field("ACTIVATION", "activation_clip_range")
     return Output(
         scaled=mode not in (*UNSCALED, ElementwiseMode.LRELU) and not is_unscaled,
-        scale=_scale(registers, mode) if is_global else None,
+        scale=scale_of(registers, mode, registers.field("OFM_SCALE", "scale")) if is_global else None,
         shift=registers.field("OFM_SCALE", "shift") if is_global else 0,
         # SHR rounds half up whatever the rounding mode.
         rounding=Rounding.NATURAL if mode is ElementwiseMode.SHR else _rounding(registers, "OFM"),
         clamp=clip_limits(registers, dtype) if clips else None,
         lut=_lut(registers, dtype),
+        curve=_curve(registers, dtype),
     )
-
-
-def _scale(registers: Registers, mode: Mode | None) -> int:
-    scale = registers.field("OFM_SCALE", "scale")
-    if mode is not ElementwiseMode.MUL or registers.field("IFM_PRECISION", "activation_precision") != 2:
-        return scale
-    if scale not in UNREAD_SCALES and registers.executable:
-        raise registers.unsupported("OFM_SCALE", "scale of a product of 32-bit elements")
-    return 1
 
 
 def _lut(registers: Registers, dtype: np.dtype[Any]) -> Lut | None:
     function = registers.field("ACTIVATION", "activation_function")
-    if not function:
+    if not function or function in _CURVES:
         return None
     if function not in _LUT_FUNCTIONS or dtype.itemsize not in _LUT_INDICES:
-        raise registers.unsupported("ACTIVATION", "hardware tanh or sigmoid")
+        raise registers.unsupported("ACTIVATION", "activation function")
     address = registers.config.lut_address + 256 * (function - _LUT_FUNCTIONS.start)
     return Lut(address, _LUT_INDICES[dtype.itemsize] or dtype, dtype)
+
+
+def _curve(registers: Registers, dtype: np.dtype[Any]) -> Curve | None:
+    curve = _CURVES.get(registers.field("ACTIVATION", "activation_function"))
+    if curve is not None and dtype != np.dtype("<i2"):
+        raise registers.unsupported("ACTIVATION", "tanh or sigmoid of other elements than 16-bit ones")
+    return curve
 
 
 def operands(registers: Registers, mode: Mode) -> tuple[Operand, ...]:

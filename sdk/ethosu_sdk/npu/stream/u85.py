@@ -9,8 +9,8 @@ import numpy as np
 
 from ethosu_sdk.npu.operation import (
     UNARY,
-    UNREAD_SCALES,
     UNSCALED,
+    Curve,
     ElementwiseMode,
     Kind,
     Lut,
@@ -32,6 +32,7 @@ from ethosu_sdk.npu.stream.registers import (
     Registers,
     clip_limits,
     feature_map,
+    scale_of,
     signed,
     streams_of,
 )
@@ -61,7 +62,10 @@ _LUTS = {
     7: ("<i1", "<i4"),
     8: ("<i2", "<i2"),
     9: ("<i2", "<i4"),
+    10: ("<i2", "<i2"),
+    11: ("<i2", "<i2"),
 }
+_CURVES = {10: Curve.TANH, 11: Curve.SIGMOID}  # of these functions, with the table's points
 # RESIZE brings its sums to the output stage shifted by this much; OFM_SCALE makes up for it.
 _RESIZE_SHIFT = 16
 _MOST_EARLY = 30  # the first of two roundings cannot be below bit 0
@@ -98,8 +102,6 @@ def output(registers: Registers, kind: Kind, mode: Mode | None, dtype: np.dtype[
     """The output stage."""
     is_global = bool(registers.field("OFM_PRECISION", "scale_mode"))
     scaling = _scaling(registers, "OFM_SCALE", _OFM_ROUNDING)
-    if mode is ElementwiseMode.MUL and registers.field("IFM_PRECISION", "activation_precision") == 2:
-        scaling = _product_scaling(registers, scaling)
     if kind is Kind.RESIZE and registers.executable:
         scaling = _resize_scaling(registers, scaling)
     lut = _lut(registers)
@@ -107,24 +109,18 @@ def output(registers: Registers, kind: Kind, mode: Mode | None, dtype: np.dtype[
     no_clip = registers.field("ACTIVATION", "activation_clip_range")
     return Output(
         scaled=mode not in UNSCALED and (is_global or kind is not Kind.ELEMENTWISE),
-        scale=scaling.scale if is_global else None,
+        scale=scale_of(registers, mode, scaling.scale) if is_global else None,
         shift=scaling.shift if is_global else 0,
         rounding=scaling.rounding,
         early=scaling.early,
         clamp=None if no_clip else clip_limits(registers, index),
         lut=lut,
+        curve=_CURVES.get(registers.field("ACTIVATION", "activation_function")),
         reverse=_REVERSED[registers.field("OFM_PRECISION", "activation_reverse")],
         transpose=registers.choose(
             "OFM_PRECISION", "activation_transpose", _TRANSPOSED, "order of the OFM's axes"
         ),
     )
-
-
-def _product_scaling(registers: Registers, scaling: Scaling) -> Scaling:
-    """Products of 32-bit elements are only shifted, as on Ethos-U55."""
-    if scaling.scale not in UNREAD_SCALES and registers.executable:
-        raise registers.unsupported("OFM_SCALE", "scale of a product of 32-bit elements")
-    return replace(scaling, scale=1)
 
 
 def _resize_scaling(registers: Registers, scaling: Scaling) -> Scaling:
@@ -142,7 +138,7 @@ def _lut(registers: Registers) -> Lut | None:
         return None
     index, result = (
         np.dtype(name)
-        for name in registers.choose("ACTIVATION", "activation_function", _LUTS, "hardware tanh or sigmoid")
+        for name in registers.choose("ACTIVATION", "activation_function", _LUTS, "activation function")
     )
     return Lut(registers.field("ACTIVATION", "table") * Lut(0, index, result).end, index, result)
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from ethosu_sdk.program import pte
 from ethosu_sdk.program.execution_plan import DelegateCall, KernelCall, Tensor
-from ethosu_sdk.records import common, compile_words, kinds, profile, run_facts, wording
+from ethosu_sdk.records import answers, common, compile_words, kinds, profile, run_facts, wording
 from ethosu_sdk.records.build import Build, Pool
 from ethosu_sdk.records.common import ProvenanceInput, ProvenanceTool, Use
 from ethosu_sdk.records.compile import Compilation
@@ -45,6 +45,8 @@ def reference_words(inputs: ReportInputs) -> str:
     compiled = inputs.record(Compilation)
     if compiled is None:
         return "the model in PyTorch"
+    if words := answers.interpreted(compiled):
+        return words
     is_quantised = compiled.prequantized or compiled.options.quantize != "none"
     return f"the {'quantised' if is_quantised else 'floating-point'} model in PyTorch"
 

@@ -164,7 +164,7 @@ IDX = 1 << 11  # idx_mode
         ("OFM_PRECISION", precision(8, ofm=True, extra=NO_STORAGE), CONV, 0),  # sums that are brought out
         *(("ACC_FORMAT", n, POOL, 0) for n in (2, 6 << 8, 7 << 8)),
         ("ACC_FORMAT", 3 << 4, CONV, 0),
-        *(("ACTIVATION", n, POOL, 0) for n in (2, 3, 6, 10, 11, 31)),
+        *(("ACTIVATION", n, POOL, 0) for n in (2, 3, 6, 12, 31)),
         ("OFM_SCALE", (7, 32), RESIZE, 0),
         ("KERNEL_STRIDE", 1 << 5, CONV, 0),
         ("DMA0_SRC_REGION", 3 << 9, DMA_START, 0),
