@@ -26,8 +26,8 @@ OutDir = Annotated[
 ]
 Pte = Annotated[Path, Option("An ExecuTorch program.", metavar="MODEL.pte")]
 _SOURCES = (
-    "FILE.py[:NAME], FILE.pt2, FILE.tflite, FILE.onnx or zoo:NAME. A .py file is executed as by Python: use only those "
-    "that you trust. A .pt2 file that could run code is refused without --trust."
+    "FILE.py[:NAME], FILE.pt2, FILE.tflite, FILE.onnx or zoo:NAME. A .py file is executed as by Python: use only "
+    "files that you trust. A .pt2 file that could run code is refused without --trust."
 )
 Model = Annotated[str, Option(f"MODEL.pte, {_SOURCES}", metavar="MODEL", completion="models")]
 SourceModel = Annotated[str, Option(_SOURCES, metavar="MODEL", completion="models")]

@@ -59,7 +59,8 @@ class Chain:
     @property
     def facts(self) -> ChainFacts:
         samples = convert([row.source for row in self._eager.samples], tuple[SampleOrigin, ...])
-        return ChainFacts(samples, tuple(self._links), tuple(self._noisy))
+        start = "onnxruntime" if any(row.link == CONVERTED_LINK for row in self._links) else ""
+        return ChainFacts(samples, tuple(self._links), tuple(self._noisy), start)
 
     @property
     def samples(self) -> list[Tensors]:

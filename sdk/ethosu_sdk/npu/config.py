@@ -102,6 +102,9 @@ def volume(shape: Shape) -> int:
 
 def tiles(feature_map: FeatureMap, height: int, width: int) -> Iterator[tuple[slice, slice, int]]:
     """(rows, columns, address of their first element) of up to four tiles."""
+    if height <= feature_map.height0 and width <= feature_map.width0:
+        yield slice(0, height), slice(0, width), feature_map.bases[0]
+        return
     for column, (start, stop) in enumerate(_cut(feature_map.width0, width)):
         first = feature_map.height1 if column else feature_map.height0
         for row, (top, bottom) in enumerate(_cut(first, height)):

@@ -119,7 +119,7 @@ class Executor:
         for rows in _stripes(op):
             errors.check()
             if channels is not None:
-                result[rows] = channels.finish(accumulate(rows), op.output.clamp, op.ofm.dtype)
+                channels.finish(accumulate(rows), op.output.clamp, result[rows])
                 continue
             sums = accumulate(rows).astype(np.int64, copy=False) + bias
             _check_width(op, sums, scale, shift)
@@ -186,10 +186,9 @@ class Executor:
         is known."""
         if op.kind is Kind.ELEMENTWISE:
             stored = [self._operand(op, operand) for operand in op.operands]
-            elementwise: Accumulate = lambda rows: _elementwise(
-                op, [row if len(row) == 1 else row[rows] for row in stored]
-            )
-            return elementwise, None
+            return (
+                lambda rows: _elementwise(op, [row if len(row) == 1 else row[rows] for row in stored])
+            ), None
         if op.mode is PoolMode.NONE:
             return self._start(op), None
         products, largest = self._products(op)

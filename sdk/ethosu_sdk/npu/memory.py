@@ -130,7 +130,7 @@ class Memory:
         self.check_map(feature_map, shape, Channel.IFM)
         result = np.empty(shape, feature_map.dtype)
         for part, view in self._parts(feature_map, shape, Channel.IFM):
-            result[part] = view.reshape(result[part].shape)
+            result[part].view(view.dtype)[...] = view
         self._note(feature_map.region, False, result.nbytes)
         return result
 
@@ -139,7 +139,7 @@ class Memory:
         height, width, depth = values.shape
         self.check_map(feature_map, (height, width, depth), Channel.OFM)
         for part, view in self._parts(feature_map, (height, width, depth), Channel.OFM):
-            view[...] = values[part].reshape(view.shape)
+            view[...] = np.ascontiguousarray(values[part]).view(view.dtype)
         self._note(feature_map.region, True, values.nbytes)
 
     def check_map(self, feature_map: FeatureMap, shape: Shape, channel: Channel) -> None:
@@ -156,7 +156,7 @@ class Memory:
     ) -> Iterator[tuple[tuple[slice, slice, slice], Array]]:
         """Pieces of the feature map and, for each, a view of the memory where it lies.
 
-        The view of whole bricks has four axes: row, column, brick, channel in the brick.
+        The elements of a view of whole bricks are the bricks, copied as one.
         """
         height, width, depth = shape
         for rows, columns, base in tiles(feature_map, height, width):
@@ -168,21 +168,22 @@ class Memory:
         self, feature_map: FeatureMap, address: int, part: tuple[slice, slice, slice], channel: Channel
     ) -> Array:
         rows, columns, channels = part
-        size = feature_map.dtype.itemsize
-        counts = (rows.stop - rows.start, columns.stop - columns.start)
+        dtype = feature_map.dtype
         depth = channels.stop - channels.start
+        along = BRICK * dtype.itemsize if feature_map.bricks else feature_map.stride_x
+        deep = dtype.itemsize
         if feature_map.bricks and depth >= BRICK:
-            shape: tuple[int, ...] = (*counts, depth // BRICK, BRICK)
-            strides: tuple[int, ...] = (feature_map.stride_y, BRICK * size, feature_map.stride_c, size)
-        else:
-            along = BRICK * size if feature_map.bricks else feature_map.stride_x
-            shape = (*counts, depth)
-            strides = (feature_map.stride_y, along, size)
-        reach = [(count - 1) * stride for count, stride in zip(shape, strides, strict=True)]
-        first = address + sum(min(0, distance) for distance in reach)
-        last = address + sum(max(0, distance) for distance in reach) + size
+            dtype, depth, deep = np.dtype((np.void, along)), depth // BRICK, feature_map.stride_c
+        shape = (rows.stop - rows.start, columns.stop - columns.start, depth)
+        strides = (feature_map.stride_y, along, deep)
+        first, last = address, address + dtype.itemsize
+        for count, stride in zip(shape, strides, strict=True):
+            if stride < 0:
+                first += (count - 1) * stride
+            else:
+                last += (count - 1) * stride
         store = self._checked(feature_map.region, first, last, channel)
-        return np.ndarray(shape, feature_map.dtype, store.data, address, strides)
+        return np.ndarray(shape, dtype, store.data, address, strides)
 
 
 def _brick_parts(feature_map: FeatureMap, depth: int) -> Iterator[tuple[slice, int]]:

@@ -5,6 +5,7 @@ Shapes are (height, width, depth). Addresses and strides are in bytes, relative 
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -315,7 +316,7 @@ class BlockOp:
         """The operation in the words of the command stream."""
         return self.kind.name if self.mode is None else f"{self.kind.name}_{self.mode.name}"
 
-    @property
+    @functools.cached_property
     def ifm_shape(self) -> Shape:
         """The IFM after upscaling and without padding: there is no register, it follows from the OFM."""
         height, width, depth = self.shape
@@ -333,7 +334,7 @@ class BlockOp:
         """Whether every OFM channel depends on all IFM channels."""
         return self.kind in (Kind.CONV, Kind.MATMUL) or self.mode is PoolMode.REDUCE_SUM
 
-    @property
+    @functools.cached_property
     def stored_shape(self) -> Shape:
         """The OFM's shape in memory: transposed."""
         height, width, depth = (self.shape[axis] for axis in self.output.transpose or (0, 1, 2))

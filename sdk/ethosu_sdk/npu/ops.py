@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -30,7 +31,8 @@ from ethosu_sdk.npu.operation import (
 Factor = Int64 | int
 
 _ONE = np.int64(1)
-_CACHED_ELEMENTS = 1 << 15
+_CACHED_ELEMENTS = 1 << 15  # that several steps compute one after the other
+_LONG_ROW = 1 << 11
 _FAR = 31  # shifts above this one round twice
 
 
@@ -101,14 +103,13 @@ def finish(
 
 @dataclass(frozen=True)
 class ChannelScaling:
-    """What the output stage does to each channel's sums, of 32 bits without their bias: `sign` chooses what negative
-    ones lose beside, and `added` is what rounds them and the zero point, before the shift."""
+    """What the output stage does to each channel's sums, of 32 bits without their bias. `steps` has a row for what is
+    added first, the scale, what is added then (which rounds, and is the zero point), the shift, and the bits of a
+    negative sum that are added beside; no row is that where it is 0. `largest` bounds the absolute values of the
+    first three."""
 
-    bias: Int64
-    scale: Int64
-    shift: Int64
-    added: Int64
-    sign: Int64 | None
+    steps: Int64
+    largest: tuple[int, int, int]
 
     @classmethod
     def of_scales(
@@ -116,33 +117,49 @@ class ChannelScaling:
     ) -> ChannelScaling:
         """For NATURAL and DOUBLE, as `finish` rounds."""
         added = np.where(shift > 0, _ONE << np.maximum(shift - 1, 0), 0) + (np.int64(zero_point) << shift)
-        far = shift > _FAR if rounding is Rounding.DOUBLE else np.zeros(shift.shape, bool)
-        added += np.where(far, _ONE << _FAR - 1, 0)
-        return cls(bias, scale, shift, added, np.where(far, -_ONE << _FAR, 0) if far.any() else None)
+        rows = [bias, scale, added, shift]
+        far = shift > _FAR
+        if rounding is Rounding.DOUBLE and far.any():
+            added += np.where(far, _ONE << _FAR - 1, 0)
+            rows.append(np.where(far, -_ONE << _FAR, 0))  # of a negative number of 32 bits: -2^31
+        most = (abs(zero_point) + 1 << int(shift.max())) + (1 << _FAR)
+        return cls(np.stack(rows), (int(np.abs(bias).max()), int(scale.max()), most))
 
     def holds(self, largest_sum: int) -> bool:
         """Whether sums up to this one have 32 bits with their bias, and all products 63."""
-        largest = largest_sum + int(np.abs(self.bias).max())
-        product = largest * int(self.scale.max()) + int(np.abs(self.added).max()) + (1 << _FAR)
-        return largest < _INT32_SAFE and product < 1 << 63
+        bias, scale, added = self.largest
+        return largest_sum + bias < _INT32_SAFE and (
+            (largest_sum + bias) * scale + added <= np.iinfo(np.int64).max
+        )
 
-    def finish(self, sums: Array, clamp: tuple[int, int] | None, dtype: np.dtype[Any]) -> Array:
-        """The OFM's elements, computed in parts that stay in the cache."""
-        result = np.empty(sums.shape, dtype)
-        step = max(1, _CACHED_ELEMENTS // max(1, sums[0].size))
-        for top in range(0, len(sums), step):
-            values = sums[top : top + step].astype(np.int64)
-            values += self.bias
-            below = None if self.sign is None else values & self.sign
-            values *= self.scale
-            values += self.added
-            if below is not None:
-                values += below
-            values >>= self.shift
+    def finish(self, sums: Array, clamp: tuple[int, int] | None, result: Array) -> None:
+        """Put the OFM's elements into `result`, computed in parts that stay in the cache."""
+        height, width, depth = sums.shape
+        together = _together(width, depth)
+        shape = (height, width // together, together * depth)
+        rows, given = result.reshape(shape), sums.reshape(shape)
+        steps = self.steps.reshape(-1, 1, depth).repeat(together, 1)
+        bias, scale, added, shift, *sign = steps.reshape(len(steps), -1)
+        high = max(1, _CACHED_ELEMENTS // (width * depth))
+        for top in range(0, height, high):
+            values = given[top : top + high].astype(np.int64)
+            values += bias
+            below = [values & bits for bits in sign]
+            values *= scale
+            values += added
+            for row in below:
+                values += row
+            values >>= shift
             if clamp is not None:
-                np.clip(values, *clamp, out=values)
-            result[top : top + step] = values
-        return result
+                np.maximum(values, clamp[0], out=values)
+                np.minimum(values, clamp[1], out=values)
+            rows[top : top + high] = values
+
+
+@functools.lru_cache(1024)
+def _together(width: int, depth: int) -> int:
+    """How many positions of a row are taken as one: NumPy's inner loops are as long as what all rows share."""
+    return next(part for part in range(max(1, _LONG_ROW // depth), 0, -1) if not width % part)
 
 
 def arranged(elements: npt.NDArray[Any], output: Output) -> npt.NDArray[Any]:
@@ -276,8 +293,11 @@ def padded(values: Array, padding: Padding, fill: int) -> Array:
     """`values` with rows and columns of `fill` around."""
     if not padding.any:
         return values
-    border = ((padding.top, padding.bottom), (padding.left, padding.right), (0, 0))
-    return np.pad(values, border, constant_values=fill)
+    height, width, depth = values.shape
+    around = (height + padding.top + padding.bottom, width + padding.left + padding.right, depth)
+    result: Array = np.full(around, fill, values.dtype)
+    result[padding.top : padding.top + height, padding.left : padding.left + width] = values
+    return result
 
 
 def windows(values: Array, kernel: Kernel) -> Array:
@@ -327,10 +347,10 @@ def exact_float(largest_sum: int) -> type[np.float32] | type[np.float64]:
     return np.float32 if largest_sum < _FLOAT32_EXACT else np.float64
 
 
-def convolve(values: Array, weights: npt.NDArray[np.int16], kernel: Kernel) -> Array:
+def convolve(values: Array, weights: npt.NDArray[np.float32], kernel: Kernel) -> Array:
     """Sums of products, (OFM height, OFM width, OFM depth). `values` is padded, zero points subtracted, of a type
     that holds every sum; `weights` (OFM, height, width, IFM)."""
-    matrix = weights.reshape(weights.shape[0], -1).astype(values.dtype).T
+    matrix = weights.reshape(weights.shape[0], -1).astype(values.dtype, copy=False).T
     columns = windows(values, kernel).transpose(0, 1, 3, 4, 2)
     height, width = columns.shape[:2]
     result = np.empty((height, width, matrix.shape[1]), values.dtype)
@@ -363,7 +383,7 @@ def multiply(left: Array, right: Array) -> Array:
     return result
 
 
-def convolve_depthwise(values: Array, weights: npt.NDArray[np.int16], kernel: Kernel) -> Array:
+def convolve_depthwise(values: Array, weights: npt.NDArray[np.float32], kernel: Kernel) -> Array:
     """One kernel per channel. `values` is (rows, columns, OFM depth), of a type that holds every sum, `weights` (OFM,
     height, width, 1).
 
@@ -371,27 +391,29 @@ def convolve_depthwise(values: Array, weights: npt.NDArray[np.int16], kernel: Ke
     """
     height = (values.shape[0] - kernel.dilated_height) // kernel.stride_y + 1
     width = (values.shape[1] - kernel.dilated_width) // kernel.stride_x + 1
-    row_elements = width * weights.shape[0]
-    step = max(1, _CACHED_ELEMENTS // row_elements)
-    total: Array = np.zeros((height, width, weights.shape[0]), values.dtype)
-    product: Array = np.empty((min(step, height), width, weights.shape[0]), values.dtype)
+    depth, stride = weights.shape[0], kernel.stride_x
+    # For each column that a stride begins with, all that lie strides behind it: a row of the OFM is then multiplied
+    # with what lies together in memory.
+    wide: Array = np.broadcast_to(values, (*values.shape[:2], depth))
+    phases = [np.ascontiguousarray(wide[:, first::stride]) for first in range(min(stride, wide.shape[1]))]
+    step, together = max(1, _CACHED_ELEMENTS // (width * depth)), _together(width, depth)
+    total: Array = np.empty((height, width // together, together * depth), values.dtype)
+    product: Array = np.empty((min(step, height), *total.shape[1:]), values.dtype)
     places = list(itertools.product(range(kernel.height), range(kernel.width)))
-    # Repeated along the row, so that each multiplication has long rows.
-    row = np.ones((width, 1), values.dtype)
-    taps = [row * weights[:, y, x, 0].astype(values.dtype) for y, x in places]
+    taps = np.tile(weights.reshape(depth, -1).T.astype(values.dtype), together)
     for start in range(0, height, step):
         errors.check()
         sums = total[start : start + step]
-        products = product[: len(sums)]
+        products = sums
         for (y, x), tap in zip(places, taps, strict=True):
-            top, left = start * kernel.stride_y + y * kernel.dilation_y, x * kernel.dilation_x
-            part = values[
-                top : top + (len(sums) - 1) * kernel.stride_y + 1 : kernel.stride_y,
-                left : left + (width - 1) * kernel.stride_x + 1 : kernel.stride_x,
-            ]
-            np.multiply(part, tap, out=products)
-            sums += products
-    return total
+            top = start * kernel.stride_y + y * kernel.dilation_y
+            left, phase = divmod(x * kernel.dilation_x, stride)
+            rows = slice(top, top + (len(sums) - 1) * kernel.stride_y + 1, kernel.stride_y)
+            np.multiply(phases[phase][rows, left : left + width].reshape(sums.shape), tap, out=products)
+            if products is not sums:
+                sums += products
+            products = product[: len(sums)]
+    return total.reshape(height, width, depth)
 
 
 def multiply_batches(pairs: Iterable[tuple[Array, Array]], largest: int) -> Int64:

@@ -9,6 +9,7 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from ethosu_sdk.npu import errors, weight_stream
 from ethosu_sdk.npu.config import NpuConfig, ceil_div
@@ -80,9 +81,10 @@ _REMEMBERED = 32  # programs that were decoded ahead
 
 @dataclass(frozen=True)
 class Kernels:
-    """Decoded weights as (OFM, height, width, IFM; 1 for depthwise), and what bounds the sums made with them."""
+    """Decoded weights as (OFM, height, width, IFM; 1 for depthwise), of a type that they are multiplied in, and what
+    bounds the sums made with them."""
 
-    weights: Weights
+    weights: npt.NDArray[np.float32]
     largest_sum: int
 
 
@@ -193,7 +195,7 @@ def _decoded(
             if not missing[number]:
                 order = one.key[1]
                 weights = arrange(parts[number], order, one.offset)
-                yield one.key, Kernels(weights, largest_sum(weights))
+                yield one.key, Kernels(weights.astype(np.float32), largest_sum(weights))
                 parts[number] = []
         except (WeightStreamError, WeightOrderError) as error:
             yield one.key, error

@@ -8,6 +8,7 @@ decode to exactly as many weights as its order has, with zeros in all places tha
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Iterator, Sequence
@@ -20,6 +21,8 @@ from ethosu_sdk.npu import errors
 from ethosu_sdk.npu.config import NpuConfig, ceil_div, ifm_block_channels, subkernel
 from ethosu_sdk.npu.errors import WeightOrderError
 from ethosu_sdk.npu.operation import BlockOp, Kind, Places, Weights
+
+_KEPT_SIZES = 1024  # of operations
 
 
 @dataclass(frozen=True)
@@ -306,15 +309,24 @@ def stream_sizes(key: OrderKey, offset: int) -> tuple[int, ...]:
     Worked out without building anything: registers may claim any size. WeightOrderError, which names the operation
     at byte `offset`, for an order that does not exist.
     """
+    found = _sizes(key)
+    if isinstance(found, str):
+        raise WeightOrderError(f"the operation at byte {offset} {found}")
+    return found
+
+
+@functools.lru_cache(_KEPT_SIZES)
+def _sizes(key: OrderKey) -> tuple[int, ...] | str:
+    """What `stream_sizes` gives, or why it does not."""
     sizes = []
     for walk, _, count in _streams(key):
         if walk.ofm_micro % (walk.lane * walk.cores) or (count and not walk.ofm_block):
-            raise WeightOrderError(
-                f"the operation at byte {offset} divides OFM blocks of {key.block_depth} channels, in steps of "
-                f"{key.ofm_micro_depth}, between {key.cores} cores"
+            return (
+                f"divides OFM blocks of {key.block_depth} channels, in steps of {key.ofm_micro_depth}, between "
+                f"{key.cores} cores"
             )
         if walk.interleaved and key.depthwise:
-            raise WeightOrderError(f"the operation at byte {offset} is depthwise and has fast weights")
+            return "is depthwise and has fast weights"
         size = _size(key, walk, count)
         sizes += [size] if walk.interleaved or key.generation == "u55" else [size // walk.cores] * walk.cores
     return tuple(sizes)

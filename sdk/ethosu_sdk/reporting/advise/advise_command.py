@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import shlex
 from collections import Counter
@@ -16,7 +17,7 @@ from rich.console import RenderableType
 from rich.table import Table
 
 from ethosu_sdk.base import filesystem, json_text
-from ethosu_sdk.base.errors import InputError, UsageError
+from ethosu_sdk.base.errors import InputError, SdkError, UsageError
 from ethosu_sdk.base.plain_text import counted, cut
 from ethosu_sdk.base.targets import suggestion
 from ethosu_sdk.base.terminal import Ranked, Reporter, escape
@@ -474,8 +475,12 @@ def change_tables(record: Advice, number: int) -> list[RenderableType]:
 
 
 def _after_a_change(folder: Path) -> RenderableType:
-    place = shlex.quote(str(folder))
-    return _pairs("", [("next", f"ethosu-sdk run MODEL -o after, then ethosu-sdk compare {place} after")])
+    place, model = shlex.quote(str(folder)), "MODEL"
+    for path in sorted(folder.glob(kinds.COMPILE.name("*")))[:1]:
+        with contextlib.suppress(SdkError):  # a damaged one has no name to give
+            compiled = kinds.COMPILE.convert(bundle.read_raw_record(path))
+            model = shlex.join((compiled.source, "--target", compiled.target_name))
+    return _pairs("", [("next", f"ethosu-sdk run {model} -o after, then ethosu-sdk compare {place} after")])
 
 
 def advice_tables(record: Advice) -> list[RenderableType]:
