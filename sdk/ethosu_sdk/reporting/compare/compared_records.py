@@ -221,6 +221,7 @@ def _versions(record: Compared) -> str:
     return ", ".join((own, *sorted(tools)))
 
 
+FIDELITY = "fidelity"
 _DIMENSIONS = (
     Dimension("model", lambda record: f"SHA-256 {record.model.sha256}"),
     Dimension("target", _target("npu", "macs")),
@@ -233,7 +234,7 @@ _DIMENSIONS = (
         "simulator", lambda record: record.simulator.name if isinstance(record, Run | Profile) else None
     ),
     Dimension("runtime", _runtime),
-    Dimension("fidelity", _fidelity, "what is measured and what is modelled are not the same figure"),
+    Dimension(FIDELITY, _fidelity, "what is measured and what is modelled are not the same figure"),
     Dimension("inputs", _inputs),
     Dimension("versions", _versions),
 )
