@@ -34,7 +34,6 @@ class Board:
     core_hz: int
     npu_bases: tuple[int, ...]
     uart0_base: int
-    uart0_hz: int
     npu_irq: int
     irq_count: int
     fast: Memory
@@ -76,7 +75,7 @@ def _board(name: str, row: dict[str, Any]) -> Board:
     return Board(
         name=name,
         npu_bases=tuple(row["npu_bases"]),
-        **{key: row[key] for key in ("core_hz", "uart0_base", "uart0_hz", "npu_irq", "irq_count")},
+        **{key: row[key] for key in ("core_hz", "uart0_base", "npu_irq", "irq_count")},
         fast=memories[row["fast"]],
         bulk=memories[row["bulk"]],
         near=memories[row["near"]],
