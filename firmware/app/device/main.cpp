@@ -24,6 +24,9 @@ namespace ethosu_sdk {
 namespace {
 
 constexpr std::uint32_t silence_ms = 100;
+// Without a character for so long it sleeps, and may then lose the first ones: the host sends some to wake
+// it.
+constexpr std::uint32_t awake_ms = 2000;
 
 // The text of a mark with its NUL; empty where no simulator left one.
 const char* simulator_name(char (&text)[app::protocol::device_mark_text_bytes + 1]) {
@@ -42,6 +45,7 @@ const char* simulator_name(char (&text)[app::protocol::device_mark_text_bytes + 
 void receive(app::Receiver& receiver) {
   std::uint32_t last_ms = hal::clock_ms();
   bool is_quiet = true;
+  const volatile bool is_done = false;
   for (;;) {
     char character = 0;
     if (hal::uart_read(character)) {
@@ -53,6 +57,8 @@ void receive(app::Receiver& receiver) {
     } else if (!is_quiet && hal::clock_ms() - last_ms > silence_ms) {
       is_quiet = true;
       receiver.give_up();
+    } else if (hal::clock_ms() - last_ms > awake_ms) {
+      hal::sleep_unless(is_done);
     }
   }
 }

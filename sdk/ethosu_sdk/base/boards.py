@@ -93,14 +93,12 @@ def _merged(row: PackTable, base: PackTable) -> PackTable:
 
 class Device(Struct, frozen=True, forbid_unknown_fields=True):
     """Where the processor of a board finds the NPU or the console: the registers through their Non-secure and Secure
-    alias, and the number of the interrupt at the processor. `device` is the kind of UART, whose baud rate is made of
-    `clock_hz`."""
+    alias, and the number of the interrupt at the processor. `device` is the kind of UART."""
 
     base: Address | None = None
     secure_base: Address | None = None
     irq: Interrupt | None = None
     device: Word | None = None
-    clock_hz: Annotated[int, Meta(ge=1000, le=10**11)] | None = None
     baud: Annotated[int, Meta(ge=1, le=10**8)] | None = None
 
     @property
@@ -155,7 +153,6 @@ class Board:
     core_hz: int
     npu_bases: tuple[int, ...]
     uart0_base: int
-    uart0_hz: int
     npu_irq: int
     irq_count: int
     fast: Memory
@@ -227,11 +224,8 @@ def board_in(name: str, path: Path) -> Board:
     source, _, table = read_pack(path)
     row = source.convert(table["firmware"], _Firmware, ("firmware",))
     npu, console = device_of(source, table, "npu"), device_of(source, table, "console")
-    if not npu.bases or npu.irq is None or not console.bases or console.clock_hz is None:
-        raise source.wrong(
-            ("firmware",),
-            "firmware needs the base of npu and console, the irq of npu and the clock_hz of console",
-        )
+    if not npu.bases or npu.irq is None or not console.bases:
+        raise source.wrong(("firmware",), "firmware needs the base of npu and console, and the irq of npu")
     memories = {
         key: Memory(key, memory.access, memory.origin, memory.size_bytes)
         for key, memory in row.memories.items()
@@ -254,7 +248,6 @@ def board_in(name: str, path: Path) -> Board:
         core_hz=row.clock_hz,
         npu_bases=npu.bases,
         uart0_base=console.bases[-1],
-        uart0_hz=console.clock_hz,
         npu_irq=npu.irq,
         irq_count=row.irq_count,
         fast=memories[row.fast],

@@ -25,7 +25,7 @@ def compare_command(
             completion="models",
         ),
     ],
-    options: Annotated[CompareOptions, Offer(only=("check", "policy", "allow", "loose"))],
+    options: Annotated[CompareOptions, Offer(only=("check", "policy", "allow", "across", "loose"))],
     compile_options: Annotated[CompileOptions, Offer(only=FOR_A_TARGET, before="loose")],
     *,
     vela: Annotated[

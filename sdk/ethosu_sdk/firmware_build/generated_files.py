@@ -165,7 +165,6 @@ def memory_map(board: Board) -> str:
         [
             f'constexpr char name[] = "{board.name}";',
             f"constexpr std::uintptr_t uart0_base = {board.uart0_base:#x};",
-            f"constexpr std::uint32_t uart0_clock_hz = {board.uart0_hz};",
             f"constexpr std::uintptr_t npu_base = {board.npu_bases[-1]:#x};",
             f"constexpr unsigned npu_irq = {board.npu_irq};",
             f"constexpr unsigned irq_count = {board.irq_count};",

@@ -79,6 +79,9 @@ one that is not the next, the answer is WIRE_AGAIN, and the host sends what was 
 that is not answered. Between WIRE_RUNNING and WIRE_ENDED, whose value is the exit code, the device prints the records
 of the run, and takes nothing. Records of the device have sequence numbers of their own, from its reset on.
 
+A device that has heard nothing for a while sleeps, and loses what arrives first. In front of frames that may find it
+asleep the host sends WIRE_WAKE_BYTES zeros.
+
 A simulator of a device lays a mark into memory at the symbol `device_mark` before the firmware starts, so that
 nobody takes its figures for measured ones: the magic "EUD1", the crc32 of what follows, and DEVICE_MARK_TEXT_BYTES of
 text, the simulator's name and version.
@@ -192,6 +195,7 @@ PROGRAM_MODES = {
 WIRE_VERSION = 1
 WIRE_BAUD = 115_200
 WIRE_CHUNK_BYTES = 1024
+WIRE_WAKE_BYTES = 256  # 22 ms: more than a tick of the device's clock
 FRAME_MAGIC = 0x31575545  # "EUW1"
 FRAME_HEADER_BYTES = 24
 FRAME_IDENTIFY = 1

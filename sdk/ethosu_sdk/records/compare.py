@@ -76,6 +76,8 @@ class MetricChange(Part):
     name: c.Text
     unit: c.Text | None = None
     source: c.Source | None = None
+    #: of what was before, where it is another; such a figure is not judged
+    source_before: c.Source | None = None
     before: c.Number | str | None = None
     after: c.Number | str | None = None
     better: Better

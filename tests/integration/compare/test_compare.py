@@ -177,9 +177,30 @@ def test_measured_and_modelled_are_never_compared(tmp_path: Path) -> None:
     found = compare(source, "fvp.json", "--allow", "simulator", cwd=tmp_path)
     assert found.done.code == 3
     assert "fidelity: modelled and measured: what is measured and what is modelled" in found.done.err
+
     words = [f"--allow={name}" for name in ("model", "simulator", "versions", "inputs", "runtime", "board")]
     assert compare(source, "fvp.json", *words, cwd=tmp_path).done.code == 3
     assert_clear(sdk("compare", source, "fvp.json", "--allow", "fidelity", cwd=tmp_path), 2, "never compared")
+
+
+def test_measured_and_modelled_stand_beside_each_other_on_demand(tmp_path: Path) -> None:
+    """With both sources, and without a word on which is better."""
+
+    def measured(record: Record) -> None:
+        record["simulator"]["name"] = "fvp"
+        for row in (record["npu"]["cycles"], *record["npu"]["counters"]):
+            row["source"] = "measured"
+        record["npu"]["cycles"]["value"] *= 2
+
+    changed(EXAMPLES / "run-ds_cnn.json", tmp_path / "fvp.json", measured)
+    words = ("compare", EXAMPLES / "run-ds_cnn.json", tmp_path / "fvp.json", "--across")
+    outcome = sdk_ok(*words, "-v", "-o", tmp_path / "out", cwd=tmp_path)
+    (comparison,) = json.loads((tmp_path / "out" / "compare.json").read_text())["comparisons"]
+    cycles = next(row for row in comparison["metrics"] if row["name"] == "npu.cycles")
+    assert (cycles["source_before"], cycles["source"]) == ("modelled", "measured")
+    assert (cycles["status"], cycles["percent"]) == ("differs", 100)
+    assert "(modelled → measured)" in outcome.out
+    assert_clear(sdk(*words, "--check", cwd=tmp_path), 2, "--across shows figures that no check can judge")
 
 
 def _other_system(record: Record) -> None:

@@ -213,6 +213,7 @@ def test_a_wrong_baud_rate_is_an_error(socket_place: str, tmp_path: Path) -> Non
         assert_no_pass(run_wired(place, tmp_path), tmp_path, "does not answer", "115,200 baud")
 
 
+@pytest.mark.thorough
 def test_a_silent_port_is_an_error(tmp_path: Path) -> None:
     master, slave = os.openpty()
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,7 +32,7 @@ from ethosu_sdk.records.run import Run
 from ethosu_sdk.records.run_facts import MadeProfile
 from ethosu_sdk.records.sweep import SweepComparison
 from ethosu_sdk.reporting.compare import compared_records, comparison_answer, operator_changes, policies
-from ethosu_sdk.reporting.compare.compared_records import ALLOWED_DIMENSIONS, Subject
+from ethosu_sdk.reporting.compare.compared_records import ALLOWED_DIMENSIONS, FIDELITY, Subject
 from ethosu_sdk.reporting.compare.options import CompareOptions
 from ethosu_sdk.reporting.compare.policies import Policy, load_policy
 
@@ -51,6 +52,10 @@ def read_policy(options: CompareOptions) -> Policy:
     """The policy that `options` name; without a check, all may differ that ever may. InputError or UsageError for one
     that is none."""
     policy = load_policy(options.policy).allowing(options.allow)
+    if options.across and options.checks:
+        raise UsageError("--across shows figures that no check can judge", "leave --check and --policy out")
+    if options.across:
+        policy = dataclasses.replace(policy, allow=(*policy.allow, FIDELITY))
     return policy if options.checks else policy.allowing(ALLOWED_DIMENSIONS)
 
 
@@ -381,7 +386,8 @@ def metric_rows(comparison: Comparison) -> Iterator[tuple[str, ...]]:
     """The figures that differ: what is worse first."""
     order = ("regression", "missing", "improved", "tolerated", "differs")
     for row in sorted(comparison.metrics, key=lambda row: order.index(row.status)):
-        unit = " ".join(filter(None, (row.unit, f"({row.source})" if row.source is not None else "")))
+        sources = " → ".join(filter(None, (row.source_before, row.source)))
+        unit = " ".join(filter(None, (row.unit, f"({sources})" if sources else "")))
         where = row.detail or ""
         if row.operator is not None:
             operator = operator_changes.operator_words(comparison.operators[row.operator])

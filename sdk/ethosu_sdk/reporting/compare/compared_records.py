@@ -227,6 +227,7 @@ def _versions(record: Compared) -> str:
     return ", ".join((own, *sorted(tools)))
 
 
+FIDELITY = "fidelity"
 _DIMENSIONS = (
     Dimension("model", lambda record: f"SHA-256 {record.model.sha256}"),
     Dimension("target", _target("npu", "macs")),
@@ -237,7 +238,7 @@ _DIMENSIONS = (
     Dimension("board", lambda record: None if isinstance(record, Compilation) else record.board),
     Dimension("simulator", _simulator),
     Dimension("runtime", _runtime),
-    Dimension("fidelity", _fidelity, "what is measured and what is modelled are not the same figure"),
+    Dimension(FIDELITY, _fidelity, "what is measured and what is modelled are not the same figure"),
     Dimension("inputs", _inputs),
     Dimension("versions", _versions),
 )

@@ -32,6 +32,9 @@ class CompareOptions:
             metavar="NAME",
         ),
     )
+    across: bool = option(
+        False, Option("Show measured figures beside modelled ones. They are not judged; not with --check.")
+    )
     loose: bool = option(False, LOOSE)
 
     @property

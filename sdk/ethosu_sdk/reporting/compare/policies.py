@@ -204,8 +204,12 @@ def metric_changes(
         rule = policy.rule(name)
         assert rule.better is not None
         old, new = (side[name].value if name in side else None for side in (before, after))
+        sources = [side[name].source for side in (before, after) if name in side]
         judged: dict[str, Any]
-        if old is None or new is None:
+        if len(set(sources)) > 1:
+            rule = structs.replace(rule, better="inform")
+            judged = {**_judged_numbers(float(old or 0), float(new or 0), rule), "source_before": sources[0]}
+        elif old is None or new is None:
             judged = {"status": "regression" if rule.missing == "fail" else "missing"}
         elif isinstance(old, str) or isinstance(new, str):
             judged = {"status": "regression" if rule.better == "equal" else "differs"}

@@ -20,6 +20,7 @@ ANSWER_S = 1.0
 ATTEMPTS = 8  # in a row without progress
 _HEADER = struct.Struct("<5I")
 _WORD = struct.Struct("<I")
+_WAKE = bytes(protocol.WIRE_WAKE_BYTES)
 
 
 class TransferError(SimulationError):
@@ -66,7 +67,7 @@ def new_session() -> int:
 def identify(link: Link) -> dict[str, Any]:
     """What the device says of itself. TransferError without an answer, or for another version of the transfer."""
     for _ in range(ATTEMPTS):
-        link.send(frame(0, protocol.FRAME_IDENTIFY))
+        link.send(_WAKE + frame(0, protocol.FRAME_IDENTIFY))
         while (record := link.answer(ANSWER_S)) is not None:
             if record.type != "device":
                 continue
@@ -93,7 +94,7 @@ def send_content(link: Link, content: Content, session: int) -> None:
     words = struct.pack("<2I", len(content.image), zlib.crc32(data))
     opening = _WORD.pack(protocol.WIRE_VERSION) + content.program_header + words
     transfer = _Transfer(link, session, len(chunks))
-    transfer.ask(frame(session, protocol.FRAME_OPEN, 0, opening), protocol.WIRE_READY)
+    transfer.ask(_WAKE + frame(session, protocol.FRAME_OPEN, 0, opening), protocol.WIRE_READY)
     while transfer.next < len(chunks):
         number = transfer.next
         transfer.ask(frame(session, protocol.FRAME_CHUNK, number, chunks[number]), protocol.WIRE_TAKEN)
