@@ -188,7 +188,7 @@ class Run(_Made):
 
     def _facts(self) -> Iterator[tuple[str, str]]:
         run = self._typed
-        yield "verdict", f"{run.status}: {_compared(run)}"
+        yield "verdict", f"{run.status}: {', '.join(answers.compared_words(run, None))}"
         yield "time", _time_words(run)
         target = "no NPU" if run.target is None else run.target.name
         yield "ran", f"{run.model.file} for {target} on {run.board}, {run.simulator.name}"
@@ -202,14 +202,6 @@ class Run(_Made):
 
     def _rows(self) -> Sequence[dict[str, Any]]:
         return [_flat(row) for row in self.record["operators"]]
-
-
-def _compared(run: RunRecord) -> str:
-    part = run.reference
-    if part is None:
-        return f"{counted(len(run.verdict.checks), 'check')} passed"
-    equal, elements = (sum(getattr(row, name) for row in part.outputs) for name in ("equal", "elements"))
-    return f"{equal:,} of {counted(elements, 'output value')} equal PyTorch's"
 
 
 def _flat(row: Record) -> Record:

@@ -120,7 +120,7 @@ def _head(run: Run, compiled: Compilation | None, name: str) -> Row:
     failed = sum(row.status == "fail" for row in run.verdict.checks)
     words = [f"{failed} of {counted(len(run.verdict.checks), 'check')} failed"]
     if not failed:
-        words = list(_compared(run, compiled))
+        words = list(compared_words(run, compiled))
     return Row(run.status.upper(), [name, _place(run, compiled), *words])
 
 
@@ -131,7 +131,7 @@ def _place(run: Run, compiled: Compilation | None) -> str:
     return f"{target} on {'this machine' if board == 'host' else board}"
 
 
-def _compared(run: Run, compiled: Compilation | None) -> Iterator[str]:
+def compared_words(run: Run, compiled: Compilation | None) -> Iterator[str]:
     """What of the outputs was compared with what, and what was not."""
     expected = sum("as expected" in row.name for row in run.verdict.checks)
     if expected:

@@ -125,7 +125,7 @@ def tree_of(profile: Profile) -> list[Node]:
     Figures are of one inference: those of a node are the sums of its children's, and those of the roots add up to the
     profile's totals.
     """
-    spent = _Spent(headline(profile))
+    spent = Spent(headline(profile))
     operators = [_operator(rows, spent) for rows in group_operations(profile.operations)]
     paths = (module_of(node.entry) for node in operators)
     names = (path.split(".", _MOST_LEVELS) if path else [] for path in paths)
@@ -135,7 +135,7 @@ def tree_of(profile: Profile) -> list[Node]:
     return [*roots, *_rest(profile, roots)]
 
 
-class _Spent:
+class Spent:
     """Milliseconds of a time line by instruction of the program, and of a cycle of the NPU."""
 
     def __init__(self, time: TimeLine | None) -> None:
@@ -151,17 +151,18 @@ class _Spent:
         return {} if value is None else {"time": value}
 
 
-def _operator(rows: Sequence[Operation], spent: _Spent) -> Node:
+def _operator(rows: Sequence[Operation], spent: Spent) -> Node:
     """An operator of the model or the tools, with the NPU operations that it became where they are several."""
     main = main_operation(rows)
     name = operator_name(main)
     if len(rows) == 1:
-        return Node("operation", name, main, own=_figures(main, spent), parts=rows)
-    parts = [Node("operation", row.name, row, own=_figures(row, spent), parts=(row,)) for row in rows]
+        return Node("operation", name, main, own=figures_of(main, spent), parts=rows)
+    parts = [Node("operation", row.name, row, own=figures_of(row, spent), parts=(row,)) for row in rows]
     return Node("operator", name, rows[0], parts, parts=rows)
 
 
-def _figures(row: Operation, spent: _Spent) -> Figures:
+def figures_of(row: Operation, spent: Spent) -> Figures:
+    """The figures of an operation in one inference; the CPU's time once, from `spent`."""
     found: dict[str, float | None] = {
         source: None if (value := cycles(row.cycles, source)) is None else row.calls * value
         for source in _SOURCES
@@ -179,7 +180,7 @@ def _figures(row: Operation, spent: _Spent) -> Figures:
     return {name: value for name, value in found.items() if value is not None}
 
 
-def _start(profile: Profile, delegate: Delegate, spent: _Spent) -> Node:
+def _start(profile: Profile, delegate: Delegate, spent: Spent) -> Node:
     """What a delegate costs before and after its operations."""
     index = delegate.index
     own = [row for row in profile.operations if row.delegate == index and row.runs_on == "NPU"]

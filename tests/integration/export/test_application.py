@@ -94,6 +94,17 @@ def test_a_byte_less_in_any_pool_does_not_suffice(path: Path) -> None:
             _host(path).run(short)
 
 
+@pytest.mark.qemu
+def test_a_cortex_m55_takes_no_more_than_this_machine(tmp_path: Path) -> None:
+    """By Arm's own build of ExecuTorch for it, whose method pool also has the planned tensors and the inputs."""
+    path = GOLDEN_PTE / "add_u55.pte"
+    run = printed(sdk("run", path, "--runtime", "executorch", "-o", "run", "--json", cwd=tmp_path))
+    used = {row["name"]: row["used_bytes"] for row in run["memory"]["pools"]}
+    sizes, inputs = _sizes(path), sum(tensor.nbytes for tensor in _given(path).plan.input_tensors())
+    assert used["temp_pool"] == sizes.temp_pool
+    assert used["method_pool"] <= sizes.planned + sizes.method_pool + inputs
+
+
 def test_the_reader_of_logs_accepts_the_records_and_refuses_changed_ones(tmp_path: Path) -> None:
     _, log = _host(CONV).run(_sizes(CONV))
     (tmp_path / "uart.log").write_bytes(log)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Literal
 
-from ethosu_sdk.records import common
+from ethosu_sdk.records import common, operation_tree
 from ethosu_sdk.records.common import Source
 from ethosu_sdk.records.compare import FigureChange, OperatorChange
 from ethosu_sdk.records.profile import Operation, Profile, Shapes, cycles
@@ -81,20 +81,16 @@ def operator_costs(profile: Profile, *, timed: bool) -> dict[Key, tuple[str, flo
     """What an inference takes for each operator, by what it is: its name for people, and seconds where `timed`, for
     which the profile has the time of an inference, else cycles of its processor."""
     time = headline(profile) if timed else None
-    spent: Counter[int] = Counter()  # nanoseconds of the CPU, by instruction of the program
-    for part in time.parts if time is not None else ():
-        spent[part.operator] += round(part.duration_s * 1e9) if part.on == "CPU" else 0
+    spent = operation_tree.Spent(time)
     found: dict[Key, tuple[str, float]] = {}
     for key, row in zip(operator_keys(profile.operations), profile.operations, strict=True):
-        on_cpu = row.runs_on == "CPU"
-        npu_cycles = row.calls * (cycles(row.cycles, "measured") or cycles(row.cycles, "modelled") or 0)
-        cost: float = npu_cycles
-        if on_cpu:
-            cost = spent.pop(row.instruction, 0) / 1e9
-            if time is None:
-                cost = 0 if row.cpu_cycles is None else row.cpu_cycles.value
-        elif time is not None:
-            cost = npu_cycles / time.clocks.npu.hz if time.clocks.npu is not None else 0
+        on_cpu, figures = row.runs_on == "CPU", operation_tree.figures_of(row, spent)
+        if time is not None:
+            cost = figures.get("time", 0) / 1e3
+        elif on_cpu:
+            cost = figures.get("cpu_cycles", 0)
+        else:
+            cost = figures.get("measured") or figures.get("modelled", 0)
         name = short_operator(row.name) if on_cpu else row.name if row.tosa is None else row.tosa.operator
         module = common.source_module(row.source)
         _, before = found.get(key, ("", 0))
