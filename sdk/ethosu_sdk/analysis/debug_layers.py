@@ -73,15 +73,13 @@ def read_notes(path: Path) -> dict[int, DelegateNotes]:
         return {}
     record = compilation_of(file, filesystem.sha256_file(path))
     rows = () if record is None else record.delegates
-    return {
-        row.index: _delegate_notes(path.parent, row, row.files.tosa)
-        for row in rows
-        if row.files.tosa is not None
-    }
+    return {row.index: _delegate_notes(path.parent, row) for row in rows}
 
 
-def _delegate_notes(folder: Path, row: Delegate, tosa_name: str) -> DelegateNotes:
-    tosa = _content(folder / tosa_name)
+def _delegate_notes(folder: Path, row: Delegate) -> DelegateNotes:
+    if row.files.tosa is None:
+        raise InputError("debug needs a model in PyTorch, and this program was made of a .tflite")
+    tosa = _content(folder / row.files.tosa)
     xml = _content(folder / row.files.debug)
     try:
         shapes = {name: tensor.shape for name, tensor in tosa_graph.graph_tensors(tosa).items()}
