@@ -96,7 +96,7 @@ def run_stages(
             made = tflite_vela.compile_network(model, flags, config, vela_path)
             program = _build(model, made, target, flags)
     with clock.stage("check"):
-        real = () if made is None else tflite_kernels.real_values(made.network)
+        real = {} if made is None else tflite_kernels.real_values(model, made.network)
         readings = tflite_reference.readings(spec.path, samples, real)
         check, chain = _check_facts(request, model, samples, readings)
     name = spec.name
