@@ -19,6 +19,8 @@ from tests.conformance.models import GROUPS
 from tests.conformance.tosa_operators import GRAPHS, NUMERIC
 
 _PACKAGES = ("ethos-u-vela", "executorch", "torch", "torchao", "tosa-tools")
+#: The title of the section that tests.conformance.tflite_report writes; the page keeps it.
+TFLITE = "## Operators of TFLite"
 _TOSA = "1.0"  # what Graph serialises, and the specification that ExecuTorch lowers for
 _TITLES = {
     "convolutions": "convolutions, depthwise, linear",
@@ -176,10 +178,17 @@ set: each model on one configuration per generation of the command stream.
 """
 
 
+def without_tflite(text: str) -> tuple[str, str]:
+    """The page without its section on TFLite's operators, and that section."""
+    before, title, after = text.partition(TFLITE)
+    return before, title + after
+
+
 def main() -> None:
     """Write the page."""
-    results = read(Path(sys.argv[1]))
-    Path(sys.argv[2]).write_text(page(results), encoding="utf-8")
+    results, place = read(Path(sys.argv[1])), Path(sys.argv[2])
+    _, section = without_tflite(place.read_text(encoding="utf-8") if place.exists() else "")
+    place.write_text(f"{page(results)}\n{section}" if section else page(results), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -63,12 +64,21 @@ def modelled(made: TfliteModel, inputs: Mapping[str, Array]) -> list[Array] | No
     if len(calls) != 1 or len(made.main.operators) != 1:
         return None
     tensors = made.main.tensors
-    results = npu.run(calls[0].payload, [inputs[tensors[index].name] for index in calls[0].inputs]).outputs
+    named = [tensors[index].name for index in made.main.inputs]
+    # Vela renames some inputs, but keeps their order.
+    ordered = [inputs[name] for name in named] if set(named) <= set(inputs) else list(inputs.values())
+    given = dict(zip(made.main.inputs, ordered, strict=False))
+    if not set(calls[0].inputs) <= set(given):
+        return None
+    results = npu.run(calls[0].payload, [given[index] for index in calls[0].inputs]).outputs
     by_index = dict(zip(calls[0].outputs, results, strict=True))
     if not set(made.main.outputs) <= set(by_index):
         return None
     return [
-        np.ascontiguousarray(by_index[index]).reshape(-1).view(tensors[index].dtype).reshape(tensors[index].shape)
+        np.ascontiguousarray(by_index[index])
+        .reshape(-1)
+        .view(tensors[index].dtype)
+        .reshape(tensors[index].shape)
         for index in made.main.outputs
     ]
 
@@ -87,12 +97,31 @@ def reference(model: bytes, inputs: Sequence[Array]) -> list[Array]:
     return [np.array(interpreter.get_tensor(row["index"])) for row in interpreter.get_output_details()]
 
 
-def micro_reference(model: bytes, inputs: Sequence[Array], outputs: int) -> list[Array]:
-    """What TensorFlow Lite Micro's reference kernels make of `inputs`."""
-    from tflite_micro import runtime
+def micro_reference(model: bytes, inputs: Sequence[Array], outputs: int) -> list[Array] | None:
+    """What TensorFlow Lite Micro's reference kernels make of `inputs`; None when they refuse the model.
 
-    interpreter = runtime.Interpreter.from_bytes(model, arena_size=1 << 22)
-    for index, value in enumerate(inputs):
-        interpreter.set_input(value, index)
-    interpreter.invoke()
-    return [np.array(interpreter.get_output(index)) for index in range(outputs)]
+    In a process of its own: some models that it refuses end the process.
+    """
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "model").write_bytes(model)
+        np.savez(folder / "inputs.npz", *inputs)
+        command = [sys.executable, "-c", _MICRO, str(folder), str(outputs)]
+        if subprocess.run(command, capture_output=True, check=False).returncode:
+            return None
+        with np.load(folder / "outputs.npz") as made:
+            return [made[f"arr_{index}"] for index in range(outputs)]
+
+
+_MICRO = """
+import sys, pathlib
+import numpy as np
+from tflite_micro import runtime
+folder = pathlib.Path(sys.argv[1])
+interpreter = runtime.Interpreter.from_bytes((folder / "model").read_bytes(), arena_size=1 << 22)
+with np.load(folder / "inputs.npz") as inputs:
+    for index in range(len(inputs.files)):
+        interpreter.set_input(inputs[f"arr_{index}"], index)
+interpreter.invoke()
+np.savez(folder / "outputs.npz", *(np.array(interpreter.get_output(i)) for i in range(int(sys.argv[2]))))
+"""

@@ -1,7 +1,7 @@
 """Runs Vela on files that are named on standard input: a process of its own, for another Vela's interpreter too.
 
-Each line is JSON, [model, accelerator, folder]; the answer is one line of JSON: whether Vela wrote its .tflite into the
-folder, and the end of what it said. Vela may end the process.
+Each line is JSON, [model, accelerator, folder]; the answer is one line of JSON: whether Vela wrote its .tflite into
+the folder, and the end of what it said. Vela may end the process.
 """
 
 import contextlib

@@ -135,8 +135,12 @@ def _compared(run: Run, compiled: Compilation | None) -> Iterator[str]:
 
 def interpreted(compiled: Compilation | None) -> str:
     """The .tflite in the interpreter whose outputs `compile` keeps, in words; empty for another model."""
-    rows = () if compiled is None else compiled.check.readings or ()
-    return next((f"the .tflite in {row.interpreter}" for row in rows if row.reason is None), "")
+    if compiled is None or compiled.options.io != "model":
+        return ""
+    names = (row.interpreter for row in compiled.check.readings or () if row.reason is None)
+    return (
+        f"the .tflite in {next(names, 'a reference interpreter')}"  # without a check, the record has no names
+    )
 
 
 def _model(compiled: Compilation | None) -> str:
