@@ -84,6 +84,9 @@ def _block_operation(registers: Registers, command: Command, kind: Kind) -> Bloc
 
     ofm = mapped("OFM")
     output = family.output(registers, kind, mode, ofm.dtype)
+    if registers.config.generation == "u55" and ofm.dtype.itemsize > 2 and output.clamp is None:
+        # 32-bit results have no zero point: SOFTMAX of Vela up to 4.x leaves that of its 8-bit elements there.
+        ofm = replace(ofm, zero_point=0)
     moves = (output.reverse is not None) + (output.transpose is not None) + (ofm.chain is not None)
     if moves > 1:
         raise registers.unsupported("OFM_PRECISION", "more than one of reversed, transposed and chained")
