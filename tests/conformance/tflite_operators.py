@@ -382,47 +382,61 @@ def _resize(operator: str) -> Build:
     return build
 
 
+Arguments = tuple[Shape, list[Tensor], dict[str, Any]]  # the OFM's shape, what else is given, options
+
+
+def _padded(m: Maker, operator: str, x: Tensor) -> Arguments:
+    most = [0, *(max(0, min(3, n - 1)) if operator == "MIRROR_PAD" else 3 for n in x.shape[1:3]), 0]
+    pads = [(m.size(0, n), m.size(0, n)) for n in most]
+    shape = tuple(n + sum(pad) for n, pad in zip(x.shape, pads, strict=True))
+    given = [m.numbers(pads)]
+    if operator == "PADV2":
+        value = np.array([m.zero_point(x.dtype)], x.dtype)
+        given.append(m.model.constant(value, x.scale[0], x.zero_point[0]))
+    return shape, given, {"mode": m.pick(("REFLECT", "SYMMETRIC"))} if operator == "MIRROR_PAD" else {}
+
+
+def _sliced(m: Maker, operator: str, x: Tensor) -> Arguments:
+    begin = [m.size(0, n - 1) for n in x.shape]
+    end = [m.size(b + 1, n) for b, n in zip(begin, x.shape, strict=True)]
+    shape = tuple(e - b for b, e in zip(begin, end, strict=True))
+    if operator == "SLICE":
+        return shape, [m.numbers(begin), m.numbers(shape)], {}
+    return shape, [m.numbers(begin), m.numbers(end), m.numbers([1] * 4)], {}
+
+
+def _reordered(m: Maker, operator: str, x: Tensor) -> Arguments:
+    if operator == "TRANSPOSE":
+        order = m.pick(((0, 2, 1, 3), (0, 3, 1, 2), (0, 3, 2, 1), (0, 1, 3, 2), (0, 2, 3, 1)))
+        return tuple(x.shape[axis] for axis in order), [m.numbers(order)], {}
+    if operator == "TILE":
+        times = [1, *(m.size(1, 3) for _ in range(3))]
+        return tuple(n * t for n, t in zip(x.shape, times, strict=True)), [m.numbers(times)], {}
+    return x.shape, [m.numbers([m.size(1, 3)])], {}  # REVERSE_V2
+
+
+def _reshaped(m: Maker, operator: str, x: Tensor) -> Arguments:
+    if operator == "SQUEEZE":
+        return x.shape[1:], [], {"squeeze_dims": [0]}
+    if operator == "EXPAND_DIMS":
+        return (1, *x.shape[:2], 1, *x.shape[2:]), [m.numbers(2)], {}
+    flat = (1, int(np.prod(x.shape)))
+    return flat, [m.numbers(flat)], {"new_shape": list(flat)}
+
+
+_MOVES: dict[str, Callable[[Maker, str, Tensor], Arguments]] = {
+    **dict.fromkeys(("PAD", "PADV2", "MIRROR_PAD"), _padded),
+    **dict.fromkeys(("SLICE", "STRIDED_SLICE"), _sliced),
+    **dict.fromkeys(("TRANSPOSE", "TILE", "REVERSE_V2"), _reordered),
+    **dict.fromkeys(("RESHAPE", "SQUEEZE", "EXPAND_DIMS"), _reshaped),
+}
+
+
 def _moved(operator: str) -> Build:
-    def build(m: Maker) -> None:  # noqa: C901 one branch per operator
-        dtype = m.pick(UP_TO_16)
-        x = m.input(m.shape(4, 10), dtype)
-        shape, inputs, options = x.shape, [x], {}
-        if operator == "TRANSPOSE":
-            order = m.pick(((0, 2, 1, 3), (0, 3, 1, 2), (0, 3, 2, 1), (0, 1, 3, 2), (0, 2, 3, 1)))
-            shape, inputs = tuple(shape[axis] for axis in order), [x, m.numbers(order)]
-        elif operator in ("PAD", "PADV2", "MIRROR_PAD"):
-            most = [0, *(max(0, min(3, n - 1)) if operator == "MIRROR_PAD" else 3 for n in shape[1:3]), 0]
-            pads = [(m.size(0, n), m.size(0, n)) for n in most]
-            shape = tuple(n + sum(pad) for n, pad in zip(shape, pads, strict=True))
-            inputs = [x, m.numbers(pads)]
-            if operator == "PADV2":
-                value = np.array([m.zero_point(dtype)], dtype)
-                inputs.append(m.model.constant(value, x.scale[0], x.zero_point[0]))
-            if operator == "MIRROR_PAD":
-                options = {"mode": m.pick(("REFLECT", "SYMMETRIC"))}
-        elif operator in ("SLICE", "STRIDED_SLICE"):
-            begin = [m.size(0, n - 1) for n in shape]
-            end = [m.size(b + 1, n) for b, n in zip(begin, shape, strict=True)]
-            sizes = [e - b for b, e in zip(begin, end, strict=True)]
-            if operator == "SLICE":
-                inputs = [x, m.numbers(begin), m.numbers(sizes)]
-            else:
-                inputs = [x, m.numbers(begin), m.numbers(end), m.numbers([1] * 4)]
-            shape = tuple(sizes)
-        elif operator == "RESHAPE":
-            shape = (1, int(np.prod(shape)))
-            inputs, options = [x, m.numbers(shape)], {"new_shape": list(shape)}
-        elif operator == "TILE":
-            times = [1, *(m.size(1, 3) for _ in range(3))]
-            shape, inputs = tuple(n * t for n, t in zip(shape, times, strict=True)), [x, m.numbers(times)]
-        elif operator == "REVERSE_V2":
-            inputs = [x, m.numbers([m.size(1, 3)])]
-        elif operator == "SQUEEZE":
-            shape, options = shape[1:], {"squeeze_dims": [0]}
-        elif operator == "EXPAND_DIMS":
-            shape, inputs = (1, *shape[:2], 1, *shape[2:]), [x, m.numbers(2)]
-        out = m.same(shape, x)
-        m.model.operator(operator, inputs, out, **options)
+    def build(m: Maker) -> None:
+        x = m.input(m.shape(4, 10), m.pick(UP_TO_16))
+        shape, given, options = _MOVES[operator](m, operator, x)
+        out = m.model.operator(operator, [x, *given], m.same(shape, x), **options)
         # A copy alone is nothing to compute: a ReLU follows it.
         last = m.model.operator("RELU", [out], m.same(shape, x)) if operator in _COPIES else out
         m.model.output(last, name="y")
@@ -583,13 +597,7 @@ OPERATORS: dict[str, Build] = {
     "QUANTIZE": _quantize,
     "ARG_MAX": _arg_max,
     **{name: _resize(name) for name in ("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR")},
-    **{
-        name: _moved(name)
-        for name in (
-            *("TRANSPOSE", "PAD", "PADV2", "MIRROR_PAD", "SLICE", "STRIDED_SLICE", "RESHAPE", "TILE"),
-            *("REVERSE_V2", "SQUEEZE", "EXPAND_DIMS"),
-        )
-    },
+    **{name: _moved(name) for name in _MOVES},
     **{name: _joined(name) for name in ("CONCATENATION", "PACK")},
     **{name: _split(name) for name in ("SPLIT", "SPLIT_V", "UNPACK")},
     **{
