@@ -77,6 +77,8 @@ def read_notes(path: Path) -> dict[int, DelegateNotes]:
 
 
 def _delegate_notes(folder: Path, row: Delegate) -> DelegateNotes:
+    if row.files.tosa is None:
+        raise InputError("debug needs a model in PyTorch, and this program was made of a .tflite")
     tosa = _content(folder / row.files.tosa)
     xml = _content(folder / row.files.debug)
     try:

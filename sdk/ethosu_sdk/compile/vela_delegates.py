@@ -92,6 +92,7 @@ def write_delegate(
     """Write the artefacts of one delegate; it as the record has it."""
     found = _delegate(index, made, _operations(made, finder), prefix)
     files = found.files
+    assert files.tosa is not None
     for name, content in (
         (files.tosa, made.tosa),
         (files.summary, made.summary_csv),

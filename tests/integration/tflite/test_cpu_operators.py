@@ -243,7 +243,7 @@ def test_a_variable_keeps_its_value(tmp_path: Path) -> None:
     x = model.input("x", (1, 4, 4, 8), "int8", 0.05, 0)
     handle = model.operator("VAR_HANDLE", [], model.tensor((), "resource"), shared_name="total")
     total = model.operator("READ_VARIABLE", [handle], model.tensor((1, 4, 4, 8), "int8", 0.05, 0))
-    options = {"fused_activation_function": "NONE"}
+    options: dict[str, Any] = {"fused_activation_function": "NONE"}
     y = model.operator("ADD", [total, x], model.tensor((1, 4, 4, 8), "int8", 0.05, 0), **options)
     model.operator("ASSIGN_VARIABLE", [handle, y], [])
     model.output(y)
