@@ -5,7 +5,6 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from ethosu_sdk.npu.errors import UnsupportedCommand
 from ethosu_sdk.npu.operation import Rounding
 from ethosu_sdk.npu.ops import count_leading_zeros, shift_left, shift_right
 from tests.tables import each
