@@ -247,7 +247,7 @@ _RAISED = (
 
 
 def _sigmoid_points() -> Int64:
-    """What TFLite's 16-bit kernels interpolate: 65536 times the logistic function, less its half, in steps of 1/24."""
+    """What TFLite's 16-bit kernels interpolate: the logistic function by 65536, less its half, in steps of 1/24."""
     upper = np.round(65536 / (1 + np.exp(-np.arange(256) / 24))).astype(np.int64) - 32768
     upper[list(_RAISED)] += 1
     base = np.concatenate([[-upper[-1]], -upper[:0:-1], upper])

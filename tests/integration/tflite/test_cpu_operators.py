@@ -151,7 +151,8 @@ def outputs_of(path: Path, made: VelaOutput, samples: list[list[Array]], tmp_pat
 def differences(path: Path, samples: list[list[Array]], outputs: list[list[Array]]) -> list[dict[str, int]]:
     """For each output by interpreter, the largest difference."""
     found: list[dict[str, int]] = [{} for _ in outputs[0]]
-    real = tflite_kernels.real_values(read_tflite(path))
+    network = read_tflite(path)
+    real = tflite_kernels.real_values(network, network)
     for reading in tflite_reference.readings(path, samples, real):
         name = f"{reading.facts.interpreter} {reading.facts.rounding}"
         for made, wanted in zip(outputs, reading.outputs, strict=True) if reading.outputs else ():

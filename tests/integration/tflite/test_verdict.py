@@ -57,6 +57,20 @@ def test_an_interpreter_with_other_rounding_is_named(model: Path, tmp_path: Path
     assert rows["tflite-micro"].get("equal", 3 * 256) == 3 * 256  # not installed on arm64
 
 
+def test_a_sum_is_the_real_one(tmp_path: Path) -> None:
+    model = Model()
+    x = model.input("x", (1, 8, 9, 16), "int8", 0.05, -7)
+    y = model.tensor((1, 1, 9, 16), "int8", 0.11, 9)
+    model.output(model.operator("SUM", [x, model.constant(np.array([1], np.int32))], y, keep_dims=True))
+    check = judged(model.write(tmp_path / "net.tflite"), tmp_path / "out", child_process.compile_model)[
+        "check"
+    ]
+    assert check["status"] == "pass"
+    last = check["readings"][-1]
+    assert last["rounding"].endswith(f"real values are rounded in {y.name}")
+    assert last["equal"] == last["elements"]
+
+
 def test_what_vela_compiles_wrongly_fails(tmp_path: Path) -> None:
     """Vela 5.1.0 gives the first layer an IFM of 2 x 2 and an OFM of 1 x 4 elements: the other layer, which has its
     output as weights, changes the one and not the other."""

@@ -55,6 +55,7 @@ Array = npt.NDArray[Any]
 
 _PACKAGES = ("ethos-u-vela", "numpy")
 _CONVERSIONS = ("QUANTIZE", "DEQUANTIZE")
+_DAMAGED = "convert the model again"
 _FLOATS = ("FLOAT32", "FLOAT16", "FLOAT64", "BFLOAT16")
 _SAMPLES = 3
 _SEED = 2026
@@ -96,7 +97,7 @@ def run_stages(
             made = tflite_vela.compile_network(model, flags, config, vela_path)
             program = build_program(model, made.network, made.reasons, target, flags)
     with clock.stage("check"):
-        real = () if made is None else tflite_kernels.real_values(made.network)
+        real = {} if made is None else tflite_kernels.real_values(model, made.network)
         readings = tflite_reference.readings(spec.path, samples, real)
         check, chain = _check_facts(request, model, samples, readings)
     name = spec.name
@@ -162,9 +163,15 @@ def _checked_model(path: Path) -> TfliteModel:
         if n >= 0 and not tensors[n].elements
     }
     if empty:
-        raise InputError(
-            f"tensor '{tensors[min(empty)].name}' of {path.name} has no elements", "convert the model again"
-        )
+        raise InputError(f"tensor '{tensors[min(empty)].name}' of {path.name} has no elements", _DAMAGED)
+    known = {*model.main.inputs, *(row.index for row in tensors if row.data)}
+    for row in model.main.operators:
+        if wrong := known & set(row.outputs):
+            name = tensors[min(wrong)].name
+            raise InputError(
+                f"operator {row.index} ({row.name}) of {path.name} overwrites tensor '{name}'", _DAMAGED
+            )
+        known |= set(row.outputs)
     kept = next((row for row in model.main.tensors if row.is_variable), None)
     if kept is not None:
         raise InputError(

@@ -670,7 +670,13 @@ MOVES = (
 )
 
 
-def real_values(network: TfliteModel) -> tuple[str, ...]:
-    """The tensors of `network`, which Vela made, that the CPU computes as real values and rounds once."""
-    main = network.main
-    return tuple(main.tensors[row.outputs[0]].name for row in main.operators if row.name in _REAL)
+def real_values(model: TfliteModel, network: TfliteModel) -> dict[int, str]:
+    """The tensors of `model`, by index and name, that are computed as real values and rounded once: sums on the NPU,
+    and what the CPU looks up in `network`, which Vela made of it."""
+    looked_up = {
+        network.main.tensors[row.outputs[0]].name
+        for row in network.main.operators
+        if row.name in _REAL and row.outputs
+    }
+    made = ((row.name, model.main.tensors[row.outputs[0]]) for row in model.main.operators if row.outputs)
+    return {tensor.index: tensor.name for kind, tensor in made if kind == "SUM" or tensor.name in looked_up}

@@ -15,9 +15,10 @@ import resource
 import signal
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,8 @@ _WORDS = {
     LITERT: "LiteRT {}, reference kernels",
 }
 _ROUNDING = {TWICE: "FULLY_CONNECTED rounds twice, after 31 bits and at the end"}
-_REAL = "real values are rounded on the CPU in {}"
+_NONE: Mapping[int, str] = MappingProxyType({})
+_REAL = "real values are rounded in {}"
 _MODULE = "ethosu_sdk.compile.front_ends.tflite_reference"
 _REFUSED = 3  # the exit status of this program for a model that its interpreter does not run
 _MEMORY_BYTES = 8 << 30
@@ -55,12 +57,12 @@ class Reading:
 
 
 def readings(
-    model: Path, samples: Samples, real: Sequence[str] = (), *, timeout_s: float = 300.0
+    model: Path, samples: Samples, real: Mapping[int, str] = _NONE, *, timeout_s: float = 300.0
 ) -> tuple[Reading, ...]:
     """What each interpreter says of the model at `model` for `samples` in a row: the one that Vela follows first.
 
     The LiteRT that rounds twice is asked only where it can say something new: LiteRT runs the model, and tflite-micro
-    does not or says something else. `real` are the names of tensors that the SDK's kernels compute as real values,
+    does not or says something else. `real` are tensors, by index and name, that the program has as real values,
     rounded once; there a LiteRT that does so too is asked, between DEQUANTIZE and QUANTIZE.
     """
     micro = _reading(MICRO, model, samples, timeout_s)
@@ -81,18 +83,20 @@ def same(left: Samples, right: Samples) -> bool:
     )
 
 
-def _reading(kind: str, model: Path, samples: Samples, timeout_s: float, real: Sequence[str] = ()) -> Reading:
+def _reading(
+    kind: str, model: Path, samples: Samples, timeout_s: float, real: Mapping[int, str] = _NONE
+) -> Reading:
     package = _PACKAGES[kind]
     version = tools.package_version(package)
     facts = ReadingFacts(_WORDS[kind].format(version or "").strip(), _ROUNDING.get(kind, ""))
     if real:
-        facts = replace(facts, rounding=f"{facts.rounding}; {_REAL.format(', '.join(real))}")
+        facts = replace(facts, rounding=f"{facts.rounding}; {_REAL.format(', '.join(real.values()))}")
     if version is None:
         return Reading(replace(facts, reason=f"{package} is not installed: {_INSTALL[package]}"))
     with tempfile.TemporaryDirectory(prefix="ethosu-sdk-tflite-") as folder:
         given, made = Path(folder, "inputs.npz"), Path(folder, "outputs.npz")
         np.savez(given, *(array for row in samples for array in row))
-        words = [kind, str(model), str(len(samples)), str(given), str(made), *real]
+        words = [kind, str(model), str(len(samples)), str(given), str(made), *map(str, real)]
         try:
             result = proc.run(
                 [sys.executable, "-P", "-m", _MODULE, *words],
@@ -136,7 +140,7 @@ def _main(kind: str, model: str, count: str, given: str, made: str, *real: str) 
         execute = (
             _micro(content)
             if kind == MICRO
-            else _litert(_rewritten(content, real) if kind == TWICE else content)
+            else _litert(_rewritten(content, {int(index) for index in real}) if kind == TWICE else content)
         )
         outputs = [row for n in range(int(count)) for row in execute(arrays[n * each : (n + 1) * each])]
     except (RuntimeError, ValueError, MemoryError) as error:
@@ -182,9 +186,9 @@ def _litert(content: bytes) -> Callable[[Sequence[Array]], list[Array]]:
     return execute
 
 
-def _rewritten(content: bytes, real: Sequence[str]) -> bytes:
+def _rewritten(content: bytes, real: Collection[int]) -> bytes:
     """The model with its FULLY_CONNECTED operators of constant weights written as convolutions of 1 x 1, and with
-    floats in the operators that make the tensors called `real`."""
+    floats in the operators that make the tensors `real`."""
     import flatbuffers
     from ai_edge_litert import schema_py_generated as schema
 
@@ -199,7 +203,7 @@ def _rewritten(content: bytes, real: Sequence[str]) -> bytes:
         model.operatorCodes.append(made)
     operators = []
     for operator in graph.operators:
-        if len(operator.outputs) and graph.tensors[operator.outputs[0]].name.decode() in real:
+        if len(operator.outputs) and operator.outputs[0] in real:
             operators += _in_floats(schema, graph, operator, len(codes) + 2)
             continue
         is_dense = codes[operator.opcodeIndex] == kinds.FULLY_CONNECTED
@@ -253,7 +257,8 @@ def _in_floats(schema: Any, graph: Any, operator: Any, code: int) -> list[Any]:
         floats.append(len(graph.tensors) - 1)
     before = _operator(schema, code, operator.inputs[:1], floats[0])
     after = _operator(schema, code + 1, floats[1:], operator.outputs[0])
-    operator.inputs, operator.outputs = np.array(floats[:1], np.int32), np.array(floats[1:], np.int32)
+    operator.inputs = np.array([floats[0], *operator.inputs[1:]], np.int32)
+    operator.outputs = np.array(floats[1:], np.int32)
     return [before, operator, after]
 
 

@@ -16,6 +16,7 @@ from ethosu_sdk.npu.operation import (
     Kind,
     Mode,
     Operation,
+    Output,
     Padding,
     PoolMode,
     ResizeMode,
@@ -84,11 +85,17 @@ def _block_operation(registers: Registers, command: Command, kind: Kind) -> Bloc
 
     ofm = mapped("OFM")
     output = family.output(registers, kind, mode, ofm.dtype)
+    if registers.config.generation == "u55" and ofm.dtype.itemsize > 2 and output.clamp is None:
+        # 32-bit results have no zero point: SOFTMAX of Vela up to 4.x leaves that of its 8-bit elements there.
+        ofm = replace(ofm, zero_point=0)
     moves = (output.reverse is not None) + (output.transpose is not None) + (ofm.chain is not None)
     if moves > 1:
         raise registers.unsupported("OFM_PRECISION", "more than one of reversed, transposed and chained")
     accumulator = family.accumulator(registers, kind)
     kernel = kernel_of(registers)
+    divides = mode is PoolMode.AVERAGE and family.divides(registers)
+    if (mode is PoolMode.MAX or divides) and _is_scale_of_average(output, kernel):
+        output = replace(output, scaled=False)
     operands = family.operands(registers, mode) if kind is Kind.ELEMENTWISE and mode is not None else ()
     return BlockOp(
         offset=registers.offset,
@@ -107,7 +114,7 @@ def _block_operation(registers: Registers, command: Command, kind: Kind) -> Bloc
         operands=operands,
         ifm2=mapped("IFM2") if len(operands) > 1 or accumulator.from_ifm2 or kind is Kind.MATMUL else None,
         accumulates=accumulator.from_ifm2,
-        divides=mode is PoolMode.AVERAGE and family.divides(registers),
+        divides=divides,
         resize=u85.resize(registers) if kind is Kind.RESIZE else None,
         block=shape("OFM_BLK"),
         micro_block=family.micro_block(registers),
@@ -117,6 +124,18 @@ def _block_operation(registers: Registers, command: Command, kind: Kind) -> Bloc
         is_partial=accumulator.is_partial,
         accumulator_bank=accumulator.bank,
     )
+
+
+def _is_scale_of_average(output: Output, kernel: Kernel) -> bool:
+    """Whether OFM_SCALE divides by the kernel's elements.
+
+    Vela 5.0.0 says so of each pool, of a maximum and of an average that the hardware divides as well: these do not
+    read it, or all of that version's would be wrong.
+    """
+    count = kernel.height * kernel.width
+    bits = (count - 1).bit_length()
+    whole = 30 if output.shift == 30 + bits else 31
+    return (output.scale, output.shift) == (((1 << whole + bits) + (1 << bits)) // count, whole + bits)
 
 
 def _padding(registers: Registers, kernel: Kernel, mode: Mode | None) -> Padding:

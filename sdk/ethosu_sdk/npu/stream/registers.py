@@ -295,8 +295,8 @@ def clip_limits(registers: Registers, dtype: np.dtype[Any]) -> tuple[int, int]:
 def scale_of(registers: Registers, mode: Mode | None, scale: int) -> int:
     """What the accumulators are multiplied by, where the register says `scale`.
 
-    Products of 32-bit elements have no bits left for it: they are only shifted. Vela multiplies by the scale itself, as
-    a constant operand, where it matters.
+    Products of 32-bit elements have no bits left for it: they are only shifted. Vela multiplies by the scale itself,
+    as a constant operand, where it matters.
     """
     is_wide = registers.field("IFM_PRECISION", "activation_precision") == 2
     return 1 if mode is ElementwiseMode.MUL and is_wide else scale

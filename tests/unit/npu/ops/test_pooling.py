@@ -211,6 +211,27 @@ def test_without_the_global_scale_a_pool_reads_none(
     assert pool(mode, IFM, *geometry, changes) == pool(mode, IFM, *geometry, {"OFM_SCALE": (1, 0)})
 
 
+@each(("mode", "pad"), [(MAX, (0, 0, 0, 0)), (MAX, (1, 1, 0, 0)), (AVERAGE, (1, 1, 0, 0))])
+def test_the_scale_of_an_average_is_not_read_where_nothing_is_to_divide(
+    mode: int, pad: tuple[int, int, int, int]
+) -> None:
+    """Vela 5.0.0 writes it for each pool: here of 2x3 elements."""
+    geometry = ((2, 3), (1, 1), pad)
+    scale = ((1 << 34) + (1 << 3)) // 6
+    assert pool(mode, IFM, *geometry, {"OFM_SCALE": (scale, 34)}) == pool(mode, IFM, *geometry, {})
+
+
+def test_32_bit_results_have_no_zero_point() -> None:
+    """Vela up to 4.x leaves the zero point of 8-bit elements in SOFTMAX's registers."""
+    changes: dict[str, Setting] = {
+        **feature_map("OFM", OFM_BASE, (IFM.shape[0], IFM.shape[1], 1), 32, GLOBAL_SCALE | NATURAL),
+        "OFM_ZERO_POINT": -18,
+    }
+    settings = {name: value for name, value in changes.items() if name != "OFM_ZERO_POINT"}
+    arguments = (REDUCE_SUM, IFM, (1, 1), (1, 1), (0, 0, 0, 0))
+    assert pool(*arguments, changes, depth=1) == pool(*arguments, settings, depth=1)
+
+
 def test_what_no_pool_does_is_refused() -> None:
     with pytest.raises(UnsupportedCommand, match="scaled average") as raised:
         pool(AVERAGE, IFM, (2, 2), (1, 1), (1, 1, 0, 0), {"OFM_SCALE": (1 << 30, 31)})

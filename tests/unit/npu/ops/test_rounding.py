@@ -180,8 +180,10 @@ def test_double_rounding_of_values_that_a_kernel_shifts_left(
 @each("early", [0, 15, 20])
 @each("value", [*range(-70, 71), 12345, -12345])
 def test_double_rounding_at_directed_ties(early: int, value: int) -> None:
+    """With the second scale, products lie next to a half: the first rounding makes them one."""
     for shift in range(30 - early, 40 - early):
-        assert rescaled(value, 1 << 30, shift, DOUBLE, early) == scaled(value, 1 << 30, shift, early)
+        for scale in (1 << 30, (1 << shift - 1) - 1):
+            assert rescaled(value, scale, shift, DOUBLE, early) == scaled(value, scale, shift, early)
 
 
 @each(
