@@ -19,45 +19,43 @@ _TEXT = """{title}
 compares the model with LiteRT's reference kernels; where these differ from TensorFlow Lite Micro's, either is right.
 Scales are powers of two in two of five files, so that exact halves occur. The types are int8, uint8 and int16.
 
+Cases by version of Vela, of Ethos-U55 / U65 / U85:
+
 {totals}
 
-Cases per operator and version of Vela (compared cases of Ethos-U55 / U65 / U85; "-": Vela leaves it to the CPU, or no
-reference kernel runs it):
+Of these, the cases without a difference by operator ("-": none, or Vela leaves it to the CPU):
 
 {operators}
 
 Vela's table of LOGISTIC for Ethos-U85 has a point that is one lower at -255/24 (int16). Vela 5.1 and 5.2 transpose
 uint8 as int8 on Ethos-U55 and U65. Left out, because Vela 5 compiles them wrongly: SUM over two axes, REDUCE_MAX and
-REDUCE_MIN over an inner axis that does not stay, EXP whose result is far above its type.
+REDUCE_MIN over an inner axis that does not stay, EXP whose result is far above its type. Not explained: RELU, RELU6, RELU_N1_TO_1 and SUM of Vela 4.1 and 5.0 for
+Ethos-U85, and TRANSPOSE_CONV with a stride of 1 of Vela 4.1 for Ethos-U55 and U65.
 """
 
 
 def section(rows: list[dict[str, str]]) -> str:
     """The section of the page."""
     cells: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
-    totals: dict[str, Counter[str]] = defaultdict(Counter)
+    totals: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
     for row in rows:
         family = row["npu"].split("-")[1]
-        totals[row["outcome"]][family] += 1
+        totals[row["outcome"]][row["vela"]][family] += 1
         if row["outcome"] in _EXACT:
             cells[row["operator"]][row["vela"]][family] += 1
     releases = sorted({row["vela"] for row in rows}, key=lambda name: [int(part) for part in name.split(".")])
-    lines = [
-        (
-            operator,
-            *(
-                " / ".join(str(of[release][family]) for family in _FAMILIES) if of[release].total() else "-"
-                for release in releases
-            ),
-        )
-        for operator, of in sorted(cells.items())
-    ]
-    summary = [
-        (meaning, *(totals[outcome][family] for family in _FAMILIES)) for outcome, meaning in OUTCOMES.items()
-    ]
+
+    def counts(of: dict[str, Counter[str]]) -> list[str]:
+        return [
+            " / ".join(str(of[release][family]) for family in _FAMILIES) if of[release].total() else "-"
+            for release in releases
+        ]
+
+    lines = [(operator, *counts(of)) for operator, of in sorted(cells.items())]
+    summary = [(meaning, *counts(totals[outcome])) for outcome, meaning in OUTCOMES.items()]
     return _TEXT.format(
         title=TFLITE,
-        totals=table(("cases", *_FAMILIES), summary),
+        totals=table(("cases", *releases), summary),
         operators=table(("operator", *releases), lines),
     )
 
