@@ -427,8 +427,8 @@ def _name_of(path: Path) -> str:
 
 
 def profile_names() -> tuple[str, ...]:
-    """The packs of the SDK, and those in the user's folder of packs."""
-    return tuple(sorted(boards.pack_files()))
+    """The packs of the SDK's boards, and those in the user's folder of packs."""
+    return boards.system_names()
 
 
 def profile_file(word: str) -> Path | None:

@@ -195,6 +195,12 @@ BOARD_NAMES = tuple(sorted(_names_with("firmware"), key=lambda name: not (OWN_PA
 QEMU_NAMES = _names_with("qemu")
 
 
+def system_names() -> tuple[str, ...]:
+    """The packs that --system takes: all but the SDK's of what is simulated, which is no board of anybody's."""
+    simulated = {name for name in (*BOARD_NAMES, *QEMU_NAMES) if (OWN_PACKS / name).is_dir()}
+    return tuple(sorted(set(pack_files()) - simulated))
+
+
 @functools.cache
 def all_boards() -> dict[str, Board]:
     """All boards that firmware can be built for, by name: the SDK's first."""

@@ -40,7 +40,7 @@ _OFFERS: dict[Completion, Callable[[], Iterable[str]]] = {
     "targets": target_names,
     "system_configs": lambda: [name for row in families().values() for name in row.system_configs],
     "memory_modes": _memory_modes,
-    "systems": lambda: sorted(boards.pack_files()),
+    "systems": boards.system_names,
     "models": lambda: [f"zoo:{name}" for name in _zoo()],
 }
 

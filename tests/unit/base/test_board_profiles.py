@@ -476,3 +476,59 @@ def test_every_simulator_has_the_boards_and_npus_that_the_table_gives_it() -> No
 @pytest.mark.parametrize("family", families().values(), ids=lambda family: family.name)
 def test_the_board_of_a_family_has_its_npu(family: Family) -> None:
     assert family.name in boards.board_named(family.board).npus
+
+
+def test_packs_of_the_users_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A name that C++ source or a path cannot take is no pack; one that is taken is the SDK's."""
+    for name in ("ours", "host", "common", 'x"y', "alif-e8-hp"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "board.toml").write_text('like = "alif-e8-hp"\ntitle = "Ours"\n')
+    (tmp_path / "empty").mkdir()
+    before = board_profiles.profile_names()
+    assert not set(boards.BOARD_NAMES) & set(before), "what is simulated is no board of anybody's"
+    monkeypatch.setenv(boards.PACKS_VARIABLE, str(tmp_path))
+    assert set(board_profiles.profile_names()) - set(before) == {"ours"}
+    assert board_profiles.find_profile("ours").title == "Ours"
+    assert board_profiles.find_profile("alif-e8-hp").title != "Ours"
+    by_path = board_profiles.find_profile(f"{tmp_path}/ours/")
+    assert by_path == board_profiles.find_profile("ours")
+
+
+def test_packs_that_are_like_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, other in (("a", "b"), ("b", "a")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "board.toml").write_text(f'like = "{other}"\n')
+    monkeypatch.setenv(boards.PACKS_VARIABLE, str(tmp_path))
+    with pytest.raises(InputError, match="there is no board profile 'a'"):
+        board_profiles.find_profile("a")
+
+
+def test_what_is_of_one_board_alone_is_not_taken_over() -> None:
+    """A board that is like a simulator is none, and its addresses are new facts beside the digest of values."""
+    assert board_profiles.find_profile("corstone-300-fvp").hardware == "simulator"
+    assert board_profiles.find_profile("corstone-300-mps3").untested == "untested on hardware"
+    profile = board_profiles.find_profile("alif-e8-hp-u85")
+    assert (profile.npu.base, profile.npu.irq) == (0x4904_2000, None), "55 is the Ethos-U55's"
+    moved = replace(
+        profile, npu=boards.Device(base=1), hardware="proved on hardware", console=boards.NO_DEVICE
+    )
+    assert moved.sha256 == profile.sha256
+
+
+# Of the vendors' headers and devicetrees: NPU, interrupt, console, memory and its address.
+CHIPS = {
+    "grove-vision-ai-v2": ("ethos-u55-64", 0x5302_0000, 192, 0x5400_3000, "FLASH", 0x3A00_0000, 16 << 20),
+    "psoc-edge-e84": ("ethos-u55-128", 0x4460_0000, 38, 0x429A_0000, "SOCMEM", 0x3600_0000, 5 << 20),
+    "numaker-m55m1": ("ethos-u55-256", 0x4000_3000, 13, 0x4024_D000, "FLASH", 0x0010_0000, 2 << 20),
+}
+
+
+@each("name", CHIPS)
+def test_addresses_of_the_chips(name: str) -> None:
+    profile = board_profiles.find_profile(name)
+    npu, base, irq, console, memory, address, size = CHIPS[name]
+    assert (profile.npus, profile.npu.bases[-1], profile.npu.irq) == ((npu,), base, irq)
+    assert profile.console.bases[-1] == console
+    row = profile.memory(memory)
+    assert row is not None
+    assert (row.secure_base or row.base, row.size_bytes) == (address, size)
