@@ -239,7 +239,7 @@ def pool_sizes(program: pte.Pte, method: str, run: Run | None) -> dict[SizeName,
 
 def _by_program(program: pte.Pte, method: str) -> Iterator[Size]:
     plan = program.plan(method)
-    needs = requirements(program.size, [plan], program.target(), None)
+    needs = requirements(program.size, [plan], None, None)
     scratch, buffers = needs.scratch_bytes, needs.planned_bytes
     planned = sum(map(memory_fit.aligned, buffers[:-1])) + sum(buffers[-1:])
     fast, pool = program_checks.fast_scratch_bytes([plan]), needs.method_pool_bytes

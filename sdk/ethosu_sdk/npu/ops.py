@@ -85,7 +85,8 @@ def finish(
     """Accumulators of shape (height, width, depth) → the OFM's elements, in `dtype`, neither reversed nor transposed.
 
     `scale` and `shift` are scalars or one value per channel; `own_memory` is the NPU's, with its tables. Values
-    that do not fit `dtype` wrap, as a store of the low bits does.
+    that do not fit `dtype` wrap, as a store of the low bits does. 32-bit results take no zero point: the softmax of
+    Vela 3.9 to 4.5 leaves that of an earlier operation in the register.
     """
     values = accumulator
     if output.scaled and scale is not None and shift is not None:
@@ -93,7 +94,8 @@ def finish(
     if output.curve is not None:
         points = _CURVES[output.curve] if output.lut is None else _points(output.lut, own_memory)
         values = curved(values, output.curve, points)
-    values = values + zero_point
+    if dtype.itemsize <= 2 or output.lut is not None:
+        values = values + zero_point
     if output.clamp is not None:
         np.clip(values, *output.clamp, out=values)
     if output.lut is not None and output.curve is None:

@@ -211,6 +211,18 @@ def test_a_pool_of_one_byte_less(tmp_path: Path, pool: str, needed: int) -> None
     assert "64 bytes or more" in (row.way_out or "")
 
 
+def test_a_program_of_another_build(tmp_path: Path) -> None:
+    """It does not say what it was compiled for: all else is looked at."""
+    data = bytearray(golden("add_u55"))
+    _replaced(b"compile_flags", b"compile_flagz")(data)
+    path = tmp_path / "other.pte"
+    path.write_bytes(data)
+    found = _check(path, E7_HE)
+    assert found.status == "pass"
+    assert {row.name for row in found.checks if row.status == "unknown"} == {"vela", "system"}
+    assert "0x21" in (_fault(_check(path, E7_HE, temp_pool=63)).shown or "")
+
+
 def test_the_vendors_pools_count(tmp_path: Path) -> None:
     board = _pack(tmp_path)
     pack = tmp_path / "ours" / "board.toml"

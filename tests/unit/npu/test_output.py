@@ -48,6 +48,12 @@ def test_order_of_scale_zero_point_clamp_and_table() -> None:
     assert finished([1 << 31, -(1 << 31) - 1], "<i4", clamp=None) == [-(1 << 31), (1 << 31) - 1]
 
 
+def test_32_bit_results_take_no_zero_point() -> None:
+    """Streams of Vela 4 depend on it: with one, their softmax is not TensorFlow Lite Micro's."""
+    assert finished([5, -7], "<i4", zero_point=-128, clamp=None) == [5, -7]
+    assert finished([5, -7], "<i2", zero_point=-128, clamp=None) == [-123, -135]
+
+
 @pytest.mark.parametrize(
     ("dtype", "clamp", "values", "expected"),
     [
