@@ -298,7 +298,7 @@ def _cache(name: str, value: str) -> str:
 
 
 def kconfig_text(facts: ExportFacts) -> str:
-    """A fragment for Zephyr's configuration, with the symbols of ExecuTorch's module and, for pools, of its samples."""
+    """A fragment for Zephyr's configuration: symbols of ExecuTorch's module and, for pools, of its samples."""
     lines = [_header(facts), "CONFIG_EXECUTORCH=y"]
     if facts.target is not None:
         npu = facts.target.name.removeprefix("ethos-").replace("-", "_").upper()
