@@ -49,8 +49,8 @@ def stock(model: str, target: Json, folder: Path) -> None:
     from executorch.exir import EdgeCompileConfig, ExecutorchBackendConfig, to_edge_transform_and_lower
     from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 
-    from ethosu_sdk.compile.loading import load_model
-    from ethosu_sdk.compile.model_spec import parse_model_spec
+    from ethosu_sdk.compile.front_ends.loading import load_model
+    from ethosu_sdk.compile.front_ends.model_spec import parse_model_spec
 
     loaded = load_model(parse_model_spec(model))
     module, inputs = loaded.module.eval(), loaded.example_inputs

@@ -21,7 +21,7 @@ from ethosu_sdk.base.errors import InputError, SdkError
 from ethosu_sdk.base.terminal import Reporter, escape
 from ethosu_sdk.compile import child_process, compile_command, pricing_system
 from ethosu_sdk.compile.child_process import warm_compiler
-from ethosu_sdk.compile.model_spec import parse_model_spec
+from ethosu_sdk.compile.front_ends.model_spec import parse_model_spec
 from ethosu_sdk.compile.program_options import CompileOptions
 from ethosu_sdk.firmware_build.memory_fit import MemoryFitError
 from ethosu_sdk.program import cop1, pte

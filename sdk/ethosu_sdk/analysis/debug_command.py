@@ -34,7 +34,7 @@ from ethosu_sdk.base.plain_text import counted
 from ethosu_sdk.base.terminal import Ranked, Reporter, escape
 from ethosu_sdk.compile import compile_command
 from ethosu_sdk.compile.compile_facts import FLOAT, QUANTISED, LayerFacts, LayerRequest
-from ethosu_sdk.compile.model_spec import check_model_file, parse_model_spec
+from ethosu_sdk.compile.front_ends.model_spec import check_model_file, parse_model_spec
 from ethosu_sdk.compile.options_beside_program import refuse_options
 from ethosu_sdk.compile.program_options import CompileOptions
 from ethosu_sdk.npu import errors

@@ -26,7 +26,7 @@ from ethosu_sdk.base.targets import suggestion
 from ethosu_sdk.compile import compile_facts, vela_config
 from ethosu_sdk.compile.compile_facts import CompileOutput, CompileRequest
 from ethosu_sdk.compile.front_ends import table as front_ends
-from ethosu_sdk.compile.model_spec import check_model_file, parse_model_spec
+from ethosu_sdk.compile.front_ends.model_spec import check_model_file, parse_model_spec
 from ethosu_sdk.compile.program_options import (
     FALLBACK_CHOICES,
     IO_CHOICES,

@@ -29,7 +29,7 @@ from ethosu_sdk.compile import (
     zoo,
 )
 from ethosu_sdk.compile.evaluation import prepared_evaluation, raise_if_inaccurate
-from ethosu_sdk.compile.model_spec import ModelSpec, check_model_file, parse_model_spec
+from ethosu_sdk.compile.front_ends.model_spec import ModelSpec, check_model_file, parse_model_spec
 from ethosu_sdk.compile.program_options import CORTEX_M, CompileOptions
 from ethosu_sdk.compile.vela_config import resolve_target
 from ethosu_sdk.records import bundle, common, compile_words, kinds, result_files, validation

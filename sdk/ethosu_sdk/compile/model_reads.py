@@ -415,5 +415,5 @@ def _is_tools_own(through: tuple[str, ...]) -> bool:
 @functools.cache
 def _is_tool(path: str) -> bool:
     if path.startswith(f"{resources.PACKAGE_ROOT}/"):
-        return not path.endswith("/compile/loading.py")  # which has the model's file read
+        return not path.endswith("/compile/front_ends/loading.py")  # which has the model's file read
     return path.rpartition("/site-packages/")[2].startswith(_TOOLS)

@@ -20,7 +20,6 @@ from ethosu_sdk.compile import (
     evaluation_outputs,
     finished_program,
     functionalization,
-    loading,
     lowering,
     model_checks,
     model_state,
@@ -31,10 +30,11 @@ from ethosu_sdk.compile import (
 from ethosu_sdk.compile.chain import Chain
 from ethosu_sdk.compile.compile_facts import CheckFacts, CompileRequest, EvaluationFacts, method_folder
 from ethosu_sdk.compile.evaluation_outputs import EvaluationSubject
+from ethosu_sdk.compile.front_ends import loading
+from ethosu_sdk.compile.front_ends.loading import NO_FEEDS, DeclaredFeeds, LoadedModel
 from ethosu_sdk.compile.graphs import execution, tensor_arrays
 from ethosu_sdk.compile.graphs.source_lines import Line, SourceFinder
 from ethosu_sdk.compile.layer_values import LayerValues
-from ethosu_sdk.compile.loading import NO_FEEDS, DeclaredFeeds, LoadedModel
 from ethosu_sdk.compile.model_state import InitialState, one_state
 from ethosu_sdk.compile.program_options import CORTEX_M, ProgramOptions
 from ethosu_sdk.compile.quantizers import OwnQuantizer

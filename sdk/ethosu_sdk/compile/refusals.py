@@ -17,8 +17,8 @@ from ethosu_sdk.base import errors, plain_text, resources
 from ethosu_sdk.base.errors import BuildError, InputError, SdkError
 from ethosu_sdk.compile import quantizers, refused_operators
 from ethosu_sdk.compile.compile_facts import CompileOutput, CompileRequest
+from ethosu_sdk.compile.front_ends.model_spec import parse_model_spec
 from ethosu_sdk.compile.graphs.source_lines import SourceFinder
-from ethosu_sdk.compile.model_spec import parse_model_spec
 from ethosu_sdk.compile.refused_operators import failing_node, failing_nodes
 from ethosu_sdk.compile.tool_hooks import LOG_HINT
 from ethosu_sdk.compile.vela_capture import VELA_REFUSED

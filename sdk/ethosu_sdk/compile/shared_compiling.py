@@ -9,12 +9,12 @@ from typing import Any
 from ethosu_sdk.base import filesystem
 from ethosu_sdk.compile import lowering, vela_capture, vela_config, vela_delegates, vela_versions
 from ethosu_sdk.compile.compile_facts import CompileOutput, CompileRequest
-from ethosu_sdk.compile.front_ends import tflite
+from ethosu_sdk.compile.front_ends.model_spec import parse_model_spec
 from ethosu_sdk.compile.front_ends.table import TFLITE
 from ethosu_sdk.compile.graphs.source_lines import SourceFinder
-from ethosu_sdk.compile.model_spec import parse_model_spec
 from ethosu_sdk.compile.pipeline import StageClock
 from ethosu_sdk.compile.shared_lowering import Lowered, LoweredDelegate
+from ethosu_sdk.compile.tflite import stages as tflite
 from ethosu_sdk.compile.vela_capture import VelaCapture
 from ethosu_sdk.compile.vela_config import VelaConfig
 from ethosu_sdk.program.execution_plan import ENTRY

@@ -60,17 +60,15 @@ def write_program(path: Path, options: CompileOptions, out_dir: Path | None, rep
 
 def program_bytes(path: Path, target: Target, options: ProgramOptions) -> bytes:
     """The `.pte` of Vela's output at `path`, for `target`."""
-    from ethosu_sdk.compile.front_ends import tflite as front_end, tflite_vela
+    from ethosu_sdk.compile.tflite import stages, vela
 
-    flags = tflite_vela.vela_flags(target, vela_config.chosen_config(options), ())
+    flags = vela.vela_flags(target, vela_config.chosen_config(options), ())
     if path.suffix == tflite.SUFFIX:
         model = tflite.read_tflite(path)
-        return front_end.build_program(model, model, {}, target, flags).data
+        return stages.build_program(model, model, {}, target, flags).data
     raw = vela_output.read_raw(path)
     builder = ProgramBuilder()
     for slots, numbers in ((raw.vela.inputs, builder.inputs), (raw.vela.outputs, builder.outputs)):
         numbers += [builder.tensor(*vela_output.slot_type(slot)) for slot in slots]
-    builder.delegate(
-        raw.payload, front_end.delegate_specs(target, flags), (*builder.inputs, *builder.outputs)
-    )
+    builder.delegate(raw.payload, stages.delegate_specs(target, flags), (*builder.inputs, *builder.outputs))
     return builder.build()

@@ -24,7 +24,6 @@ from ethosu_sdk.compile import (
     compile_facts,
     fault_finding,
     finished_program,
-    loading,
     lowering,
     model_reads,
     pipeline,
@@ -35,14 +34,15 @@ from ethosu_sdk.compile import (
     vela_delegates,
     zoo,
 )
-from ethosu_sdk.compile.front_ends import tflite
+from ethosu_sdk.compile.front_ends import loading
+from ethosu_sdk.compile.front_ends.loading import DeclaredFeeds
+from ethosu_sdk.compile.front_ends.model_spec import ModelSpec, parse_model_spec
 from ethosu_sdk.compile.front_ends.table import TFLITE
 from ethosu_sdk.compile.graphs import execution, tensor_arrays
 from ethosu_sdk.compile.graphs.source_lines import SourceFinder, lines_recorded
-from ethosu_sdk.compile.loading import DeclaredFeeds
-from ethosu_sdk.compile.model_spec import ModelSpec, parse_model_spec
 from ethosu_sdk.compile.model_state import InitialState
 from ethosu_sdk.compile.pipeline import Lowered, Plan, Progress, StageClock
+from ethosu_sdk.compile.tflite import stages as tflite
 from ethosu_sdk.compile.vela_capture import VelaCapture
 from ethosu_sdk.compile.vela_config import VelaConfig
 from ethosu_sdk.compile.vela_delegates import VELA, WITHOUT_VELA, DelegateCompiler

@@ -17,7 +17,7 @@ from ethosu_sdk.base import filesystem
 from ethosu_sdk.base.boards import Board, Memory, all_boards
 from ethosu_sdk.base.errors import BuildError, SdkError
 from ethosu_sdk.base.targets import MemoryAreas, families, suggestion
-from ethosu_sdk.compile.model_spec import parse_model_spec
+from ethosu_sdk.compile.front_ends.model_spec import parse_model_spec
 from ethosu_sdk.program import protocol
 from ethosu_sdk.program.execution_plan import (
     SHARED_ID,

@@ -18,7 +18,7 @@ from ethosu_sdk.base.errors import InputError, SdkError, UsageError
 from ethosu_sdk.base.targets import every_target, families, suggestion
 from ethosu_sdk.base.toml_source import Place, TomlKind, TomlSource, short_word
 from ethosu_sdk.compile import evaluation_data, vela_config, vela_versions, zoo
-from ethosu_sdk.compile.model_spec import parse_model_spec
+from ethosu_sdk.compile.front_ends.model_spec import parse_model_spec
 from ethosu_sdk.compile.program_options import QUANTIZE_CHOICES, ProgramOptions
 from ethosu_sdk.compile.vela_config import VelaConfig
 from ethosu_sdk.npu.timing import systems

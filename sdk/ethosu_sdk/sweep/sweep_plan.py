@@ -18,7 +18,7 @@ from ethosu_sdk.base.forks import Task
 from ethosu_sdk.base.json_text import Record
 from ethosu_sdk.base.targets import Target
 from ethosu_sdk.compile import child_process, shared_lowering, zoo
-from ethosu_sdk.compile.model_spec import ModelSpec, parse_model_spec
+from ethosu_sdk.compile.front_ends.model_spec import ModelSpec, parse_model_spec
 from ethosu_sdk.compile.shared_lowering import FACTS_NAME
 from ethosu_sdk.records import bundle, kinds, result_files, sweep, validation
 from ethosu_sdk.records.sweep import Left, SweepCell

@@ -14,7 +14,7 @@ from ethosu_sdk.base.errors import BuildError, UsageError, VerdictError
 from ethosu_sdk.base.targets import Target
 from ethosu_sdk.base.terminal import Reporter
 from ethosu_sdk.compile import compile_command, vela_versions
-from ethosu_sdk.compile.model_spec import parse_model_spec
+from ethosu_sdk.compile.front_ends.model_spec import parse_model_spec
 from ethosu_sdk.compile.program_options import CompileOptions
 from ethosu_sdk.run.options import HOST
 from ethosu_sdk.sweep import cell_query, cell_rows, sweep_command

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from ethosu_sdk.base.errors import InputError
-from ethosu_sdk.compile import loading
+from ethosu_sdk.compile.front_ends import loading
+from ethosu_sdk.compile.front_ends.loading import LoadedModel
+from ethosu_sdk.compile.front_ends.model_spec import parse_model_spec
 from ethosu_sdk.compile.graphs.execution import run_eager
-from ethosu_sdk.compile.loading import LoadedModel
-from ethosu_sdk.compile.model_spec import parse_model_spec
 
 pytestmark = pytest.mark.torch
 

@@ -15,7 +15,7 @@ import pytest
 from campaigns.attack import damage
 from ethosu_sdk.analysis import inspect_command
 from ethosu_sdk.base.errors import InputError
-from ethosu_sdk.compile.front_ends import tflite_reference
+from ethosu_sdk.compile.tflite import reference
 from ethosu_sdk.compile.vela_versions import run_vela
 from ethosu_sdk.program import vela_output
 from tests.integration.cli import assert_clear, sdk, sdk_ok
@@ -72,7 +72,7 @@ def test_outputs_are_those_of_the_original(target: str, form: str, tmp_path: Pat
     source = _network(tmp_path / "net.tflite")
     made = _vela(source, target, form)
     given = np.random.default_rng(2).integers(-128, 128, (1, 8, 8, 4), np.int8)
-    micro, *_ = tflite_reference.readings(source, [[given]])
+    micro, *_ = reference.readings(source, [[given]])
     assert micro.outputs, micro
     np.savez(tmp_path / "given.npz", input0=given)
     wanted = {f"output{number}": array for number, array in enumerate(micro.outputs[0])}

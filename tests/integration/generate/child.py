@@ -12,11 +12,12 @@ from pathlib import Path
 import torch
 
 from ethosu_sdk.base.targets import parse_target
-from ethosu_sdk.compile import loading, lowering, pipeline, worker
+from ethosu_sdk.compile import lowering, pipeline, worker
 from ethosu_sdk.compile.compile_facts import CompileRequest
+from ethosu_sdk.compile.front_ends import loading
+from ethosu_sdk.compile.front_ends.model_spec import parse_model_spec
 from ethosu_sdk.compile.graphs import execution
 from ethosu_sdk.compile.graphs.source_lines import SourceFinder
-from ethosu_sdk.compile.model_spec import parse_model_spec
 from ethosu_sdk.compile.pipeline import StageClock
 
 

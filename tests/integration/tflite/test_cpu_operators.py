@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from ethosu_sdk.base import cache
 from ethosu_sdk.base.errors import InputError
 from ethosu_sdk.base.targets import Target, parse_target
-from ethosu_sdk.compile.front_ends import tflite, tflite_kernels, tflite_reference
-from ethosu_sdk.compile.front_ends.tflite_vela import VelaOutput, compile_network, vela_flags
+from ethosu_sdk.compile.tflite import kernels, reference, stages as tflite
+from ethosu_sdk.compile.tflite.vela import VelaOutput, compile_network, vela_flags
 from ethosu_sdk.program.tflite import read_tflite
 from ethosu_sdk.simulate import host_runtime
 from tests.tflite_files import Model
@@ -152,8 +152,8 @@ def differences(path: Path, samples: list[list[Array]], outputs: list[list[Array
     """For each output by interpreter, the largest difference."""
     found: list[dict[str, int]] = [{} for _ in outputs[0]]
     network = read_tflite(path)
-    real = tflite_kernels.real_values(network, network)
-    for reading in tflite_reference.readings(path, samples, real):
+    real = kernels.real_values(network, network)
+    for reading in reference.readings(path, samples, real):
         name = f"{reading.facts.interpreter} {reading.facts.rounding}"
         for made, wanted in zip(outputs, reading.outputs, strict=True) if reading.outputs else ():
             for row, a, b in zip(found, made, wanted, strict=True):
@@ -210,7 +210,7 @@ def test_each_operator_of_the_table_is_tried() -> None:
         "READ_VARIABLE",
         "ASSIGN_VARIABLE",
     }
-    assert set(tflite_kernels.ON_CPU) <= tried | alike | elsewhere
+    assert set(kernels.ON_CPU) <= tried | alike | elsewhere
 
 
 def test_a_network_in_several_parts(tmp_path: Path) -> None:

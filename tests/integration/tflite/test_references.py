@@ -12,8 +12,8 @@ import pytest
 from numpy.typing import NDArray
 
 from ethosu_sdk.base import tools
-from ethosu_sdk.compile.front_ends import tflite_reference
-from ethosu_sdk.compile.front_ends.tflite_reference import Reading, readings
+from ethosu_sdk.compile.tflite import reference
+from ethosu_sdk.compile.tflite.reference import Reading, readings
 from tests.tflite_files import Model
 
 Array = NDArray[Any]
@@ -96,7 +96,7 @@ def test_state_is_kept_from_sample_to_sample(tmp_path: Path) -> None:
     for row in known:
         first, second, third = (outputs[0].tolist() for outputs in row.outputs)
         assert first != second != third
-    assert all(tflite_reference.same(row.outputs, known[0].outputs) for row in known)
+    assert all(reference.same(row.outputs, known[0].outputs) for row in known)
 
 
 def test_what_an_interpreter_refuses_or_lacks_is_said(

@@ -14,7 +14,8 @@ import pytest
 from ethosu_sdk.base import file_kinds, filesystem, json_text, npz, toml_source
 from ethosu_sdk.base.errors import BuildError, InputError
 from ethosu_sdk.base.terminal import Reporter
-from ethosu_sdk.compile import model_spec, vela_config
+from ethosu_sdk.compile import vela_config
+from ethosu_sdk.compile.front_ends import model_spec
 from ethosu_sdk.program import pte
 from ethosu_sdk.records import bundle, provenance
 from ethosu_sdk.records.bundle import read_raw_record

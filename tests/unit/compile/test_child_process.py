@@ -9,9 +9,9 @@ import pytest
 from ethosu_sdk.base.errors import BuildError, InputError, SdkError, ToolError, UsageError
 from ethosu_sdk.base.targets import parse_target
 from ethosu_sdk.compile import child_process, compile_facts
-from ethosu_sdk.compile.front_ends import table
 from ethosu_sdk.compile.child_process import compile_model
 from ethosu_sdk.compile.compile_facts import CompileOutput, CompileRequest
+from ethosu_sdk.compile.front_ends import table
 from ethosu_sdk.compile.program_options import ProgramOptions
 from ethosu_sdk.compile.vela_capture import parse_summary
 from ethosu_sdk.records.common import Estimate, SourceLine, TosaOperation, VelaOperation

@@ -7,7 +7,7 @@ import pytest
 from ethosu_sdk.base.targets import parse_target
 from ethosu_sdk.compile import compile_command
 from ethosu_sdk.compile.compile_command import compile_key
-from ethosu_sdk.compile.model_spec import parse_model_spec
+from ethosu_sdk.compile.front_ends.model_spec import parse_model_spec
 from ethosu_sdk.compile.program_options import CompileOptions
 
 

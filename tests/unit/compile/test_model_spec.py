@@ -6,7 +6,7 @@ import pytest
 
 from ethosu_sdk.base.errors import InputError, SdkError, UsageError
 from ethosu_sdk.compile import zoo
-from ethosu_sdk.compile.model_spec import ModelSpec, parse_model_spec
+from ethosu_sdk.compile.front_ends.model_spec import ModelSpec, parse_model_spec
 from tests.tables import each
 
 

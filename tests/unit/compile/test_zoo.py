@@ -10,7 +10,7 @@ import pytest
 
 from ethosu_sdk.base.errors import ToolError, UsageError
 from ethosu_sdk.compile import zoo
-from ethosu_sdk.compile.model_spec import parse_model_spec
+from ethosu_sdk.compile.front_ends.model_spec import parse_model_spec
 from ethosu_sdk.compile.zoo import packages, pretrained
 from tests.places import ROOT
 

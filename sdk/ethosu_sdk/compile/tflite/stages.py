@@ -29,13 +29,13 @@ from ethosu_sdk.compile.compile_facts import (
     TensorFacts,
     sample_array,
 )
-from ethosu_sdk.compile.front_ends import tflite_kernels, tflite_reference, tflite_vela
-from ethosu_sdk.compile.front_ends.tflite_reference import Reading
-from ethosu_sdk.compile.front_ends.tflite_vela import VelaOutput
+from ethosu_sdk.compile.front_ends.model_spec import ModelSpec
 from ethosu_sdk.compile.graphs import tensor_arrays
-from ethosu_sdk.compile.model_spec import ModelSpec
 from ethosu_sdk.compile.pipeline import StageClock
 from ethosu_sdk.compile.program_options import CORTEX_M, ProgramOptions
+from ethosu_sdk.compile.tflite import kernels, reference, vela
+from ethosu_sdk.compile.tflite.reference import Reading
+from ethosu_sdk.compile.tflite.vela import VelaOutput
 from ethosu_sdk.program import vela_tflite
 from ethosu_sdk.program.pte_builder import ProgramBuilder
 from ethosu_sdk.program.tflite import NPU_OPERATOR, TfliteModel, TfliteTensor, read_tflite
@@ -93,12 +93,12 @@ def run_stages(
         made, program = None, _Program(b"", (), (), ())
         if not request.without_vela:
             config = vela_config.chosen_config(request.options)
-            flags = tflite_vela.vela_flags(target, config, request.options.vela_flags)
-            made = tflite_vela.compile_network(model, flags, config, vela_path)
+            flags = vela.vela_flags(target, config, request.options.vela_flags)
+            made = vela.compile_network(model, flags, config, vela_path)
             program = build_program(model, made.network, made.reasons, target, flags)
     with clock.stage("check"):
-        real = {} if made is None else tflite_kernels.real_values(model, made.network)
-        readings = tflite_reference.readings(spec.path, samples, real)
+        real = {} if made is None else kernels.real_values(model, made.network)
+        readings = reference.readings(spec.path, samples, real)
         check, chain = _check_facts(request, model, samples, readings)
     name = spec.name
     with clock.stage("write"), vela_delegates.published_folder(request.out_dir, f"{name}.etrecord") as folder:
@@ -217,7 +217,7 @@ def _checked_target(request: CompileRequest) -> Target:
 def _refuse_float(model: TfliteModel) -> None:
     """InputError for a model that computes with floating-point numbers."""
     tensors = model.main.tensors
-    moves = (*_CONVERSIONS, *tflite_kernels.MOVES)
+    moves = (*_CONVERSIONS, *kernels.MOVES)
     rows = [row for row in model.main.operators if row.name not in moves]
     floats = [row for row in rows if any(tensors[index].type in _FLOATS for index in row.outputs)]
     if not floats:
@@ -289,7 +289,7 @@ def build_program(
     their output. InputError for an operator on the CPU that no kernel does."""
     builder = ProgramBuilder()
     calls = {row.operator: row for row in vela_tflite.npu_calls(network)}
-    values = tflite_kernels.Values(builder, network)
+    values = kernels.Values(builder, network)
     shared = Counter(row.weights for row in calls.values())
     specs = delegate_specs(target, flags)
     for names, tensors, part in (
@@ -298,7 +298,7 @@ def build_program(
     ):
         part.extend(values.named(index, name) for index, name in zip(tensors, names, strict=True))
     left: list[tuple[str, str]] = []
-    for row in tflite_kernels.needed_operators(network):
+    for row in kernels.needed_operators(network):
         call = calls.get(row.index)
         if call is not None:
             arguments = [values.of(index) for index in (*call.inputs, *call.outputs)]
@@ -306,7 +306,7 @@ def build_program(
             continue
         output = network.main.tensors[row.outputs[0]].name if row.outputs else ""
         reason = reasons.get(output, "")
-        tflite_kernels.add_operator(values, row, reason)
+        kernels.add_operator(values, row, reason)
         left.append((row.name, reason or "Vela leaves it to the CPU"))
     data = builder.build()
     return _Program(data, tuple(calls.values()), _cpu_operators(left), values.state())

@@ -25,9 +25,10 @@ from typing import TYPE_CHECKING, Any
 from ethosu_sdk.base import plain_text
 from ethosu_sdk.base.errors import InputError, SdkError
 from ethosu_sdk.base.targets import suggestion
-from ethosu_sdk.compile import model_errors, model_spec, quantizers, saved_program, zoo
+from ethosu_sdk.compile import model_errors, quantizers, saved_program, zoo
+from ethosu_sdk.compile.front_ends import model_spec
+from ethosu_sdk.compile.front_ends.model_spec import ModelSpec
 from ethosu_sdk.compile.graphs.source_lines import ZOO_FOLDER, Line, SourceFinder
-from ethosu_sdk.compile.model_spec import ModelSpec
 from ethosu_sdk.compile.quantizers import OwnQuantizer
 from ethosu_sdk.compile.tool_hooks import patched
 from ethosu_sdk.program import feeds
