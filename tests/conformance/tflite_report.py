@@ -29,8 +29,9 @@ Of these, the cases without a difference by operator ("-": none, or Vela leaves 
 
 Vela's table of LOGISTIC for Ethos-U85 has a point that is one lower at -255/24 (int16). Vela 5.1 and 5.2 transpose
 uint8 as int8 on Ethos-U55 and U65. Left out, because Vela 5 compiles them wrongly: SUM over two axes, REDUCE_MAX and
-REDUCE_MIN over an inner axis that does not stay, EXP whose result is far above its type. Not explained: RELU, RELU6, RELU_N1_TO_1 and SUM of Vela 4.1 and 5.0 for
-Ethos-U85, and TRANSPOSE_CONV with a stride of 1 of Vela 4.1 for Ethos-U55 and U65.
+REDUCE_MIN over an inner axis that does not stay, EXP whose result is far above its type. Not explained: RELU, RELU6,
+RELU_N1_TO_1 and SUM of Vela 4.1 and 5.0 for Ethos-U85, and TRANSPOSE_CONV with a stride of 1 of Vela 4.1 for
+Ethos-U55 and U65.
 """
 
 
