@@ -272,7 +272,7 @@ STAGES = (
 @dataclass(frozen=True)
 class CompileRequest:
     """One compilation. Its target is an NPU, or `core`, a processor without one such as ``cortex-m55``; the other is
-    None. `model` is ``zoo:NAME``, or a file of one of the front ends (:mod:`ethosu_sdk.compile.front_ends.model_spec`).
+    None. `model` is ``zoo:NAME`` or the file of a front end (:mod:`ethosu_sdk.compile.front_ends.model_spec`).
     `options` may be those of the command, with more than is acted on here. `evaluation` asks for eager outputs too,
     `check_folder`, which exists, for what :class:`CheckFacts` describes; with `locate`, the folder holds what the
     delegates were given (:mod:`ethosu_sdk.compile.fault_finding`), and the first wrong operation is looked for.

@@ -8,7 +8,7 @@ import pytest
 
 from ethosu_sdk.base.errors import BuildError, InputError, SdkError, ToolError, UsageError
 from ethosu_sdk.base.targets import parse_target
-from ethosu_sdk.compile import child_process, compile_facts
+from ethosu_sdk.compile import compile_facts
 from ethosu_sdk.compile.child_process import compile_model
 from ethosu_sdk.compile.compile_facts import CompileOutput, CompileRequest
 from ethosu_sdk.compile.front_ends import table
@@ -135,7 +135,7 @@ def test_wrong_requests_start_no_process(
 
 def test_missing_packages_are_named(request_: CompileRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table, "_is_there", lambda name: name != "torchao")
-    with pytest.raises(ToolError, match="not installed: torchao$") as caught:
+    with pytest.raises(ToolError, match=r"not installed: torchao$") as caught:
         compile_model(request_)
     assert "ethosu-sdk[compile]" in caught.value.hint
 

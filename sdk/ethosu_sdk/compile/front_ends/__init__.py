@@ -1,1 +1,1 @@
-"""From the files that models come in to programs: the table of front ends, and those that are not PyTorch."""
+"""The files that models come in: their table, the MODEL argument, and how Python, `.pt2` and ONNX become modules."""

@@ -1,1 +1,1 @@
-"""A `.tflite` becomes a `.pte`: Vela, the kernels of what stays on the CPU, and the interpreters that it is compared with."""
+"""A `.tflite` becomes a `.pte`: Vela, kernels for what stays on the CPU, and the interpreters to compare with."""
