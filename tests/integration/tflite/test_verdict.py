@@ -7,11 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ethosu_sdk.base.errors import VerdictError
+from ethosu_sdk.base.errors import InputError, VerdictError
 from ethosu_sdk.base.terminal import Reporter
 from ethosu_sdk.compile import child_process, compile_command
 from ethosu_sdk.compile.compile_facts import CompileOutput, CompileRequest, sample_array
+from ethosu_sdk.compile.front_ends.model_spec import parse_model_spec
+from ethosu_sdk.compile.pipeline import StageClock
 from ethosu_sdk.compile.program_options import CompileOptions
+from ethosu_sdk.compile.tflite import stages
 from ethosu_sdk.records import validation
 from tests.records import read
 from tests.tflite_files import Model
@@ -71,15 +74,26 @@ def test_a_sum_is_the_real_one(tmp_path: Path) -> None:
     assert last["equal"] == last["elements"]
 
 
-def test_what_vela_compiles_wrongly_fails(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_refused", [True, False])
+def test_what_vela_compiles_wrongly_is_no_program(
+    is_refused: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Vela 5.1.0 gives the first layer an IFM of 2 x 2 and an OFM of 1 x 4 elements: the other layer, which has its
-    output as weights, changes the one and not the other."""
+    output as weights, changes the one and not the other. Without the refusal, the comparison finds it."""
     net = Network(seed=10)
     rows, weights = net.input("rows", 4, 8), net.dense(net.input("keys", 4, 8), 8)
     net.output(net.add("FULLY_CONNECTED", [rows, weights], (4, 4), fused_activation_function="NONE"), "y")
-    check = judged(net.model().write(tmp_path / "net.tflite"), tmp_path / "out", child_process.compile_model)[
-        "check"
-    ]
+    path = net.model().write(tmp_path / "net.tflite")
+    if is_refused:
+        with pytest.raises(InputError, match=r"operator 1 .* weights that operator 0 .* computes"):
+            compile_command.compile_model(str(path), OPTIONS, tmp_path / "out", Reporter())
+        return
+
+    def compiler(request: CompileRequest, progress: child_process.Progress | None = None) -> CompileOutput:
+        return stages.run_stages(request, parse_model_spec(request.model), StageClock(lambda stage: None))
+
+    monkeypatch.setattr(stages, "_refuse_computed_weights", lambda model: None)
+    check = judged(path, tmp_path / "out", compiler)["check"]
     assert check["status"] == "fail"
     assert all(row["equal"] == row["elements"] // 2 for row in check["readings"] if "equal" in row)
 

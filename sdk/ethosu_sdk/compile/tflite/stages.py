@@ -38,7 +38,7 @@ from ethosu_sdk.compile.tflite.reference import Reading
 from ethosu_sdk.compile.tflite.vela import VelaOutput
 from ethosu_sdk.program import vela_tflite
 from ethosu_sdk.program.pte_builder import ProgramBuilder
-from ethosu_sdk.program.tflite import NPU_OPERATOR, TfliteModel, TfliteTensor, read_tflite
+from ethosu_sdk.program.tflite import NPU_OPERATOR, TfliteModel, TfliteOperator, TfliteTensor, read_tflite
 from ethosu_sdk.program.vela_tflite import NpuCall
 from ethosu_sdk.records.common import Delegation, Estimate, VelaOperation
 from ethosu_sdk.records.compile import (
@@ -179,7 +179,23 @@ def _checked_model(path: Path) -> TfliteModel:
             "keep state as a tf.Variable (converter.experimental_enable_resource_variables = True), or as an input "
             "and an output of the model (`run --feed`)",
         )
+    _refuse_computed_weights(model)
     return model
+
+
+def _refuse_computed_weights(model: TfliteModel) -> None:
+    """InputError where the weights of a FULLY_CONNECTED come from another operator. Vela 5.1.0 gives that operator
+    the shapes of an operator before it, and its results are wrong."""
+    makers: dict[int, TfliteOperator] = {}
+    for row in model.main.operators:
+        if row.name == "FULLY_CONNECTED" and (maker := makers.get(row.inputs[1])) is not None:
+            raise InputError(
+                f"operator {row.index} (FULLY_CONNECTED) has weights that operator {maker.index} ({maker.name}) "
+                "computes, which Vela 5.1.0 compiles wrongly",
+                "write the product as BATCH_MATMUL (tf.linalg.matmul of tensors with three or more dimensions), or "
+                "make the weights an input of the model",
+            )
+        makers |= dict.fromkeys(row.outputs, row)
 
 
 def _checked_target(request: CompileRequest) -> Target:
