@@ -111,7 +111,8 @@ RUN sed -n '/^antlr4-python3-runtime==/,/[0-9a-f]$/p' /tmp/build/requirements-fu
     /opt/build/bin/pip --python /opt/venv/bin/python install -q --no-compile --no-deps --no-index /opt/wheel/*.whl && \
     /opt/build/bin/pip --python /opt/venv/bin/python install -q ${PIP_EXTRA_ARGS} --no-compile --no-deps --require-hashes --only-binary :all: \
       -r /tmp/build/requirements-full.lock && \
-    ! /opt/build/bin/pip --python /opt/venv/bin/python check | grep -v -e '^No broken' -e '^onnx2torch .* requires torchvision'
+    { /opt/build/bin/pip --python /opt/venv/bin/python check >/tmp/build/check || true; } && \
+    ! grep -v -e '^No broken' -e '^onnx2torch .* requires torchvision' /tmp/build/check
 COPY container/finish-python container/trim.toml container/check-lock /tmp/build/
 RUN /opt/venv/bin/python /tmp/build/check-lock python /tmp/build/requirements-full.lock && \
     /opt/venv/bin/python /tmp/build/finish-python full /tmp/build/trim.toml
