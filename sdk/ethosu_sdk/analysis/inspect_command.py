@@ -58,9 +58,7 @@ def inspect(path: Path, *, as_json: bool, options: InspectOptions, console: Cons
 
     With `as_json`, stdout gets the record and `console` nothing. Raises InputError for a damaged file.
     """
-    if not path.is_file():
-        path = Path(result_files.program_of(str(path)))
-    record = inspect_file(path, options)
+    record = inspect_file(Path(result_files.program_of(str(path))), options)
     if as_json:
         sys.stdout.write(json_text.dumps(record.to_json()))
     else:
