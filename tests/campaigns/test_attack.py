@@ -17,7 +17,7 @@ from ethosu_sdk.base.npz import write_npz
 
 SEED = "2026"
 PARTS = (
-    ("programs", "tflite", "data", "streams", "npz"),
+    ("programs", "tflite", "vela", "data", "streams", "npz"),
     ("logs", "profiles", "comparisons", "archives", "kills", "disks"),
     ("links", "bundles", "ci", "settings", "tokens"),
     ("state", "prices", "bounds", "steps"),
