@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import ethosu_sdk
+from ethosu_sdk.compile.front_ends.table import FRONT_ENDS
 from ethosu_sdk.records import kinds
 from tests.places import ROOT
 
@@ -24,6 +25,15 @@ def pages(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
         "python": docs_pages.python_page(),
         "records": docs_pages.records_page(),
     }
+
+
+def test_the_page_of_model_files_has_the_table_of_front_ends() -> None:
+    page = (ROOT / "docs" / "guide" / "model-files.md").read_text(encoding="utf-8")
+    rows = [line.split(" | ") for line in page.splitlines() if line.startswith("| `FILE")]
+    assert [(row[0].split(".")[1].split("`")[0].split("[")[0], row[-1].rstrip(" |")) for row in rows] == [
+        (row.ending[1:], row.first_link) for row in FRONT_ENDS
+    ]
+    assert all(f"`{row.extra}`" in page for row in FRONT_ENDS)
 
 
 def test_every_command_has_its_page_and_every_option_its_row(pages: dict[str, str]) -> None:

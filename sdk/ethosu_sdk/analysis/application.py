@@ -30,6 +30,7 @@ from ethosu_sdk.records.build import Library
 from ethosu_sdk.run import evidence, execution, input_image, input_values, uart
 from ethosu_sdk.run.evidence import Evidence, ExpectedRun
 
+_CODE_BYTES = 0x4_0000  # application and ExecuTorch need up to 200 KiB; Corstone-320's ITCM has 32
 _EXECUTORCH = "executorch"
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")  # of methods and backends, which become C++ text
 _AMPLE_BYTES = 64 << 20  # for a first run that measures
@@ -294,7 +295,9 @@ def _values(exported: ProgramToExport, sizes: Sizes) -> Mapping[str, Any]:
         "memories": board.memories,
         "fast": board.fast.name,
         "near": board.near.name,
-        "code": board.memories[0].name,
+        "code": next(
+            row.name for row in board.memories if "x" in row.access and row.size_bytes >= _CODE_BYTES
+        ),
         "bulk": board.bulk,
         # Where the memory mode has it, and where there is room for it.
         "scratch_in_bulk": is_dedicated or pools > board.fast.size_bytes // 2,

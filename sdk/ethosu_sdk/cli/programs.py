@@ -78,7 +78,7 @@ def compile_command(
     output: OutDir = None,
     invocation: Invocation,
 ) -> None:
-    """Compile a PyTorch model ahead of time: MODEL → MODEL.pte. A model FILE.py is executed."""
+    """Compile a model ahead of time: MODEL → MODEL.pte. A model FILE.py is executed."""
     from ethosu_sdk.compile import compile_command
     from ethosu_sdk.compile.evaluation import read_floor, read_options
     from ethosu_sdk.firmware_build import program_firmware
