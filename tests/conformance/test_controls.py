@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ethosu_sdk import npu
-from ethosu_sdk.npu import ops, weight_cache
+from ethosu_sdk.npu import execute, ops, weight_cache
 from ethosu_sdk.npu.operation import BlockOp, Rounding
 from ethosu_sdk.npu.program import segment
 from ethosu_sdk.npu.tables import command_types
@@ -28,6 +28,7 @@ TARGETS = ("ethos-u55-128", "ethos-u65-512", "ethos-u85-256", "ethos-u85-2048")
 
 right_shift_round = ops.shift_round
 right_arrange = weight_cache.arrange
+right_scaling = ops.ChannelScaling.of_scales
 
 
 @dataclass(frozen=True)
@@ -59,20 +60,35 @@ def on_targets(group: str, *models: str) -> Any:
     return pytest.mark.parametrize("pair", pairs, ids=str)
 
 
-def truncating(values: Any, shift: Any, rounding: Rounding, sign_of: Any = None) -> Any:
+def truncating(values: Any, shift: Any, rounding: Rounding, sign_of: Any = None, early: int = 0) -> Any:
     """Rounding towards minus infinity."""
     return values >> np.asarray(shift, np.int64)
 
 
-def half_away_from_zero(values: Any, shift: Any, rounding: Rounding, sign_of: Any = None) -> Any:
+def half_away_from_zero(
+    values: Any, shift: Any, rounding: Rounding, sign_of: Any = None, early: int = 0
+) -> Any:
     """Ties away from zero: differs from half up for negative ties alone."""
     rounded = right_shift_round(np.abs(values), shift, Rounding.NATURAL)
     return np.where(values < 0, -rounded, rounded)
 
 
-def single_round(values: Any, shift: Any, rounding: Rounding, sign_of: Any = None) -> Any:
+def single_round(values: Any, shift: Any, rounding: Rounding, sign_of: Any = None, early: int = 0) -> Any:
     """DOUBLE taken for NATURAL."""
     return right_shift_round(values, shift, Rounding.NATURAL)
+
+
+def in_one_place(monkeypatch: pytest.MonkeyPatch, rounding: Any) -> None:
+    """The model rounds with `rounding`, and nowhere in a quicker way."""
+    monkeypatch.setattr(ops, "shift_round", rounding)
+    monkeypatch.setattr(ops.ChannelScaling, "holds", lambda *arguments: False)
+
+
+def quickly_truncating(bias: Any, scale: Any, shift: Any, rounding: Rounding, zero_point: int) -> Any:
+    """The quick output stage without the half that it adds before the shift."""
+    found = right_scaling(bias, scale, shift, rounding, zero_point)
+    found.steps[2] -= np.where(shift > 0, np.int64(1) << np.maximum(shift - 1, 0), 0)
+    return found
 
 
 def flipped(*arguments: Any) -> Any:
@@ -102,7 +118,16 @@ def with_one_added_to(register: str, payload: bytes) -> bytes:
 @on_targets("networks", "digits_cnn", "inverted_residual", "mlp")
 def test_truncation_is_noticed(comparison: Comparison, monkeypatch: pytest.MonkeyPatch) -> None:
     assert comparison.differing() == 0
-    monkeypatch.setattr(ops, "shift_round", truncating)
+    in_one_place(monkeypatch, truncating)
+    assert comparison.differing() > 0.1
+
+
+@on_targets("networks", "digits_cnn", "inverted_residual")
+def test_truncation_of_the_quick_output_stage_is_noticed(
+    comparison: Comparison, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ops.ChannelScaling, "of_scales", quickly_truncating)
+    monkeypatch.setattr(execute, "_channel_scaling", execute._channel_scaling.__wrapped__)  # which keeps what it found
     assert comparison.differing() > 0.1
 
 
@@ -128,7 +153,7 @@ def test_another_zero_point_is_noticed(comparison: Comparison, register: str) ->
 )
 def test_ties_away_from_zero_are_noticed(comparison: Comparison, monkeypatch: pytest.MonkeyPatch) -> None:
     """What random models cannot tell apart: these graphs do."""
-    monkeypatch.setattr(ops, "shift_round", half_away_from_zero)
+    in_one_place(monkeypatch, half_away_from_zero)
     assert comparison.differing() > 0
 
 
@@ -142,7 +167,7 @@ def test_ties_away_from_zero_are_noticed(comparison: Comparison, monkeypatch: py
 def test_single_for_double_rounding_is_noticed(
     comparison: Comparison, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ops, "shift_round", single_round)
+    in_one_place(monkeypatch, single_round)
     assert comparison.differing() > 0
 
 
