@@ -127,7 +127,9 @@ def test_truncation_of_the_quick_output_stage_is_noticed(
     comparison: Comparison, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ops.ChannelScaling, "of_scales", quickly_truncating)
-    monkeypatch.setattr(execute, "_channel_scaling", execute._channel_scaling.__wrapped__)  # which keeps what it found
+    monkeypatch.setattr(
+        execute, "_channel_scaling", execute._channel_scaling.__wrapped__
+    )  # which keeps what it found
     assert comparison.differing() > 0.1
 
 

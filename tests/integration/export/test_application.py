@@ -298,10 +298,12 @@ def _defines(folder: Path) -> dict[str, str]:
 def _compile(folder: Path, defines: Mapping[str, str], *last: str) -> subprocess.CompletedProcess[str]:
     """Compile what `last` names, with the options that the solution and its packs would give."""
     include = _headers()
-    words = f"""arm-none-eabi-g++ -mcpu=cortex-m55 -mfloat-abi=hard -std=gnu++17 -Wall -Wextra -Werror -fno-exceptions
-        -fno-threadsafe-statics -DC10_USING_CUSTOM_GENERATED_MACROS -I{folder}/src -I{folder}
-        -isystem{STUBS}/cmsis -isystem{include} -isystem{include}/executorch/runtime/core/portable_type/c10"""
-    argv = [*words.split(), *(f"-D{name}={value}" for name, value in defines.items()), *last]
+    words = """arm-none-eabi-g++ -mcpu=cortex-m55 -mfloat-abi=hard -std=gnu++17 -Wall -Wextra -Werror -fno-exceptions
+        -fno-threadsafe-statics -DC10_USING_CUSTOM_GENERATED_MACROS""".split()
+    words += [f"-I{folder}/src", f"-I{folder}"]
+    words += [f"-isystem{row}" for row in (STUBS / "cmsis", include)]
+    words += [f"-isystem{include}/executorch/runtime/core/portable_type/c10"]
+    argv = [*words, *(f"-D{name}={value}" for name, value in defines.items()), *last]
     return subprocess.run(argv, capture_output=True, text=True, check=False)
 
 
