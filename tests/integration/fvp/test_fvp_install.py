@@ -253,10 +253,11 @@ def test_another_digest_or_machine_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_installation_leaves_nothing(number: signal.Signals, tmp_path: Path) -> None:
     """The command itself, in a process of its own, with a lock that lists the test's archive."""
-    path = good(tmp_path / "a.tgz", "#!/bin/sh\nsleep 61.25\n")
+    asleep = f"sleep 61.{int(number):02}"  # one of each signal's own: both may run at once
+    path = good(tmp_path / "a.tgz", f"#!/bin/sh\n{asleep}\n")
     with subprocess.Popen(command(path), cwd=tmp_path, stderr=subprocess.PIPE) as child:
         deadline = time.monotonic() + 120
-        while not running("sleep 61.25"):
+        while not running(asleep):
             assert time.monotonic() < deadline
             assert child.poll() is None, child.communicate()
             time.sleep(0.02)
@@ -265,7 +266,7 @@ def test_an_interrupted_installation_leaves_nothing(number: signal.Signals, tmp_
     assert (child.returncode, b"Traceback" in said) == (130, False), said
     assert everything(tmp_path) == ["a.tgz"]
     deadline = time.monotonic() + 10  # a killed process is there until its new parent has noticed
-    while running("sleep 61.25"):
+    while running(asleep):
         assert time.monotonic() < deadline
         time.sleep(0.02)
 
