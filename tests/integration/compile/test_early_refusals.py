@@ -55,16 +55,11 @@ FILES = {
         (
             "compile weights.py",
             3,
-            "weights.py is a TensorFlow Lite model, not a Python file",
-            "`vela weights.py`",
+            "weights.py is a TensorFlow Lite model (.tflite), not a Python file",
+            "its name must end in .tflite",
         ),
         ("compile script.pt2", 3, "script.pt2 is a TorchScript module", "torch.export.save of it"),
-        (
-            "compile net.tflite",
-            3,
-            "net.tflite is a TensorFlow Lite model, not a model that can",
-            "`vela net.tflite`",
-        ),
+        ("compile net.tflite", 3, "net.tflite: damaged .tflite file", "convert the model again"),
         ("compile ready.pte", 3, "ready.pte is a compiled ExecuTorch program", "`ethosu-sdk run ready.pte`"),
         (
             "compile odd.xyz",
@@ -72,13 +67,13 @@ FILES = {
             "odd.xyz is not a model that can be compiled: its format is not recognised",
             "FILE.pt2",
         ),
+        ("run net.tflite", 3, "net.tflite: damaged .tflite file", "convert the model again"),
         (
-            "run net.tflite",
+            "run net.pte",
             3,
-            "net.tflite is a TensorFlow Lite model, not a model that can",
-            "`vela net.tflite`",
+            "net.pte is a TensorFlow Lite model (.tflite), not a .pte file",
+            "must end in .tflite",
         ),
-        ("run net.pte", 3, "net.pte is a TensorFlow Lite model, not a .pte file", "`vela net.pte`"),
         (
             "build syntax.py",
             3,
@@ -102,7 +97,7 @@ FILES = {
             "compile absent.h5",
             2,
             "'absent.h5' is not a model that can be compiled: its name",
-            "tf2onnx",
+            "tf.lite.TFLiteConverter",
         ),
     ],
 )
