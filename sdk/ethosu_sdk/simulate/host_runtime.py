@@ -288,6 +288,7 @@ def _firmware_sources() -> Iterator[Path]:
 
 
 DEFAULT_TIMEOUT_S = 300.0
+_NO_MEMORY = "Malloc failed to allocate"  # ExecuTorch's malloc_memory_allocator.h
 _MISSING_OPERATOR = re.compile(r"Missing operator: \[\d+\] ([\w:.]+)")  # as ExecuTorch 1.5.1 prints it
 _FAILED_OPERATOR = re.compile(r"KernelCall failed at instruction \S+ in operator ([\w:.]+):")
 _MOST_LOG_BYTES = 1 << 20
@@ -399,6 +400,8 @@ class HostRuntime:
 
     def _failed(self, text: str) -> SimulationError:
         printed = self._printed()
+        if _NO_MEMORY in printed:  # of this machine, not of a pool
+            raise MemoryError(_NO_MEMORY)
         missing = dict.fromkeys(_MISSING_OPERATOR.findall(printed))
         if not missing:
             failed = _FAILED_OPERATOR.search(printed)

@@ -298,8 +298,18 @@ def _defines(folder: Path) -> dict[str, str]:
 def _compile(folder: Path, defines: Mapping[str, str], *last: str) -> subprocess.CompletedProcess[str]:
     """Compile what `last` names, with the options that the solution and its packs would give."""
     include = _headers()
-    words = """arm-none-eabi-g++ -mcpu=cortex-m55 -mfloat-abi=hard -std=gnu++17 -Wall -Wextra -Werror -fno-exceptions
-        -fno-threadsafe-statics -DC10_USING_CUSTOM_GENERATED_MACROS""".split()
+    words = [
+        "arm-none-eabi-g++",
+        "-mcpu=cortex-m55",
+        "-mfloat-abi=hard",
+        "-std=gnu++17",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-fno-exceptions",
+        "-fno-threadsafe-statics",
+        "-DC10_USING_CUSTOM_GENERATED_MACROS",
+    ]
     words += [f"-I{folder}/src", f"-I{folder}"]
     words += [f"-isystem{row}" for row in (STUBS / "cmsis", include)]
     words += [f"-isystem{include}/executorch/runtime/core/portable_type/c10"]

@@ -46,7 +46,17 @@ from ethosu_sdk.base import file_kinds, filesystem
 from ethosu_sdk.base.errors import InputError, SdkError, UsageError
 from ethosu_sdk.base.targets import suggestion
 from ethosu_sdk.compile import saved_program, zoo
-from ethosu_sdk.compile.front_ends.table import ENDINGS, FORMS as _FORMS, PT2, PYTHON, ZOO, by_ending, by_kind
+from ethosu_sdk.compile.front_ends.table import (
+    ENDINGS,
+    FORMS as _FORMS,
+    PT2,
+    PYTHON,
+    TFLITE,
+    ZOO,
+    by_ending,
+    by_kind,
+)
+from ethosu_sdk.program import tflite
 
 # Packages whose name on PyPI is not the name that is imported.
 _PIP_NAMES = {
@@ -112,6 +122,8 @@ def check_model_file(spec: ModelSpec, *, trust: bool = False) -> None:
         raise file_kinds.not_a(spec.path, front_end.what, _FORMS)
     if spec.kind == PT2:
         saved_program.read_saved_program(spec.path, trust=trust)
+    if spec.kind == TFLITE:
+        tflite.read_tflite(spec.path)
 
 
 def _not_a_model(text: str, path: Path) -> SdkError:
