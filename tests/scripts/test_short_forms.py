@@ -54,6 +54,7 @@ SCRIPTS = {
     "npu-conformance": Short(
         "--page {folder}/page.md -k rescale_int8_int8_single_round_31-ethos-u55-128", " passed in"
     ),
+    "npu-tflite-conformance": Short("--help", "--vela"),
     "npu-fuzz": Short("20 1 --models rescale_int8_int8_single_round_31", "every sample ended"),
     "second-opinion": Short("--groups numbers --models ,", "numbers: "),
     "upstream-tests": Short("--help", "--sample"),

@@ -140,7 +140,9 @@ NEAR = {
 
 
 def outputs_of(path: Path, made: VelaOutput, samples: list[list[Array]], tmp_path: Path) -> list[list[Array]]:
-    program = tflite._build(read_tflite(path), made, TARGET, vela_flags(TARGET, None, ()))
+    program = tflite.build_program(
+        read_tflite(path), made.network, made.reasons, TARGET, vela_flags(TARGET, None, ())
+    )
     pte = tmp_path / "made.pte"
     pte.write_bytes(program.data)
     runner = host_runtime.build_runner(cache.directory_or_own(host_runtime.CACHE_PART))
