@@ -45,6 +45,8 @@ class Expected:
     def _explained(self, got: list[Array], wanted: list[Array], npu: str, vela: str) -> tuple[str, str]:
         if self._is_miscompiled(npu, vela):
             return "compiler", "8-bit elements without a sign are transposed as signed ones"
+        if vela < "5" and self._lacks_relu(got, wanted):
+            return "compiler", "the stream has no RELU behind an operator that moves elements"
         if self._is_low_point(got, wanted, npu):
             return (
                 "named",
@@ -66,6 +68,13 @@ class Expected:
     def _is_miscompiled(self, npu: str, vela: str) -> bool:
         is_signless = self._case.operator == "TRANSPOSE" and self._case.types == ("uint8",)
         return is_signless and "u85" not in npu and vela >= "5.1"
+
+    def _lacks_relu(self, got: list[Array], wanted: list[Array]) -> bool:
+        zeros = [tensor.zero_point[0] for _, tensor in self._case.model.outputs]
+        last = self._case.model.operators[-1]
+        return last.kind == "RELU" and _same(
+            [np.maximum(*row) for row in zip(got, zeros, strict=True)], wanted
+        )
 
     def _is_low_point(self, got: list[Array], wanted: list[Array], npu: str) -> bool:
         if (self._case.operator, self._case.types) != ("LOGISTIC", ("int16",)) or "u85" not in npu:

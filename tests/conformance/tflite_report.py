@@ -28,10 +28,13 @@ Of these, the cases without a difference by operator ("-": none, or Vela leaves 
 {operators}
 
 Vela's table of LOGISTIC for Ethos-U85 has a point that is one lower at -255/24 (int16). Vela 5.1 and 5.2 transpose
-uint8 as int8 on Ethos-U55 and U65. Left out, because Vela 5 compiles them wrongly: SUM over two axes, REDUCE_MAX and
-REDUCE_MIN over an inner axis that does not stay, EXP whose result is far above its type. Not explained: RELU, RELU6,
-RELU_N1_TO_1 and SUM of Vela 4.1 and 5.0 for Ethos-U85, and TRANSPOSE_CONV with a stride of 1 of Vela 4.1 for
-Ethos-U55 and U65.
+uint8 as int8 on Ethos-U55 and U65. Streams of Vela 3.11 to 4.5 have no RELU behind operators that only move
+elements. Left out, because Vela 5 seems to compile them wrongly: SUM over two axes, REDUCE_MAX and REDUCE_MIN over an
+inner axis that does not stay, EXP whose result is far above its type.
+
+These differ, and the fault may be the model's or Vela's: for Ethos-U55 and U65, by Vela 3.11 to 4.5, EXP (one step),
+one SOFTMAX, and TRANSPOSE_CONV with a stride of 1; for Ethos-U85, by Vela 4.0 to 4.2, RELU6, RELU_N1_TO_1,
+EXPAND_DIMS and EXP, and by 4.0 to 5.0, SUM. The runs of Vela 3.9 and 3.10 ended before their last operators.
 """
 
 

@@ -273,15 +273,16 @@ class Table:
         return Table(self._buffer, field.type, target, self, name) if target else None
 
     def union(self, name: str) -> Table | None:
-        """The table that a union field holds, None for "no value"; its `kind` is the member's name."""
+        """The table that a union field holds, None for "no value"; its `kind` is the member's name. A type without a
+        value, which Vela 4.0 to 4.2 write, is none."""
         field = self._fields[name]
         members = self._buffer.schema.unions[field.type]
         number = int(self._scalar(name))
         target = self._target(name, self._offsets[field.slot + 1])
         if number > len(members):
             raise self.error(f"has the type number {number}, which is not a type of {field.type}", field=name)
-        if bool(number) != bool(target):
-            raise self.error("has a type but no value" if number else "has a value but no type", field=name)
+        if target and not number:
+            raise self.error("has a value but no type", field=name)
         return Table(self._buffer, members[number - 1], target, self, name) if target else None
 
     def _vector(self, name: str, size: int) -> tuple[int, int]:
