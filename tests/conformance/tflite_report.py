@@ -19,7 +19,7 @@ _TEXT = """{title}
 compares the model with LiteRT's reference kernels; where these differ from TensorFlow Lite Micro's, either is right.
 Scales are powers of two in two of five files, so that exact halves occur. The types are int8, uint8 and int16.
 
-Cases by version of Vela, of Ethos-U55 / U65 / U85:
+Cases by version of Vela, of Ethos-U55/U65/U85:
 
 {totals}
 
@@ -51,7 +51,7 @@ def section(rows: list[dict[str, str]]) -> str:
 
     def counts(of: dict[str, Counter[str]]) -> list[str]:
         return [
-            " / ".join(str(of[release][family]) for family in _FAMILIES) if of[release].total() else "-"
+            "/".join(str(of[release][family]) for family in _FAMILIES) if of[release].total() else "-"
             for release in releases
         ]
 
