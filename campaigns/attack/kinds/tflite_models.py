@@ -91,7 +91,10 @@ def _structural(choice: random.Random) -> bytes:
         else:
             index = choice.randrange(1, len(model.buffers))
             model.buffers[index] = model.buffers[index][: choice.randrange(len(model.buffers[index]) + 1)]
-    return model.to_bytes()
+    try:
+        return model.to_bytes()
+    except TypeError:  # a number that its field cannot hold
+        return damage.damaged(choice, network().to_bytes())
 
 
 def mutated(choice: random.Random) -> bytes:

@@ -94,7 +94,8 @@ def read(path: Path) -> None:
 
 def _files(name: str, vela: VelaBlocks) -> dict[str, bytes]:
     commands = bytes(vela.command_data)
-    return {f"{name}.cop1": commands, f"{name}.npz": _raw(vela), f"{name}_vela.tflite": _tflite(vela)}
+    given = f"given_{name}"  # what a case is given is no result of it
+    return {f"{given}.cop1": commands, f"{given}.npz": _raw(vela), f"{given}_vela.tflite": _tflite(vela)}
 
 
 def _damaged(choice: random.Random) -> tuple[str, bytes]:
