@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import RenderableType
@@ -135,32 +135,7 @@ def _read(path: Path, data: Sequence[Path]) -> _Subject:
 
 def _read_tflite(path: Path) -> _Subject:
     """Vela's operators of a .tflite as delegates of a program. InputError for one without any."""
-    model = tflite.read_tflite(path)
-    if not model.npu_operators:
-        raise InputError(
-            f"{path} has no operator of Vela's", "compile it first: `ethosu-sdk compile`, or Vela"
-        )
-    velas = []
-    for row in model.npu_operators:
-        tensors = [model.main.tensors[index] for index in row.inputs if index >= 0]
-        if len(tensors) < 3:
-            raise InputError(
-                f"{path}: operator {row.index} has {len(tensors)} inputs, Vela's have 4 and more"
-            )
-        stream, weights, scratch = tensors[:3]
-        bare = cop1.parse(bytes(stream.data)).delegates[0].vela
-        assert bare is not None
-        velas.append(replace(bare, weights=weights.data, scratch_bytes=scratch.size_bytes))
-    base = cop1.parse(bytes(velas[0].command_data))
-    (delegate,) = base.delegates
-    plan = replace(
-        base.plans[0],
-        delegates=tuple(replace(delegate, payload=vela.command_data, vela=vela) for vela in velas),
-    )
-    content = path.read_bytes()
-    program = replace(
-        base, sha256=model.sha256, size=len(content), plans=(plan,), data=memoryview(content).toreadonly()
-    )
+    program, model = vela_output.read(path), tflite.read_tflite(path)
     others = dict.fromkeys(row.name for row in model.main.operators if row not in model.npu_operators)
     return _Subject(program, model.vela_version, tuple(others), of_tflm=True)
 

@@ -81,14 +81,19 @@ def parse(data: bytes) -> Pte:
         delegates=(Delegate(ETHOSU_BACKEND, 0, view, {}, blocks),),
         non_const_buffer_sizes=(),
     )
+    return program_of(plan, hashlib.sha256(view).hexdigest(), len(view), view)
+
+
+def program_of(plan: ExecutionPlan, sha256: str, size: int, data: memoryview) -> Pte:
+    """What Vela wrote, in a file of `size` bytes, as a program: one method, and no settings."""
     return Pte(
-        sha256=hashlib.sha256(view).hexdigest(),
-        size=len(view),
-        header=Header(False, len(view), 0, 0),
+        sha256=sha256,
+        size=size,
+        header=Header(False, size, 0, 0),
         version=0,
         plans=(plan,),
         segments=(),
         named_data={},
-        data=view,
+        data=data,
         is_stream=True,
     )

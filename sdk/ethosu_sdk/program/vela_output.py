@@ -29,7 +29,6 @@ from ethosu_sdk.program.execution_plan import (
     Delegate,
     DelegateCall,
     ExecutionPlan,
-    Header,
     Instruction,
     KernelCall,
     Tensor,
@@ -88,18 +87,7 @@ def config_word(program: Pte) -> int:
 
 
 def _program(path: Path, plan: ExecutionPlan) -> Pte:
-    size = path.stat().st_size
-    return Pte(
-        sha256=filesystem.sha256_file(path),
-        size=size,
-        header=Header(False, size, 0, 0),
-        version=0,
-        plans=(plan,),
-        segments=(),
-        named_data={},
-        data=memoryview(b""),
-        is_stream=True,
-    )
+    return cop1.program_of(plan, filesystem.sha256_file(path), path.stat().st_size, memoryview(b""))
 
 
 def _delegate(payload: bytes, vela: VelaBlocks) -> Delegate:
